@@ -8,22 +8,21 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
+from string import ascii_lowercase, ascii_uppercase
 from types import MappingProxyType
 from typing import Any
 
-from medexam.datasets.own.labels import ReadOptions
-from medexam.datasets.own.options import OpenFieldError
+from medexam.datasets.own.labels import Numbers, OpenFieldError, ReadOptions, in_order
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec
 
-Numbers = tuple[int, ...]
-"""The numbers of right options, from 1, in ascending order; at least one."""
 _SEVERAL = re.compile(r"\s*[,;|]\s*")
 _BARE = str.maketrans("", "", "()[].: ")
-_FLOAT = re.compile(r"(\d+)\.0+")
+_FLOAT = re.compile(r"(?<=\d)\.0+\Z")
 _CALLED = re.compile(
     r"(?:the )?(?:correct |right )?(?:option|choice|answer|opci[oó]n|opzione|op[çc][ãa]o|alternativa|antwort)"
     r"(?: is)?[ :_-]*(?=\W*\w\W*$)",
@@ -49,14 +48,18 @@ WAYS: Mapping[str, str] = MappingProxyType(
 """How answers may be read -> what messages call that."""
 _BY_TEXT = ("both", "text")
 """Ways that look at the options' texts."""
-_ALLOWED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "letter": ("named", "letter", "both"),
-        "number": ("named", "zero", "one"),
-        "text": ("both", "text"),
-        "one_hot": ("one_hot",),
-    }
-)
+_ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "letter": ("named", "letter", "both"),
+    "number": ("named", "zero", "one"),
+    "text": ("both", "text"),
+    "one_hot": ("one_hot",),
+}
+
+
+_MARKS = {
+    **dict.fromkeys(("1", "1.0", "true", "100", "100.0", "yes", "x"), True),
+    **dict.fromkeys(("0", "0.0", "false", "", "none", "no", "nan"), False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,48 +72,34 @@ class RawAnswer:
     options: ReadOptions
 
 
-class OpenAnswersError(OpenFieldError):
-    """Answers that can be read in several ways, which differ."""
+def read_answers(
+    answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
+) -> tuple[str, Sequence[Numbers | None]]:
+    """The way that fits the answers, a key of `WAYS`, and the right options of each row; None if it names none.
 
-    def __init__(
-        self, column: str, facts: str, field: str, values: str, readings: Mapping[str, Sequence[Numbers | None]]
-    ) -> None:
-        super().__init__(f"column {column}: ", facts, field, values)
-        self.readings = readings
-        """Way -> the right options of each row in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadAnswers:
-    """The right options of all rows."""
-
-    way: str
-    """A key of `WAYS`."""
-    numbers: tuple[Numbers | None, ...]
-    """Of each row; None if its answer names no option."""
-
-
-def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str) -> ReadAnswers:
-    """The reading of `answers` that fits; raises `DatasetError` that asks if none does, or several that differ."""
+    Raises `DatasetError` if no way fits, and `OpenFieldError` if several do and differ.
+    """
     if columns.answer_as == "letter":
-        answers = [replace(each, value=_apart(each.value)) for each in answers]
+        answers = [
+            replace(each, value=list(each.value.strip())) if is_word_of_letters(each.value) else each
+            for each in answers
+        ]
     ways = ("zero", "one") if columns.numbering else _ALLOWED.get(columns.answer_as or "", tuple(WAYS))
     if any(_is_mixed(each.options) for each in answers):
         ways = tuple(way for way in ways if way not in ("letter", "zero", "one"))
         if not ways:
             raise DatasetError(f"column {column}: options have letters out of order, so numbers do not count them")
-    alike = [_what_counts(each) for each in answers]
     found: dict[str, tuple[Numbers | None, ...]] = {}
     # Options' texts are looked at last, and no further than a row that they do not fit where another way fits all.
-    for way in sorted(ways, key=lambda way: way in _BY_TEXT):
-        numbers = _read_all(way, answers, alike)
+    for way in sorted(ways, key=_BY_TEXT.__contains__):
+        numbers = _read_all(way, answers)
         if way in _BY_TEXT and any(None not in each for each in found.values()):
             numbers = takewhile(lambda each: each is not None, numbers)
         found[way] = tuple(numbers)
-    fits = {way: sum(each is not None for each in numbers) for way, numbers in found.items()}
     if columns.numbering:
-        _check_stated(columns.numbering, found, fits, column)
-        ways, fits = (columns.numbering,), {columns.numbering: fits[columns.numbering]}
+        _check_stated(columns.numbering, found, column)
+        ways = (columns.numbering,)
+    fits = {way: sum(each is not None for each in found[way]) for way in ways}
     most = max(fits.values())
     if not most:
         first = answers[0]
@@ -126,27 +115,23 @@ def read_answers(answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
     rivals = best[1:] if best[0] != "named" else [way for way in best if way == "text"]
     if any(found[way] != found[best[0]] for way in rivals):
         readings = {way: found[way] for way in best}
-        raise OpenAnswersError(column, *_ask(answers, readings), readings)
-    return ReadAnswers(best[0], found[best[0]])
+        raise OpenFieldError(f"column {column}: ", *_ask(answers, readings), readings)
+    return best[0], found[best[0]]
 
 
-def _what_counts(answer: RawAnswer) -> tuple[object, ...]:
-    """What of an answer says how it is read where the options' texts do not; its place, if that cannot be told."""
-    value, options = answer.value, answer.options
-    if not isinstance(value, (str, int)):
-        return (answer.place,)
-    return type(value), value, len(options.texts), options.labels
-
-
-def _read_all(way: str, answers: Sequence[RawAnswer], alike: Sequence[tuple[object, ...]]) -> Iterable[Numbers | None]:
-    """What each answer means in one way of reading; `alike` holds `_what_counts` of each."""
-    read = _READERS[way]
-    if way in _BY_TEXT:
-        return (read(each.value, each.options) for each in answers)
-    # Few answers differ without the options' texts, and each of them is read once.
-    different = dict(zip(alike, answers, strict=True))
-    known = {each: read(answer.value, answer.options) for each, answer in different.items()}
-    return map(known.__getitem__, alike)
+def _read_all(way: str, answers: Sequence[RawAnswer]) -> Iterable[Numbers | None]:
+    """What each answer means in one way of reading."""
+    known: dict[tuple[object, ...], Numbers | None] = {}
+    for answer in answers:
+        options = answer.options
+        if way in _BY_TEXT:
+            yield _read(way, answer.value, options)
+            continue
+        # Few answers differ without the options' texts, and each of them is read once.
+        key = (repr(answer.value), len(options.texts), options.labels)
+        if key not in known:
+            known[key] = _read(way, answer.value, options)
+        yield known[key]
 
 
 def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]]) -> tuple[str, str, str]:
@@ -162,67 +147,79 @@ def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | No
     return f"{example.value!r:.60} of {example.place} is option {meant}", field, values
 
 
-def _check_stated(
-    stated: str, found: Mapping[str, Sequence[Numbers | None]], fits: Mapping[str, int], column: str
-) -> None:
+def _rows_only(way: str, other: str, found: Mapping[str, Sequence[Numbers | None]]) -> list[int]:
+    """The places of the rows that one way reads, and the other does not."""
+    pairs = zip(found[way], found[other], strict=True)
+    return [place for place, (mine, its) in enumerate(pairs) if mine is not None and its is None]
+
+
+def _check_stated(stated: str, found: Mapping[str, Sequence[Numbers | None]], column: str) -> None:
     """Raises `DatasetError` if counting from the other number reads every row that the stated one does, and more."""
     other = "one" if stated == "zero" else "zero"
-    pairs = zip(found[stated], found[other], strict=True)
-    if fits[other] > fits[stated] and not any(mine is not None and its is None for mine, its in pairs):
-        first = {"zero": 0, "one": 1}
+    if _rows_only(other, stated, found) and not _rows_only(stated, other, found):
         rows = len(found[other])
-        fitting = f"all {rows:,} rows" if fits[other] == rows else f"{fits[other]:,} of {rows:,} rows"
+        mine, its = (sum(each is not None for each in found[way]) for way in (stated, other))
+        fitting = f"all {rows:,} rows" if its == rows else f"{its:,} of {rows:,} rows"
+        first = {"zero": 0, "one": 1}
         raise DatasetError(
-            f"column {column}: counting from {first[other]} fits {fitting}, from {first[stated]} only "
-            f"{fits[stated]:,}: set columns: {{numbering: {other}}}"
+            f"column {column}: counting from {first[other]} fits {fitting}, from {first[stated]} only {mine:,}: "
+            f"set columns: {{numbering: {other}}}"
         )
 
 
 def _check_numbering(
     answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]], way: str, column: str
 ) -> None:
-    """Raises `DatasetError` if some rows can only count from 0, and others only from 1."""
+    """Raises `OpenFieldError` if some rows can only count from 0, and others only from 1."""
     other = {"zero": "one", "one": "zero"}.get(way)
     if other is None or other not in found:
         return
-    pairs = list(zip(found[way], found[other], strict=True))
-    against = next((place for place, (mine, its) in enumerate(pairs) if mine is None and its is not None), None)
-    if against is None:
-        return
-    only = next(place for place, (mine, its) in enumerate(pairs) if mine is not None and its is None)
-    one, two = (f"{answers[place].value!r} of {answers[place].place}" for place in (only, against))
-    facts = f"{one} can only be one of {WAYS[way]}, and {two} only one of {WAYS[other]}"
-    raise OpenAnswersError(column, facts, "numbering", "zero or one", {each: found[each] for each in (way, other)})
+    mine, its = _rows_only(way, other, found), _rows_only(other, way, found)
+    if mine and its:
+        one, two = (f"{answers[places[0]].value!r} of {answers[places[0]].place}" for places in (mine, its))
+        facts = f"{one} can only be one of {WAYS[way]}, and {two} only one of {WAYS[other]}"
+        readings = {each: found[each] for each in (way, other)}
+        raise OpenFieldError(f"column {column}: ", facts, "numbering", "zero or one", readings)
 
 
-def _items(value: Any) -> list[Any]:
-    """What an answer names, one by one: a list, or a text like `A,C`."""
-    value = unpack(value)
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    if isinstance(value, str):
-        return [each for each in _SEVERAL.split(value.strip()) if each]
-    return [] if value is None else [value]
-
-
-def _apart(value: Any) -> Any:
-    """Letters that are written in one word, `ACD`, as a list; any other answer as it is."""
-    return list(value.strip()) if isinstance(value, str) and is_word_of_letters(value) else value
-
-
-def is_word_of_letters(value: str) -> bool:
-    """Whether a text may be several letters in one word, such as `ACD`."""
-    word = value.strip()
+def is_word_of_letters(value: Any) -> bool:
+    """Whether a value may be several letters in one word, such as `ACD`."""
+    word = value.strip() if isinstance(value, str) else ""
     return len(word) > 1 and word.isascii() and word.isalpha()
+
+
+def _is_mixed(options: ReadOptions) -> bool:
+    """Whether the options have letters or numbers out of order: then it is not told what counting them means."""
+    labels = options.labels or ()
+    return all(len(label) < 3 for label in labels) and [*labels] != in_order(labels)
+
+
+def _read(way: str, value: Any, options: ReadOptions) -> Numbers | None:
+    """The options that an answer means in one way of reading; None if it means none."""
+    if way == "one_hot":
+        return _find_marked(value, options)
+    number_of = _NUMBER_OF[way]
+    # A text of an option may hold commas, so it is taken apart only if it is a list.
+    whole = number_of(value, options) if way in _BY_TEXT else None
+    numbers = (
+        [number_of(each, options) for each in _items(value, cut=way not in _BY_TEXT)] if whole is None else [whole]
+    )
+    known = {number for number in numbers if number is not None}
+    # An option that is named twice shows that this is not what the answer means.
+    return tuple(sorted(known)) if known and len(known) == len(numbers) else None
+
+
+def _items(value: Any, *, cut: bool) -> Sequence[Any]:
+    """What an answer names, one by one: a list, or a text like `A,C` if it is to be cut."""
+    value = unpack(value)
+    if isinstance(value, str) and cut:
+        return [each for each in _SEVERAL.split(value.strip()) if each]
+    return value if isinstance(value, (list, tuple)) else [value] if cut and value is not None else []
 
 
 def _whole(item: Any) -> int | None:
     """A number, also as pandas writes it where a column has empty cells: 2.0."""
-    if isinstance(item, str):
-        item = _normal(item)
-        number = _FLOAT.fullmatch(item)
-        item = number[1] if number else item
-    return parse_whole_number(item)
+    return parse_whole_number(_FLOAT.sub("", _normal(item)) if isinstance(item, str) else item)
 
 
 def _normal(text: str) -> str:
@@ -230,98 +227,48 @@ def _normal(text: str) -> str:
     return text.strip() if text.isascii() else unicodedata.normalize("NFKC", text).strip()
 
 
-def _several(value: Any, number_of: Callable[[Any], int | None]) -> Numbers | None:
-    numbers = [number_of(each) for each in _items(value)]
-    known = {number for number in numbers if number is not None}
-    # An option that is named twice shows that this is not what the answer means.
-    return tuple(sorted(known)) if known and len(known) == len(numbers) else None
+def _by_label(item: Any, options: ReadOptions) -> int | None:
+    labels = {label.casefold(): place for place, label in enumerate(options.labels or (), start=1)}
+    whole = _whole(item)
+    said = (_normal(str(item)) if whole is None else str(whole)).casefold()
+    return labels.get(said, labels.get(said.translate(_BARE)))
 
 
-def _named(value: Any, options: ReadOptions) -> Numbers | None:
-    if options.labels is None:
-        return None
-    labels = {label.casefold(): place for place, label in enumerate(options.labels, start=1)}
-
-    def number_of(item: Any) -> int | None:
-        whole = _whole(item)
-        label = _normal(str(item)) if whole is None else str(whole)
-        return labels.get(label.casefold(), labels.get(label.translate(_BARE).casefold()))
-
-    return _several(value, number_of)
+def _by_letter(item: Any, options: ReadOptions) -> int | None:
+    letter = _CALLED.sub("", _normal(str(item))).translate(_BARE).upper()
+    number = ascii_uppercase.find(letter) + 1 if letter else 0
+    return number if len(letter) == 1 and 1 <= number <= len(options.texts) else None
 
 
-def _is_mixed(options: ReadOptions) -> bool:
-    """Whether the options have letters or numbers out of order: then it is not told what counting them means."""
-    labels = options.labels or ()
-    return all(len(label) < 3 for label in labels) and [*labels] != sorted(labels, key=lambda each: (len(each), each))
+def _by_number(item: Any, options: ReadOptions, first: int) -> int | None:
+    number = _whole(item)
+    return number - first + 1 if number is not None and first <= number < first + len(options.texts) else None
 
 
-def _lettered(value: Any, options: ReadOptions) -> Numbers | None:
-    def number_of(item: Any) -> int | None:
-        letter = _CALLED.sub("", _normal(str(item))).translate(_BARE).upper()
-        number = ord(letter) - ord("A") + 1 if len(letter) == 1 else 0
-        return number if 1 <= number <= len(options.texts) else None
-
-    return _several(value, number_of)
-
-
-def _counted(first: int) -> Callable[[Any, ReadOptions], Numbers | None]:
-    def read(value: Any, options: ReadOptions) -> Numbers | None:
-        def number_of(item: Any) -> int | None:
-            number = _whole(item)
-            return number - first + 1 if number is not None and first <= number < first + len(options.texts) else None
-
-        return _several(value, number_of)
-
-    return read
-
-
-def _with_text(value: Any, options: ReadOptions) -> Numbers | None:
+def _by_letter_and_text(item: Any, options: ReadOptions) -> int | None:
     """The option whose letter or number, and whose text, both are written; one alone is no answer."""
-
-    def number_of(item: Any) -> int | None:
-        parts = _BOTH.fullmatch(str(item).strip())
-        place = None if parts is None else _place(parts["behind_it"] or parts["text"], options.texts)
-        if parts is None or place is None:
-            return None
-        labels = options.labels or ()
-        called = {labels[place - 1].casefold()} if len(labels) >= place else set()
-        return (
-            place
-            if (parts["before"] or parts["after"]).casefold() in called | {chr(ord("a") + place - 1), str(place)}
-            else None
-        )
-
-    found = number_of(value)
-    return (found,) if found is not None else _several(value, number_of) if isinstance(value, (list, tuple)) else None
+    parts = _BOTH.fullmatch(str(item).strip())
+    place = None if parts is None else _by_text(parts["behind_it"] or parts["text"], options)
+    if parts is None or place is None:
+        return None
+    label = "" if options.labels is None else options.labels[place - 1].casefold()
+    said = (parts["before"] or parts["after"]).casefold()
+    return place if said in (label, ascii_lowercase[place - 1 : place], str(place)) else None
 
 
-def _written(value: Any, options: ReadOptions) -> Numbers | None:
-    whole = _place(value, options.texts)
-    if whole is not None:
-        return (whole,)
-    listed = unpack(value)
-    return _several(listed, lambda item: _place(item, options.texts)) if isinstance(listed, (list, tuple)) else None
-
-
-def _place(value: Any, texts: Sequence[str]) -> int | None:
-    """The number of the only text that equals `value`, by its words.
-
-    In lower case if none does, and without a full stop if none does so.
-    """
+def _by_text(value: Any, options: ReadOptions) -> int | None:
+    """The only option of the same words; if there is none, in any case; or else without a full stop."""
     said = " ".join(str(value).split())
-    folded = said.casefold()
-    alike = [place for place, text in enumerate(texts, start=1) if " ".join(text.split()).casefold() == folded]
-    same = [place for place in alike if " ".join(texts[place - 1].split()) == said]
-    for found in (same, alike):
-        if len(found) == 1:
-            return found[0]
-    bare = folded.rstrip(".")
-    ended = [] if alike else [place for place, text in enumerate(texts, 1) if text.casefold().rstrip(". ") == bare]
-    return ended[0] if bare and len(ended) == 1 else None
+    texts = [" ".join(text.split()) for text in options.texts]
+    plain_forms: tuple[Callable[[str], str], ...] = (str, str.casefold, lambda text: text.casefold().rstrip(". "))
+    for plain in plain_forms:
+        same = [place for place, text in enumerate(texts, start=1) if plain(text) == plain(said)]
+        if len(same) == 1 and plain(said):
+            return same[0]
+    return None
 
 
-def _marked(value: Any, options: ReadOptions) -> Numbers | None:
+def _find_marked(value: Any, options: ReadOptions) -> Numbers | None:
     marks = unpack(value)
     if not isinstance(marks, (list, tuple)) or len(marks) < len(options.texts):
         return None
@@ -330,18 +277,11 @@ def _marked(value: Any, options: ReadOptions) -> Numbers | None:
     return right if None not in read and right and right[-1] <= len(options.texts) else None
 
 
-_MARKS = {
-    **dict.fromkeys(("1", "1.0", "true", "100", "100.0", "yes", "x"), True),
-    **dict.fromkeys(("0", "0.0", "false", "", "none", "no", "nan"), False),
+_NUMBER_OF: Mapping[str, Callable[[Any, ReadOptions], int | None]] = {
+    "named": _by_label,
+    "letter": _by_letter,
+    "zero": partial(_by_number, first=0),
+    "one": partial(_by_number, first=1),
+    "both": _by_letter_and_text,
+    "text": _by_text,
 }
-_READERS: Mapping[str, Callable[[Any, ReadOptions], Numbers | None]] = MappingProxyType(
-    {
-        "named": _named,
-        "letter": _lettered,
-        "zero": _counted(0),
-        "one": _counted(1),
-        "both": _with_text,
-        "text": _written,
-        "one_hot": _marked,
-    }
-)

@@ -6,11 +6,12 @@ from typing import Any
 
 from medexam.datasets.exam_table import parse_image
 from medexam.datasets.own.answers import RawAnswer, read_answers
-from medexam.datasets.own.columns import Columns, Keys
+from medexam.datasets.own.columns import Columns
+from medexam.datasets.own.grids import Cells
 from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.labels import CellError, ReadOptions
-from medexam.datasets.own.options import Settled, read_options, settle_options
-from medexam.datasets.own.tables import Record, SourceTable, TableRow
+from medexam.datasets.own.options import Settled, change_each, read_options, settle_options
+from medexam.datasets.own.tables import SourceTable, TableRow
 from medexam.datasets.rows import Fault, Reading, Row
 from medexam.errors import DatasetError
 from medexam.questions import Question
@@ -47,63 +48,50 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
     """The questions of a table, read as `spec` says; raises `DatasetError` if a column is missing or ambiguous."""
     by_sign = bool(spec.columns.right_mark) and spec.columns.answer is None
     columns = Columns(spec.columns, table, ("stem",) if by_sign else ("stem", "answer"))
-    faults: list[tuple[int, Fault]] = []
-    drafts = []
+    faults: dict[int, Fault] = {}
+    answered: list[tuple[TableRow, RawAnswer]] = []
     for row, options in zip(table.rows, read_all_options(table, columns), strict=True):
         try:
             if isinstance(options, CellError):
                 raise options
-            assert not isinstance(row.record, str)  # noqa: S101 - such a row has no options
-            drafts.append(
-                (row, row.record, RawAnswer(row.place, _answer(columns, row.record, options, by_sign=by_sign), options))
-            )
+            value = _answer(columns, row.record, options, by_sign=by_sign)
+            answered.append((row, RawAnswer(row.place, value, options)))
         except CellError as error:
-            faults.append((row.number, row.fault(error.column, error.detail)))
-    way = ""
+            faults[row.number] = row.fault(error)
+    how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
+    raws = [raw for _, raw in answered]
+    way, golds = read_answers(raws, how, columns.shown("answer")) if raws else ("", ())
     rows: list[Row] = []
-    keys = Keys(columns)
-    if drafts:
-        how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
-        read = read_answers([raw for *_, raw in drafts], how, columns.shown("answer"))
-        way = read.way
-        for (row, record, raw), numbers in zip(drafts, read.numbers, strict=True):
-            try:
-                if numbers is None:
-                    raise CellError(columns.shown("answer"), _no_option(raw))
-                question = _question(columns, record, raw.options, row.number, keys, spec)
-                unasked = spec.columns.several == "all" and len(numbers) > 1
-                rows.append(Row(question, None) if unasked else Row(question, numbers[0], numbers[1:]))
-            except CellError as error:
-                faults.append((row.number, row.fault(error.column, error.detail)))
-    reading = Reading(
-        source=table.source,
-        folder=table.folder,
-        version=VERSION,
-        rows=tuple(rows),
-        faults=tuple(fault for _, fault in sorted(faults, key=lambda each: each[0])),
-    )
-    return ChoiceReading(reading, way)
+    for (row, raw), numbers in zip(answered, golds, strict=True):
+        try:
+            if numbers is None:
+                texts = raw.options.texts
+                what = f"is {raw.value!r:.60}, which names none of its {len(texts)} options ({' / '.join(texts):.80})"
+                raise CellError(columns.shown("answer"), what)
+            question = _question(columns, row, raw.options, spec)
+            unasked = spec.columns.several == "all" and len(numbers) > 1
+            rows.append(Row(question, None) if unasked else Row(question, numbers[0], numbers[1:]))
+        except CellError as error:
+            faults[row.number] = row.fault(error)
+    in_order = tuple(faults[number] for number in sorted(faults))
+    return ChoiceReading(Reading(table.source, table.folder, VERSION, tuple(rows), in_order), way)
 
 
 def read_all_options(table: SourceTable, columns: Columns) -> list[Settled]:
     """The options of each row, or what is wrong with them; raises `DatasetError` if letters before them are unclear."""
-    return settle_options([_options(columns, row) for row in table.rows], columns.spec)
 
-
-def _options(columns: Columns, row: TableRow) -> Settled:
-    try:
+    def read(row: TableRow) -> ReadOptions:
         if isinstance(row.record, str):
-            return CellError("", row.record)
+            raise CellError("", row.record)
         stem = columns.needed_text(row.record, "stem")
         if columns.spec.choices is not None:
             return ReadOptions(stem, columns.spec.choices, None)
         return read_options(stem, columns.of("options"), row.record, columns.spec)
-    except CellError as error:
-        # Its traceback would keep the row.
-        return error.with_traceback(None)
+
+    return settle_options(change_each(read, table.rows), columns.spec)
 
 
-def _answer(columns: Columns, record: Record, options: ReadOptions, *, by_sign: bool) -> Any:
+def _answer(columns: Columns, record: Cells, options: ReadOptions, *, by_sign: bool) -> Any:
     """What a row says is right; raises `CellError` if it says nothing."""
     if by_sign:
         if options.right is None or True not in options.right:
@@ -115,20 +103,19 @@ def _answer(columns: Columns, record: Record, options: ReadOptions, *, by_sign: 
     return answer
 
 
-def _question(
-    columns: Columns, record: Record, options: ReadOptions, number: int, keys: Keys, spec: DatasetSpec
-) -> Question:
+def _question(columns: Columns, row: TableRow, options: ReadOptions, spec: DatasetSpec) -> Question:
+    record = row.record
     context = columns.text(record, "context")
-    key = columns.key(record, [context or "", options.stem, *options.texts])
+    texts = [context or "", options.stem, *options.texts]
     if spec.explained:
         explanation = columns.needed_text(record, "explanation")
         context = explanation if context is None else f"{context}\n\n{explanation}"
     # Checked with its options at once, which takes half the time.
     return Question.model_validate(
         {
-            "key": keys.unique(key),
+            "key": columns.key(record, texts),
             "exam": columns.exam(record),
-            "number": number,
+            "number": row.number,
             "language": spec.language,
             "stem": options.stem,
             "options": tuple({"number": place, "text": text} for place, text in enumerate(options.texts, start=1)),
@@ -141,8 +128,3 @@ def _question(
 def _image(value: Any) -> str | None:
     is_none = isinstance(value, str) and value.strip().casefold() in NO_PICTURE
     return parse_image(value if isinstance(value, (str, dict)) and not is_none else None)
-
-
-def _no_option(raw: RawAnswer) -> str:
-    options = " / ".join(raw.options.texts)
-    return f"is {raw.value!r:.60}, which names none of its {len(raw.options.texts)} options ({options:.80})"

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
+from medexam.datasets.own.grids import Cells
 from medexam.datasets.own.labels import CellError
-from medexam.datasets.own.tables import Record, SourceTable, value_of
+from medexam.datasets.own.tables import SourceTable, value_of
 from medexam.datasets.rows import Fault, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.questions import Exam
@@ -15,26 +16,16 @@ from medexam.specs import DatasetSpec
 from medexam.specs.columns import ColumnsSpec
 from medexam.text import nearest
 
+_FIELDS = ("options", "context", "explanation", "image", "subject", "year", "exam", "id", "split", "start")
 STANDARD: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "stem": ("stem", "question"),
-        "answer": ("answer", "answers"),
-        **{
-            name: (name,)
-            for name in (
-                *("options", "context", "explanation", "image", "subject", "year", "exam", "id", "split", "start"),
-            )
-        },
-    }
+    {"stem": ("stem", "question"), "answer": ("answer", "answers"), **{name: (name,) for name in _FIELDS}}
 )
 """Field -> the columns that it is read from where the spec names none."""
-_SPLITS: Mapping[str, Literal["train", "dev", "test"]] = MappingProxyType(
-    {
-        **dict.fromkeys(("train", "training"), "train"),
-        **dict.fromkeys(("dev", "development", "val", "valid", "validation"), "dev"),
-        "test": "test",
-    }
-)
+_SPLITS: Mapping[str, Literal["train", "dev", "test"]] = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("dev", "development", "val", "valid", "validation"), "dev"),
+    "test": "test",
+}
 KEYED = "answer of the key"
 """The column that a key in another file adds to a table."""
 UNGROUPED = "all"
@@ -53,6 +44,7 @@ class Columns:
         self.spec = spec
         self._columns: dict[str, str | tuple[str, ...]] = {}
         self._exams: dict[tuple[object, ...], Exam] = {}
+        self._times: dict[str, int] = {}
         for field, standard in STANDARD.items():
             stated = getattr(spec, field)
             for column in (stated,) if stated and isinstance(stated, str) else stated or ():
@@ -68,10 +60,6 @@ class Columns:
                     f"say which with columns: {{{field}: ...}}, or have it proposed by `medexam data init`"
                 )
 
-        self._only_exam: Exam | None = None
-        if self._columns.keys().isdisjoint(("subject", "year", "exam", "split")):
-            self._only_exam = self.exam({})
-
     def of(self, field: str) -> str | tuple[str, ...] | None:
         """The column of a field, or the columns; None if there is none."""
         return self._columns.get(field)
@@ -81,37 +69,34 @@ class Columns:
         column = self._columns.get(field, field)
         return column if isinstance(column, str) else ", ".join(column)
 
-    def value(self, record: Record, field: str) -> Any:
+    def value(self, record: Cells, field: str) -> Any:
         """The value of a field; a list if it has several columns, None if it has none or the cell is empty."""
         column = self._columns.get(field)
         if column is None:
             return None
         return value_of(record, column) if isinstance(column, str) else [value_of(record, each) for each in column]
 
-    def text(self, record: Record, field: str) -> str | None:
+    def text(self, record: Cells, field: str) -> str | None:
         """A field as text, lists as paragraphs; None if it is empty."""
         value = self.value(record, field)
-        if isinstance(value, str):
-            return value.strip() or None
-        if isinstance(value, (list, tuple)):
-            return "\n\n".join(str(each).strip() for each in value if each is not None) or None
-        return None if value is None else str(value).strip() or None
+        if value is None:
+            return None
+        parts = value if isinstance(value, (list, tuple)) else [value]
+        return "\n\n".join(str(part).strip() for part in parts if part is not None) or None
 
-    def needed_text(self, record: Record, field: str) -> str:
+    def needed_text(self, record: Cells, field: str) -> str:
         """A field as text; raises `CellError` if it is empty."""
         text = self.text(record, field)
         if text is None:
             raise CellError(self.shown(field), "is empty")
         return text
 
-    def group(self, record: Record) -> str:
+    def group(self, record: Cells) -> str:
         """What the scores of a row are grouped by."""
         return self.text(record, "subject") or UNGROUPED
 
-    def exam(self, record: Record) -> Exam:
+    def exam(self, record: Cells) -> Exam:
         """The exam of a row, or the group that stands for one; raises `CellError` for a year or split that is none."""
-        if self._only_exam is not None:
-            return self._only_exam
         subject, year = self.group(record), self.value(record, "year")
         number = parse_whole_number(year)
         if year is not None and number is None:
@@ -128,38 +113,31 @@ class Columns:
             )
         return known
 
-    def split(self, record: Record) -> Literal["train", "dev", "test"] | None:
+    def split(self, record: Cells) -> Literal["train", "dev", "test"] | None:
         """Where the authors put a row; None if they do not say. Raises `CellError` for another word."""
         said = self.text(record, "split")
         if said is not None and parse_split(said) is None:
             raise CellError(self.shown("split"), f"is {said!r:.60}, not one of {', '.join(_SPLITS)}")
         return None if said is None else parse_split(said)
 
-    def key(self, record: Record, texts: Iterable[str]) -> str:
-        """The row's id, or a hash of its texts; raises `CellError` if the id is empty."""
-        if "id" in self._columns:
-            return self.needed_text(record, "id")
-        return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:_KEY_DIGITS]
+    def key(self, record: Cells, texts: Iterable[str]) -> str:
+        """The row's id, or a hash of its texts with a number behind it if a row before has the same.
+
+        Raises `CellError` for an id that is empty, or stands in a row before.
+        """
+        has_id = "id" in self._columns
+        key = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:_KEY_DIGITS]
+        if has_id:
+            key = self.needed_text(record, "id")
+        times = self._times[key] = self._times.get(key, 0) + 1
+        if times > 1 and has_id:
+            raise CellError(self.shown("id"), f"is {key!r}, which stands in a row before")
+        return key if times == 1 else f"{key}-{times}"
 
 
 def parse_split(said: str) -> Literal["train", "dev", "test"] | None:
     """The split that a word means; None if it means none."""
     return _SPLITS.get(said.strip().lower())
-
-
-class Keys:
-    """Keeps the keys of a table unique."""
-
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
-        self._times: dict[str, int] = {}
-
-    def unique(self, key: str) -> str:
-        """The key, with a number behind it if a row before has the same text; raises `CellError` for an id twice."""
-        times = self._times[key] = self._times.get(key, 0) + 1
-        if times > 1 and self._columns.of("id") is not None:
-            raise CellError(self._columns.shown("id"), f"is {key!r}, which stands in a row before")
-        return key if times == 1 else f"{key}-{times}"
 
 
 def describe_faults(faults: Sequence[Fault], rows: int, called: str = "bad") -> str:

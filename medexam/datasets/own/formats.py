@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, dropwhile, islice
+from functools import partial
+from itertools import chain, dropwhile, islice, zip_longest
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TextIO
 
 from medexam.datasets.own.grids import LOOKED_AT, Cells, Header, count_names, find_header, name_cells
@@ -82,31 +82,26 @@ def _open_text(path: Path) -> tuple[TextIO, str]:
         encoding = find_encoding(content)
     except UnreadableError as error:
         raise UnreadableError(f"{error}: save it as UTF-8, or copy it again") from None
-    said = {"utf-8-sig": "", "cp1252": "Windows-1252"}.get(encoding, encoding.upper()[:6])
+    said = {"utf-8-sig": "", "cp1252": "; Windows-1252"}.get(encoding, f"; {encoding.upper()[:6]}")
     return io.TextIOWrapper(io.BytesIO(content), encoding, newline=""), said
 
 
-def _named(*parts: str) -> str:
-    """The name of a format, with what was decided on the way."""
-    return "; ".join(filter(None, parts))
-
-
-def _read_lines(path: Path) -> RawTable:
+def _read_json(path: Path, *, by_lines: bool = False) -> RawTable:
+    """A document, or a record on each line, which is what is expected if a file is read `by_lines`."""
     stream, encoding = _open_text(path)
-    first = next(filter(str.strip, stream), "")
-    stream.seek(0)
-    value, wrong = _parse_json(first)
-    if first and (wrong or is_wrapper(value)):
-        document, wrong = _parse_json(stream.read())
+    text = stream.read()
+    first, wrong = _parse_json(text.lstrip().partition("\n")[0]) if by_lines else (None, "not looked at")
+    if wrong or is_wrapper(first):
+        document, wrong = _parse_json(text)
         if wrong is None:
-            return RawTable(_named("JSON", encoding), (), _number(rows_of_document(document)))
-        stream.seek(0)
-    return RawTable(_named("JSON Lines", encoding), (), _parse_lines(stream))
+            return RawTable(f"JSON{encoding}", (), _number(rows_of_document(document)))
+        if not by_lines and (text.lstrip()[:1] != "{" or "\n" not in text.strip()):
+            raise UnreadableError(f"{wrong}: copy it again")
+    return RawTable(f"JSON Lines{encoding}", (), _parse_lines(io.StringIO(text, newline="")))
 
 
 def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, Cells]]:
-    for number, line in enumerate(lines, start=1):
-        check_text_length(line, f"line {number}")
+    for number, line in enumerate(_check_lines(lines), start=1):
         if line.strip():
             value, wrong = _parse_json(line)
             for row in split_case(wrong or as_row(value)):
@@ -118,18 +113,6 @@ def _parse_json(text: str) -> tuple[Any, str | None]:
         return parse_json(text), None
     except UnreadableError as error:
         return None, f"{error}; the file may be truncated"
-
-
-def _read_json(path: Path) -> RawTable:
-    stream, encoding = _open_text(path)
-    text = stream.read()
-    document, wrong = _parse_json(text)
-    if wrong is None:
-        return RawTable(_named("JSON", encoding), (), _number(rows_of_document(document)))
-    if text.lstrip()[:1] == "{" and "\n" in text.strip():
-        stream.seek(0)
-        return RawTable(_named("JSON Lines", encoding), (), _parse_lines(stream))
-    raise UnreadableError(f"{wrong}: copy it again")
 
 
 def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
@@ -146,7 +129,7 @@ def _read_plain(path: Path) -> RawTable:
     if is_gift(text):
         return RawTable("GIFT", (), read_gift(text))
     if text.lstrip()[:1] in ("[", "{"):
-        return _read_lines(path)
+        return _read_json(path, by_lines=True)
     table = _read_csv(path)
     if len(table.columns) < 2:
         raise UnreadableError("holds no table, and no questions as Aiken, GIFT or Anki write them")
@@ -162,8 +145,9 @@ def _read_anki(text: str) -> RawTable:
     separator = settings.get("separator", "tab")
     delimiter = _ANKI_DELIMITERS.get(separator.lower(), separator)[:1] or "\t"
     rows = [(line + len(settings), cells) for line, cells in _cut_lines(io.StringIO(text, newline=""), delimiter)]
-    width = max((len(cells) for _, cells in rows), default=0)
-    names = settings["columns"].split(delimiter) if "columns" in settings else [str(n + 1) for n in range(width)]
+    names = [str(place) for place in range(1, max((len(cells) for _, cells in rows), default=0) + 1)]
+    if "columns" in settings:
+        names = settings["columns"].split(delimiter)
     for kind in ("guid", "notetype", "deck", "tags"):
         place = settings.get(f"{kind} column", "")
         if place.isdecimal() and 1 <= int(place) <= len(names):
@@ -187,7 +171,7 @@ def _read_csv(path: Path) -> RawTable:
         return RawTable("CSV", (), ())
     header = find_header([cells for _, cells in first])
     rows = _name_cells(chain(first[header.above :], lines), header)
-    return RawTable(_named(f"CSV, delimiter {shown}", encoding, *header.notes), header.columns, rows)
+    return RawTable("; ".join([f"CSV, delimiter {shown}{encoding}", *header.notes]), header.columns, rows)
 
 
 def _cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -228,14 +212,14 @@ def _find_delimiter(sample: str) -> str:
         try:
             rows = [cells for cells in islice(reader, LOOKED_AT) if any(cells)]
         except csv.Error:
+            rows = []
+        table = list(dropwhile(lambda cells: len(cells) < 2, rows))
+        if not table:
             return (0, 0, 0)
-        below = list(dropwhile(lambda cells: len(cells) < 2, rows))
-        if not below:
-            return (0, 0, 0)
-        columns, times = Counter(map(len, below)).most_common(1)[0]
+        columns, times = Counter(map(len, table)).most_common(1)[0]
         # A row or two may be torn; a delimiter that cuts fewer alike is a mark of the texts.
-        is_table = len(below[0]) == columns and times >= 0.8 * len(below)
-        return (is_table * (3 - (below != rows)), count_names(below[0]), len(below[0]))
+        is_table = len(table[0]) == columns and times >= 0.8 * len(table)
+        return (is_table * (3 - (table != rows)), count_names(table[0]), len(table[0]))
 
     return max(_DELIMITERS, key=rate)
 
@@ -271,13 +255,12 @@ def _read_excel(path: Path) -> RawTable:
         names = ", ".join(sheets) or "none"
         raise UnreadableError(f"has {len(sheets)} filled sheets ({names}): keep one, or save it as CSV")
     ((name, lines),) = sheets.items()
-    width = max(len(cells) for _, cells in lines)
-    used = [place for place in range(width) if any(cells[place : place + 1] not in ([], [None]) for _, cells in lines)]
-    lines = [(line, [*cells, *[None] * (width - len(cells))]) for line, cells in lines]
-    lines = [(line, [cells[place] for place in used]) for line, cells in lines]
+    columns = list(zip_longest(*(cells for _, cells in lines)))
+    used = [column for column in columns if any(cell is not None for cell in column)]
+    lines = [(line, list(cells)) for (line, _), cells in zip(lines, zip(*used, strict=True), strict=True)]
     header = find_header([cells for _, cells in lines[:LOOKED_AT]])
     rows = _name_cells(lines[header.above :], header)
-    return RawTable(_named(f"Excel, sheet {name}", *header.notes), header.columns, rows)
+    return RawTable("; ".join([f"Excel, sheet {name}", *header.notes]), header.columns, rows)
 
 
 def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
@@ -295,15 +278,13 @@ def _displayed(cell: Any) -> Any:
     return value
 
 
-_READERS: Mapping[str, Callable[[Path], RawTable]] = MappingProxyType(
-    {
-        **dict.fromkeys((".jsonl", ".ndjson"), _read_lines),
-        ".json": _read_json,
-        **dict.fromkeys((".csv", ".tsv"), _read_csv),
-        ".txt": _read_plain,
-        ".parquet": _read_parquet,
-        ".xlsx": _read_excel,
-        ".gift": lambda path: RawTable("GIFT", (), read_gift(_open_text(path)[0].read())),
-        **dict.fromkeys((".xml", ".zip"), lambda path: RawTable("a quiz in XML", (), read_quiz_xml(path))),
-    }
-)
+_READERS: Mapping[str, Callable[[Path], RawTable]] = {
+    **dict.fromkeys((".jsonl", ".ndjson"), partial(_read_json, by_lines=True)),
+    ".json": _read_json,
+    **dict.fromkeys((".csv", ".tsv"), _read_csv),
+    ".txt": _read_plain,
+    ".parquet": _read_parquet,
+    ".xlsx": _read_excel,
+    ".gift": lambda path: RawTable("GIFT", (), read_gift(_open_text(path)[0].read())),
+    **dict.fromkeys((".xml", ".zip"), lambda path: RawTable("a quiz in XML", (), read_quiz_xml(path))),
+}

@@ -1,6 +1,7 @@
 """The right answers of a table that stand apart from its questions: in another file, or as a list."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.columns import KEYED
-from medexam.datasets.own.tables import SourceTable, TableRow, read_file, read_own_table, value_of
+from medexam.datasets.own.tables import SourceTable, read_file, read_own_table, value_of
 from medexam.errors import DatasetError
 from medexam.inputs import UnreadableError, decode, read_bytes
 from medexam.specs import DatasetSpec
@@ -39,30 +40,30 @@ def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
                 f"{source}: holds {len(answers):,} answers, and {table.source} {len(table.rows):,} rows: name the "
                 "column that both have with answers: {on: ...}"
             )
-        found = [answer for _, answer in answers]
-        return _with_answers(table, found)
+        return _with_answers(table, [answer for _, answer in answers])
     by_name: dict[str, Any] = {}
     for name, answer in answers:
         if by_name.setdefault(_plain(name), answer) != answer:
             raise DatasetError(f"{source}: has two answers for {column} {_plain(name)!r}: make it unique")
+    by_name.pop("", None)
     names = [_plain(value_of(row.record, column)) for row in table.rows]
     if by_name.keys().isdisjoint(names):
         raise DatasetError(
             f"{source}: none of its {column} (such as {next(iter(by_name), None)!r}) stands in {table.source} (such as "
             f"{names[0]!r}): name the column that both have with answers: {{on: ...}}"
         )
-    twice = next((name for name, after in zip(sorted(names), sorted(names)[1:], strict=False) if name == after), "")
-    if twice:
+    twice, times = Counter(filter(None, names)).most_common(1)[0]
+    if times > 1:
         raise DatasetError(f"{table.source}: several rows have {column} {twice!r}: the key cannot say which it means")
     return _with_answers(table, [by_name.get(name) for name in names])
 
 
 def _with_answers(table: SourceTable, answers: Sequence[Any]) -> SourceTable:
-    rows = [
-        row if isinstance(row.record, str) else TableRow(row.number, row.place, {**row.record, KEYED: answer})
+    rows = tuple(
+        row if isinstance(row.record, str) else replace(row, record={**row.record, KEYED: answer})
         for row, answer in zip(table.rows, answers, strict=True)
-    ]
-    return replace(table, columns=(*table.columns, KEYED), rows=tuple(rows))
+    )
+    return replace(table, columns=(*table.columns, KEYED), rows=rows)
 
 
 def _read_key(path: Path, on: str | None, answer: str | None) -> list[tuple[Any, Any]]:
@@ -72,15 +73,15 @@ def _read_key(path: Path, on: str | None, answer: str | None) -> list[tuple[Any,
         return _read_letters(path, numbered=on is not None)
     table = read_file(path)
     others = [column for column in table.columns if column != on]
-    named = [column for column in others if column.lower() in ("answer", "key", "correct")]
-    column = answer or (named or others)[0] if others else answer
-    missing = next((each for each in (on, column) if each is not None and each not in table.columns), None)
-    if column is None or missing is not None or (answer is None and len(named or others) != 1):
-        what = f"has no column {missing!r}" if missing is not None else "has several columns that may be the answer"
+    likely = [column for column in others if column.lower() in ("answer", "key", "correct")] or others
+    missing = next((each for each in (on, answer) if each is not None and each not in table.columns), None)
+    if missing is not None or (answer is None and len(likely) != 1):
+        what = f"has no column {missing!r}" if missing is not None else f"has {len(likely)} columns for the answer"
         raise DatasetError(
             f"{path}: {what}: its columns are {', '.join(table.columns)}; say which with answers: {{path: {path.name}, "
             "on: ..., answer: ...}"
         )
+    column = answer or likely[0]
     return [
         (row.number if on is None else value_of(row.record, on), value_of(row.record, column)) for row in table.rows
     ]
@@ -103,5 +104,7 @@ def _read_letters(path: Path, *, numbered: bool) -> list[tuple[Any, Any]]:
 
 
 def _plain(name: Any) -> str:
-    """A number or a name alike in both tables: 1, "1" and 1.0 are one."""
+    """A number or a name alike in both tables: 1, "1" and 1.0 are one; empty if there is none."""
+    if name is None:
+        return ""
     return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name).strip()

@@ -4,11 +4,13 @@ It knows no table: whether letters before options are labels is decided for all 
 """
 
 import re
-import string
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
+
+from medexam.errors import DatasetError
 
 _END = r"[)\].:）．、：]"  # noqa: RUF001 - full-width marks of Chinese and Japanese
 _MARK = rf"[(\[]?((?:[A-Za-zＡ-Ｚ]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?"  # noqa: RUF001
@@ -24,6 +26,28 @@ _CUE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What asks for the answer, behind the last option."""
+
+
+Numbers = tuple[int, ...]
+"""The numbers of right options, from 1, in ascending order; at least one."""
+
+
+class OpenFieldError(DatasetError):
+    """Rows that can be read in several ways, between which a field of `columns` decides."""
+
+    def __init__(
+        self,
+        where: str,
+        facts: str,
+        field: str,
+        values: str,
+        readings: Mapping[str, Sequence[Numbers | None]] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(f"{where}{facts}: say which with columns: {{{field}: {values}}}")
+        self.field, self.detail = field, f"{values}: {facts}"
+        """The field, and its values with what speaks for each."""
+        self.readings = readings
+        """Way to read answers -> the right options of each row in it."""
 
 
 class CellError(ValueError):
@@ -60,27 +84,19 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
     text = _BREAK.sub("\n", text) if "<" in text else text
     for pattern in (_AT_LINES, _IN_LINES, *([_BARE] if bare else [])):
         marks, at_lines = list(pattern.finditer(text)), pattern is not _IN_LINES
-        chains = list(_chains(marks)) or (
-            [marks] if at_lines and is_run([plain_label(mark[2]) for mark in marks]) else []
-        )
+        chains = list(_chains(marks))
         if chains:
             best = max(chains, key=lambda chain: (not plain_label(chain[0][2]).isdigit(), len(chain), chain[0].start()))
             best = _with_stray(marks, best, at_lines=at_lines)
             ends = [after.start() for _, after in pairwise(best)] + [len(text)]
             texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True)]
-            texts = _without_separators([*texts[:-1], _without_cue(texts[-1])])
-            return ReadOptions(
-                text[: best[0].start()].strip(), tuple(texts), tuple(plain_label(mark[2]) for mark in best)
-            )
+            cue = _CUE.search(texts[-1])
+            if cue is not None and cue[1]:
+                raise CellError("", f"holds the answer behind its options, {cue[0].strip()!r:.40}")
+            texts[-1] = texts[-1] if cue is None else texts[-1][: cue.start()]
+            labels = tuple(plain_label(mark[2]) for mark in best)
+            return ReadOptions(text[: best[0].start()].strip(), tuple(_without_separators(texts)), labels)
     return None
-
-
-def _without_cue(text: str) -> str:
-    """The last option without `Answer:` behind it; raises `CellError` if an answer follows."""
-    cue = _CUE.search(text)
-    if cue is not None and cue[1]:
-        raise CellError("", f"holds the answer behind its options, {cue[0].strip()!r:.40}")
-    return text if cue is None else text[: cue.start()]
 
 
 def _without_separators(texts: list[str]) -> list[str]:
@@ -95,7 +111,7 @@ def _with_stray(marks: Sequence[re.Match[str]], chain: list[re.Match[str]], *, a
     # Within a line, a letter or a number before a full stop is often the end of a sentence.
     if not at_lines and (style.startswith(".") or labels[0].isdigit()):
         return chain
-    following = [_shift(labels[0], len(labels)), _shift(labels[0], len(labels) + 1)]
+    following = [shift(labels[0], len(labels)), shift(labels[0], len(labels) + 1)]
     alike = [mark for mark in marks if _style(mark) == style and (at_lines or mark.start() >= chain[0].start())]
     stray = [mark for mark in alike if plain_label(mark[2]) in following]
     if not stray:
@@ -114,27 +130,20 @@ def _style(mark: re.Match[str]) -> str:
     return kind if end.isalnum() else end + kind
 
 
-def _shift(label: str, by: int) -> str:
+def shift(label: str, by: int) -> str:
     """The label that stands `by` places behind another."""
     return str(int(label) + by) if label.isdigit() else chr(ord(label) + by)
 
 
-def _chains(marks: Sequence[re.Match[str]]) -> Iterable[list[re.Match[str]]]:
+def _chains(marks: Sequence[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
     """From each A, a or 1 the marks that count on from it; those of two marks or more."""
     for place, first in enumerate(marks):
-        if plain_label(first[2]) not in ("A", "a", "1"):
-            continue
-        chain = [first]
-        for mark in marks[place + 1 :]:
-            if _follow(plain_label(chain[-1][2]), plain_label(mark[2])):
+        chain = [first] if plain_label(first[2]) in ("A", "a", "1") else []
+        for mark in marks[place + 1 :] if chain else ():
+            if plain_label(mark[2]) == shift(plain_label(chain[-1][2]), 1):
                 chain.append(mark)
         if len(chain) > 1:
             yield chain
-
-
-def _follow(one: str, two: str) -> bool:
-    """Whether a label is the next letter, or the next number, after another."""
-    return int(two) == int(one) + 1 if one.isdigit() and two.isdigit() else one + two in string.ascii_letters
 
 
 def plain_label(label: str) -> str:
@@ -145,4 +154,9 @@ def plain_label(label: str) -> str:
 def is_run(labels: Sequence[str]) -> bool:
     """Whether the labels are the first letters or numbers, each once, in any order."""
     first = next((each for each in ("A", "a", "1") if each in labels), None)
-    return first is not None and len(labels) > 1 and {*labels} == {_shift(first, by) for by in range(len(labels))}
+    return first is not None and len(labels) > 1 and {*labels} == {shift(first, by) for by in range(len(labels))}
+
+
+def in_order(labels: Iterable[str]) -> list[str]:
+    """Letters or numbers in the order in which they count."""
+    return sorted(labels, key=lambda label: (len(label), label))

@@ -8,8 +8,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import takewhile
 from types import MappingProxyType
+
+from medexam.datasets.own.labels import in_order, shift
 
 _LISTS = """\
 stem: stem question question_text question_stem qtext query prompt sent1 problem problem_text question_body body item
@@ -56,20 +58,16 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Field -> the names that its column often has, the likeliest first; `wrong` are options that are not right."""
 WEAK = frozenset(_BY_LIST["weak"])
 """Names of options that right answers have as well."""
-_CORES: Mapping[str, frozenset[str]] = MappingProxyType(
-    {field: frozenset(_BY_LIST[f"in {field}"]) for field in ("stem", "answer")}
-)
+_CORES: Mapping[str, frozenset[str]] = {field: frozenset(_BY_LIST[f"in {field}"]) for field in ("stem", "answer")}
 """Field -> words that say so within a longer name."""
 _NOT = frozenset(_BY_LIST["in neither"])
 """Words that make a longer name mean something else."""
 _OPTION_WORDS = frozenset(_BY_LIST["in options"])
-_COUNTED: Mapping[str, str] = MappingProxyType(
-    {
-        word: str(number)
-        for words in ("one two three four five six", "first second third fourth fifth sixth", "i ii iii iv v vi")
-        for number, word in enumerate(words.split(), start=1)
-    }
-)
+_COUNTED: Mapping[str, str] = {
+    word: str(number)
+    for words in ("one two three four five six", "first second third fourth fifth sixth", "i ii iii iv v vi")
+    for number, word in enumerate(words.split(), start=1)
+}
 _ALPHABETS = ("abcdefghijklmnopqrst", "αβγδεζ", "абвгде", "ابجدهو", "アイウエオカ", "甲乙丙丁戊己")
 """Letters that count, as plain names have them."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
@@ -172,9 +170,8 @@ def _labels(column: str) -> Iterable[tuple[str, str]]:
 
 def _run(labelled: Mapping[str, str]) -> tuple[str, ...]:
     """The columns from the first label on, as long as labels follow each other."""
-    ordered = sorted(labelled, key=lambda label: (len(label), label))
-    if ordered[0] not in ("a", "0", "1"):
+    first = in_order(labelled)[0]
+    if first not in ("a", "0", "1"):
         return ()
-    codes = [int(label) if label.isdigit() else ord(label) for label in ordered]
-    end = next((place for place, (one, two) in enumerate(pairwise(codes), start=1) if two != one + 1), len(codes))
-    return tuple(labelled[label] for label in ordered[:end])
+    following = (shift(first, by) for by in range(len(labelled)))
+    return tuple(labelled[label] for label in takewhile(labelled.__contains__, following))

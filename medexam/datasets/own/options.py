@@ -5,15 +5,25 @@ Whether letters at their beginning are labels is decided for a whole table, see 
 
 import datetime
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from medexam.datasets.own.labels import OWN_MARK, CellError, ReadOptions, is_run, plain_label, split_marked
+from medexam.datasets.own.labels import (
+    OWN_MARK,
+    CellError,
+    OpenFieldError,
+    ReadOptions,
+    in_order,
+    is_run,
+    plain_label,
+    split_marked,
+)
 from medexam.datasets.own.names import plain_name
-from medexam.datasets.own.tables import Record, get
+from medexam.datasets.own.tables import Record, value_of
 from medexam.datasets.own.texts import unpack
-from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec
 
 _NAMES = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
@@ -25,15 +35,7 @@ MARKED_ROWS = 0.95
 """The share of rows through which labels run where they are labels."""
 
 
-class OpenFieldError(DatasetError):
-    """Rows that can be read in several ways, between which a field of `columns` decides."""
-
-    def __init__(self, where: str, facts: str, field: str, values: str) -> None:
-        super().__init__(f"{where}{facts}: say which with columns: {{{field}: {values}}}")
-        self.field, self.detail = field, f"{values}: {facts}"
-        """The field, and its values with what speaks for each."""
-
-
+T = TypeVar("T")
 Settled = ReadOptions | CellError
 """The options of a row, or what is wrong with them."""
 
@@ -46,114 +48,101 @@ def read_options(stem: str, columns: str | Sequence[str] | None, record: Record,
             raise CellError("", "the question holds no options behind letters or numbers, and no column does")
         return found
     if isinstance(columns, str):
-        try:
-            value = unpack(get(record, columns))
-        except KeyError:
-            raise CellError(columns, "is missing") from None
-        found = _of_value(stem, value, columns, spec.between)
-    else:
-        found = _of_columns(stem, columns, record, several=spec.shuffled)
-    return _without_empty(found)
-
-
-def _of_columns(stem: str, columns: Sequence[str], record: Record, *, several: bool) -> ReadOptions:
-    """A column each; `several`: a column may hold a list of them."""
-    texts: list[str] = []
-    labels: list[str] = []
+        values, labels = _of_cell(unpack(value_of(record, columns)), columns, spec.between)
+        texts = [option_text(value, columns) for value in values]
+        return _without_empty(ReadOptions(stem, tuple(texts), None if labels is None else tuple(labels), columns))
+    texts = []
     for column in columns:
-        try:
-            value = get(record, column)
-        except KeyError:
-            value = None
-        held = unpack(value) if several else value
-        for each in held if several and isinstance(held, (list, tuple)) else [held]:
-            texts.append(option_text(each, column))
-            labels.append(column)
-    return ReadOptions(stem, tuple(texts), None if several else tuple(labels), columns[0])
+        value = value_of(record, column)
+        several = unpack(value) if spec.shuffled else value
+        held = several if spec.shuffled and isinstance(several, (list, tuple)) else [value]
+        texts += [option_text(each, column) for each in held]
+    return _without_empty(ReadOptions(stem, tuple(texts), None if spec.shuffled else tuple(columns), columns[0]))
 
 
-def _of_value(stem: str, value: Any, column: str, between: str | None) -> ReadOptions:
+def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any], Sequence[str] | None]:
+    """The options that one cell holds, and what they are called; None if they are only ordered."""
     if isinstance(value, str) and between:
-        texts = [each.strip() for each in value.split(between)]
-        return ReadOptions(stem, tuple(texts), None, column)
+        return value.split(between), None
     if isinstance(value, str):
         found = split_marked(value, bare=True)
         if found is None:
             raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no lines behind letters or numbers")
         if found.stem:
             raise CellError(column, f"holds {found.stem!r:.40} before the option {found.labels and found.labels[0]}")
-        return replace(found, stem=stem, column=column)
+        return found.texts, found.labels
     if isinstance(value, Mapping):
-        inner = [value.get(name) for name in ("label", "text")]
-        if all(isinstance(each, list) for each in inner):
-            labels, texts = ([option_text(each, column) for each in part or []] for part in inner)
-            return ReadOptions(stem, tuple(texts), tuple(labels), column)
+        labels, texts = value.get("label"), value.get("text")
+        if isinstance(labels, list) and isinstance(texts, list):
+            return texts, [option_text(each, column) for each in labels]
         # A Parquet file holds a field for every letter that some question has.
         filled = {str(label): text for label, text in value.items() if text is not None}
-        names = sorted(filled, key=lambda label: (len(label), label))
-        if names and all(isinstance(text, Mapping) for text in filled.values()):
-            value = [{"label": name, **filled[name]} for name in names]
-        else:
-            return ReadOptions(stem, tuple(option_text(filled[label], column) for label in names), tuple(names), column)
-    if isinstance(value, (list, tuple)):
-        if value and all(isinstance(each, (list, tuple)) and len(each) == 2 for each in value):
-            value = [{"label": label, "text": text} for label, text in value]
-        if value and all(isinstance(each, Mapping) for each in value):
-            return ReadOptions(stem, *_of_mappings(value, column), column)
-        return ReadOptions(stem, tuple(option_text(each, column) for each in value), None, column)
-    raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no text")
+        names = in_order(filled)
+        if not names or not all(isinstance(text, Mapping) for text in filled.values()):
+            return [filled[name] for name in names], names
+        value = [{"label": name, **filled[name]} for name in names]
+    if not isinstance(value, (list, tuple)):
+        what = "is empty" if value is None else f"is {value!r:.60}, no list, no mapping, and no text"
+        raise CellError(column, what)
+    if value and all(isinstance(each, (list, tuple)) and len(each) == 2 for each in value):
+        value = [{"label": label, "text": text} for label, text in value]
+    return _of_records(value, column) if value and all(isinstance(each, Mapping) for each in value) else (value, None)
 
 
-def _of_mappings(entries: Sequence[Mapping[str, Any]], column: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    shared = {plain_name(name): name for name in entries[0] if all(name in entry for entry in entries)}
+def _of_records(records: Sequence[Mapping[str, Any]], column: str) -> tuple[Sequence[Any], Sequence[str] | None]:
+    shared = {plain_name(name): name for name in records[0] if all(name in record for record in records)}
     name = next((shared[each] for each in _NAMES if each in shared), None)
     text = next((shared[each] for each in _TEXTS if each in shared and shared[each] != name), None)
-    if text is None:
-        # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
-        filled = [[(label, value) for label, value in entry.items() if value is not None] for entry in entries]
-        if all(len(fields) == 1 for fields in filled):
-            return tuple(option_text(fields[0][1], column) for fields in filled), tuple(str(f[0][0]) for f in filled)
-        raise CellError(column, f"holds {entries[0]!r:.60}, which has no field {', '.join(_TEXTS)}")
-    texts = tuple(option_text(entry[text], column) for entry in entries)
-    return texts, None if name is None else tuple(option_text(entry[name], column) for entry in entries)
+    if text is not None:
+        labels = None if name is None else [option_text(record[name], column) for record in records]
+        return [record[text] for record in records], labels
+    # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
+    filled = [[(label, value) for label, value in record.items() if value is not None] for record in records]
+    if not all(len(fields) == 1 for fields in filled):
+        raise CellError(column, f"holds {records[0]!r:.60}, which has no field {', '.join(_TEXTS)}")
+    return [fields[0][1] for fields in filled], [str(fields[0][0]) for fields in filled]
+
+
+def change_each(change: Callable[[T], ReadOptions], rows: Iterable[T | CellError]) -> list[Settled]:
+    """What `change` makes of each row, or the `CellError` that it raises; what is wrong already stays so."""
+    changed: list[Settled] = []
+    for row in rows:
+        try:
+            changed.append(row if isinstance(row, CellError) else change(row))
+        except CellError as error:
+            # Its traceback would keep the row.
+            changed.append(error.with_traceback(None))
+    return changed
 
 
 def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
     """The options of all rows without their marks: the sign at the right ones, and labels that run through the rows.
 
-    Raises `DatasetError` if labels run through some of the rows, and the others have none.
+    Raises `OpenFieldError` if labels run through some of the rows, and the others have none.
     """
-    if spec.right_mark:
-        rows = [_find_right(row, spec.right_mark) if isinstance(row, ReadOptions) else row for row in rows]
+    rows = change_each(partial(_find_right, mark=spec.right_mark), rows)
     if spec.marks != "text":
-        rows = _cut_labels(rows, stated=spec.marks == "labels")
-    if spec.right_mark:
-        rows = [_find_right(row, spec.right_mark) if isinstance(row, ReadOptions) else row for row in rows]
-    return [_checked(row, shuffled=spec.shuffled) if isinstance(row, ReadOptions) else row for row in rows]
+        # A sign may stand before a label, or behind it.
+        rows = _cut_labels(rows, is_stated=spec.marks == "labels")
+        rows = change_each(partial(_find_right, mark=spec.right_mark), rows)
+    return change_each(partial(_check, shuffled=spec.shuffled), rows)
 
 
-def _cut_labels(rows: Sequence[Settled], *, stated: bool) -> list[Settled]:
+def _cut_labels(rows: Sequence[Settled], *, is_stated: bool) -> Sequence[Settled]:
     """The options without labels at the beginning of their texts, if these run through the rows of the table."""
-    if not any(isinstance(row, ReadOptions) and row.texts and OWN_MARK.match(row.texts[0]) for row in rows):
-        return list(rows)
-    marked = [_own_labels(row) if isinstance(row, ReadOptions) else None for row in rows]
-    some = sum(each is not None for each in marked)
-    running = [each for each in marked if each is not None and is_run(each)]
-    without = sum(isinstance(row, ReadOptions) for row in rows) - some
-    if not stated:
-        if 2 * len(running) <= some + without:
-            return list(rows)
-        if without > (1 - MARKED_ROWS) * (some + without):
-            facts = (
-                f"the options of {len(running):,} rows begin with letters or numbers in order, and those of "
-                f"{without:,} do not"
-            )
-            raise OpenFieldError("", facts, "marks", "labels or text")
-    ordered = all(map(_in_order, running))
-    return [
-        _without_labels(row, labels, ordered=ordered) if isinstance(row, ReadOptions) else row
-        for row, labels in zip(rows, marked, strict=True)
-    ]
+    readable = [row for row in rows if isinstance(row, ReadOptions)]
+    if not any(row.texts and OWN_MARK.match(row.texts[0]) for row in readable):
+        return rows
+    marked = [labels for labels in map(_own_labels, readable) if labels is not None]
+    running = [labels for labels in marked if is_run(labels)]
+    without = len(readable) - len(marked)
+    if not is_stated and 2 * len(running) <= len(readable):
+        return rows
+    if not is_stated and without > (1 - MARKED_ROWS) * len(readable):
+        facts = f"the options of {len(running):,} rows begin with letters or numbers in order, and those of {without:,}"
+        raise OpenFieldError("", f"{facts} do not", "marks", "labels or text")
+    are_ordered = all([*labels] == in_order(labels) for labels in running)
+    return change_each(partial(_without_labels, are_ordered=are_ordered), rows)
 
 
 def _own_labels(row: ReadOptions) -> tuple[str, ...] | None:
@@ -162,55 +151,40 @@ def _own_labels(row: ReadOptions) -> tuple[str, ...] | None:
     return tuple(plain_label(mark[2]) if mark else "" for mark in found) if any(found) else None
 
 
-def _without_labels(row: ReadOptions, labels: tuple[str, ...] | None, *, ordered: bool) -> Settled:
+def _without_labels(row: ReadOptions, *, are_ordered: bool) -> ReadOptions:
+    labels = _own_labels(row)
+    if labels is None and are_ordered:
+        return row
     if labels is None:
-        if ordered:
-            return row
-        return CellError(
-            row.column, f"holds {row.texts[0]!r:.40} without a letter, and other rows have their own order"
-        )
+        what = f"holds {row.texts[0]!r:.40} without a letter, and other rows have their own order"
+        raise CellError(row.column, what)
     if not is_run(labels):
         shown = ", ".join(label or "none" for label in labels)
-        return CellError(row.column, f"has options with the letters {shown}, which do not run")
-    if row.labels is not None and not _in_order(labels):
+        raise CellError(row.column, f"has options with the letters {shown}, which do not run")
+    if row.labels is not None and [*labels] != in_order(labels):
         stated = ", ".join(row.labels)
-        return CellError(row.column, f"has options that begin with {', '.join(labels)}, and they are called {stated}")
-    texts = tuple(_cut(text) for text in row.texts)
+        raise CellError(row.column, f"has options that begin with {', '.join(labels)}, and they are called {stated}")
+    # The first group is the sign at a right option.
+    texts = tuple(OWN_MARK.sub(r"\1", text, count=1) for text in row.texts)
     return replace(row, texts=texts, labels=row.labels or labels)
 
 
-def _cut(text: str) -> str:
-    mark = OWN_MARK.match(text)
-    return text if mark is None else mark[1] + text[mark.end() :]
-
-
-def _in_order(labels: Sequence[str]) -> bool:
-    return list(labels) == sorted(labels, key=lambda label: (len(label), label))
-
-
-def _find_right(row: ReadOptions, mark: str) -> ReadOptions:
+def _find_right(row: ReadOptions, *, mark: str | None) -> ReadOptions:
     """The options without the sign at the right ones."""
-    right = [is_signed(text, mark) for text in row.texts]
+    if not mark:
+        return row
+    signed = [is_signed(text, mark) for text in row.texts]
     texts = tuple(
-        text.removeprefix(mark).removesuffix(mark).strip() if signed else text
-        for text, signed in zip(row.texts, right, strict=True)
+        text.removeprefix(mark).removesuffix(mark).strip() if is_right else text
+        for text, is_right in zip(row.texts, signed, strict=True)
     )
-    before = row.right or (False,) * len(right)
-    return replace(row, texts=texts, right=tuple(a or b for a, b in zip(before, right, strict=True)))
+    before = row.right or (False,) * len(signed)
+    return replace(row, texts=texts, right=tuple(a or b for a, b in zip(before, signed, strict=True)))
 
 
 def is_signed(text: str, mark: str) -> bool:
     """Whether a sign stands before or behind an option; behind it, a plus is a charge."""
     return text.startswith(mark) or (mark not in "+=" and text.endswith(mark))
-
-
-def _asked_once(stem: str, texts: Sequence[str]) -> str:
-    """The stem without the same options at its end."""
-    try:
-        inside = split_marked(stem)
-    except CellError:
-        return stem
-    return inside.stem if inside is not None and inside.stem and inside.texts == tuple(texts) else stem
 
 
 def _without_empty(found: ReadOptions) -> ReadOptions:
@@ -229,23 +203,26 @@ def _without_empty(found: ReadOptions) -> ReadOptions:
     return replace(found, texts=texts, labels=labels)
 
 
-def _checked(found: ReadOptions, *, shuffled: bool) -> Settled:
-    if len(found.texts) < 2:
-        detail = f"a question needs at least two options, this one has {len(found.texts)}"
-        return CellError(found.column, detail)
-    if "" in found.texts:
-        place = found.texts.index("")
-        if found.labels is not None and found.column == found.labels[0]:
-            return CellError(found.labels[place], "is empty, and an option behind it is not")
-        return CellError(found.column, f"option {place + 1} is empty")
-    if found.labels is not None and len(found.labels) != len(found.texts):
-        return CellError(found.column, f"holds {len(found.labels)} labels and {len(found.texts)} texts")
-    if found.column and found.texts[-1] in found.stem:
-        found = replace(found, stem=_asked_once(found.stem, found.texts))
+def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
+    """The options, each with a text, and a stem that does not repeat them; raises `CellError` if they are none."""
+    if len(row.texts) < 2:
+        raise CellError(row.column, f"a question needs at least two options, this one has {len(row.texts)}")
+    if "" in row.texts:
+        place = row.texts.index("")
+        if row.labels is not None and row.column == row.labels[0]:
+            raise CellError(row.labels[place], "is empty, and an option behind it is not")
+        raise CellError(row.column, f"option {place + 1} is empty")
+    if row.labels is not None and len(row.labels) != len(row.texts):
+        raise CellError(row.column, f"holds {len(row.labels)} labels and {len(row.texts)} texts")
+    if row.column and row.texts[-1] in row.stem:
+        with suppress(CellError):
+            inside = split_marked(row.stem)
+            if inside is not None and inside.stem and inside.texts == row.texts:
+                row = replace(row, stem=inside.stem)
     if shuffled:
-        order = sorted(found.texts, key=lambda text: hashlib.sha256(f"{found.stem}\0{text}".encode()).digest())
-        return replace(found, texts=tuple(order), labels=None)
-    return found
+        order = sorted(row.texts, key=lambda text: hashlib.sha256(f"{row.stem}\0{text}".encode()).digest())
+        return replace(row, texts=tuple(order), labels=None)
+    return row
 
 
 def option_text(value: Any, column: str) -> str:

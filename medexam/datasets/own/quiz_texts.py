@@ -4,12 +4,15 @@ A row has `question`, `options` by letters, and `answer`, a list if several are 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import ascii_uppercase
+from typing import Any
 
 from medexam.datasets.own.grids import Cells
 
 _GIFT_HEAD = re.compile(r"\s*(?:::(.*?)::)?\s*(?:\[\w+\])?(.*)", re.DOTALL)
+_GIFT_QUESTION = re.compile(r"([^{]*)\{([^}]*)\}(?:([^\n{]*)(?=\n))?")
+"""What stands before the braces, between them, and behind them in the same line."""
 _GIFT_OPTION = re.compile(r"([=~])\s*(?:%(-?[\d.]+)%)?([^=~#]*)(?:#[^=~]*)?")
 _IS_GIFT = re.compile(r"(?:^|[\s?.:])\{\s*(?:[=~]|(?:T|TRUE|F|FALSE)\s*[}#])")
 _SIGNS = "~=#{}:%\\"
@@ -29,11 +32,15 @@ def make_row(question: str, options: Sequence[tuple[str, float]], **more: str | 
     Those with all of the points are right; if none has, as where several must be ticked, those with any.
     """
     letters = ascii_uppercase if len(options) <= len(ascii_uppercase) else [str(n + 1) for n in range(len(options))]
+    labelled = dict(zip(letters, options, strict=False))
     least = 100 if any(points >= 100 for _, points in options) else 1e-9
-    right = [letter for letter, (_, points) in zip(letters, options, strict=False) if points >= least]
-    texts = {letter: text.strip() for letter, (text, _) in zip(letters, options, strict=False)}
-    row = {"question": question, "options": texts, "answer": right[0] if len(right) == 1 else right}
-    return row | {name: text for name, text in more.items() if text}
+    right = [letter for letter, (_, points) in labelled.items() if points >= least]
+    texts = {letter: text.strip() for letter, (text, _) in labelled.items()}
+    return _row(question, texts, right) | {name: text for name, text in more.items() if text}
+
+
+def _row(question: str, options: Mapping[str, str], right: Sequence[str]) -> dict[str, Any]:
+    return {"question": question, "options": options, "answer": right[0] if len(right) == 1 else right}
 
 
 def is_gift(text: str) -> bool:
@@ -58,8 +65,7 @@ def read_aiken(lines: Iterable[str]) -> list[tuple[str, Cells]]:
         option = _AIKEN_OPTION.fullmatch(line)
         if answer := _AIKEN_ANSWER.fullmatch(line):
             right = re.findall("[A-Z]", answer[1].upper())
-            row = {"question": "\n".join(stem), "options": options, "answer": right[0] if len(right) == 1 else right}
-            rows.append((f"line {number}", row))
+            rows.append((f"line {number}", _row("\n".join(stem), options, right)))
             stem, options = [], {}
         elif option and stem and option[1].upper() == ascii_uppercase[len(options) % 26]:
             options[option[1].upper()] = option[2].strip()
@@ -78,22 +84,18 @@ def read_gift(text: str) -> Iterator[tuple[str, Cells]]:
     """The questions of a file in GIFT, each with the line at which its answers begin."""
     text = re.sub(r"\\([~=#{}:%\\])", lambda found: _HIDDEN[found[1]], text.replace("\r\n", "\n"))
     text = re.sub(r"(?m)^[ \t]*//.*$", "", text) + "\n"
-    category, line, end = "", 1, 0
-    while (start := text.find("{", end)) >= 0 and (close := text.find("}", start)) >= 0:
-        head, answers, tail = text[end:start], text[start + 1 : close], text[close + 1 : text.find("\n", close)]
-        line += head.count("\n")
+    category, line, counted, end = "", 1, 0, 0
+    for found in _GIFT_QUESTION.finditer(text):
+        head, answers, tail = (part.strip() for part in found.groups(""))
+        line += text.count("\n", counted, found.start(2))
+        counted, end = found.start(2), found.end()
         category = [category, *re.findall(r"(?m)^\$CATEGORY:(.*)", head)][-1]
         *before, stem = re.split(r"\n\s*\n", re.sub(r"(?m)^\$CATEGORY:.*", "", head).strip())
         yield from ((f"line {line}", f"has no answers between braces: {_show(part)!r:.60}") for part in before)
         # What stands behind the braces in their line belongs to the question, whose gap they fill.
-        tail = "" if "{" in tail else tail
-        yield (
-            f"line {line}",
-            _gift_row(f"{stem} _____ {tail.strip()}" if tail.strip() else stem, answers.strip(), category),
-        )
-        end = close + 1 + len(tail)
-        line += text.count("\n", start, end)
+        yield f"line {line}", _gift_row(f"{stem} _____ {tail}" if tail else stem, answers, category)
     if rest := text[end:].strip():
+        line += text.count("\n", counted, end)
         yield f"line {line}", f"has no answers between braces: {_show(rest)!r:.60}"
 
 
@@ -101,17 +103,16 @@ def _gift_row(head: str, answers: str, category: str) -> Cells:
     title, stem = map(_show, _GIFT_HEAD.findall(head)[0])
     more = {name: text for name, text in (("title", title), ("category", _show(category))) if text}
     if truth := re.match(r"(T|TRUE|F|FALSE)\s*(?:#|$)", answers):
-        return make_row(stem, [("True", 100.0 * (truth[1][0] == "T")), ("False", 100.0 * (truth[1][0] == "F"))], **more)
-    options = [
-        (sign, read_number(points, 100.0 * (sign == "=")), _show(text))
-        for sign, points, text in _GIFT_OPTION.findall(answers)
-    ]
-    is_written = all(sign == "=" for sign, *_ in options)
-    if not options or answers.startswith("#") or (is_written and all("->" in text for *_, text in options)):
+        is_true = truth[1][0] == "T"
+        return make_row(stem, [("True", 100.0 * is_true), ("False", 100.0 * (not is_true))], **more)
+    found = _GIFT_OPTION.findall(answers)
+    options = [(_show(text), read_number(points, 100.0 * (sign == "="))) for sign, points, text in found]
+    is_written = all(sign == "=" for sign, *_ in found)
+    if not options or answers.startswith("#") or (is_written and all("->" in text for text, _ in options)):
         return f"is a question in writing, in numbers or of pairs, which has no options: {stem!r:.60}"
     if is_written:
-        return {"question": stem, "answer": [text for *_, text in options], **more}
-    return make_row(stem, [(text, points) for _, points, text in options], **more)
+        return {"question": stem, "answer": [text for text, _ in options], **more}
+    return make_row(stem, options, **more)
 
 
 def _show(text: str) -> str:

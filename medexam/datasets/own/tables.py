@@ -4,13 +4,15 @@ Files of the formats in `medexam.datasets.own.formats`, and data sets of the Hug
 nothing in it is run.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from medexam.datasets.locating import find_own_file
-from medexam.datasets.own.formats import open_format
+from medexam.datasets.own.formats import RawTable, open_format
+from medexam.datasets.own.grids import Cells
+from medexam.datasets.own.labels import CellError
 from medexam.datasets.own.texts import clean
 from medexam.datasets.rows import Fault
 from medexam.errors import DatasetError
@@ -31,12 +33,12 @@ class TableRow:
     """From 1, without the header."""
     place: str
     """The row as messages call it, such as `row 3` or `line 3`."""
-    record: Record | str
+    record: Cells
     """Column -> value; or what is wrong with the row."""
 
-    def fault(self, column: str, detail: str) -> Fault:
-        """What is wrong with a column of the row; an empty `column` is the row itself."""
-        return Fault(f"{self.place}, column {column}" if column else self.place, detail)
+    def fault(self, error: CellError) -> Fault:
+        """What is wrong with a column of the row, or with the row itself."""
+        return Fault(f"{self.place}, column {error.column}" if error.column else self.place, error.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,51 +73,44 @@ def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
     path = find_own_file(path)
     try:
         with open_format(path) as raw:
-            rows = [
-                TableRow(number, place, clean(cells, place, as_written=as_written))
-                for number, (place, cells) in enumerate(raw.rows, start=1)
-            ]
+            return _make_table(str(path), path.parent, raw, as_written=as_written)
     except UnreadableError as error:
         raise DatasetError(f"{path}: {error}") from None
+
+
+def _make_table(source: str, folder: Path, raw: RawTable, *, as_written: bool) -> SourceTable:
+    rows = tuple(
+        TableRow(number, place, clean(cells, place, as_written=as_written))
+        for number, (place, cells) in enumerate(raw.rows, start=1)
+    )
     if not rows:
-        raise DatasetError(f"{path}: holds no row")
-    return SourceTable(str(path), path.parent, raw.format, raw.columns or _all_fields(rows), tuple(rows))
+        raise UnreadableError("holds no row")
+    fields = (name for row in rows if isinstance(row.record, Mapping) for name in row.record)
+    return SourceTable(source, folder, raw.format, raw.columns or tuple(dict.fromkeys(fields)), rows)
 
 
 def get(record: Record, column: str) -> Any:
-    """The value of a column, or of a field within it, `outer.inner`; raises `KeyError` if there is none.
+    """The value of a column, or of a field within it, `outer.inner`; None if there is none.
 
     Of a list of records it is the list of their values, None for those that lack the field.
     """
     if column in record:
         return record[column]
-    outer, dot, inner = column.partition(".")
-    value = record.get(outer) if dot else None
+    outer, _, inner = column.partition(".")
+    value = record.get(outer)
     if isinstance(value, Mapping):
         return get(value, inner)
-    if isinstance(value, list):
-        within = [each for each in value if isinstance(each, Mapping)]
-        if within and len(within) == len(value) and any(_has(each, inner) for each in within):
-            return [get(each, inner) if _has(each, inner) else None for each in within]
-    raise KeyError(column)
-
-
-def value_of(record: Record | str, column: str) -> Any:
-    """A value of a row; None if it is not there, or empty."""
-    try:
-        value = get(record, column) if isinstance(record, Mapping) else None
-    except KeyError:
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
         return None
+    values = [get(each, inner) for each in value]
+    return values if any(each is not None for each in values) else None
+
+
+def value_of(record: Cells, column: str) -> Any:
+    """A value of a row; None if it is not there, or empty."""
+    value = get(record, column) if isinstance(record, Mapping) else None
     is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN
     return None if is_empty else value
-
-
-def _has(record: Record, column: str) -> bool:
-    try:
-        get(record, column)
-    except KeyError:
-        return False
-    return True
 
 
 def read_hub(hub: HubSpec, *, as_written: bool = False) -> SourceTable:
@@ -148,17 +143,8 @@ def read_hub(hub: HubSpec, *, as_written: bool = False) -> SourceTable:
             f"dataset {hub.id}`) and set dataset.path to it"
         ) from None
     source = " ".join(filter(None, [hub.id, hub.config, hub.split])) + (f"@{hub.revision}" if hub.revision else "")
-    if not records:
-        raise DatasetError(f"{source}: holds no row")
+    raw = RawTable("hub", (), ((f"row {number}", record) for number, record in enumerate(records, start=1)))
     try:
-        rows = tuple(
-            TableRow(number, f"row {number}", clean(record, f"row {number}", as_written=as_written))
-            for number, record in enumerate(records, start=1)
-        )
+        return _make_table(source, Path(), raw, as_written=as_written)
     except UnreadableError as error:
         raise DatasetError(f"{source}: {error}") from None
-    return SourceTable(source, Path(), "hub", tuple(records[0]), rows)
-
-
-def _all_fields(rows: Iterable[TableRow]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for row in rows if isinstance(row.record, Mapping) for name in row.record))

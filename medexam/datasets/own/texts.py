@@ -77,8 +77,12 @@ def clean(cells: Mapping[str, Any] | str, place: str, *, as_written: bool = Fals
         together = "<"
     if len(together) <= LONGEST_TEXT and _is_plain(together):
         return cells
-    _check_lengths(cells, place)
-    return cells if as_written or _counts(cells) else _clean(cells)
+    parts = _within(cells)
+    for part in parts:
+        if isinstance(part, str) and len(part) > LONGEST_TEXT:
+            check_text_length(part, f"{place} holds a text that")
+    counts = any(isinstance(part, dict) and not _COUNTED.isdisjoint(part) for part in parts)
+    return cells if as_written or counts else _clean(cells)
 
 
 def clean_text(text: str) -> str:
@@ -124,19 +128,13 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and "<" not in text and "&" not in text
 
 
-def _check_lengths(value: object, place: str) -> None:
-    if isinstance(value, str):
-        if len(value) > LONGEST_TEXT:
-            check_text_length(value, f"{place} holds a text that")
-    elif isinstance(value, (Mapping, list)):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            _check_lengths(each, place)
-
-
-def _counts(value: object) -> bool:
-    if isinstance(value, list):
-        return any(map(_counts, value))
-    return isinstance(value, Mapping) and (not _COUNTED.isdisjoint(value) or any(map(_counts, value.values())))
+def _within(value: object) -> list[object]:
+    """A value, and all that it holds."""
+    parts = [value]
+    for part in parts:
+        if isinstance(part, (dict, list)):
+            parts += part.values() if isinstance(part, dict) else part
+    return parts
 
 
 def _clean(value: Any) -> Any:

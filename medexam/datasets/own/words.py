@@ -1,9 +1,10 @@
 """Reads questions of one's own that are answered in words, or by a part of their context, from any table."""
 
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
-from medexam.datasets.own.columns import UNGROUPED, Columns, Keys, reading_notes
+from medexam.datasets.own.columns import UNGROUPED, Columns, reading_notes
 from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.labels import CellError
 from medexam.datasets.own.tables import Record, SourceTable
@@ -31,26 +32,25 @@ def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, .
         return _nested(spec)
     needed = ("stem", "answer", "context") if spec.kind == "spans" else ("stem", "answer")
     columns = Columns(spec.columns, table, needed)
-    keys = Keys(columns)
     rows: list[TaskRow] = []
     faults: list[Fault] = []
     for row in table.rows:
         try:
             if isinstance(row.record, str):
                 raise CellError("", row.record)
-            rows.append(_row(columns, row.record, keys, spec))
+            rows.append(_row(columns, row.record, spec))
         except CellError as error:
-            faults.append(row.fault(error.column, error.detail))
+            faults.append(row.fault(error))
     return tuple(rows), tuple(faults)
 
 
-def _row(columns: Columns, record: Record, keys: Keys, spec: DatasetSpec) -> TaskRow:
+def _row(columns: Columns, record: Record, spec: DatasetSpec) -> TaskRow:
     question = columns.needed_text(record, "stem")
     context = columns.needed_text(record, "context") if spec.kind == "spans" else columns.text(record, "context") or ""
     answers = tuple(_answers(columns, record, context, placed=spec.kind == "spans"))
     if not answers:
         raise CellError(columns.shown("answer"), "is empty")
-    key = keys.unique(columns.key(record, [context, question]))
+    key = columns.key(record, [context, question])
     task = Task(key=key, group=columns.group(record), language=spec.language, question=question, context=context)
     return TaskRow(task, TaskGold(answers=answers), columns.split(record))
 
@@ -58,13 +58,13 @@ def _row(columns: Columns, record: Record, keys: Keys, spec: DatasetSpec) -> Tas
 def _answers(columns: Columns, record: Record, context: str, *, placed: bool) -> Iterator[str]:
     """The texts of the right answers; those that are `placed` have to stand in the context, where the row says."""
     value = unpack(columns.value(record, "answer"))
-    starts: list[Any] = _list(columns.value(record, "start"))
+    starts = columns.value(record, "start")
     if isinstance(value, Mapping):
-        starts = _list(value.get("answer_start"))
+        starts = value.get("answer_start")
         value = value.get("text")
-    for place, item in enumerate(_list(value)):
+    for item, start in zip_longest(_list(value), _list(starts)[: len(_list(value))]):
         text = item.get("text") if isinstance(item, Mapping) else item
-        stated = item.get("answer_start") if isinstance(item, Mapping) else (starts[place : place + 1] or [None])[0]
+        stated = item.get("answer_start") if isinstance(item, Mapping) else start
         said = "" if text is None else str(text).strip()
         if not said:
             raise CellError(columns.shown("answer"), f"holds {item!r:.60}, which is no text")
@@ -77,11 +77,10 @@ def _check_place(columns: Columns, context: str, text: str, stated: object) -> N
     if text not in context:
         raise CellError(columns.shown("answer"), f"is {text!r:.60}, which does not stand in the context")
     start = parse_whole_number(stated)
-    if start is not None and context[start : start + len(text)] != text:
-        there = context[start : start + len(text)]
-        raise CellError(
-            columns.shown("start"), f"is {start}, where {there!r:.40} stands: {text!r:.40} is at {context.find(text)}"
-        )
+    there = text if start is None else context[start : start + len(text)]
+    if there != text:
+        what = f"is {start}, where {there!r:.40} stands: {text!r:.40} is at {context.find(text)}"
+        raise CellError(columns.shown("start"), what)
 
 
 def _list(value: Any) -> list[Any]:

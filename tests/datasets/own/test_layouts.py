@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from layouts import draw_layout, write_layout
 from medexam.datasets import load_exam_set
-from medexam.datasets.own.proposals.proposing import Proposal, dataset_lines, propose
+from medexam.datasets.own.proposals.drafts import Proposal
+from medexam.datasets.own.proposals.proposing import dataset_lines, propose
 from medexam.errors import DatasetError, SpecError
 from medexam.items import ExamSet
 from medexam.specs import DatasetSpec
@@ -69,6 +70,10 @@ RIGHT: dict[str, list[dict[str, Any]]] = {
     "a mapping under option": [{"question": s, "answer": L[g], "option": _cols(o)} for s, o, g in ROWS],
     "a mapping in a text": [
         {"question": s, "answer_options": json.dumps(_cols(o, "option{}", "1234")), "correct_answer": f"option{g + 1}"}
+        for s, o, g in ROWS
+    ],
+    "one name for all options, as pandas tells them apart": [
+        {"question": s, **dict(zip(("option", "option.1", "option.2", "option.3"), o, strict=True)), "answer": L[g]}
         for s, o, g in ROWS
     ],
     "candidates": [{"query": s, "candidates": list(o), "gold": o[g]} for s, o, g in ROWS],

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from medexam.datasets.own.answers import Numbers, OpenAnswersError, RawAnswer, is_word_of_letters, read_answers
+from medexam.datasets.own.answers import RawAnswer, is_word_of_letters, read_answers
 from medexam.datasets.own.columns import KEYED
-from medexam.datasets.own.labels import ReadOptions
+from medexam.datasets.own.labels import Numbers, OpenFieldError, ReadOptions
 from medexam.datasets.own.names import find_groups, find_named
 from medexam.datasets.own.options import Settled
-from medexam.datasets.own.proposals.drafts import HALF, MOST, Draft, Sample, make_spec, show
+from medexam.datasets.own.proposals.cells import HALF, MOST
+from medexam.datasets.own.proposals.drafts import Proposal, Sample, make_spec, show
 from medexam.datasets.own.proposals.sources import Source
 from medexam.datasets.own.tables import Record, SourceTable, value_of
 from medexam.errors import DatasetError
@@ -21,17 +22,17 @@ class Fit:
 
     settings: Mapping[str, Any]
     """Of `columns`: the column, and how it is read; empty if a sign at the options says what is right."""
-    ways: Mapping[str, Sequence[Numbers | None]]
-    """Ways in which it may be read -> the right options of each row; several if that is open."""
+    ways: Mapping[str, Mapping[int, Numbers]]
+    """Ways in which it may be read -> place of a row -> its right options; several ways if that is open."""
     share: float
     """Of the questions, those that it answers."""
     asks: tuple[str, str] | None = None
     """The field that decides between several ways, and what is asked."""
 
     @property
-    def golds(self) -> Sequence[Numbers | None]:
-        """The right options of each row, in the first of the ways."""
-        return next(iter(self.ways.values()), ())
+    def golds(self) -> Mapping[int, Numbers]:
+        """The right options in the first of the ways."""
+        return next(iter(self.ways.values()), {})
 
     @property
     def name(self) -> str:
@@ -41,25 +42,27 @@ class Fit:
 
 def find_answers(sample: Sample, stem: str, source: Source, options: Sequence[Settled]) -> list[Fit]:
     """The columns that answer the questions, the likeliest first; without a fitting name only if all rows agree."""
+
+    def fit(answer: Any, **more: str) -> Fit:
+        return fit_answers(sample.table, {"answer": answer, **more}, options)
+
     if KEYED in sample.table.columns:
-        return [fit_answers(sample.table, {"answer": KEYED}, options)]
+        return [fit(KEYED)]
     if source.settings.get("shuffled"):
-        right = {"answer": source.settings["options"][0], "answer_as": "text"}
-        return [fit_answers(sample.table, right, options)]
+        return [fit(source.settings["options"][0], answer_as="text")]
     rest = [column for column in sample.columns if column not in (stem, *source.used)]
-    fits = [fit_answers(sample.table, {"answer": column}, options) for column in find_named("answer", rest, 2)]
     marks: list[Any] = [list(each.columns) for each in find_groups(rest)]
     if isinstance(column := source.settings.get("options"), str):
         records = [each for row in sample.filled(column) if isinstance(row, list) for each in row]
         names = dict.fromkeys(name for each in records if isinstance(each, Mapping) for name in each)
         marks += [f"{column}.{name}" for name in names]
-    by_mark = [fit_answers(sample.table, {"answer": each, "answer_as": "one_hot"}, options) for each in marks]
+    by_mark = [fit(each, answer_as="one_hot") for each in marks]
     if "right_mark" in source.settings:
         by_mark.append(fit_answers(sample.table, {}, options))
-    fits += [fit for fit in by_mark if fit.share >= MOST]
-    if any(fit.share > 0 or fit.asks for fit in fits) or [fit for fit in fits if sample.filled(fit.name)]:
-        return sorted(fits, key=lambda fit: (fit.share < HALF, fit.share < MOST))
-    by_content = [fit_answers(sample.table, {"answer": column}, options) for column in rest]
+    fits = [fit(column) for column in find_named("answer", rest, 2)] + [each for each in by_mark if each.share >= MOST]
+    if any(each.share > 0 or each.asks or sample.filled(each.name) for each in fits):
+        return sorted(fits, key=lambda each: (each.share < HALF, each.share < MOST))
+    by_content = [fit(column) for column in rest]
     if source.answer is None:
         return [each for each in by_content if each.share == 1 and _is_told(each, options, alone=len(rest) == 1)]
     by_content.sort(key=lambda each: each.settings["answer"] != source.answer)
@@ -73,7 +76,7 @@ def _is_told(fit: Fit, options: Sequence[Settled], *, alone: bool) -> bool:
     Letters and numbers fit by chance, as those of a difficulty do. They have to name every option of some question, and
     numbers in the only column that is left.
     """
-    different = {gold for gold in fit.golds if gold is not None}
+    different = {*fit.golds.values()}
     if fit.ways.keys() <= {"text", "both"}:
         return len(different) > 1
     most = max(len(row.texts) for row in options if isinstance(row, ReadOptions))
@@ -84,53 +87,56 @@ def _is_told(fit: Fit, options: Sequence[Settled], *, alone: bool) -> bool:
 
 def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequence[Settled]) -> Fit:
     """How a column answers the questions of a table."""
-    raw: list[tuple[int, RawAnswer]] = []
+    answers: dict[int, RawAnswer] = {}
     for place, (row, found) in enumerate(zip(table.rows, options, strict=True)):
-        if isinstance(found, ReadOptions):
-            value = _answer(row.record, settings.get("answer"), found)
-            if value is not None and value != []:
-                # The numbers in names of columns are no labels: an answer may count from another one.
-                by_number = found.labels is not None and found.labels[0] == found.column and found.column.isdigit()
-                read_as = replace(found, labels=None) if by_number else found
-                raw.append((place, RawAnswer(row.place, value, read_as)))
+        value = _answer(row.record, settings.get("answer"), found) if isinstance(found, ReadOptions) else None
+        if isinstance(found, ReadOptions) and value is not None and value != []:
+            # The numbers in names of columns are no labels: an answer may count from another one.
+            by_number = found.labels is not None and found.labels[0] == found.column and found.column.isdigit()
+            answers[place] = RawAnswer(row.place, value, replace(found, labels=None) if by_number else found)
     spec = make_spec(table, "choice", settings or {"answer_as": "one_hot"}).columns
     asks = None
-    ways: Mapping[str, Sequence[Numbers | None]] = {}
+    readings: Mapping[str, Sequence[Numbers | None]] = {}
     try:
-        read = read_answers([answer for _, answer in raw], spec, show(settings.get("answer"))) if raw else None
-        ways = {} if read is None else {read.way: read.numbers}
-    except OpenAnswersError as error:
-        ways, asks = error.readings, (error.field, error.detail)
+        if answers:
+            readings = dict([read_answers([*answers.values()], spec, show(settings.get("answer")))])
+    except OpenFieldError as error:
+        readings, asks = error.readings, (error.field, error.detail)
     except DatasetError:
         pass
-    spread = {way: _spread(numbers, raw, len(options)) for way, numbers in ways.items()}
-    answered = max((sum(gold is not None for gold in golds) for golds in spread.values()), default=0)
+    ways = {
+        way: {place: gold for place, gold in zip(answers, golds, strict=True) if gold is not None}
+        for way, golds in readings.items()
+    }
     readable = sum(isinstance(found, ReadOptions) for found in options)
-    fit = Fit(settings, spread, answered / readable if readable else 0.0, asks)
-    words = any(isinstance(each.value, str) and is_word_of_letters(each.value) for _, each in raw)
+    fit = Fit(settings, ways, max(map(len, ways.values()), default=0) / max(1, readable), asks)
+    words = any(is_word_of_letters(each.value) for each in answers.values())
     if words and fit.share < 1 and "answer" in settings and "answer_as" not in settings:
         apart = fit_answers(table, {**settings, "answer_as": "letter"}, options)
         return apart if apart.share > fit.share else fit
     return fit
 
 
-def decide_answer(draft: Draft, stem: str, source: Source, fits: Sequence[Fit]) -> None:
+def decide_answer(draft: Proposal, stem: str, source: Source, fits: Sequence[Fit]) -> None:
     """Put the answer's column if all columns that look like it agree in every row; else leave it open."""
     fitting = [fit for fit in fits if fit.share >= HALF] or fits[:1]
+    table = draft.table
     if len(fitting) > 1:
-        options = source.read(draft.whole, stem)
-        fitting = [fit_answers(draft.whole, fit.settings, options) for fit in fitting]
+        options = source.read(table, stem)
+        fitting = [fit_answers(table, fit.settings, options) for fit in fitting]
     best = next((fit for fit in fitting if len(fit.ways) == 1), fitting[0])
     for fit in fitting:
-        differing = [_differences(golds, best.golds) for golds in fit.ways.values()]
+        differing = [
+            [place for place, gold in way.items() if best.golds.get(place, gold) != gold] for way in fit.ways.values()
+        ]
         if fit is not best and len(best.ways) == 1 and differing and all(differing):
             places = min(differing, key=len)
-            row, mine, its = draft.whole.rows[places[0]].place, best.golds[places[0]], fit.golds[places[0]]
+            golds = [(each.name, each.golds.get(places[0], ("none",))) for each in (best, fit)]
+            says = [f"{name} says option {' and '.join(map(str, gold))}" for name, gold in golds]
             draft.ask(
                 "answer",
                 f"{' or '.join(each.name for each in fitting)}: they contradict in {len(places):,} of "
-                f"{len(best.golds):,} rows, such as {row}, where {best.name} says option {_numbers(mine)} and "
-                f"{fit.name} option {_numbers(its)}",
+                f"{len(table.rows):,} rows, such as {table.rows[places[0]].place}, where {' and '.join(says)}",
             )
             return
     draft.columns |= {name: value for name, value in best.settings.items() if value != KEYED}
@@ -149,21 +155,3 @@ def _answer(record: Record | str, column: Any, options: ReadOptions) -> Any:
         return value_of(record, column)
     values = [value_of(record, each) for each in column]
     return values if any(value is not None for value in values) else None
-
-
-def _spread(numbers: Sequence[Numbers | None], raw: Sequence[tuple[int, RawAnswer]], rows: int) -> list[Numbers | None]:
-    """The right options by row, also of rows that have no answer."""
-    golds: list[Numbers | None] = [None] * rows
-    for (place, _), gold in zip(raw, numbers, strict=True):
-        golds[place] = gold
-    return golds
-
-
-def _differences(one: Sequence[Numbers | None], two: Sequence[Numbers | None]) -> list[int]:
-    """The rows in which both say something, and not the same."""
-    pairs = enumerate(zip(one, two, strict=True))
-    return [place for place, (mine, its) in pairs if mine is not None and its is not None and mine != its]
-
-
-def _numbers(gold: Numbers | None) -> str:
-    return " and ".join(map(str, gold or ("none",)))

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 
 _LISTS = """\
 en: the of which is in to and with for what following are by was an on that has from most
@@ -18,9 +17,9 @@ Dutch: de het een van is welke in en met voor op bij niet zijn wordt door te
 Polish: jest który która które w z na i do nie się przez dla oraz są
 Turkish: ve bir hangisi aşağıdakilerden değildir için ile olan en bu da de
 Vietnamese: là của và các không có cho trong được những sau nào"""  # noqa: RUF001 - a letter of Turkish
-_WORDS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {name: frozenset(words.split()) for name, _, words in (line.partition(": ") for line in _LISTS.splitlines())}
-)
+_WORDS: Mapping[str, frozenset[str]] = {
+    name: frozenset(words.split()) for name, _, words in (line.partition(": ") for line in _LISTS.splitlines())
+}
 """Language -> its commonest words without a meaning of their own; those that do not ship resemble some that do."""
 _SCRIPTS = (
     ("ja", re.compile("[\u3040-\u30ff]"), 0.1),

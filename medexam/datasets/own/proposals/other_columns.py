@@ -3,17 +3,17 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import MappingProxyType
+from functools import partial
 from typing import Any
 
 from medexam.datasets.own.choice import NO_PICTURE, parse_choice
 from medexam.datasets.own.columns import STANDARD, parse_split
 from medexam.datasets.own.names import find_named, plain_name
-from medexam.datasets.own.proposals.drafts import MOST, Draft, make_spec
+from medexam.datasets.own.proposals.cells import MOST
+from medexam.datasets.own.proposals.drafts import Proposal, make_spec
 from medexam.datasets.own.tables import value_of
 from medexam.datasets.rows import Row, parse_whole_number
 from medexam.errors import DatasetError
-from medexam.specs.dataset import OwnKind
 
 _SAYS_SO = re.compile(
     r"answer|correct|right|respuesta|resposta|correta|réponse|antwort|richtig|risposta|corretta|gabarito|答案|正解",
@@ -27,16 +27,14 @@ _FEW = 0.1
 _FLAGS = {"true": 1, "1": 1, "yes": 1, "1.0": 1, **dict.fromkeys(NO_PICTURE, 0)}
 
 
-def propose_others(draft: Draft, kind: OwnKind) -> None:
+def propose_others(draft: Proposal) -> None:
     """Put the columns of the other fields, and switch off those that only have a field's name."""
     fields = ("context", "explanation", "image", "subject", "year", "exam", "id", "split")
-    if kind != "choice":
-        fields = ("context", "subject", "id", "split", *(("start",) if kind == "spans" else ()))
+    if draft.kind != "choice":
+        fields = ("context", "subject", "id", "split", *(("start",) if draft.kind == "spans" else ()))
     for name in fields:
-        for column in find_named(name, draft.sample.columns):
-            if column in draft.used or not draft.sample.filled(column):
-                continue
-            is_checked = name in _CHECKS and (kind == "choice" or name in ("id", "split"))
+        for column in filter(draft.sample.filled, find_named(name, draft.unused())):
+            is_checked = name in _CHECKS and (draft.kind == "choice" or name in ("id", "split"))
             wrong = _CHECKS[name](draft, column) if is_checked else None
             if wrong is None:
                 draft.columns.setdefault(name, column)
@@ -46,7 +44,7 @@ def propose_others(draft: Draft, kind: OwnKind) -> None:
                 draft.columns[name] = None
 
 
-def _check_context(draft: Draft, column: str) -> str | None:
+def _check_context(draft: Proposal, column: str) -> str | None:
     """Why a column is not shown before the question; asks if it may give the answer away."""
     texts = [
         " ".join(map(str, each)) if isinstance(each, (list, tuple)) else str(each)
@@ -62,45 +60,37 @@ def _check_context(draft: Draft, column: str) -> str | None:
     if pairs and away >= MOST * len(pairs):
         return f"which names the right answer, as {pairs[0][0]!r:.40} does"
     alone = 0 if draft.columns.get("choices") else sum(_holds_only(text, row) for text, row in pairs)
-    for count, what in ((away, "names the right answer"), (alone, "holds the right option and no other")):
-        if count > 1 and count >= (_FEW if count is away else MOST) * len(pairs):
+    doubts = (("names the right answer", away, _FEW), ("holds the right option and no other", alone, MOST))
+    for what, count, least in doubts:
+        if count > 1 and count >= least * len(pairs):
             draft.ask("context", f"{column} if it is to be shown: it {what} in {count:,} of {len(pairs):,} rows")
             break
     return None
 
 
-def _parse(draft: Draft) -> Sequence[Row]:
+def _parse(draft: Proposal) -> Sequence[Row]:
     """The sample's questions with a right answer, as far as the draft reads them."""
+    table = draft.sample.table
     with suppress(DatasetError):
         if not draft.open:
-            table = draft.sample.table
-            return [
-                row for row in parse_choice(table, make_spec(table, "choice", draft.columns)).reading.rows if row.gold
-            ]
+            reading = parse_choice(table, make_spec(table, "choice", draft.columns)).reading
+            return [row for row in reading.rows if row.gold]
     return ()
 
 
 def _gives_away(text: str, row: Row) -> bool:
     """Whether a text says which option is right, such as `The answer is B`, whatever the order in which it counts."""
-    right = _right(row).casefold()
-    for found in _SAYS_SO.finditer(text):
-        behind = text[found.end() : found.end() + len(right) + 20]
-        if right in behind.casefold() or any(_LABEL.fullmatch(word) for word in re.findall(r"\w+", behind)[:4]):
-            return True
-    return False
+    right = next(option.text for option in row.question.options if option.number == row.gold).casefold()
+    behind = [text[found.end() : found.end() + len(right) + 20] for found in _SAYS_SO.finditer(text)]
+    return any(right in each.casefold() or any(map(_LABEL.fullmatch, re.findall(r"\w+", each)[:4])) for each in behind)
 
 
 def _holds_only(text: str, row: Row) -> bool:
     """Whether the right option stands in a text, and none of the others does."""
-    there = [option.number for option in row.question.options if option.text.casefold() in text.casefold()]
-    return there == [row.gold]
+    return [option.number for option in row.question.options if option.text.casefold() in text.casefold()] == [row.gold]
 
 
-def _right(row: Row) -> str:
-    return next(option.text for option in row.question.options if option.number == row.gold)
-
-
-def _check_image(draft: Draft, column: str) -> str | None:
+def _check_image(draft: Proposal, column: str) -> str | None:
     values = [value for value in draft.sample.filled(column) if value not in ([], ())]
     flags = [_FLAGS.get(str(value).strip().casefold()) for value in values]
     if None not in flags or 1 in flags:
@@ -109,32 +99,25 @@ def _check_image(draft: Draft, column: str) -> str | None:
     return f"which holds a list of pictures in {lists:,} rows: none is shown" if lists else None
 
 
-def _check_year(draft: Draft, column: str) -> str | None:
-    bad = next((value for value in _all(draft, column) if parse_whole_number(value) is None), None)
-    return None if bad is None else f"which holds {bad!r:.40}, no year"
-
-
-def _check_split(draft: Draft, column: str) -> str | None:
-    bad = next((value for value in _all(draft, column) if parse_split(str(value)) is None), None)
-    return None if bad is None else f"which holds {bad!r:.40}, not train, dev or test"
-
-
-def _check_id(draft: Draft, column: str) -> str | None:
-    values = [str(value) for value in _all(draft, column)]
-    rows = sum(not isinstance(row.record, str) for row in draft.whole.rows)
+def _check_id(draft: Proposal, column: str) -> str | None:
+    values = [str(value) for value in draft.whole.filled(column)]
+    rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
     if len(values) < rows:
         return f"which is empty in {rows - len(values):,} rows"
     twice = len(values) - len(set(values))
     return f"which repeats itself in {twice:,} rows" if twice else None
 
 
-def _all(draft: Draft, column: str) -> list[Any]:
-    """The values of all rows that are not empty."""
-    values = (value_of(row.record, column) for row in draft.whole.rows)
-    return [value for value in values if value is not None]
+def _check_all(parse: Callable[[Any], object], what: str, draft: Proposal, column: str) -> str | None:
+    bad = next((value for value in draft.whole.filled(column) if parse(value) is None), None)
+    return None if bad is None else f"which holds {bad!r:.40}, {what}"
 
 
-_CHECKS: Mapping[str, Callable[[Draft, str], str | None]] = MappingProxyType(
-    {"context": _check_context, "image": _check_image, "year": _check_year, "split": _check_split, "id": _check_id}
-)
+_CHECKS: Mapping[str, Callable[[Proposal, str], str | None]] = {
+    "context": _check_context,
+    "image": _check_image,
+    "year": partial(_check_all, parse_whole_number, "no year"),
+    "split": partial(_check_all, lambda value: parse_split(str(value)), "not train, dev or test"),
+    "id": _check_id,
+}
 """Field -> what says why a column of its name is not read; None if it is."""

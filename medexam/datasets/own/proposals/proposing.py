@@ -7,7 +7,7 @@ the spec as a line to fill in. A run never guesses: it reads what its spec says.
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,28 +17,17 @@ from medexam.datasets.own.answers import WAYS
 from medexam.datasets.own.choice import parse_choice
 from medexam.datasets.own.columns import KEYED, advise, describe_faults
 from medexam.datasets.own.keys import add_key
+from medexam.datasets.own.labels import OpenFieldError
 from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
-from medexam.datasets.own.options import OpenFieldError, Settled
 from medexam.datasets.own.proposals.answer_columns import Fit, decide_answer, find_answers
-from medexam.datasets.own.proposals.drafts import (
-    HALF,
-    Draft,
-    Sample,
-    asks,
-    columns_in,
-    holds_options,
-    is_text,
-    length,
-    make_spec,
-    share,
-    show,
-)
+from medexam.datasets.own.proposals.cells import HALF, asks, holds_options, is_text, length, share
+from medexam.datasets.own.proposals.drafts import Proposal, Sample, columns_in, make_spec, show
 from medexam.datasets.own.proposals.language import find_language
 from medexam.datasets.own.proposals.other_columns import propose_others
 from medexam.datasets.own.proposals.sources import Source, find_sign, find_sources
-from medexam.datasets.own.tables import SourceTable, read_file
+from medexam.datasets.own.tables import read_file
 from medexam.datasets.own.words import parse_words
-from medexam.datasets.rows import Fault, Row, TaskRow
+from medexam.datasets.rows import Fault, Row
 from medexam.errors import DatasetError
 from medexam.questions import Language
 from medexam.specs.columns import KeySpec
@@ -58,25 +47,7 @@ _ORDER = (
     *("stem", "options", "between", "marks", "shuffled", "choices", "answer", "right_mark", "answer_as", "numbering"),
     *("several", *NAMES),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """How a file of questions may be read, and what that gives."""
-
-    table: SourceTable
-    kind: OwnKind
-    columns: Mapping[str, Any]
-    """As the spec has them; None reads a field from no column."""
-    language: Language | None
-    """None if it is not told, or none that ships."""
-    answers: KeySpec | None
-    seen: tuple[str, ...]
-    """What was recognised, a line each."""
-    open: Mapping[str, str]
-    """Key of the `dataset` part of a spec -> what has to be decided before a run."""
-    rows: tuple[Row, ...] | tuple[TaskRow, ...]
-    """The questions so read; empty if `columns` are open."""
+"""Fields in the order in which a spec shows them."""
 
 
 def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = None) -> Proposal:
@@ -84,45 +55,38 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
 
     `answers`: their key in another file. Raises `DatasetError` if a file cannot be read.
     """
-    table = read_file(path)
-    if answers is not None:
-        table = add_key(table, answers)
-    draft = Draft(Sample.of(table), table)
+    table = read_file(path) if answers is None else add_key(read_file(path), answers)
+    draft = Proposal(Sample.of(table), Sample(table), answers, kind or "choice")
     draft.seen.append(f"{table.format}, {len(table.rows):,} rows; columns: {', '.join(table.columns)}")
-    form: OwnKind = kind or "choice"
     stem = _find_stem(draft)
     if stem is None:
         draft.ask("stem", f"which column holds the question: {', '.join(draft.sample.columns)}")
         draft.ask("answer", "which column holds the right answer")
-    elif form == "choice":
-        form = _propose_choice(draft, stem, kind)
-    if form != "choice" and stem is not None:
-        _propose_words(draft, form)
-    if stem is not None:
-        propose_others(draft, form)
-    language = _find_language(draft)
-    rows = _read(draft, form)
-    columns = {name: draft.columns[name] for name in dict.fromkeys(_ORDER) if name in draft.columns}
-    return Proposal(table, form, columns, language, answers, tuple(draft.seen), draft.open, rows)
+    else:
+        draft.columns["stem"] = stem
+        if draft.kind == "choice":
+            _propose_choice(draft, stem, is_stated=kind is not None)
+        if draft.kind != "choice":
+            _propose_answer(draft)
+        if draft.kind == "spans" and not find_named("context", draft.sample.columns):
+            draft.ask("context", f"which column holds the text: {', '.join(draft.sample.columns)}")
+        propose_others(draft)
+    _find_language(draft)
+    _read(draft)
+    draft.columns = {name: draft.columns[name] for name in dict.fromkeys(_ORDER) if name in draft.columns}
+    return draft
 
 
 def dataset_lines(proposal: Proposal, path: Path) -> list[str]:
     """The `dataset` part of a spec that reads `path` as proposed, a line each; open ones end in `# decide:`."""
-    tree: dict[str, Any] = {"kind": proposal.kind, "path": str(path)}
-    if proposal.language is not None:
-        tree["language"] = proposal.language
-    if proposal.answers is not None:
-        tree["answers"] = proposal.answers.model_dump(mode="json", exclude_none=True)
-    tree["columns"] = {name: _as_named(column) for name, column in proposal.columns.items()}
+    answers = None if proposal.answers is None else proposal.answers.model_dump(mode="json", exclude_none=True)
+    tree = {"kind": proposal.kind, "path": str(path), "language": proposal.language, "answers": answers}
+    lines = [_line(name, value, proposal.open.get(name)) for name, value in tree.items() if value is not None]
+    lines.append("columns:")
+    for name, column in proposal.columns.items():
+        lines.append(f"  {_line(name, _as_named(column), proposal.open.get(f'columns.{name}'))}")
     if "skip_bad" in proposal.open:
-        tree["skip_bad"] = False
-    lines = []
-    for name, value in tree.items():
-        if name == "columns":
-            lines.append("columns:")
-            lines += [f"  {_line(field, each, proposal.open.get(f'columns.{field}'))}" for field, each in value.items()]
-        else:
-            lines.append(_line(name, value, proposal.open.get(name)))
+        lines.append(_line("skip_bad", False, proposal.open["skip_bad"]))
     return lines
 
 
@@ -141,30 +105,38 @@ def _as_named(column: Any) -> Any:
     return int(column) if isinstance(column, str) and column.isdigit() and str(int(column)) == column else column
 
 
-def _find_stem(draft: Draft) -> str | None:
+def _find_stem(draft: Proposal) -> str | None:
     """The column of the questions, by its name or because it alone holds texts that ask."""
     sample = draft.sample
-    grouped = {column for group in find_groups(sample.columns) if len(group.columns) > 2 for column in group.columns}
     texts = [column for column in sample.columns if is_text(sample.filled(column))]
-    named = [] if sample.is_numbered else [each for each in find_named("stem", texts, 2) if each not in grouped]
-    if not named:
-        open_ = [each for each in texts if holds_options(sample.filled(each), named=False) is None]
-        asking = [each for each in open_ if share(asks, sample.filled(each)) >= HALF and not rank("options", each)]
-        longest = max(texts, key=lambda each: length(sample.filled(each)), default=None)
-        named = asking if len(asking) == 1 else [each for each in asking if sample.is_numbered and each == longest]
-        draft.seen += [f"stem: {column}, whose texts end as questions do" for column in named]
-    if named:
-        draft.columns["stem"] = named[0]
-    return named[0] if named else None
+    if not sample.is_numbered:
+        grouped = {each for group in find_groups(sample.columns) if len(group.columns) > 2 for each in group.columns}
+        named = next((each for each in find_named("stem", texts, 2) if each not in grouped), None)
+        if named is not None:
+            return named
+    asking = [
+        column
+        for column in texts
+        if holds_options(sample.filled(column), named=False) is None
+        and share(asks, sample.filled(column)) >= HALF
+        and not rank("options", column)
+    ]
+    longest = max(texts, key=lambda each: length(sample.filled(each)), default=None)
+    if len(asking) == 1 or (sample.is_numbered and longest in asking):
+        stem = asking[0] if len(asking) == 1 else longest
+        draft.seen.append(f"stem: {stem}, whose texts end as questions do")
+        return stem
+    return None
 
 
-def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
-    """Put options and answer; returns the kind of the questions, which is another if they are answered in words."""
+def _propose_choice(draft: Proposal, stem: str, *, is_stated: bool) -> None:
+    """Put options and answer, or another kind if questions are answered in words and no kind `is_stated`."""
     found = _find_choice(draft.sample, stem)
     if found is None:
-        return _propose_fixed(draft, kind)
+        _propose_fixed(draft, is_stated=is_stated)
+        return
     source, fits = found
-    if "options" in draft.whole.columns:
+    if "options" in draft.table.columns:
         draft.columns["options"] = None
     draft.columns |= source.settings
     if source.asks is not None:
@@ -175,19 +147,22 @@ def _propose_choice(draft: Draft, stem: str, kind: OwnKind | None) -> OwnKind:
         draft.ask("answer", _which_answer(draft, source))
         if source.answer is not None:
             draft.open["columns.options"] = "these, or other columns behind the question"
-    return "choice"
 
 
 def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
     """The first source of options that an answer fits, else the first that is certain; None if there is none."""
+    table = sample.table
     likely: tuple[Source, list[Fit]] | None = None
     for source in find_sources(sample, stem):
         try:
-            options = source.read(sample.table, stem)
+            options = source.read(table, stem)
         except OpenFieldError as error:
             source = replace(source, settings={**source.settings, "marks": "labels"}, asks=error.detail)
-            options = source.read(sample.table, stem)
-        source, options = _with_sign(sample.table, stem, source, options)
+            options = source.read(table, stem)
+        sign = find_sign(options)
+        if sign is not None:
+            source = replace(source, settings={**source.settings, "right_mark": sign})
+            options = source.read(table, stem)
         fits = find_answers(sample, stem, source, options)
         if fits and fits[0].share >= HALF and (source.is_certain or fits[0].share == 1):
             return source, fits
@@ -196,129 +171,108 @@ def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
     return likely
 
 
-def _with_sign(table: SourceTable, stem: str, source: Source, options: list[Settled]) -> tuple[Source, list[Settled]]:
-    """The source and its options without a sign at the right ones, if they have one."""
-    sign = find_sign(options)
-    if sign is None:
-        return source, options
-    signed = replace(source, settings={**source.settings, "right_mark": sign})
-    return signed, signed.read(table, stem)
-
-
-def _which_answer(draft: Draft, source: Source | None) -> str:
-    used = {*(source.used if source is not None else ()), *draft.used}
-    names = ", ".join(column for column in draft.sample.columns if column not in used) or "none is left"
+def _which_answer(draft: Proposal, source: Source | None) -> str:
+    used = source.used if source is not None else ()
+    names = ", ".join(column for column in draft.unused() if column not in used) or "none is left"
     return f"which column holds the right answer: {names}; or set dataset.answers: {{path: key.csv, on: id}}"
 
 
-def _propose_fixed(draft: Draft, kind: OwnKind | None) -> OwnKind:
+def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
     """Options that every question has, such as yes and no; asks if answers look as if options were missing."""
     sample = draft.sample
-    named = _answers_in_words(sample)
+    named = _propose_answer(draft)
     if not named:
-        draft.ask("answer", _which_answer(draft, None))
-        return "choice"
+        return
     values = sample.filled(named[0])
     said = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
     folded = {each.casefold() for each in said}
     words = next((each for each in _FIXED if {*each[:2]} <= folded <= {*each}), None)
     if words is not None:
         draft.columns["choices"] = sorted(said, key=lambda each: words.index(each.casefold()))
-        draft.columns |= {"answer": named[0], "answer_as": "text"} if named[0] != KEYED else {"answer_as": "text"}
-        return "choice"
+        draft.columns["answer_as"] = "text"
+        return
     few = len(values) >= _ENOUGH_ROWS and len(said) <= min(_FEW_ANSWERS, len(values) // 3)
     rest = [each for each in sample.columns if each != named[0] and rank("context", each) is None]
     lists = [each for each in rest if holds_options(sample.filled(each), named=False) is not None]
     lists += named[:1] if len(named) > 1 and holds_options(values, named=False) is not None else []
     lists += [each for each in rest if each not in lists and rank("options", each) is not None]
     lists += [group.columns[0] for group in find_groups(rest) if group.is_known or group.is_wrong]
-    if kind != "choice" and not few and not lists and share(_MARK.match, said) < HALF:
-        return "spans" if _are_spans(sample, named[0]) else "short_answer"
-    why = (
-        f"{show(lists)} looks like options" if lists else f"answers such as {', '.join(said[:3])} are those of a choice"
-    )
-    what = f"{why}: which column holds the options: {', '.join(rest)}; or set kind: short_answer"
-    draft.ask("options", what)
-    if named[0] != KEYED:
+    if not is_stated and not few and not lists and share(_MARK.match, said) < HALF:
+        draft.kind = "spans" if _are_spans(sample, named[0]) else "short_answer"
+        return
+    why = f"answers such as {', '.join(said[:3])} are those of a choice"
+    if lists:
+        why = f"{show(lists)} looks like options"
+    draft.ask("options", f"{why}: which column holds the options: {', '.join(rest)}; or set kind: short_answer")
+
+
+def _propose_answer(draft: Proposal) -> list[str]:
+    """Put the first column that is called as answers are, or ask for it; returns all of them that are not empty."""
+    sample = draft.sample
+    names = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns, 1)
+    named = [column for column in names if sample.filled(column)]
+    if not named:
+        draft.ask("answer", _which_answer(draft, None))
+    elif named[0] != KEYED:
         draft.columns["answer"] = named[0]
-    return "choice"
-
-
-def _answers_in_words(sample: Sample) -> list[str]:
-    named = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns, 1)
-    return [column for column in named if sample.filled(column)]
+    return named
 
 
 def _are_spans(sample: Sample, answer: str) -> bool:
     """Whether all answers stand in a context."""
-    column = next(iter(find_named("context", sample.columns)), None)
-    if column is None:
-        return False
-    pairs = list(zip(sample.filled(column), sample.filled(answer), strict=False))
-    return len(sample.filled(column)) == len(sample.filled(answer)) and all(
-        isinstance(said, Mapping) or (isinstance(said, str) and said in str(context)) for context, said in pairs
+    contexts = [sample.filled(column) for column in find_named("context", sample.columns)[:1]]
+    answers = sample.filled(answer)
+    return [*map(len, contexts)] == [len(answers)] and all(
+        isinstance(said, Mapping) or (isinstance(said, str) and said in str(context))
+        for context, said in zip(contexts[0], answers, strict=True)
     )
 
 
-def _propose_words(draft: Draft, kind: OwnKind) -> None:
-    named = _answers_in_words(draft.sample)
-    if named and named[0] != KEYED:
-        draft.columns["answer"] = named[0]
-    elif not named:
-        draft.ask("answer", _which_answer(draft, None))
-    if kind == "spans" and not find_named("context", draft.sample.columns):
-        draft.ask("context", f"which column holds the text: {', '.join(draft.sample.columns)}")
-
-
-def _find_language(draft: Draft) -> Language | None:
+def _find_language(draft: Proposal) -> None:
     columns = [draft.columns.get(name) for name in ("stem", "options", "context")]
     names = [each for column in columns for each in columns_in(column)]
     found = find_language(str(value) for name in names for value in draft.sample.filled(name))
-    if found in get_args(Language):
-        draft.seen.append(f"language: {found}, by its words; prompts and retrieval go by it")
-        return found  # type: ignore[return-value]
     what = "the texts do not tell it, so it is en" if found is None else f"{found}, for which prompts are in English"
+    if found in get_args(Language):
+        draft.language = found  # type: ignore[assignment]
+        what = f"{found}, by its words; prompts and retrieval go by it"
     draft.seen.append(f"language: {what}")
-    return None
 
 
-def _read(draft: Draft, kind: OwnKind) -> tuple[Row, ...] | tuple[TaskRow, ...]:
-    """The questions of the whole file as drafted, with what is seen of them; none if something is open."""
-    columns = draft.columns
-    shown = [f"{name}: {show(column)}" for name, column in columns.items() if column and name != "answer"]
-    draft.seen[1:1] = shown
-    if kind == "choice" and not {"options", "choices"} & columns.keys() and "stem" in columns:
+def _read(draft: Proposal) -> None:
+    """Put the questions of the whole file as drafted, with what is seen of them; none if something is open."""
+    columns, table = draft.columns, draft.table
+    draft.seen[1:1] = [f"{name}: {show(column)}" for name, column in columns.items() if column and name != "answer"]
+    if draft.kind == "choice" and not {"options", "choices"} & columns.keys() and "stem" in columns:
         draft.seen.append("options: at the end of the question")
     if not {*draft.open} <= {"columns.several", "columns.context"}:
-        return ()
+        return
     columns = {name: column for name, column in columns.items() if f"columns.{name}" not in draft.open}
-    rows: tuple[Row, ...] | tuple[TaskRow, ...]
+    spec = make_spec(table, draft.kind, columns)
     faults: Sequence[Fault]
-    spec = make_spec(draft.whole, kind, columns)
     try:
-        if kind == "choice":
-            read = parse_choice(draft.whole, spec)
-            rows, faults = read.reading.rows, read.reading.faults
+        if draft.kind == "choice":
+            read = parse_choice(table, spec)
+            draft.rows, faults = read.reading.rows, read.reading.faults
             by = show(columns.get("answer", columns.get("right_mark", "the key")))
-            draft.seen += [f"answer: {by}, read as {WAYS.get(read.way, 'nothing')}", *_count(rows)]
+            draft.seen += [f"answer: {by}, read as {WAYS.get(read.way, 'nothing')}", *_count(read.reading.rows)]
             _check_golds(draft, read.reading.rows, by)
         else:
-            rows, faults = parse_words(draft.whole, spec)
-            draft.seen += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(rows):,} questions"]
+            draft.rows, faults = parse_words(table, spec)
+            draft.seen += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(draft.rows):,} questions"]
     except OpenFieldError as error:
         draft.ask(error.field, error.detail)
-        return ()
+        return
     except DatasetError as error:
         draft.ask("answer", str(error))
-        return ()
+        return
     if faults:
-        bad = describe_faults(faults, len(draft.whole.rows))
+        bad = describe_faults(faults, len(table.rows))
         draft.seen.append(bad)
-        draft.open["skip_bad" if rows else "kind"] = f"{advise(len(faults), len(draft.whole.rows))}: {bad}"
-    return rows
+        draft.open["skip_bad" if draft.rows else "kind"] = f"{advise(len(faults), len(table.rows))}: {bad}"
 
 
-def _check_golds(draft: Draft, rows: Sequence[Row], column: str) -> None:
+def _check_golds(draft: Proposal, rows: Sequence[Row], column: str) -> None:
     several = sum(bool(row.others) for row in rows)
     if several:
         facts = f"{several:,} of {len(rows):,} questions have several right answers"
@@ -328,12 +282,8 @@ def _check_golds(draft: Draft, rows: Sequence[Row], column: str) -> None:
 
 
 def _count(rows: Sequence[Row]) -> list[str]:
-    counts = Counter(len(row.question.options) for row in rows)
+    counts = Counter(len(row.question.options) for row in rows).most_common()
     golds = Counter(row.gold for row in rows)
-    by_count = [
-        f"{n:,}{'' if place else ' rows'} of {options}" for place, (options, n) in enumerate(counts.most_common())
-    ]
-    return [
-        f"{', '.join(by_count)} options",
-        "right: " + ", ".join(f"option {number} {n:,} times" for number, n in sorted(golds.items(), key=str)),
-    ]
+    by_count = ", ".join(f"{n:,}{'' if place else ' rows'} of {options}" for place, (options, n) in enumerate(counts))
+    by_gold = ", ".join(f"option {number} {n:,} times" for number, n in sorted(golds.items(), key=str))
+    return [f"{by_count} options", f"right: {by_gold}"]

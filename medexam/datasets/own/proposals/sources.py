@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from medexam.datasets.own.choice import read_all_options
@@ -11,19 +11,9 @@ from medexam.datasets.own.columns import Columns
 from medexam.datasets.own.labels import ReadOptions
 from medexam.datasets.own.names import WEAK, Group, find_groups, find_named, plain_name, rank
 from medexam.datasets.own.options import Settled, is_signed
-from medexam.datasets.own.proposals.drafts import (
-    HALF,
-    MOST,
-    Sample,
-    holds_options,
-    is_flat,
-    is_mark,
-    length,
-    make_spec,
-    share,
-    splits,
-)
-from medexam.datasets.own.tables import SourceTable, value_of
+from medexam.datasets.own.proposals.cells import HALF, MOST, holds_options, is_flat, is_mark, length, share, splits
+from medexam.datasets.own.proposals.drafts import Sample, make_spec
+from medexam.datasets.own.tables import SourceTable
 
 _SIGNS = ("**", "*", "✓", "✔", "√", "=", "+", "[x]", "(x)", "(*)", "(correct)", "[correct]", "(correcta)", "(richtig)")
 """What stands beside a right option."""
@@ -56,32 +46,30 @@ def find_sources(sample: Sample, stem: str) -> Iterator[Source]:
         yield from _find_places(sample, stem)
         return
     rest = [column for column in sample.columns if column != stem]
-    named = {column: found for column in rest if (found := rank("options", column)) is not None}
-    single = {column: sample.filled(column) for column in rest}
-    held = {
-        column: Source({"options": column, **how}, (column,), is_certain=plain_name(column) not in WEAK)
-        for column, values in single.items()
-        if (how := holds_options(values, named=column in named)) is not None
-    }
-    yield from (held[column] for column in sorted(named, key=named.__getitem__) if column in held)
+    named = find_named("options", rest, 2)
+    held: dict[str, Source] = {}
+    for column in (*named, *(each for each in rest if each not in named)):
+        how = holds_options(sample.filled(column), named=column in named)
+        if how is not None:
+            is_certain = column in named and plain_name(column) not in WEAK
+            held[column] = Source({"options": column, **how}, (column,), is_certain=is_certain)
+    yield from (held[column] for column in named if column in held)
     groups = [group for group in find_groups(rest) if _holds_texts(sample, group)]
-    yield from (
-        Source({"options": list(each.columns)}, each.columns, is_certain=True) for each in groups if each.is_known
-    )
+    for group in groups:
+        if group.is_known:
+            yield Source({"options": list(group.columns)}, group.columns, is_certain=True)
     yield from _find_wrong(sample, rest, groups)
     if share(splits, sample.filled(stem)) >= MOST:
         yield Source({}, (), is_certain=True)
     for column, source in held.items():
-        others = ("context", "wrong", "image", *(() if _are_records(single[column]) else ("answer",)))
+        entries = [each for value in sample.filled(column) for each in (value if isinstance(value, list) else [value])]
+        are_records = all(isinstance(each, Mapping) for each in entries)
+        others = ("context", "wrong", "image", *(() if are_records else ("answer",)))
         if column not in named and not any(rank(other, column) for other in others):
-            yield replace(source, is_certain=False)
+            yield source
     for group in groups:
         if not group.is_known and not group.is_wrong and len(group.columns) > 2:
             yield Source({"options": list(group.columns)}, group.columns, is_certain=False)
-
-
-def _are_records(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, list) and all(isinstance(each, Mapping) for each in value) for value in values)
 
 
 def find_sign(options: Sequence[Settled]) -> str | None:
@@ -123,35 +111,20 @@ def _find_places(sample: Sample, stem: str) -> Iterator[Source]:
         # The answer stands behind the options, or before the question.
         for answer in (columns[end : end + 1] or columns[: first - 1]) if _are_alike(block, values) else ():
             others = [column for column in columns if column not in (stem, answer, *block)]
-            if not any(_are_alike((*block, other), values) for other in others) and not _repeats(sample, block):
+            if not any(_are_alike((*block, other), values) for other in others):
                 yield Source({"options": list(block)}, block, is_certain=False, answer=answer)
-
-
-def _repeats(sample: Sample, block: Sequence[str]) -> bool:
-    """Whether one of the columns repeats what the others hold, as an answer does."""
-    rows = [[str(value_of(row.record, column)) for column in block] for row in sample.table.rows]
-    times = [0] * len(block)
-    for row in rows:
-        for place, text in enumerate(row):
-            others = (*row[:place], *row[place + 1 :])
-            times[place] += any(other.endswith(text) or text.endswith(other) for other in others)
-    return max(times) >= HALF * len(rows)
-
-
-def _most_alike(values: Sequence[Any]) -> float:
-    """The share of the commonest value, if digits and single letters do not count."""
-    shapes = Counter(re.sub(r"\d|\b[A-Za-z]\b", "0", str(value)) for value in values)
-    return max(shapes.values(), default=0) / max(1, len(values))
 
 
 def _are_alike(block: Sequence[str], values: Mapping[str, Sequence[Any]]) -> bool:
     """Whether columns may all hold options, as far as their values say."""
     lengths = sorted(length(values[column]) for column in block)
     marks = {share(is_mark, values[column]) >= HALF for column in block}
-    shapes = {_most_alike(values[column]) >= HALF for column in block}
+    # Digits and single letters do not count where a column says the same in most rows.
+    shapes = [Counter(re.sub(r"\d|\b[A-Za-z]\b", "0", str(value)) for value in values[column]) for column in block]
+    alike = {max(shape.values(), default=0) >= HALF * max(1, shape.total()) for shape in shapes}
     different = sorted(len(set(map(str, values[column]))) for column in block)
     return (
-        len(marks) == len(shapes) == 1
+        len(marks) == len(alike) == 1
         and lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
         and 2 * different[0] > different[len(different) // 2]
         and all(is_flat(value) for column in block for value in values[column])
