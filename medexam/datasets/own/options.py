@@ -29,8 +29,9 @@ from medexam.specs.columns import ColumnsSpec
 _NAMES = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
 _TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text", "answer_text", "title", "body")
 _WITHOUT = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"))
-_DASHES = frozenset(("-", "--", "–", "—"))  # noqa: RUF001 - dashes of texts
 """What a cell without an option may say. `NA` and `None` do not: noradrenaline, and an option."""
+_DASHES = frozenset(("-", "--", "–", "—"))  # noqa: RUF001 - dashes of texts
+"""Others that it may say, where no option is a sign."""
 MARKED_ROWS = 0.95
 """The share of rows through which labels run where they are labels."""
 

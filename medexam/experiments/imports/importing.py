@@ -35,7 +35,7 @@ from medexam.specs.programs.imported import ImportedSpec
 
 NAME = "imported"
 """What the experiment of imported runs is called."""
-MANY = 20
+MANY = 5
 """Answers of a table of which not all are right, unless the table's answers are the key."""
 MOST_UNMATCHED = 0.01
 """Share of a file's samples that may be of no question, unless the user says otherwise."""

@@ -22,10 +22,12 @@ _VERDICTS: Mapping[str, bool] = {
 }
 
 _MODELS = re.compile(
-    r"(?i)(?:model|llm|predicted|generated|system|pred|output)[ _-]?(?:answer|choice|option|letter|label)s?"
+    r"(?:model|llm|predicted|generated|system|pred|output)[ _-]?(?:answer|choice|option|letter|label)s?"
+    r"|(?:.+[ _-])?(?:predictions?|predicted|pred|chosen|choice|guess|responses?|outputs?|completions?)"
+    r"|(?!(?:correct|right|gold|true|reference|expected|target|ground[ _-]truth)[ _-]).+[ _-]answers?",
+    re.IGNORECASE,
 )
-"""Names of columns with a model's answers, beside those of `_OTHERS`."""
-_OTHERS = ("prediction", "predictions", "predicted", "pred", "chosen", "choice", "guess")
+"""Names of columns with a model's answers, such as `gpt4_answer` and `response`, and not `correct_answer`."""
 
 
 def read_plain_table(path: Path, measure: str | None = None) -> list[Results]:
@@ -60,7 +62,7 @@ def read_plain_table(path: Path, measure: str | None = None) -> list[Results]:
 
 
 def _is_of_model(column: str) -> bool:
-    return column.strip().casefold() in _OTHERS or _MODELS.fullmatch(column.strip()) is not None
+    return _MODELS.fullmatch(column.strip()) is not None
 
 
 def _samples(table: SourceTable, answer: str) -> Iterator[Sample]:

@@ -96,7 +96,7 @@ def writing_alone(tracking_uri: str) -> Iterator[None]:
 
 
 def _lock(path: Path, timeout_s: float) -> FileLock:
-    """A lock beside a store, which whoever may write the folder may take."""
+    """A lock beside a store; every user who may write the folder may take it."""
     mode = path.parent.stat().st_mode & 0o666
     return FileLock(path.parent / f".{path.name}.lock", timeout=timeout_s, mode=mode)
 

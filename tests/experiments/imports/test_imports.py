@@ -284,6 +284,27 @@ def test_a_key_is_not_taken_for_the_answers_of_a_model(importer, tmp_path) -> No
     assert (one.run.metrics.right, one.run.record.cell.program.measure) == (20, "prediction")
 
 
+@pytest.mark.parametrize(
+    ("column", "is_asked"),
+    [
+        *((each, True) for each in ("gpt4_answer", "Model Response", "response", "llama output", "my_prediction")),
+        *(
+            (each, False)
+            for each in ("correct_answer", "gold answer", "ground_truth_answer", "options", "reply", "exam")
+        ),
+    ],
+)
+def test_a_column_that_may_be_a_models_beside_answer_is_asked_for(importer, tmp_path, column, is_asked) -> None:
+    keys = [question.key for question in importer.items.questions[:4]]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join([f"question,answer,{column}", *(f"{key},1,2" for key in keys)]) + "\n")
+    if not is_asked:
+        assert len(list(importer.take(path, print))) == 1
+        return
+    with pytest.raises(ResultsError, match=f"columns answer and {column} may hold the model's answers"):
+        list(importer.take(path, print))
+
+
 def test_a_file_that_cannot_be_read_is_refused_in_one_line(importer, tmp_path) -> None:
     cut = tmp_path / "cut.eval"
     cut.write_bytes((LOGS / "inspect_headqa.eval").read_bytes()[:20_000])

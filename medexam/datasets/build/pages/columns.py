@@ -25,7 +25,7 @@ _WORD_GAP = 0.12
 _WIDER = 1.6
 """How much wider the gap between two columns is than those between the words of the same rows."""
 _ENOUGH_LABELS = 4
-"""Labels behind text that tell what stands there."""
+"""Labels behind text that show what stands there."""
 _ENOUGH_BOTH = 3
 """Rows with text on both sides of a gap that show how wide it is."""
 
