@@ -28,6 +28,7 @@ def test_a_run_survives_a_node_without_power(place: Place, tmp_path: Path) -> No
     (cache_dir() / "models").mkdir(parents=True, exist_ok=True)
     (place.folder / "models").symlink_to(cache_dir() / "models")  # so that SmolLM2 is not unpacked anew
     place.environment["OMP_NUM_THREADS"] = "1"
+    place.environment["PYTHONPATH"] = str(Path(__file__).parent / "few_cores")
     # Few at once, so that answers come one after the other.
     words = ("--nodes", "2", "--span", "--max-model-len", "1024", "--time", "00:20:00", "--", "--max-num-seqs", "8")
     job = place.serve("smollm2-cpu", *words).stdout.splitlines()[0]
@@ -52,6 +53,7 @@ def test_a_run_survives_a_node_without_power(place: Place, tmp_path: Path) -> No
         ) as running,
     ):
         place.cluster.wait_for(lambda: answered(runs) > 0 or running.poll() is not None, "the first answers", LOAD_S)
+        assert running.poll() is None, told.read_text()
         place.cluster.cut_power("n2")
         place.cluster.wait_for(lambda: place.cluster.state(job) == "PENDING", "the job to be queued again")
         before = answered(runs)

@@ -4,7 +4,9 @@ A refusal is an answer, and what the server said is kept. This module speaks pla
 vLLM's addresses lie; what is asked there is the probe's business.
 """
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+import re
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +28,8 @@ _STARTING = (502, 503, 504)
 """What a gateway answers while the server behind it is not there."""
 _REFUSALS = (500, 501)
 """What some servers answer to fields and messages that they do not take; asking again would not help."""
+_BUSY = re.compile(r"^vllm:num_requests_(?:running|waiting)(?:\{.*\})? (?!0+(?:\.0+)?$)\d", re.MULTILINE)
+"""A line of vLLM's counters for requests that it computes or that wait."""
 _MOST_TOKENS = 2**31
 """No server has a vocabulary or a context of as many."""
 _SAID = 600
@@ -122,8 +126,9 @@ class ServerCalls:
 
         async def attempt() -> dict[str, Any]:
             try:
-                asked = self.client.post(address, json={"model": self.model, **body})
-                return _sound(await reply_object(asked, address))
+                timeout = httpx.Timeout(**{**self.client.timeout.as_dict(), "read": None})
+                asked = self.client.post(address, json={"model": self.model, **body}, timeout=timeout)
+                return _sound(await reply_object(self._unless_silent(asked), address))
             except LM15Error as fault:
                 if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
                     raise
@@ -165,6 +170,30 @@ class ServerCalls:
         """What `/metrics` says; empty if it says nothing."""
         reply = await self._get(f"{self.endpoint.root}/metrics")
         return reply.text if reply.is_success else ""
+
+    async def _unless_silent(self, asked: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
+        """Await the reply; raises `httpx.ReadTimeout` after `timeout_s`, unless vLLM's counters show that it is busy.
+
+        Its first reply can take a minute on a slow processor, and others' requests may wait before this one.
+        """
+        reply = asyncio.ensure_future(asked)
+        try:
+            while True:
+                await asyncio.wait({reply}, timeout=self.timeout_s)
+                if reply.done() or not await self._is_busy():
+                    break
+            if not reply.done():
+                raise httpx.ReadTimeout("no reply in time")
+            return await reply
+        finally:
+            reply.cancel()
+            await asyncio.gather(reply, return_exceptions=True)
+
+    async def _is_busy(self) -> bool:
+        try:
+            return bool(_BUSY.search(await self.metrics()))
+        except httpx.TransportError:
+            return False
 
     async def _get(self, address: str) -> httpx.Response:
         try:
