@@ -42,15 +42,15 @@ class Agreement:
 
 
 def agree(aspect: str, marks: Mapping[str, Mapping[str, int]]) -> tuple[Agreement, ...]:
-    """The agreement of every two raters on an aspect; `marks` holds the marks from 1 to 5 by rater and item."""
+    """Measure the agreement of every two raters on an aspect; `marks` holds the marks from 1 to 5 by rater and item."""
     return tuple(
         _agreement(aspect, pair, both_marked(marks[pair[0]], marks[pair[1]])) for pair in combinations(marks, 2)
     )
 
 
-def both_marked(one: Mapping[str, int], other: Mapping[str, int]) -> list[tuple[int, int]]:
-    """The two marks of each item that both raters have marked, in the order of the first."""
-    return [(mark, other[item]) for item, mark in one.items() if item in other]
+def both_marked(first: Mapping[str, int], second: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Pair the two marks of each item that both raters have marked, in the order of the first."""
+    return [(mark, second[item]) for item, mark in first.items() if item in second]
 
 
 def _agreement(aspect: str, raters: tuple[str, str], pairs: Sequence[tuple[int, int]]) -> Agreement:
@@ -146,7 +146,7 @@ class Measured:
 
 
 def correlate(first: Sequence[float], second: Sequence[float], questions: Sequence[str]) -> Correlation:
-    """The rank correlations of two sequences of finite numbers; element `i` of all three belongs to one item.
+    """Find the rank correlations of two sequences of finite numbers; element `i` of all three belongs to one item.
 
     `questions` says which items belong together and are drawn together.
     """
@@ -162,60 +162,60 @@ def correlate(first: Sequence[float], second: Sequence[float], questions: Sequen
 def compare_raters(
     aspect: str, marks: Mapping[str, Mapping[str, int]], questions: Mapping[str, str]
 ) -> tuple[RaterPair, ...]:
-    """Every two raters on an aspect; `marks` by rater and item, `questions` maps an item to its question."""
-    found = []
+    """Compare every two raters on an aspect; `marks` by rater and item, `questions` maps an item to its question."""
+    rater_pairs = []
     for agreement in agree(aspect, marks):
-        one, other = (marks[rater] for rater in agreement.raters)
-        pairs = both_marked(one, other)
-        shared = [questions[item] for item in one if item in other]
-        found.append(RaterPair(agreement, correlate([a for a, _ in pairs], [b for _, b in pairs], shared)))
-    return tuple(found)
+        first, second = (marks[rater] for rater in agreement.raters)
+        pairs = both_marked(first, second)
+        shared = [questions[item] for item in first if item in second]
+        rater_pairs.append(RaterPair(agreement, correlate([a for a, _ in pairs], [b for _, b in pairs], shared)))
+    return tuple(rater_pairs)
 
 
 def mean_marks(marks: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
-    """The mean of the raters' marks of each item that at least one has marked; `marks` by rater and item."""
-    given: dict[str, list[int]] = {}
-    for of_rater in marks.values():
-        for item, mark in of_rater.items():
-            given.setdefault(item, []).append(mark)
-    return {item: sum(of_item) / len(of_item) for item, of_item in given.items()}
+    """Average the raters' marks of each item that at least one has marked; `marks` by rater and item."""
+    marks_by_item: dict[str, list[int]] = {}
+    for rater_marks in marks.values():
+        for item, mark in rater_marks.items():
+            marks_by_item.setdefault(item, []).append(mark)
+    return {item: sum(item_marks) / len(item_marks) for item, item_marks in marks_by_item.items()}
 
 
 def compare_measures(items: Sequence[Scored], marks: Sequence[float]) -> tuple[Measured, ...]:
-    """Every measure that an item has against the people's mark; `marks[i]` is the mark of `items[i]`.
+    """Compare every measure that an item has with the people's mark; `marks[i]` is the mark of `items[i]`.
 
     Measures, groups and runs stand in the order of their first item.
     """
     measures = dict.fromkeys(measure for item in items for measure in item.scores)
-    marked = list(zip(items, marks, strict=True))
+    item_marks = list(zip(items, marks, strict=True))
     return tuple(
         Measured(
             measure,
-            _correlate_measure(measure, marked),
-            _by(measure, marked, lambda item: item.group),
-            _by(measure, marked, lambda item: item.run),
+            _correlate_measure(measure, item_marks),
+            _by(measure, item_marks, lambda item: item.group),
+            _by(measure, item_marks, lambda item: item.run),
         )
         for measure in measures
     )
 
 
 def _by(
-    measure: str, marked: Sequence[tuple[Scored, float]], part_of: Callable[[Scored], str]
+    measure: str, item_marks: Sequence[tuple[Scored, float]], part_of: Callable[[Scored], str]
 ) -> dict[str, Correlation]:
     parts: dict[str, list[tuple[Scored, float]]] = {}
-    for item, mark in marked:
+    for item, mark in item_marks:
         parts.setdefault(part_of(item), []).append((item, mark))
-    return {part: _correlate_measure(measure, of_part) for part, of_part in parts.items()}
+    return {part: _correlate_measure(measure, part_marks) for part, part_marks in parts.items()}
 
 
-def _correlate_measure(measure: str, marked: Sequence[tuple[Scored, float]]) -> Correlation:
-    scored = [(item, mark) for item, mark in marked if measure in item.scores]
+def _correlate_measure(measure: str, item_marks: Sequence[tuple[Scored, float]]) -> Correlation:
+    scored = [(item, mark) for item, mark in item_marks if measure in item.scores]
     scores = [item.scores[measure] for item, _ in scored]
     return correlate([mark for _, mark in scored], scores, [item.key for item, _ in scored])
 
 
 def _order(values: Sequence[float]) -> NDArray[np.float64]:
-    """Row `i`, column `j`: 1 where item `i` is the greater, -1 where it is the smaller, 0 if they tie."""
+    """Compare items: 1 in row `i`, column `j` where item `i` is the greater, -1 where it is the smaller, 0 if they tie."""
     row = np.asarray(values, dtype=np.float64)
     return np.sign(row[:, None] - row[None, :])
 
@@ -223,7 +223,7 @@ def _order(values: Sequence[float]) -> NDArray[np.float64]:
 def _intervals(
     first: NDArray[np.float64], second: NDArray[np.float64], questions: Sequence[str]
 ) -> tuple[Interval | None, Interval | None]:
-    """The intervals of rho and tau-b over resamples of the questions.
+    """Find the intervals of rho and tau-b over resamples of the questions.
 
     A resample is the number of times that each item is drawn, so that products of matrices give both coefficients of a
     thousand resamples at once, exactly: an item's rank is, but for a constant and a factor, the sum of its row.
@@ -236,8 +236,8 @@ def _intervals(
     chances = np.full(len(places), 1 / len(places))
     rhos, taus = [], []
     for begin in range(0, RESAMPLES, _AT_ONCE):
-        drawn = generator.multinomial(len(places), chances, size=min(_AT_ONCE, RESAMPLES - begin))
-        rho, tau = _coefficients(drawn[:, question_of].astype(np.float64), first, second)
+        draws = generator.multinomial(len(places), chances, size=min(_AT_ONCE, RESAMPLES - begin))
+        rho, tau = _coefficients(draws[:, question_of].astype(np.float64), first, second)
         rhos.append(rho)
         taus.append(tau)
     return _percentiles(np.concatenate(rhos)), _percentiles(np.concatenate(taus))
@@ -246,22 +246,22 @@ def _intervals(
 def _coefficients(
     times: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Rho and tau-b of each resample; NaN where a side is constant. `times[r, i]`: how often `r` holds item `i`."""
+    """Compute rho and tau-b by resample; NaN where a side is constant. `times[r, i]`: how often `r` holds item `i`."""
     ranks, other_ranks = times @ first, times @ second
 
     def pairs(kind: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(((times @ kind) * times).sum(axis=1))
 
     with np.errstate(invalid="ignore", divide="ignore"):
-        both = (times * ranks * other_ranks).sum(axis=1)
-        rho = both / np.sqrt((times * ranks**2).sum(axis=1) * (times * other_ranks**2).sum(axis=1))
+        covariance = (times * ranks * other_ranks).sum(axis=1)
+        rho = covariance / np.sqrt((times * ranks**2).sum(axis=1) * (times * other_ranks**2).sum(axis=1))
         tau = pairs(first * second) / np.sqrt(pairs(np.abs(first)) * pairs(np.abs(second)))
     return rho, tau
 
 
-def _percentiles(found: NDArray[np.float64]) -> Interval | None:
-    usable = found[np.isfinite(found)]
-    if len(usable) < USABLE * len(found):
+def _percentiles(coefficients: NDArray[np.float64]) -> Interval | None:
+    usable = coefficients[np.isfinite(coefficients)]
+    if len(usable) < USABLE * len(coefficients):
         return None
     low, high = np.quantile(usable, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(np.clip(low, -1, 1)), float(np.clip(high, -1, 1))

@@ -43,18 +43,20 @@ def weigh(
         raise SpecError(f"a weight is given for {unknown!r}, which no run has; the groups are {', '.join(groups)}")
     if min(weights.values(), default=0.0) < 0 or sum(weights.values()) <= 0:
         raise SpecError(f"weights must be 0 or more, one of them above 0; they are {dict(weights)}")
-    wanted = {group: weight for group, weight in weights.items() if weight > 0}
+    group_weights = {group: weight for group, weight in weights.items() if weight > 0}
     rows = []
     for name, scores in runs.items():
-        own = {group: scores.get(group) for group in wanted}
-        rows.append(BoardRow(name, own, _weighted_mean([(own[group], weight) for group, weight in wanted.items()])))
+        own = {group: scores.get(group) for group in group_weights}
+        rows.append(
+            BoardRow(name, own, _weighted_mean([(own[group], weight) for group, weight in group_weights.items()]))
+        )
     mean = _weighted_mean([(row.weighted, 1.0) for row in rows])
     rows.sort(key=lambda row: (row.run not in unranked, -1.0 if row.weighted is None else row.weighted), reverse=True)
     return Board(tuple(rows), mean)
 
 
 def _weighted_mean(values: list[tuple[float | None, float]]) -> float | None:
-    known = [(value, weight) for value, weight in values if value is not None]
-    if len(known) < len(values):
+    pairs = [(value, weight) for value, weight in values if value is not None]
+    if len(pairs) < len(values):
         return None
-    return sum(value * weight for value, weight in known) / sum(weight for _, weight in known)
+    return sum(value * weight for value, weight in pairs) / sum(weight for _, weight in pairs)

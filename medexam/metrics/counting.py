@@ -68,8 +68,8 @@ COSTS = ("prompt_tokens", "completion_tokens", "thinking_tokens", *COUNTED, *TIM
 
 
 def find_outcomes(keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Answered]) -> Outcomes:
-    """How each question came out, in the order of `keys`; raises `DatasetError` if `key` lacks one."""
-    outcomes = (_outcome(key[each], predictions.get(each)) for each in keys)
+    """Find how each question came out, in the order of `keys`; raises `DatasetError` if `key` lacks one."""
+    outcomes = (_outcome(key[question_key], predictions.get(question_key)) for question_key in keys)
     return np.fromiter(outcomes, np.int8, len(keys))
 
 
@@ -83,20 +83,20 @@ def _outcome(gold: Gold, prediction: Answered | None) -> int:
 
 
 def count(questions: Sequence[Question], key: AnswerKey, outcomes: Outcomes) -> dict[Cell, Tally]:
-    """The tally of each cell, in the order in which the cells first appear.
+    """Count the tally of each cell, in the order in which the cells first appear.
 
     Item i of `outcomes` is question i. Raises `DatasetError` if `key` lacks a question.
     """
     # Most questions share one object as their exam, and to hash an exam takes longer than all else here.
-    alike: dict[tuple[int, int, int], int] = {}
+    place_cache: dict[tuple[int, int, int], int] = {}
     cells: dict[Cell, int] = {}
     places = []
     for question in questions:
         exam, options, right = question.exam, len(question.options), 1 + len(key[question.key].others)
-        place = alike.get((id(exam), options, right))
+        place = place_cache.get((id(exam), options, right))
         if place is None:
             place = cells.setdefault(Cell(exam, options, right), len(cells))
-            alike[id(exam), options, right] = place
+            place_cache[id(exam), options, right] = place
         places.append(place)
     kinds = MISSING + 1
     counts = np.bincount(np.array(places, dtype=int) * kinds + outcomes, minlength=kinds * len(cells))
@@ -104,18 +104,18 @@ def count(questions: Sequence[Question], key: AnswerKey, outcomes: Outcomes) -> 
 
 
 def total(tallies: Iterable[Tally]) -> Tally:
-    """The sum of tallies."""
-    listed = list(tallies)
-    return Tally(*(sum(getattr(tally, field.name) for tally in listed) for field in fields(Tally)))
+    """Sum tallies."""
+    tally_list = list(tallies)
+    return Tally(*(sum(getattr(tally, field.name) for tally in tally_list) for field in fields(Tally)))
 
 
 def scored_exams(cells: Mapping[Cell, Tally]) -> dict[Exam, Tally]:
-    """The tally of each exam that has at least one scored question."""
+    """Return the tally of each exam that has at least one scored question."""
     exams: dict[Exam, list[Tally]] = {}
     for cell, tally in cells.items():
         exams.setdefault(cell.exam, []).append(tally)
-    summed = {exam: total(tallies) for exam, tallies in exams.items()}
-    return {exam: tally for exam, tally in summed.items() if tally.n}
+    exam_tallies = {exam: total(tallies) for exam, tallies in exams.items()}
+    return {exam: tally for exam, tally in exam_tallies.items() if tally.n}
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Chance:
 
 
 def chance_level(cells: Mapping[Cell, Tally]) -> Chance:
-    """The chance level of the scored questions of `cells`.
+    """Compute the chance level of the scored questions of `cells`.
 
     A question with k options, r of them right, adds r/k to the expected right answers and (k-r)/k to the wrong ones.
     """
@@ -143,7 +143,7 @@ def chance_level(cells: Mapping[Cell, Tally]) -> Chance:
 
 
 def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
-    """Each of `COSTS`: tokens and time over the predictions of `keys`; None if no prediction reports it.
+    """Count each of `COSTS`: tokens and time over the predictions of `keys`; None if no prediction reports it.
 
     `answering_` is latency without the waiting before. Failed predictions have no latency.
     """
@@ -162,9 +162,9 @@ def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> d
             if prediction.waiting_s is not None:
                 answering.append(prediction.latency_s - prediction.waiting_s)
     tokens = (prompts.total, completions.total, thinking.total)
-    counted = (prompts.counted_of(replies), completions.counted_of(replies))
+    report_counts = (prompts.counted_of(replies), completions.counted_of(replies))
     times = (*_percentiles(latencies), *_percentiles(answering))
-    return dict(zip(COSTS, (*tokens, *counted, *times), strict=True))
+    return dict(zip(COSTS, (*tokens, *report_counts, *times), strict=True))
 
 
 @dataclass
@@ -173,22 +173,22 @@ class _TokenSum:
 
     total: int | None = None
     """None if no prediction reports them."""
-    counted: int = 0
+    reports: int = 0
     """Predictions that report them."""
 
     def add(self, tokens: int | None) -> None:
-        """One more prediction."""
+        """Add one more prediction."""
         if tokens is not None:
             self.total = (self.total or 0) + tokens
-            self.counted += 1
+            self.reports += 1
 
     def counted_of(self, replies: int) -> int | None:
         """Return how many predictions the sum counts; None if it counts none, or all that have a reply."""
-        return self.counted if 0 < self.counted < replies else None
+        return self.reports if 0 < self.reports < replies else None
 
 
 def _percentiles(seconds: "array[float]") -> tuple[float, float] | tuple[None, None]:
-    """Median and 95th percentile; None of nothing."""
+    """Compute the median and 95th percentile; None of nothing."""
     if not seconds:
         return None, None
     p50, p95 = np.percentile(seconds, (50, 95))
@@ -196,7 +196,7 @@ def _percentiles(seconds: "array[float]") -> tuple[float, float] | tuple[None, N
 
 
 def cohens_kappa(table: NDArray[np.float64], *, quadratic: bool = False) -> float:
-    """How far two raters agree beyond chance, 1 where they always do; `table[i, j]` counts items in `i` and `j`.
+    """Measure how far two raters agree beyond chance, 1 at the most; `table[i, j]` counts items in `i` and `j`.
 
     `quadratic`: a disagreement weighs by the square of its distance, for ordered categories (Cohen 1968); otherwise
     all weigh the same (Cohen 1960). Not defined, and nan, if all items are in one category.

@@ -13,7 +13,7 @@ _HALVINGS = 60
 
 @lru_cache(maxsize=2**16)
 def coin_tail(k: int, n: int) -> float:
-    """How likely at most `k` of `n` fair coins show heads."""
+    """Compute how likely at most `k` of `n` fair coins show heads."""
     total = term = math.comb(n, k)
     for heads in range(k, 0, -1):
         term = term * heads // (n - heads + 1)
@@ -24,7 +24,7 @@ def coin_tail(k: int, n: int) -> float:
 
 
 def chi_square_tail(value: float, degrees: int) -> float:
-    """How likely a chi-square variable with one degree of freedom or more is over `value`."""
+    """Compute how likely a chi-square variable with one degree of freedom or more is over `value`."""
     if value <= 0:
         return 1.0
     half = value / 2
@@ -36,21 +36,21 @@ def chi_square_tail(value: float, degrees: int) -> float:
 
 
 def t_tail(value: float, degrees: float) -> float:
-    """How likely a variable of Student's t distribution is over `value`."""
+    """Compute how likely a variable of Student's t distribution is over `value`."""
     square = value * value
     over = beta_share(degrees / 2, 0.5, degrees / (degrees + square), square / (degrees + square)) / 2
     return over if value >= 0 else 1 - over
 
 
-def beta_share(a: float, b: float, x: float, rest: float) -> float:
-    """The regularised incomplete beta function, for positive `a` and `b` and `x` from 0 to 1.
+def beta_share(a: float, b: float, x: float, complement: float) -> float:
+    """Compute the regularised incomplete beta function, for positive `a` and `b` and `x` from 0 to 1.
 
-    `rest` is 1 - x, which has more digits if it is not computed so.
+    `complement` is 1 - x, which has more digits if it is not computed so.
     """
-    if x == 0 or rest == 0:
-        return float(rest == 0)
+    if x == 0 or complement == 0:
+        return float(complement == 0)
     if x > (a + 1) / (a + b + 2):
-        return 1 - beta_share(b, a, rest, x)
+        return 1 - beta_share(b, a, complement, x)
     # The continued fraction 8.17.22 of NIST's Digital Library of Mathematical Functions, by Lentz's method.
     fraction = c = 1.0
     d, change, step = 0.0, 0.0, 0
@@ -65,12 +65,12 @@ def beta_share(a: float, b: float, x: float, rest: float) -> float:
         c = 1 + part / c
         change = c * d
         fraction *= change
-    scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)
+    scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(complement)
     return math.exp(scale) / (a * fraction)
 
 
 def find_root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a continuous function is 0 between `low` and `high`, at which it has different signs; by bisection."""
+    """Find where a continuous function is 0 between `low` and `high`, at which it has different signs; by bisection."""
     rises = function(high) > 0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -32,7 +32,7 @@ class ExamAverages(FrozenModel):
 
 
 def headqa_v1_accuracy(exams: Collection[Tally]) -> float | None:
-    """Mean accuracy of the exams in percent, with one decimal; None without an exam.
+    """Average the accuracy of the exams in percent, with one decimal; None without an exam.
 
     Every exam must have a scored question.
     """
@@ -43,7 +43,7 @@ def headqa_v1_accuracy(exams: Collection[Tally]) -> float | None:
 
 
 def headqa_v1_points(exams: Collection[Tally]) -> float | None:
-    """Mean of the exams' `3 right - wrong`, with one decimal; None without an exam."""
+    """Average the exams' `3 right - wrong`, with one decimal; None without an exam."""
     if not exams:
         return None
     return float(_round(Fraction(sum(exam.points for exam in exams), len(exams)), 1))
@@ -70,7 +70,7 @@ AVERAGES: Mapping[str, Average] = MappingProxyType(
 
 
 def _round(value: Fraction, decimals: int) -> Fraction:
-    """`value` with that many decimals; a tie goes away from zero."""
+    """Round `value` to that many decimals; a tie goes away from zero."""
     scale = 10**decimals
     rounded = Fraction(floor(abs(value) * scale + Fraction(1, 2)), scale)
     return rounded if value >= 0 else -rounded

@@ -38,7 +38,7 @@ def score_extraction(
     `outcomes` counts what became of each span that has a right answer.
     """
     scores = _score_all(tasks, golds, predictions, _score)
-    outcomes = {task.group: found for task in tasks if (found := _outcomes(tasks, golds, predictions, task.group))}
+    outcomes = {task.group: counts for task in tasks if (counts := _outcomes(tasks, golds, predictions, task.group))}
     return replace(scores, metrics=scores.metrics.model_copy(update={"outcomes": outcomes}))
 
 
@@ -70,7 +70,7 @@ def _score_all(
         measures=_measures(items, [task.key for task in scored]),
         by_group={group: _measures(items, [task.key for task in scored if task.group == group]) for group in groups},
         by_subset={WITHOUT_REPEATS: _measures(items, fresh)} if len(fresh) < len(scored) else {},
-        counts={group: found for group in groups if (found := _counts(scored, predictions, group))},
+        counts={group: answer_counts for group in groups if (answer_counts := _counts(scored, predictions, group))},
     )
     return TaskScores(metrics, items)
 
@@ -89,27 +89,31 @@ def _score_words(task: Task, gold: TaskGold, prediction: Prediction) -> dict[str
 
 
 def _score_text(prediction: Prediction, gold: TaskGold, *, spanish: bool) -> dict[str, float]:
-    """The words of the answer beside those that are right, by SQuAD's rule, and by the Spanish one if wanted."""
-    said = prediction.text or ""
-    found = score_span(said, gold.answers)
-    scores = {"f1": found.f1, "exact_match": found.exact_match}
+    """Compare the answer's words with the right ones by SQuAD's rule, and with `spanish` by the Spanish one too."""
+    answer = prediction.text or ""
+    span_scores = score_span(answer, gold.answers)
+    scores = {"f1": span_scores.f1, "exact_match": span_scores.exact_match}
     if spanish:
-        found = score_span(said, gold.answers, "spanish")
-        scores |= {"f1_spanish": found.f1, "exact_match_spanish": found.exact_match}
+        span_scores = score_span(answer, gold.answers, "spanish")
+        scores |= {"f1_spanish": span_scores.f1, "exact_match_spanish": span_scores.exact_match}
     return scores
 
 
 def _score_components(task: Task, gold: TaskGold, prediction: Prediction) -> dict[str, float]:
-    """Words of the answer that lie in a component, of the answer's and of all that lie in one."""
-    words = [found.span() for found in _WORD.finditer(task.context)]
-    wanted = {place for place in words if any(one.start <= place[0] and place[1] <= one.end for one in gold.components)}
+    """Score the words of the answer that lie in a component, among the answer's words and among all that lie in one."""
+    words = [match.span() for match in _WORD.finditer(task.context)]
+    gold_words = {
+        place
+        for place in words
+        if any(component.start <= place[0] and place[1] <= component.end for component in gold.components)
+    }
     start, end = prediction.span or (0, 0)
-    said = {place for place in words if start <= place[0] and place[1] <= end}
-    both = len(said & wanted)
+    answer_words = {place for place in words if start <= place[0] and place[1] <= end}
+    overlap = len(answer_words & gold_words)
     return {
-        "component_f1": 2 * both / (len(said) + len(wanted)) if both else 0.0,
-        "component_precision": both / len(said) if said else 0.0,
-        "component_recall": both / len(wanted) if wanted else 0.0,
+        "component_f1": 2 * overlap / (len(answer_words) + len(gold_words)) if overlap else 0.0,
+        "component_precision": overlap / len(answer_words) if answer_words else 0.0,
+        "component_recall": overlap / len(gold_words) if gold_words else 0.0,
     }
 
 
@@ -120,7 +124,7 @@ def _measures(items: Mapping[str, Mapping[str, float]], keys: Sequence[str]) -> 
 def _outcomes(
     tasks: Sequence[Task], golds: Mapping[str, TaskGold], predictions: Mapping[str, Prediction], group: str
 ) -> dict[str, int]:
-    """How many scored tasks of a group are of each kind; empty if none has a right answer."""
+    """Count the scored tasks of a group by kind; empty if none has a right answer."""
     pairs = [
         (predictions[task.key].text or "", golds[task.key].answers)
         for task in scored_tasks(tasks, predictions)
@@ -132,8 +136,8 @@ def _outcomes(
 def _counts(tasks: Sequence[Task], predictions: Mapping[str, Prediction], group: str) -> dict[str, int]:
     counts: dict[str, int] = {}
     for task in tasks:
-        found = predictions[task.key]
-        what = found.alignment or (found.reason.value if found.reason else None)
-        if task.group == group and what is not None:
-            counts[what] = counts.get(what, 0) + 1
+        prediction = predictions[task.key]
+        category = prediction.alignment or (prediction.reason.value if prediction.reason else None)
+        if task.group == group and category is not None:
+            counts[category] = counts.get(category, 0) + 1
     return counts

@@ -39,7 +39,7 @@ Found = tuple[Interval | None, Resampling]
 
 
 def rate_interval(successes: int, n: int) -> Interval | None:
-    """Wilson's score interval of `successes / n`, fractions of 1; None if `n` is 0.
+    """Compute Wilson's score interval of `successes / n`, fractions of 1; None if `n` is 0.
 
     Wilson (1927), "Probable inference, the law of succession, and statistical inference".
     """
@@ -54,14 +54,14 @@ def rate_interval(successes: int, n: int) -> Interval | None:
 
 
 def score_intervals(exams: Sequence[Tally]) -> tuple[Found, Found]:
-    """Intervals of the exam score (fractions of 1) and of the points. Every exam must have a scored question."""
+    """Find the intervals of the exam score (fractions of 1) and the points. Every exam must have a scored question."""
     sums = np.array([[exam.points, exam.n] for exam in exams], dtype=float).reshape(-1, 2)
     exam_score, points = resample(sums, lambda: [_outcomes(exam) for exam in exams], _exam_score_and_points, 2)
     return exam_score, points
 
 
 def question_interval(outcomes: Outcomes) -> Found:
-    """The interval of the exam score where no exam holds questions together: each is resampled on its own."""
+    """Find the interval of the exam score where no exam holds questions together: each is resampled on its own."""
     points = POINTS[outcomes[outcomes <= UNANSWERED]]
     exam_score, _ = resample(np.column_stack([points, np.ones(len(points))]), list, _exam_score_and_points, 2)
     return exam_score
@@ -70,7 +70,7 @@ def question_interval(outcomes: Outcomes) -> Found:
 def resample(
     sums: Floats, questions: Callable[[], Sequence[Floats]], statistic: Statistic, numbers: int
 ) -> list[Found]:
-    """A 95 % percentile interval of each of the `numbers` rows of `statistic`, from 9,999 resamples with a fixed seed.
+    """Find a 95 % percentile interval of each of the `numbers` rows of `statistic`, from 9,999 resamples, seed fixed.
 
     Row i of `sums` belongs to exam i; its last column counts questions. With five exams or more, whole exams are drawn
     with replacement. With fewer, each exam's own questions are: `questions` gives for each exam a row a question, with
@@ -97,19 +97,19 @@ def _resample_exams(sums: Floats, statistic: Statistic) -> list[Interval]:
 
 
 def _resample_questions(exams: Sequence[Floats], statistic: Statistic) -> list[Interval]:
-    """Drawing an exam's questions with replacement is drawing how often each distinct row occurs."""
+    """Draw the questions of each exam with replacement, which is to draw how often each distinct row occurs."""
     rng = np.random.default_rng(SEED)
-    drawn = []
+    exam_sums = []
     for rows in exams:
         distinct, counts = _count_distinct(rows)
         times = rng.multinomial(len(rows), counts / len(rows), size=RESAMPLES)
-        drawn.append(np.column_stack([times @ distinct, np.full(RESAMPLES, float(len(rows)))]))
-    columns = np.stack(drawn, axis=-1).swapaxes(0, 1)
+        exam_sums.append(np.column_stack([times @ distinct, np.full(RESAMPLES, float(len(rows)))]))
+    columns = np.stack(exam_sums, axis=-1).swapaxes(0, 1)
     return _percentiles(statistic(*(column.sum(axis=-1) for column in columns), len(exams)))
 
 
 def _draw_exams(sums: Floats) -> Floats:
-    """The sums over each resample, `[RESAMPLES, columns]`. Of many exams few may differ: then their times are drawn.
+    """Sum over each resample, `[RESAMPLES, columns]`. Of many exams few may differ: then their times are drawn.
 
     Of others the draws are those of `scipy.stats.bootstrap` with the same seed, which takes longer to import.
     """
@@ -118,35 +118,35 @@ def _draw_exams(sums: Floats) -> Floats:
         distinct, counts = _count_distinct(sums)
         if len(distinct) <= _DISTINCT:
             times = rng.multinomial(len(sums), counts / len(sums), size=RESAMPLES)
-            found: Floats = times @ distinct
-            return found
+            totals: Floats = times @ distinct
+            return totals
     batch = max(1, _DRAWN_AT_ONCE // len(sums))
     sizes = [min(batch, RESAMPLES - start) for start in range(0, RESAMPLES, batch)]
     # One column at a time: together they would not fit beside each other.
-    drawn = (rng.integers(0, len(sums), (size, len(sums))) for size in sizes)
-    return np.concatenate([np.column_stack([column[at].sum(axis=1) for column in sums.T]) for at in drawn])
+    batches = (rng.integers(0, len(sums), (size, len(sums))) for size in sizes)
+    return np.concatenate([np.column_stack([column[indices].sum(axis=1) for column in sums.T]) for indices in batches])
 
 
 def _count_distinct(rows: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """Each different row, in ascending order of the first column and then of the next, and how often it occurs."""
+    """Count how often each different row occurs; rows in ascending order of the first column and then of the next."""
     # `np.unique` compares whole rows one by one, which takes ten times as long.
     ordered = rows[np.lexsort(rows.T[::-1])]
     begins = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
     return ordered[begins], np.diff(begins, append=len(ordered))
 
 
-def _percentiles(drawn: Any) -> list[Interval]:
-    """The middle 95 % of each row."""
+def _percentiles(rows: Any) -> list[Interval]:
+    """Find the middle 95 % of each row."""
     tail = 50 * (1 - LEVEL)
-    low, high = np.percentile(drawn, (tail, 100 - tail), axis=-1)
-    return [(float(at), float(to)) for at, to in zip(low, high, strict=True)]
+    low, high = np.percentile(rows, (tail, 100 - tail), axis=-1)
+    return [(float(start), float(end)) for start, end in zip(low, high, strict=True)]
 
 
 def _outcomes(exam: Tally) -> Floats:
-    """The points of each question: 3 right, -1 wrong, 0 unanswered."""
+    """List the points of each question: 3 right, -1 wrong, 0 unanswered."""
     return np.repeat([[3.0], [-1.0], [0.0]], (exam.right, exam.wrong, exam.unanswered), axis=0)
 
 
 def _exam_score_and_points(points: Any, n: Any, exams: int) -> Any:
-    """Row 0: the pooled exam score, which is `points / 3 / n`. Row 1: the mean of the exams' points."""
+    """Compute row 0, the pooled exam score, which is `points / 3 / n`, and row 1, the mean of the exams' points."""
     return np.stack([points / (3 * n), points / exams])

@@ -34,7 +34,7 @@ class ShownOrder:
     """Printed number of the option at each place."""
     probabilities: tuple[float, ...]
     """Share of the probability of the option at each place; they sum to 1."""
-    chosen: int
+    choice: int
     """Printed number of the likeliest option, the first shown of equals."""
 
 
@@ -48,7 +48,7 @@ class ScoredOptions:
     """Printed number of each option, in the exam's order."""
     probabilities: NDArray[np.float64]
     """Each option's share of its question's probability."""
-    chosen: NDArray[np.intp]
+    choices: NDArray[np.intp]
     """Of each question, the place of the likeliest option, the first of equals."""
     gold: NDArray[np.intp]
     """Of each question, the place of the right option; of several the likeliest, for any one is right. -1: none is."""
@@ -62,62 +62,68 @@ class ScoredOptions:
     @property
     def n(self) -> int:
         """Questions."""
-        return len(self.chosen)
+        return len(self.choices)
 
     @property
     def confidences(self) -> NDArray[np.float64]:
         """Of each question, the likeliest option's share of the probability."""
-        found: NDArray[np.float64] = np.maximum.reduceat(self.probabilities, self.starts[:-1])
-        return found
+        shares: NDArray[np.float64] = np.maximum.reduceat(self.probabilities, self.starts[:-1])
+        return shares
 
     @property
     def right(self) -> NDArray[np.bool_]:
         """Of each question, whether the likeliest option is the right one."""
-        same: NDArray[np.bool_] = self.chosen == self.gold
-        return same
+        matches: NDArray[np.bool_] = self.choices == self.gold
+        return matches
 
     def marked(self, places: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Of each option, whether it stands at one of these places."""
+        """Return for each option whether it stands at one of these places."""
         marks = np.zeros(len(self.numbers), dtype=bool)
         marks[places[places >= 0]] = True
         return marks
 
     def sums(self, values: Sequence[float]) -> list[float]:
-        """Of each question, the sum of the values of its options, rounded once."""
+        """Sum the values of each question's options, rounded once."""
         return _sums(values, self.starts)
 
 
 def scored_options(
     questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
 ) -> ScoredOptions | None:
-    """Those of `questions`, in their order, whose prediction has option scores and did not fail; None if none has.
+    """Collect those of `questions`, in order, whose prediction has option scores and did not fail; None if none has.
 
     Raises `DatasetError` if `key` lacks one of them.
     """
-    known = (predictions.get(question.key) for question in questions)
-    found = [one for one in known if one is not None and one.option_scores and one.status is not Status.FAILED]
-    given = [one.option_scores or {} for one in found]
-    if not found:
+    candidates = (predictions.get(question.key) for question in questions)
+    scored_predictions = [
+        prediction
+        for prediction in candidates
+        if prediction is not None and prediction.option_scores and prediction.status is not Status.FAILED
+    ]
+    option_scores = [prediction.option_scores or {} for prediction in scored_predictions]
+    if not scored_predictions:
         return None
-    sizes = np.array([len(each) for each in given])
+    sizes = np.array([len(row) for row in option_scores])
     starts = np.concatenate([[0], sizes.cumsum()])
-    numbers = np.fromiter(chain.from_iterable(given), np.int64, starts[-1])
-    scores = np.fromiter(chain.from_iterable(each.values() for each in given), np.float64, starts[-1])
+    numbers = np.fromiter(chain.from_iterable(option_scores), np.int64, starts[-1])
+    scores = np.fromiter(chain.from_iterable(row.values() for row in option_scores), np.float64, starts[-1])
     best = np.repeat(np.maximum.reduceat(scores, starts[:-1]), sizes)
     # The exponentials of `math`, as in `normalise_scores`: those of numpy may differ in the last digit.
     weights = list(map(math.exp, (scores - best).tolist()))
-    golds = [key[one.question] for one in found]
-    stated = [one.tied for one in found]
-    sharing = np.add.reduceat(scores == best, starts[:-1], dtype=np.int64).tolist()
+    golds = [key[prediction.question] for prediction in scored_predictions]
+    stored_ties = [prediction.tied for prediction in scored_predictions]
+    tie_counts = np.add.reduceat(scores == best, starts[:-1], dtype=np.int64).tolist()
     return ScoredOptions(
         starts=starts,
         numbers=numbers,
         probabilities=np.array(weights) / np.repeat(_sums(weights, starts), sizes),
-        chosen=_first_best(scores, starts),
+        choices=_first_best(scores, starts),
         gold=_first_best(np.where(_accepted(numbers, sizes, golds), scores, -np.inf), starts),
-        orders=[_orders(one, numbers) for one, numbers in zip(found, given, strict=True)],
-        tied=sum((one if told is None else told) > 1 for one, told in zip(sharing, stated, strict=True)),
-        label_masses=[one.label_mass for one in found if one.label_mass is not None],
+        orders=[
+            _orders(prediction, numbers) for prediction, numbers in zip(scored_predictions, option_scores, strict=True)
+        ],
+        tied=sum((count if ties is None else ties) > 1 for count, ties in zip(tie_counts, stored_ties, strict=True)),
+        label_masses=[prediction.label_mass for prediction in scored_predictions if prediction.label_mass is not None],
     )
 
 
@@ -126,24 +132,24 @@ def _sums(values: Sequence[float], starts: NDArray[np.intp]) -> list[float]:
 
 
 def _accepted(numbers: NDArray[np.int64], sizes: NDArray[np.int64], golds: Sequence[Gold]) -> NDArray[np.bool_]:
-    """Of each option, whether its question's gold accepts it."""
+    """Return for each option whether its question's gold accepts it."""
     accepted: NDArray[np.bool_] = numbers == np.repeat([gold.number for gold in golds], sizes)
     if any(gold.others for gold in golds):
-        whose = np.repeat(np.arange(len(golds)), sizes).tolist()
-        more = [number in golds[one].others for one, number in zip(whose, numbers.tolist(), strict=True)]
-        accepted |= np.array(more)
+        owners = np.repeat(np.arange(len(golds)), sizes).tolist()
+        alternatives = [number in golds[owner].others for owner, number in zip(owners, numbers.tolist(), strict=True)]
+        accepted |= np.array(alternatives)
     return accepted
 
 
 def _first_best(scores: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Of each question, the place of its highest score, the first of equals; -1 if all are minus infinity."""
+    """Find the place of each question's highest score, the first of equals; -1 if all are minus infinity."""
     best = np.maximum.reduceat(scores, starts[:-1])
     sizes = np.diff(starts)
     places = np.flatnonzero((scores == np.repeat(best, sizes)) & np.isfinite(scores))
-    whose, first = np.unique(np.repeat(np.arange(len(best)), sizes)[places], return_index=True)
-    found = np.full(len(best), -1, dtype=np.intp)
-    found[whose] = places[first]
-    return found
+    owners, first = np.unique(np.repeat(np.arange(len(best)), sizes)[places], return_index=True)
+    best_places = np.full(len(best), -1, dtype=np.intp)
+    best_places[owners] = places[first]
+    return best_places
 
 
 def _orders(prediction: Prediction, numbers: Mapping[int, float]) -> tuple[ShownOrder, ...]:
@@ -155,35 +161,35 @@ def _orders(prediction: Prediction, numbers: Mapping[int, float]) -> tuple[Shown
     return tuple(map(_shown, prediction.orders or rotations, rows))
 
 
-def _shown(shown: tuple[int, ...], row: Sequence[float]) -> ShownOrder:
-    """The order in which these printed numbers were shown; `row` holds their scores."""
+def _shown(numbers: tuple[int, ...], row: Sequence[float]) -> ShownOrder:
+    """Build the order in which these printed numbers were shown; `row` holds their scores."""
     probabilities = normalise_scores(dict(enumerate(row)))
-    return ShownOrder(shown, tuple(probabilities.values()), shown[row.index(max(row))])
+    return ShownOrder(numbers, tuple(probabilities.values()), numbers[row.index(max(row))])
 
 
 def reliability_bins(confidences: ArrayLike, right: ArrayLike) -> tuple[ReliabilityBin, ...]:
-    """Ten bins of equal width over the confidence, the upper edge included; item i of both is question i.
+    """Build ten bins of equal width over the confidence, the upper edge included; item i of both is question i.
 
     Guo et al. (2017), "On calibration of modern neural networks".
     """
     edges = [(place + 1) / BINS for place in range(BINS)]
-    sure, is_right = np.asarray(confidences), np.asarray(right)
-    bins = np.searchsorted(edges, sure, side="left")
+    confidence, is_right = np.asarray(confidences), np.asarray(right)
+    bins = np.searchsorted(edges, confidence, side="left")
     members = [bins == place for place in range(BINS)]
     return tuple(
-        _bin(place / BINS, edges[place], sure[inside], int(is_right[inside].sum()))
+        _bin(place / BINS, edges[place], confidence[inside], int(is_right[inside].sum()))
         for place, inside in enumerate(members)
     )
 
 
 def expected_calibration_error(bins: Sequence[ReliabilityBin]) -> float:
-    """The mean of |accuracy - mean confidence| over the bins, weighted by their questions; at least one question."""
+    """Average |accuracy - mean confidence| over the bins, weighted by their questions; at least one question."""
     n = sum(part.n for part in bins)
     return math.fsum(part.n / n * abs((part.accuracy or 0.0) - (part.mean_confidence or 0.0)) for part in bins)
 
 
 def brier_score(scored: ScoredOptions) -> float:
-    """The mean over the questions of the sum over the options of (p - [gold])^2.
+    """Average over the questions the sum over the options of (p - [gold])^2.
 
     Brier (1950), "Verification of forecasts expressed in terms of probability": 0 is perfect and 2 the worst.
     """
@@ -204,44 +210,44 @@ def _bin(low: float, high: float, confidences: NDArray[np.float64], right: int) 
 
 
 def has_orders(scored: ScoredOptions) -> bool:
-    """Whether every question was shown in several orders."""
+    """Return whether every question was shown in several orders."""
     return all(scored.orders)
 
 
 def position_shares(scored: ScoredOptions) -> tuple[PositionShare, ...]:
-    """What each position draws, from the first to the last; by place shown where `has_orders`, else by printed number.
+    """Find what each position draws, from first to last; by place shown where `has_orders`, else by printed number.
 
     A question weighs the same however many options, and so orders, it has.
     """
     if has_orders(scored):
-        golds = [None if at < 0 else int(scored.numbers[at]) for at in scored.gold.tolist()]
-        drawn = [_by_place(*one) for one in zip(scored.orders, golds, strict=True)]
-        most = max(map(len, drawn))
+        golds = [None if gold_place < 0 else int(scored.numbers[gold_place]) for gold_place in scored.gold.tolist()]
+        by_question = [_by_place(*pair) for pair in zip(scored.orders, golds, strict=True)]
+        most = max(map(len, by_question))
         return tuple(
-            _share(place + 1, *zip(*(each[place] for each in drawn if place < len(each)), strict=True))
+            _share(place + 1, *zip(*(shares[place] for shares in by_question if place < len(shares)), strict=True))
             for place in range(most)
         )
-    chosen, gold = scored.marked(scored.chosen), scored.marked(scored.gold)
-    standing = {number: scored.numbers == number for number in np.unique(scored.numbers).tolist()}
+    choice_marks, gold_marks = scored.marked(scored.choices), scored.marked(scored.gold)
+    masks = {number: scored.numbers == number for number in np.unique(scored.numbers).tolist()}
     return tuple(
-        _share(number, *(column[at].tolist() for column in (scored.probabilities, chosen, gold)))
-        for number, at in standing.items()
+        _share(number, *(column[mask].tolist() for column in (scored.probabilities, choice_marks, gold_marks)))
+        for number, mask in masks.items()
     )
 
 
 def flip_rate(scored: ScoredOptions) -> float | None:
-    """Share of the questions with several orders in which these do not all choose the same option; None without any."""
+    """Compute the share of questions with several orders that do not all choose the same option; None without any."""
     ordered = [orders for orders in scored.orders if orders]
     if not ordered:
         return None
-    return sum(len({order.chosen for order in orders}) > 1 for orders in ordered) / len(ordered)
+    return sum(len({order.choice for order in orders}) > 1 for orders in ordered) / len(ordered)
 
 
 def _by_place(orders: Sequence[ShownOrder], gold: int | None) -> list[Drawn]:
     return [
         (
             math.fsum(order.probabilities[place] for order in orders) / len(orders),
-            sum(order.numbers[place] == order.chosen for order in orders) / len(orders),
+            sum(order.numbers[place] == order.choice for order in orders) / len(orders),
             sum(order.numbers[place] == gold for order in orders) / len(orders),
         )
         for place in range(len(orders[0].numbers))
@@ -249,16 +255,20 @@ def _by_place(orders: Sequence[ShownOrder], gold: int | None) -> list[Drawn]:
 
 
 def _share(
-    position: int, probabilities: Sequence[float], chosen: Sequence[float], gold: Sequence[float]
+    position: int, probabilities: Sequence[float], choices: Sequence[float], gold: Sequence[float]
 ) -> PositionShare:
-    probability, choices, golds = (math.fsum(column) / len(column) for column in (probabilities, chosen, gold))
-    return PositionShare(position=position, n=len(gold), mean_probability=probability, chosen=choices, gold=golds)
+    probability, choice_share, gold_share = (
+        math.fsum(column) / len(column) for column in (probabilities, choices, gold)
+    )
+    return PositionShare(
+        position=position, n=len(gold), mean_probability=probability, chosen=choice_share, gold=gold_share
+    )
 
 
 def option_score_metrics(
     questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
 ) -> OptionScoreMetrics | None:
-    """The metrics of those of `questions` whose prediction has option scores; None if none has.
+    """Compute the metrics of those of `questions` whose prediction has option scores; None if none has.
 
     Raises `DatasetError` if `key` lacks one of them.
     """
@@ -284,7 +294,7 @@ def option_score_metrics(
 
 
 def abstention_points(scored: ScoredOptions) -> tuple[AbstentionPoint, ...]:
-    """The score under each of `THRESHOLDS`: what the program's `abstain_below` would give."""
+    """Find the score under each of `THRESHOLDS`: what the program's `abstain_below` would give."""
     ranked = np.argsort(scored.confidences)
     blanks = np.searchsorted(scored.confidences[ranked], THRESHOLDS, side="left").tolist()
     right_below = np.concatenate([[0], scored.right[ranked].cumsum()]).tolist()
@@ -307,7 +317,7 @@ def abstention_points(scored: ScoredOptions) -> tuple[AbstentionPoint, ...]:
 
 
 def best_threshold(points: Sequence[AbstentionPoint]) -> float:
-    """The threshold of the highest exam score, the lowest one of equals; at least one point.
+    """Find the threshold of the highest exam score, the lowest one of equals; at least one point.
 
     Chosen on the questions that it is scored on, so the exam score that it gives is optimistic.
     """

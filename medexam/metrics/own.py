@@ -24,75 +24,75 @@ OwnScores = Mapping[str, Mapping[str, float]]
 
 
 def load_metric(name: str) -> Metric:
-    """The function that `name` means; raises `SpecError` if there is none."""
-    found: Any = load_object(name, OWN_METRICS)
-    if not callable(found):
-        raise SpecError(f"metric {name} is {type(found).__name__}, not a function of question, gold and prediction")
-    metric: Metric = found
+    """Load the function that `name` means; raises `SpecError` if there is none."""
+    candidate: Any = load_object(name, OWN_METRICS)
+    if not callable(candidate):
+        raise SpecError(f"metric {name} is {type(candidate).__name__}, not a function of question, gold and prediction")
+    metric: Metric = candidate
     return metric
 
 
 def scored_keys(items: AnySet, predictions: Mapping[str, Prediction]) -> list[str]:
-    """The questions that have a prediction whose asking did not fail, in order."""
+    """List the questions that have a prediction whose asking did not fail, in order."""
     return [
         item.key
         for item in items.questions
-        if (found := predictions.get(item.key)) is not None and found.status is not Status.FAILED
+        if (prediction := predictions.get(item.key)) is not None and prediction.status is not Status.FAILED
     ]
 
 
 def own_scores(name: str, metric: Metric, items: AnySet, predictions: Mapping[str, Prediction]) -> OwnScores:
-    """What `metric` says of every question that is scored; a mapping's entry is called `metric.entry`.
+    """Score every question that has a scorable prediction by `metric`; a mapping's entry is called `metric.entry`.
 
     Raises `SpecError`, naming metric, question and exception, if it raises one or returns something else than a score.
     """
-    called = short_name(name)
-    found: dict[str, dict[str, float]] = {called: {}}
+    metric_name = short_name(name)
+    scores: dict[str, dict[str, float]] = {metric_name: {}}
     questions = {item.key: item for item in items.questions}
     for key in scored_keys(items, predictions):
         try:
-            said = metric(questions[key], items.golds[key], predictions[key])
+            output = metric(questions[key], items.golds[key], predictions[key])
         except Exception as error:
             raise SpecError(
-                f"metric {called} failed on question {key}: {type(error).__name__}: {' '.join(str(error).split())}; "
-                "the answers are kept: correct it, and medexam report scores them"
+                f"metric {metric_name} failed on question {key}: {type(error).__name__}: "
+                f"{' '.join(str(error).split())}; the answers are kept: correct it, and medexam report scores them"
             ) from error
         entries = (
-            {f"{called}.{writable(str(entry))}": score for entry, score in said.items()}
-            if isinstance(said, Mapping)
+            {f"{metric_name}.{writable(str(entry))}": score for entry, score in output.items()}
+            if isinstance(output, Mapping)
             else None
         )
-        for entry, score in (entries if entries is not None else {called: said}).items():
+        for entry, score in (entries if entries is not None else {metric_name: output}).items():
             if score is not None:
-                found.setdefault(entry, {})[key] = _number(score, called, key)
-    if not found[called] and len(found) > 1:
-        del found[called]
-    return found
+                scores.setdefault(entry, {})[key] = _number(score, metric_name, key)
+    if not scores[metric_name] and len(scores) > 1:
+        del scores[metric_name]
+    return scores
 
 
 def own_measure(scores: Mapping[str, float], keys: list[str], cluster_of: Mapping[str, str]) -> OwnMeasure:
-    """The mean of `scores` over those of `keys` that have one; the interval resamples clusters.
+    """Compute the mean of `scores` over those of `keys` that have one; the interval resamples clusters.
 
     `cluster_of` maps a question to what it is resampled with; questions alone are resampled if all are of one cluster.
     """
-    known = {key: scores[key] for key in keys if key in scores}
-    mean = mean_measure(known, clusters_of(known, cluster_of))
+    subset = {key: scores[key] for key in keys if key in scores}
+    mean = mean_measure(subset, clusters_of(subset, cluster_of))
     return OwnMeasure(
         value=mean.value, n=mean.n, skipped=len(keys) - mean.n, interval=mean.interval, resampled=mean.resampled
     )
 
 
 def clusters_of(scores: Mapping[str, float], cluster_of: Mapping[str, str]) -> Callable[[str], str]:
-    """What each question is resampled with: its cluster, or itself if all are of one cluster, which says nothing."""
+    """Choose what a question is resampled with: its cluster, or itself if all are of one, which says nothing."""
     return cluster_of.__getitem__ if len({cluster_of[key] for key in scores}) > 1 else str
 
 
-def _number(score: Any, called: str, key: str) -> float:
+def _number(score: Any, metric_name: str, key: str) -> float:
     # A bool of numpy is no number to Python.
     value = score.item() if type(score).__module__ == "numpy" else score
     if isinstance(value, Real) and math.isfinite(value):
         return float(value)
     raise SpecError(
-        f"metric {called} returned {score!r} for question {key}: return a finite number, a bool, a mapping of names to "
-        "these, or None for no score"
+        f"metric {metric_name} returned {score!r} for question {key}: return a finite number, a bool, a mapping of "
+        "names to these, or None for no score"
     )

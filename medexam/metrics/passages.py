@@ -52,12 +52,12 @@ class _Found:
 def retrieval_metrics(
     questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
 ) -> RetrievalMetrics | None:
-    """The metrics of those of `questions` whose prediction says what was found; None if none does.
+    """Compute the metrics of those of `questions` whose prediction says what was found; None if none does.
 
     Raises `DatasetError` if `key` lacks one of them.
     """
     looked_up = cut = 0
-    found: list[_Found] = []
+    hits: list[_Found] = []
     passages: Counter[str] = Counter()
     for question in questions:
         prediction = predictions.get(question.key)
@@ -69,24 +69,24 @@ def retrieval_metrics(
         passages.update(sys.intern(passage.source) for passage in prediction.passages)
         if prediction.passages:
             best = prediction.passages[0]
-            found.append(_Found(best.score, sys.intern(best.source), right))
+            hits.append(_Found(best.score, sys.intern(best.source), right))
     if not looked_up:
         return None
-    scores, outcomes = [each.score for each in found], [each.right for each in found]
+    scores, outcomes = [hit.score for hit in hits], [hit.right for hit in hits]
     borders = quartile_borders(scores)
     return RetrievalMetrics(
-        n=len(found),
-        without_passages=looked_up - len(found),
+        n=len(hits),
+        without_passages=looked_up - len(hits),
         score_correctness=score_correctness(scores, outcomes),
         borders=borders,
         quartiles=score_quartiles(scores, outcomes, borders),
-        by_source=_source_shares(passages, found),
+        by_source=_source_shares(passages, hits),
         cut=cut,
     )
 
 
 def score_correctness(scores: Sequence[float], right: Sequence[bool]) -> Correlation | None:
-    """The correlation of each question's score with whether it is right.
+    """Correlate each question's score with whether it is right.
 
     None with fewer than four questions, and where the scores (but for rounding) or the outcomes are all the same.
     Correa-Guillén et al. (2025) report r = 0.07 for MedCPT's scores.
@@ -104,7 +104,7 @@ def score_correctness(scores: Sequence[float], right: Sequence[bool]) -> Correla
 
 
 def quartile_borders(scores: Sequence[float]) -> Borders | None:
-    """The three quartiles by `numpy.quantile` with its default, linear interpolation; None without scores."""
+    """Find the three quartiles by `numpy.quantile` with its default, linear interpolation; None without scores."""
     if not scores:
         return None
     first, second, third = (float(border) for border in np.quantile(scores, (0.25, 0.5, 0.75)))
@@ -112,7 +112,7 @@ def quartile_borders(scores: Sequence[float]) -> Borders | None:
 
 
 def score_quartiles(scores: Sequence[float], right: Sequence[bool], borders: Borders | None) -> Quartiles:
-    """The four groups between `borders`, from the lowest scores to the highest.
+    """Split the questions into the four groups between `borders`, from the lowest scores to the highest.
 
     A score on a border belongs to the group below it; `borders` may be None if there are no scores.
     """
@@ -137,10 +137,10 @@ def _quartile(group: Sequence[tuple[float, bool]]) -> ScoreQuartile:
     )
 
 
-def _source_shares(passages: Counter[str], found: Sequence[_Found]) -> tuple[SourceShare, ...]:
-    """One for each source, the most frequent first, equals by name; `passages` counts those of every question."""
-    best = Counter(each.source for each in found)
-    right = Counter(each.source for each in found if each.right)
+def _source_shares(passages: Counter[str], hits: Sequence[_Found]) -> tuple[SourceShare, ...]:
+    """Build a share for each source, the most frequent first, equals by name; `passages` counts those of all questions."""
+    best = Counter(hit.source for hit in hits)
+    right = Counter(hit.source for hit in hits if hit.right)
     return tuple(
         SourceShare(
             source=source,
@@ -163,69 +163,73 @@ _Outcomes = Sequence[tuple[Prediction, bool]]
 def evidence_metrics(
     questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
 ) -> EvidenceMetrics | None:
-    """The metrics of those of `questions` that are scored; None if none was verified, searched for or cited.
+    """Compute the metrics of those of `questions` that are scored; None if none was verified, searched for or cited.
 
     Raises `DatasetError` if `key` lacks one of them.
     """
-    asked = [predictions[question.key] for question in questions if question.key in predictions]
-    scored = [said for said in asked if said.status is not Status.FAILED]
-    found = EvidenceMetrics(verified=_verified(scored, key), queries=_queries(scored), citations=_citations(scored))
-    return None if found == EvidenceMetrics() else found
+    selection = [predictions[question.key] for question in questions if question.key in predictions]
+    scored = [prediction for prediction in selection if prediction.status is not Status.FAILED]
+    metrics = EvidenceMetrics(verified=_verified(scored, key), queries=_queries(scored), citations=_citations(scored))
+    return None if metrics == EvidenceMetrics() else metrics
 
 
 def _verified(scored: Sequence[Prediction], key: AnswerKey) -> VerifiedMetrics | None:
-    judged = [said for said in scored if said.supported is not None or (said.passages and _verdicts(said))]
-    if not judged:
+    cases = [
+        prediction
+        for prediction in scored
+        if prediction.supported is not None or (prediction.passages and _verdicts(prediction))
+    ]
+    if not cases:
         return None
-    verdicts = [_verdicts(said) for said in judged]
-    outcomes = [(said, key[said.question].accepts(said.answer)) for said in judged]
+    verdicts = [_verdicts(prediction) for prediction in cases]
+    outcomes = [(prediction, key[prediction.question].accepts(prediction.answer)) for prediction in cases]
     return VerifiedMetrics(
-        n=len(judged),
+        n=len(cases),
         passages=sum(map(len, verdicts)),
         kept=sum(map(sum, verdicts)),
-        none_kept=sum(not any(each) for each in verdicts),
-        supported=_checked([one for one in outcomes if one[0].supported is True]),
-        unsupported=_checked([one for one in outcomes if one[0].supported is False]),
+        none_kept=sum(not any(question_verdicts) for question_verdicts in verdicts),
+        supported=_checked([outcome for outcome in outcomes if outcome[0].supported is True]),
+        unsupported=_checked([outcome for outcome in outcomes if outcome[0].supported is False]),
     )
 
 
-def _verdicts(said: Prediction) -> list[bool]:
-    return [passage.kept for passage in said.passages or () if passage.kept is not None]
+def _verdicts(prediction: Prediction) -> list[bool]:
+    return [passage.kept for passage in prediction.passages or () if passage.kept is not None]
 
 
 def _checked(group: _Outcomes) -> Checked:
-    standing = [right for said, right in group if said.answer is not None]
+    rights = [right for prediction, right in group if prediction.answer is not None]
     return Checked(
         n=len(group),
-        withdrawn=len(group) - len(standing),
-        accuracy=sum(standing) / len(standing) if standing else None,
-        accuracy_interval=rate_interval(sum(standing), len(standing)),
+        withdrawn=len(group) - len(rights),
+        accuracy=sum(rights) / len(rights) if rights else None,
+        accuracy_interval=rate_interval(sum(rights), len(rights)),
     )
 
 
 def _queries(scored: Sequence[Prediction]) -> QueryMetrics | None:
-    searched = [(said, said.rounds) for said in scored if said.rounds is not None]
-    if not searched:
+    searches = [(prediction, prediction.rounds) for prediction in scored if prediction.rounds is not None]
+    if not searches:
         return None
     return QueryMetrics(
-        n=len(searched),
-        rounds=fmean(len(rounds) for _, rounds in searched),
-        queries=fmean(sum(map(len, rounds)) for _, rounds in searched),
-        passages=fmean(len(said.passages or ()) for said, _ in searched),
-        none=sum(not rounds for _, rounds in searched),
+        n=len(searches),
+        rounds=fmean(len(rounds) for _, rounds in searches),
+        queries=fmean(sum(map(len, rounds)) for _, rounds in searches),
+        passages=fmean(len(prediction.passages or ()) for prediction, _ in searches),
+        none=sum(not rounds for _, rounds in searches),
     )
 
 
 def _citations(scored: Sequence[Prediction]) -> CitationMetrics | None:
-    if all(said.cited is None for said in scored):
+    if all(prediction.cited is None for prediction in scored):
         return None
-    answered = [said for said in scored if said.answer is not None]
-    supports = [said.cited_support for said in answered if said.cited_support is not None]
+    answers = [prediction for prediction in scored if prediction.answer is not None]
+    supports = [prediction.cited_support for prediction in answers if prediction.cited_support is not None]
     entailing = sum(support >= ENTAILED for support in supports)
     return CitationMetrics(
-        n=len(answered),
-        named=sum(bool(said.cited) for said in answered),
-        refused=sum(said.cited == 0 for said in answered),
+        n=len(answers),
+        named=sum(bool(prediction.cited) for prediction in answers),
+        refused=sum(prediction.cited == 0 for prediction in answers),
         scored=len(supports),
         entailing=entailing,
         entailing_interval=rate_interval(entailing, len(supports)),

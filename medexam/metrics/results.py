@@ -137,7 +137,7 @@ OwnMeasures = Annotated[dict[str, OwnMeasure], Field(default_factory=dict, exclu
 """Name -> what the metric of that name says; `metrics.json` has no such key if there is none."""
 
 
-Counted = Annotated[int | None, Field(exclude_if=lambda counted: counted is None)]
+Counted = Annotated[int | None, Field(exclude_if=lambda count: count is None)]
 """How many predictions a sum counts, where it does not count all."""
 
 
@@ -201,10 +201,10 @@ class RunMetrics(Protocol):
         """Whether every selected item is scored."""
 
     def model_dump(self, *, mode: str = "python") -> dict[str, Any]:
-        """The fields, JSON-ready in mode `json`."""
+        """Return the fields, JSON-ready in mode `json`."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
-        """The same with other values in the fields that `update` names."""
+        """Return the same with other values in the fields that `update` names."""
 
 
 class Scores(FrozenModel):

@@ -43,21 +43,21 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
         raise DatasetError("no question is selected, so there is nothing to score; widen the selection of the data set")
     outcomes = find_outcomes([question.key for question in questions], key, predictions)
     cells = count(questions, key, outcomes)
-    whole = total(cells.values())
+    tally = total(cells.values())
     exams = scored_exams(cells)
     exam_score, points = score_intervals(list(exams.values()))
     if any(exam.independent for exam in exams):
         exam_score = question_interval(outcomes)
     names = _exam_names(cells)
-    asked = [(question, predictions[question.key]) for question in questions if question.key in predictions]
-    voted = [question for question, said in asked if said.votes]
+    pairs = [(question, predictions[question.key]) for question in questions if question.key in predictions]
+    vote_questions = [question for question, prediction in pairs if prediction.votes]
     return Metrics(
         **_published(cells),
         exam_score_interval=exam_score[0],
         exam_score_resampled=exam_score[1],
         points_interval=points[0],
         points_resampled=points[1],
-        unanswered_ratio_interval=rate_interval(whole.unanswered, whole.n),
+        unanswered_ratio_interval=rate_interval(tally.unanswered, tally.n),
         **count_costs((question.key for question in questions), predictions),
         by_exam={name: Scores(**_scores(group)) for name, group in _split(cells, lambda c: names[c.exam])},
         by_year={year: Scores(**_scores(group)) for year, group in _split(_dated(cells), lambda c: c.exam.year or 0)},
@@ -69,20 +69,24 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
             options: Scores(**_scores(group)) for options, group in _split(cells, lambda c: c.option_count)
         },
         option_scores=option_score_metrics(questions, key, predictions),
-        retrieval=retrieval_metrics([one for one, said in asked if said.passages is not None], key, predictions),
+        retrieval=retrieval_metrics(
+            [question for question, prediction in pairs if prediction.passages is not None], key, predictions
+        ),
         evidence=evidence_metrics(questions, key, predictions),
-        votes=vote_metrics(voted, key, predictions),
-        ensemble=ensemble_metrics(voted, key, predictions),
-        orders=order_metrics([one for one, said in asked if said.orders], key, predictions),
-        readings=read_scores([question.key for question, _ in asked], key, {one.question: one for _, one in asked}),
+        votes=vote_metrics(vote_questions, key, predictions),
+        ensemble=ensemble_metrics(vote_questions, key, predictions),
+        orders=order_metrics([question for question, prediction in pairs if prediction.orders], key, predictions),
+        readings=read_scores(
+            [question.key for question, _ in pairs], key, {prediction.question: prediction for _, prediction in pairs}
+        ),
     )
 
 
 def read_scores(
     keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Prediction]
 ) -> dict[Reading, ReadScores] | None:
-    """What counts as the replies to these questions are read strictly and leniently; None if both are the same."""
-    if all(one.lenient is None for one in predictions.values()):
+    """Count the outcomes as replies to these questions are read strictly and leniently; None if both are the same."""
+    if all(prediction.lenient is None for prediction in predictions.values()):
         return None
     return {reading: _read_scores(keys, key, predictions, reading) for reading in get_args(Reading)}
 
@@ -90,7 +94,7 @@ def read_scores(
 def _read_scores(
     keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Prediction], reading: Reading
 ) -> ReadScores:
-    read = {each: as_read(one, reading) for each, one in predictions.items()}
+    read = {question_key: as_read(prediction, reading) for question_key, prediction in predictions.items()}
     right, wrong, unanswered, *_ = np.bincount(find_outcomes(keys, key, read), minlength=MISSING + 1).tolist()
     n = right + wrong + unanswered
     return ReadScores(
@@ -134,7 +138,7 @@ def _published(cells: Cells) -> dict[str, Any]:
 
 
 def _dated(cells: Cells) -> Cells:
-    """Those of exams whose year is known."""
+    """Select the cells of exams whose year is known."""
     return {cell: tally for cell, tally in cells.items() if cell.exam.year is not None}
 
 
@@ -146,7 +150,7 @@ def _split(cells: Cells, group_of: Callable[[Cell], G]) -> Iterable[tuple[G, dic
 
 
 def _exam_names(cells: Cells) -> dict[Exam, str]:
-    """A name for each exam; one that two exams share is told apart by year and discipline."""
+    """Name each exam; two exams of one name are told apart by year and discipline."""
     exams = {cell.exam for cell in cells}
     uses = Counter(exam.name for exam in exams)
     return {

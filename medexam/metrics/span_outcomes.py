@@ -27,14 +27,14 @@ class SpanOutcome(StrEnum):
 
 
 def judge_span(prediction: str, references: Sequence[str]) -> SpanOutcome:
-    """The kind of a prediction beside the reference that it comes nearest to, kinds in their order; at least one."""
-    said = comparable_words(prediction)
-    found = {_judge(said, comparable_words(reference)) for reference in references}
-    return next(outcome for outcome in _NEAREST if outcome in found)
+    """Judge a prediction beside the reference that it comes nearest to, kinds in their order; at least one."""
+    answer_words = comparable_words(prediction)
+    outcomes = {_judge(answer_words, comparable_words(reference)) for reference in references}
+    return next(outcome for outcome in _NEAREST if outcome in outcomes)
 
 
 def count_outcomes(pairs: Iterable[tuple[str, Sequence[str]]]) -> dict[SpanOutcome, int]:
-    """How many pairs of a prediction and its references are of each kind; kinds that do not occur are 0."""
+    """Count the pairs of a prediction and its references by kind; kinds that do not occur are 0."""
     counts = Counter(judge_span(prediction, references) for prediction, references in pairs)
     return {outcome: counts[outcome] for outcome in SpanOutcome}
 
@@ -45,12 +45,12 @@ _NEAREST = (
 )
 
 
-def _judge(said: tuple[str, ...], wanted: tuple[str, ...]) -> SpanOutcome:
-    if said == wanted:
+def _judge(answer_words: tuple[str, ...], reference_words: tuple[str, ...]) -> SpanOutcome:
+    if answer_words == reference_words:
         return SpanOutcome.EXACT
-    if not said:
+    if not answer_words:
         return SpanOutcome.EMPTY
-    missing = Counter(wanted) - Counter(said)
-    if missing.total() == len(wanted) and wanted:
+    missing = Counter(reference_words) - Counter(answer_words)
+    if missing.total() == len(reference_words) and reference_words:
         return SpanOutcome.ELSEWHERE
     return SpanOutcome.INCOMPLETE if missing else SpanOutcome.TOO_LONG

@@ -51,7 +51,7 @@ class SpanSetScores:
 
 
 def score_span(prediction: str, references: Sequence[str], normalisation: Normalisation = "squad") -> SpanScores:
-    """Both scores of `prediction`: the maximum over `references`, for each score on its own.
+    """Score `prediction` by both measures: the maximum over `references`, for each score on its own.
 
     The rule of Rajpurkar et al. (2016), "SQuAD: 100,000+ questions for machine comprehension of text", after Unicode's
     NFC, without which a decomposed accent splits its word. Where nothing is left of both sides, the exact match is 1
@@ -62,13 +62,15 @@ def score_span(prediction: str, references: Sequence[str], normalisation: Normal
         raise ValueError(f"references is the text {references!r}: put it into a list, even where it is the only one")
     if not references:
         raise ValueError("a span needs at least one reference: leave questions without an answer out")
-    said = comparable_words(prediction, normalisation)
-    wanted = [comparable_words(reference, normalisation) for reference in references]
-    return SpanScores(float(said in wanted), max(_f1(said, words) for words in wanted))
+    answer_words = comparable_words(prediction, normalisation)
+    reference_words = [comparable_words(reference, normalisation) for reference in references]
+    return SpanScores(
+        float(answer_words in reference_words), max(_f1(answer_words, words) for words in reference_words)
+    )
 
 
 def score_spans(pairs: Iterable[tuple[str, Sequence[str]]], normalisation: Normalisation = "squad") -> SpanSetScores:
-    """The means, in percent, over `pairs` of a prediction and its references; raises what `score_span` raises.
+    """Average the scores, in percent, over `pairs` of a prediction and its references; raises what `score_span` raises.
 
     An empty prediction counts as any other: 0, unless a reference is empty after normalising.
     """
@@ -81,7 +83,7 @@ def score_spans(pairs: Iterable[tuple[str, Sequence[str]]], normalisation: Norma
 
 
 def comparable_words(text: str, normalisation: Normalisation = "squad") -> Words:
-    """What is compared: NFC, lower case, no punctuation, no articles, split at spaces; in this order.
+    """Reduce a text to what is compared: NFC, lower case, no punctuation, no articles, split at spaces; in this order.
 
     `squad` drops the 32 ASCII marks and a, an, the. `spanish` drops all of Unicode's punctuation and un, una, unos,
     unas, el, la, los, las, as Lewis et al. (2020), "MLQA: Evaluating cross-lingual extractive question answering"; it
@@ -94,14 +96,16 @@ def comparable_words(text: str, normalisation: Normalisation = "squad") -> Words
 
 
 def _punctuation(text: str, normalisation: Normalisation) -> Iterator[str]:
-    """The characters of `text` that its normalisation drops, each once."""
+    """Yield the characters of `text` that its normalisation drops, each once."""
     for mark in set(text):
         if mark in _ASCII_MARKS or (normalisation == "spanish" and unicodedata.category(mark).startswith("P")):
             yield mark
 
 
-def _f1(said: Words, wanted: Words) -> float:
-    """The harmonic mean of precision and recall over words, each counted as often as both sides have it."""
-    one, other = Counter(said), Counter(wanted)
-    same = sum(min(one[word], other[word]) for word in one.keys() & other.keys())
-    return 2 * same / (len(said) + len(wanted)) if same else 0.0
+def _f1(answer_words: Words, reference_words: Words) -> float:
+    """Compute the harmonic mean of precision and recall over words, each counted as often as both sides have it."""
+    answer_counts, reference_counts = Counter(answer_words), Counter(reference_words)
+    overlap = sum(
+        min(answer_counts[word], reference_counts[word]) for word in answer_counts.keys() & reference_counts.keys()
+    )
+    return 2 * overlap / (len(answer_words) + len(reference_words)) if overlap else 0.0

@@ -44,15 +44,15 @@ def fit_stacking(chances: Sequence[Floats], rights: Sequence[Sequence[bool]]) ->
     features, is_option, is_right = _padded(chances, rights)
 
     def look(weights: Floats) -> tuple[float, Floats, Floats]:
-        """The loss, its gradient, and the second derivatives if one option of each question is right."""
+        """Compute the loss, its gradient, and the second derivatives if one option of each question is right."""
         logits = np.where(is_option, features @ weights, -np.inf)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-        whole = odds / odds.sum(axis=1, keepdims=True)
-        among = np.where(is_right, odds, 0.0)
-        right = among.sum(axis=1) / odds.sum(axis=1)
-        expected = np.einsum("nj,njm->nm", whole, features)
-        observed = np.einsum("nj,njm->m", among / among.sum(axis=1, keepdims=True), features)
-        spread = np.einsum("nj,njm,njk->mk", whole, features, features) - expected.T @ expected
+        probabilities = odds / odds.sum(axis=1, keepdims=True)
+        right_odds = np.where(is_right, odds, 0.0)
+        right = right_odds.sum(axis=1) / odds.sum(axis=1)
+        expected = np.einsum("nj,njm->nm", probabilities, features)
+        observed = np.einsum("nj,njm->m", right_odds / right_odds.sum(axis=1, keepdims=True), features)
+        spread = np.einsum("nj,njm,njk->mk", probabilities, features, features) - expected.T @ expected
         value = float(-np.log(right).sum() + RIDGE / 2 * weights @ weights)
         return value, expected.sum(axis=0) - observed + RIDGE * weights, spread + RIDGE * np.eye(len(weights))
 
@@ -63,28 +63,28 @@ def fit_stacking(chances: Sequence[Floats], rights: Sequence[Sequence[bool]]) ->
     return Stacking(tuple(float(weight) for weight in weights), n, float(mean), look(start)[0] / n)
 
 
-def _minimise(look: Callable[[Floats], tuple[float, Floats, Floats]], at: Floats) -> Floats:
-    """Newton's method; a step that does not lower the value by enough is halved."""
+def _minimise(look: Callable[[Floats], tuple[float, Floats, Floats]], point: Floats) -> Floats:
+    """Minimise by Newton's method; a step that does not lower the value by enough is halved."""
     for _ in range(_MOST_STEPS):
-        value, slope, curvature = look(at)
+        value, slope, curvature = look(point)
         step = np.linalg.lstsq(curvature, slope)[0]
         gain = float(slope @ step)
         if gain <= _SMALL * max(1.0, abs(value)):
             # Nearer, the value's rounding hides what a step gains.
-            return np.asarray(at - step)
-        while look(at - step)[0] > value - gain / 4:
+            return np.asarray(point - step)
+        while look(point - step)[0] > value - gain / 4:
             step, gain = step / 2, gain / 2
-        at = at - step
-    return at
+        point = point - step
+    return point
 
 
 def _padded(chances: Sequence[Floats], rights: Sequence[Sequence[bool]]) -> tuple[Floats, Any, Any]:
-    """`[n, options, members]` and two masks `[n, options]`; questions with fewer options are filled up."""
-    most = max(len(one) for one in rights)
+    """Build `[n, options, members]` and two masks `[n, options]`; questions with fewer options are filled up."""
+    most = max(len(flags) for flags in rights)
     features = np.zeros((len(chances), most, chances[0].shape[1]))
     is_option, is_right = np.zeros((2, len(chances), most), dtype=bool)
-    for row, (one, right) in enumerate(zip(chances, rights, strict=True)):
-        features[row, : len(right)] = one
+    for row, (option_chances, right) in enumerate(zip(chances, rights, strict=True)):
+        features[row, : len(right)] = option_chances
         is_option[row, : len(right)] = True
         is_right[row, : len(right)] = right
     return features, is_option, is_right

@@ -79,7 +79,7 @@ class TaskMetrics(FrozenModel):
     """A part of the tasks that is worth telling apart -> the same over it."""
     counts: dict[str, dict[str, int]] = Field(default_factory=dict)
     """Group -> what happened to its answers, such as a kind of malformed output -> how often; only what occurs."""
-    outcomes: dict[str, dict[str, int]] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    outcomes: dict[str, dict[str, int]] = Field(default_factory=dict, exclude_if=lambda outcomes: not outcomes)
     """Group -> kind of `SpanOutcome` -> extracted spans of that kind, if the data hold right answers."""
     settings: dict[str, str | float | int | None] = Field(default_factory=dict)
     """What the scoring itself depends on, such as a baseline and its seed."""
@@ -109,18 +109,24 @@ class TaskScores:
 
 
 def scored_tasks(tasks: Sequence[Task], predictions: Mapping[str, Prediction]) -> list[Task]:
-    """Those with a prediction that has not failed, in order."""
+    """Select the tasks with a prediction that has not failed, in order."""
     return [
-        task for task in tasks if (found := predictions.get(task.key)) is not None and found.status is not Status.FAILED
+        task
+        for task in tasks
+        if (prediction := predictions.get(task.key)) is not None and prediction.status is not Status.FAILED
     ]
 
 
 def count_tasks(tasks: Sequence[Task], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
-    """The counts and costs of `TaskMetrics`."""
-    found = [predictions.get(task.key) for task in tasks]
-    statuses = [each.status for each in found if each is not None]
+    """Count the outcomes and costs of `TaskMetrics`."""
+    task_predictions = [predictions.get(task.key) for task in tasks]
+    statuses = [prediction.status for prediction in task_predictions if prediction is not None]
     failed = statuses.count(Status.FAILED)
-    found_nothing = sum(each.passages == () for each in found if each is not None and each.status is not Status.FAILED)
+    found_nothing = sum(
+        prediction.passages == ()
+        for prediction in task_predictions
+        if prediction is not None and prediction.status is not Status.FAILED
+    )
     return {
         "selected": len(tasks),
         "n": len(statuses) - failed,
@@ -133,7 +139,7 @@ def count_tasks(tasks: Sequence[Task], predictions: Mapping[str, Prediction]) ->
 
 
 def mean_measure(scores: Mapping[str, float], question_of: Callable[[str], str] = str) -> Measure:
-    """The mean of the scores of tasks, by key, with its interval.
+    """Compute the mean of the scores of tasks, by key, with its interval.
 
     `question_of` a task's key names its question: tasks of one question are resampled together. Where every question
     has one task and every score is 0 or 1, the interval is Wilson's; so it is, over questions, where all tasks score 0,
@@ -147,7 +153,7 @@ def mean_measure(scores: Mapping[str, float], question_of: Callable[[str], str] 
 
 
 def question_of(key: str) -> str:
-    """The question that a task poses: `SET/test/17` of its variant `SET/test/17/CQ#E`.
+    """Return the question that a task poses: `SET/test/17` of its variant `SET/test/17/CQ#E`.
 
     A task without variants is a question of its own.
     """
@@ -156,7 +162,7 @@ def question_of(key: str) -> str:
 
 
 def cluster_scores(scores: Mapping[str, float], question_of: Callable[[str], str]) -> list[list[float]]:
-    """The scores of tasks, by key, in a list for each question; both in the order in which they first stand there."""
+    """Group the scores of tasks, by key, in a list for each question; both in the order in which they first appear."""
     clusters: dict[str, list[float]] = {}
     for key, score in scores.items():
         clusters.setdefault(question_of(key), []).append(score)
@@ -164,12 +170,12 @@ def cluster_scores(scores: Mapping[str, float], question_of: Callable[[str], str
 
 
 def select_scores(scores: Mapping[str, float], keys: Iterable[str]) -> dict[str, float]:
-    """The scores of those of `keys` that have one."""
+    """Select the scores of those of `keys` that have one."""
     return {key: scores[key] for key in keys if key in scores}
 
 
 def resample_clusters(clusters: Sequence[Sequence[float]]) -> Found:
-    """The bootstrap interval of the mean over all tasks, whose scores stand in a list for each question or exam.
+    """Find the bootstrap interval of the mean over all tasks, whose scores stand in a list for each question or exam.
 
     With fewer than five of them each needs five scores, as exams have and variants of a question have not.
     """

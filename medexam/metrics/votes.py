@@ -21,69 +21,73 @@ MEMBERS = "members"
 def vote_metrics(
     questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
 ) -> VoteMetrics | None:
-    """The metrics of the predictions that hold votes; None if none does.
+    """Compute the metrics of the predictions that hold votes; None if none does.
 
     Raises `DatasetError` if `key` lacks one of their questions.
     """
-    found = [(votes, rights) for _, votes, rights in _votes(questions, key, predictions, of_members=False)]
-    if not found:
+    ballots = [(votes, rights) for _, votes, rights in _votes(questions, key, predictions, of_members=False)]
+    if not ballots:
         return None
-    samples = min(len(votes) for votes, _ in found)
+    samples = min(len(votes) for votes, _ in ballots)
     return VoteMetrics(
         samples=samples,
-        n=len(found),
-        agreement=fsum(_agreement(votes) for votes, _ in found) / len(found),
-        unanimous=sum(len(set(votes)) == 1 and votes[0] is not None for votes, _ in found) / len(found),
-        no_answer=fsum(votes.count(None) / len(votes) for votes, _ in found) / len(found),
-        curve=tuple(_point(found, k) for k in range(1, samples + 1)),
+        n=len(ballots),
+        agreement=fsum(_agreement(votes) for votes, _ in ballots) / len(ballots),
+        unanimous=sum(len(set(votes)) == 1 and votes[0] is not None for votes, _ in ballots) / len(ballots),
+        no_answer=fsum(votes.count(None) / len(votes) for votes, _ in ballots) / len(ballots),
+        curve=tuple(_point(ballots, k) for k in range(1, samples + 1)),
     )
 
 
 def ensemble_metrics(
     questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
 ) -> EnsembleMetrics | None:
-    """The metrics of the predictions that combine those of members; None if none does.
+    """Compute the metrics of the predictions that combine those of members; None if none does.
 
     Raises `DatasetError` if `key` lacks one of their questions.
     """
-    found = list(_votes(questions, key, predictions, of_members=True))
-    if not found:
+    ballots = list(_votes(questions, key, predictions, of_members=True))
+    if not ballots:
         return None
-    n = len(found)
-    answers = [(votes, prediction.answer) for prediction, votes, _ in found]
+    n = len(ballots)
+    answers = [(votes, prediction.answer) for prediction, votes, _ in ballots]
     members = []
     for place in range(min(len(votes) for votes, _ in answers)):
-        right = sum(rights[place] for _, _, rights in found)
+        right = sum(rights[place] for _, _, rights in ballots)
         same = sum(votes[place] is not None and votes[place] == answer for votes, answer in answers)
         members.append(MemberScore(accuracy=right / n, accuracy_interval=rate_interval(right, n), same=same / n))
     return EnsembleMetrics(
         n=n,
         members=tuple(members),
         unanimous=sum(len(set(votes)) == 1 and votes[0] is not None for votes, _ in answers) / n,
-        right_in_any=sum(any(rights) for _, _, rights in found) / n,
+        right_in_any=sum(any(rights) for _, _, rights in ballots) / n,
     )
 
 
 def _votes(
     questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction], *, of_members: bool
 ) -> Iterator[tuple[Prediction, Votes, list[bool]]]:
-    """Each prediction with votes, the votes, and whether they are right; all of a run are members' or none is."""
-    known = (predictions.get(question.key) for question in questions)
-    voted = [one for one in known if one is not None and one.status is not Status.FAILED and one.votes]
-    if any(one.read_by == MEMBERS for one in voted) == of_members:
-        for prediction in voted:
+    """Yield each prediction with votes, the votes, and whether they are right; all of a run are members' or none is."""
+    candidates = (predictions.get(question.key) for question in questions)
+    voters = [
+        prediction
+        for prediction in candidates
+        if prediction is not None and prediction.status is not Status.FAILED and prediction.votes
+    ]
+    if any(prediction.read_by == MEMBERS for prediction in voters) == of_members:
+        for prediction in voters:
             gold, votes = key[prediction.question], prediction.votes or ()
             yield prediction, votes, [gold.accepts(vote) for vote in votes]
 
 
 def majority(votes: Sequence[int | None]) -> int | None:
-    """The commonest answer, of equals the first; None if there is none."""
+    """Find the commonest answer, of equals the first; None if there is none."""
     counts = Counter(vote for vote in votes if vote is not None)
     return max(counts, key=counts.__getitem__) if counts else None
 
 
 def pass_at(k: int, n: int, right: int) -> float:
-    """The probability that one of `k` replies drawn from `n` is right, of which `right` are.
+    """Compute the probability that one of `k` replies drawn from `n` is right, of which `right` are.
 
     Chen et al. (2021), "Evaluating Large Language Models Trained on Code", equation 1.
     """
@@ -91,17 +95,17 @@ def pass_at(k: int, n: int, right: int) -> float:
 
 
 def _agreement(votes: Votes) -> float:
-    """The winner's share of all replies."""
+    """Compute the winner's share of all replies."""
     winner = majority(votes)
     return votes.count(winner) / len(votes) if winner is not None else 0.0
 
 
-def _point(found: Sequence[tuple[Votes, list[bool]]], k: int) -> VotePoint:
-    right = sum(rights[votes.index(winner)] for votes, rights in found if (winner := majority(votes[:k])) is not None)
-    passed = fsum(pass_at(k, len(votes), sum(rights)) for votes, rights in found)
+def _point(ballots: Sequence[tuple[Votes, list[bool]]], k: int) -> VotePoint:
+    right = sum(rights[votes.index(winner)] for votes, rights in ballots if (winner := majority(votes[:k])) is not None)
+    pass_sum = fsum(pass_at(k, len(votes), sum(rights)) for votes, rights in ballots)
     return VotePoint(
         samples=k,
-        accuracy=right / len(found),
-        accuracy_interval=rate_interval(right, len(found)),
-        pass_at=passed / len(found),
+        accuracy=right / len(ballots),
+        accuracy_interval=rate_interval(right, len(ballots)),
+        pass_at=pass_sum / len(ballots),
     )

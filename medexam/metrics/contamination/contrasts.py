@@ -17,7 +17,7 @@ from medexam.questions import Question
 
 
 def mean_value(values: Floats, clusters: Sequence[str]) -> Difference:
-    """The mean over all questions, at least one, with the interval of `resample`; `clusters[i]` is the exam of i."""
+    """Average over all questions, at least one, with the interval of `resample`; `clusters[i]` is the exam of i."""
     exams = [*_split(values, clusters).values()]
     sums = np.array([[exam.sum(), len(exam)] for exam in exams])
     ((interval, over),) = resample(sums, lambda: [exam[:, None] for exam in exams], _pooled, 1)
@@ -27,7 +27,7 @@ def mean_value(values: Floats, clusters: Sequence[str]) -> Difference:
 def difference_of_means(
     first: Floats, clusters_first: Sequence[str], second: Floats, clusters_second: Sequence[str]
 ) -> Difference:
-    """The mean of `first` minus that of `second`, each of at least one question, with a 95 % percentile interval.
+    """Subtract the mean of `second` from that of `first`, each of a question or more, with a 95 % percentile interval.
 
     Drawn 9,999 times with a fixed seed. If each side has questions of five exams or more, whole exams are drawn: those
     of each side apart if no exam has questions on both, else all together. With fewer, each exam's own questions are,
@@ -35,46 +35,46 @@ def difference_of_means(
     """
     value = float(first.mean() - second.mean())
     sides = [_split(first, clusters_first), _split(second, clusters_second)]
-    whole = min(map(len, sides)) >= FEWEST
-    if not whole and min(len(exam) for side in sides for exam in side.values()) < FEWEST:
+    by_exam = min(map(len, sides)) >= FEWEST
+    if not by_exam and min(len(exam) for side in sides for exam in side.values()) < FEWEST:
         return Difference(value=value, interval=None, resampled=Resampling.TOO_FEW)
     rng = np.random.default_rng(SEED)
-    drawn = (
+    differences = (
         _draw_exams(sides[0], sides[1], rng)
-        if whole
+        if by_exam
         else _draw_questions(sides[0], rng) - _draw_questions(sides[1], rng)
     )
     tail = 50 * (1 - LEVEL)
-    low, high = (float(end) for end in np.nanpercentile(drawn, (tail, 100 - tail)))
-    if not whole and np.isclose(low, high):
+    low, high = (float(end) for end in np.nanpercentile(differences, (tail, 100 - tail)))
+    if not by_exam and np.isclose(low, high):
         return Difference(value=value, interval=None, resampled=Resampling.ALIKE)
-    over = Resampling.CLUSTERS if whole else Resampling.WITHIN_EXAMS
+    over = Resampling.CLUSTERS if by_exam else Resampling.WITHIN_EXAMS
     return Difference(value=value, interval=(low, high), resampled=over)
 
 
 def right_by_place(
     questions: Sequence[Question], golds: Mapping[str, Gold], answers: Mapping[str, int | None]
 ) -> Floats:
-    """How likely each answer were right if the golds of questions with the same option numbers changed places.
+    """Find how likely each answer were right if the golds of questions with the same option numbers changed places.
 
     Element i is question i: what a preference for some places gives alone, fractions of 1.
     """
-    held: dict[tuple[int, ...], list[Gold]] = {}
+    golds_by_numbers: dict[tuple[int, ...], list[Gold]] = {}
     for question in questions:
-        held.setdefault(question.option_numbers, []).append(golds[question.key])
+        golds_by_numbers.setdefault(question.option_numbers, []).append(golds[question.key])
     shares = {
-        numbers: {number: sum(gold.accepts(number) for gold in of) / len(of) for number in numbers}
-        for numbers, of in held.items()
+        numbers: {number: sum(gold.accepts(number) for gold in group_golds) / len(group_golds) for number in numbers}
+        for numbers, group_golds in golds_by_numbers.items()
     }
     return np.array([shares[each.option_numbers].get(answers[each.key] or 0, 0.0) for each in questions])
 
 
 def _split(values: Floats, clusters: Sequence[str]) -> dict[str, Floats]:
-    """The values of each exam; exams in the order in which they first appear."""
+    """Split the values by exam; exams in the order in which they first appear."""
     places: dict[str, list[int]] = {}
     for place, cluster in enumerate(clusters):
         places.setdefault(cluster, []).append(place)
-    return {cluster: values[of] for cluster, of in places.items()}
+    return {cluster: values[members] for cluster, members in places.items()}
 
 
 def _pooled(total: Any, n: Any, exams: int) -> Any:  # noqa: ARG001
@@ -82,19 +82,19 @@ def _pooled(total: Any, n: Any, exams: int) -> Any:  # noqa: ARG001
 
 
 def _draw_exams(first: dict[str, Floats], second: dict[str, Floats], rng: np.random.Generator) -> Floats:
-    """The difference of the pooled means in each resample of whole exams; NaN if one side has no question left."""
+    """Find the difference of the pooled means in each resample of whole exams; NaN if one side has no question left."""
     strata = [[*first], [*second]] if first.keys().isdisjoint(second) else [[*(first | second)]]
-    drawn = np.zeros((RESAMPLES, 4))
+    totals = np.zeros((RESAMPLES, 4))
     for exams in strata:
         parts = [[side.get(exam, np.zeros(0)) for side in (first, second)] for exam in exams]
-        sums = np.array([[number for part in both for number in (part.sum(), len(part))] for both in parts])
-        drawn += rng.multinomial(len(exams), np.full(len(exams), 1 / len(exams)), size=RESAMPLES) @ sums
+        sums = np.array([[number for part in sides for number in (part.sum(), len(part))] for sides in parts])
+        totals += rng.multinomial(len(exams), np.full(len(exams), 1 / len(exams)), size=RESAMPLES) @ sums
     with np.errstate(invalid="ignore"):
-        return np.asarray(drawn[:, 0] / drawn[:, 1] - drawn[:, 2] / drawn[:, 3])
+        return np.asarray(totals[:, 0] / totals[:, 1] - totals[:, 2] / totals[:, 3])
 
 
 def _draw_questions(exams: Mapping[str, Floats], rng: np.random.Generator) -> Floats:
-    """The pooled mean in each resample of every exam's own questions."""
+    """Find the pooled mean in each resample of every exam's own questions."""
     total = np.zeros(RESAMPLES)
     for exam in exams.values():
         distinct, counts = np.unique(exam, return_counts=True)

@@ -22,24 +22,24 @@ class QuestionGrams:
         self.n = n
         self.too_short: set[str] = set()
         """Keys of questions with fewer words, which cannot overlap."""
-        self._of: defaultdict[int, set[str]] = defaultdict(set)
+        self._keys_by_gram: defaultdict[int, set[str]] = defaultdict(set)
         for question in questions:
-            found = list(self._grams(" ".join([question.asked, *(option.text for option in question.options)])))
-            if not found:
+            grams = list(self._grams(" ".join([question.asked, *(option.text for option in question.options)])))
+            if not grams:
                 self.too_short.add(question.key)
-            for gram in found:
-                self._of[gram].add(question.key)
+            for gram in grams:
+                self._keys_by_gram[gram].add(question.key)
 
     def find(self, texts: Iterable[str]) -> Mapping[str, int]:
-        """Key of each question that shares an n-gram with a text -> in how many texts it does."""
+        """Map the key of each question that shares an n-gram with a text to the number of texts that do so."""
         counts: defaultdict[str, int] = defaultdict(int)
         for text in texts:
-            shared = [self._of[gram] for gram in self._grams(text) if gram in self._of]
+            shared = [self._keys_by_gram[gram] for gram in self._grams(text) if gram in self._keys_by_gram]
             for key in set().union(*shared):
                 counts[key] += 1
         return counts
 
     def _grams(self, text: str) -> Iterable[int]:
-        """Hashes of 64 bits, of which two that differ are equal once in 10^19 pairs."""
+        """Yield hashes of 64 bits, of which two that differ are equal once in 10^19 pairs."""
         words = _WORD.findall(text.lower())
-        return (hash(tuple(words[at : at + self.n])) for at in range(len(words) - self.n + 1))
+        return (hash(tuple(words[start : start + self.n])) for start in range(len(words) - self.n + 1))
