@@ -215,7 +215,7 @@ def _correlate_measure(measure: str, item_marks: Sequence[tuple[Scored, float]])
 
 
 def _order(values: Sequence[float]) -> NDArray[np.float64]:
-    """Compare items: 1 in row `i`, column `j` where item `i` is the greater, -1 where it is the smaller, 0 if they tie."""
+    """Compare items: 1 in row `i`, column `j` where item `i` is greater, -1 where it is smaller, 0 if they tie."""
     row = np.asarray(values, dtype=np.float64)
     return np.sign(row[:, None] - row[None, :])
 

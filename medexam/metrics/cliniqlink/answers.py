@@ -26,36 +26,36 @@ class Flaw:
     step: int | None
     """None if no number can be read."""
     explanation: str
-    marked: bool
+    has_marker: bool
     """The word "explanation" was found."""
 
 
 def gold_flaw(lines: Sequence[str]) -> Flaw:
-    """The gold: the number in the first line with a step, and the first line that holds "explanation".
+    """Read the gold: the number in the first line with a step, and the first line that holds "explanation".
 
     That line is taken after its first colon, or whole without one. So where the line of the step says "explanation",
     it is taken for the explanation; the released scorer does so.
     """
-    step = next((int(found[1]) for line in lines if (found := _GOLD_STEP.search(line))), None)
+    step = next((int(match[1]) for line in lines if (match := _GOLD_STEP.search(line))), None)
     line = next((line for line in lines if "explanation" in line.lower()), None)
     if line is None:
-        return Flaw(step, "", marked=False)
-    return Flaw(step, line.split(":", 1)[-1].strip(), marked=True)
+        return Flaw(step, "", has_marker=False)
+    return Flaw(step, line.split(":", 1)[-1].strip(), has_marker=True)
 
 
 def read_flaw(text: str) -> Flaw:
-    """An answer: the first "step" with a number, wherever it stands, and what follows the first "explanation".
+    """Read an answer: the first "step" with a number, wherever it stands, and what follows the first "explanation".
 
     Without that word the whole answer is the explanation.
     """
     number = _STEP.search(text)
     mark = _EXPLANATION.search(text)
     explanation = text[mark.end() :] if mark else text
-    return Flaw(int(number[1]) if number else None, explanation.strip(), marked=mark is not None)
+    return Flaw(int(number[1]) if number else None, explanation.strip(), has_marker=mark is not None)
 
 
 def step_factor(gold: int | None, predicted: int | None, profile: Profile) -> float:
-    """What the explanation's score is multiplied by: 1, 0.7 and 0.3 for a distance of 0, 1 and 2 steps.
+    """Return what the explanation's score is multiplied by: 1, 0.7 and 0.3 for a distance of 0, 1 and 2 steps.
 
     Beyond, the published profile halves 0.3 with each step; the paper's stays at 0.3. 1 where either step is unknown.
     """
@@ -77,8 +77,8 @@ class Answer:
     @property
     def flaws(self) -> tuple[Malformed, ...]:
         """What is wrong with the text whatever its format."""
-        found = [Malformed.EMPTY] if not self.text else []
-        return (*found, Malformed.UNCLOSED_REASONING) if "<think>" in self.text.lower() else tuple(found)
+        flaws = [Malformed.EMPTY] if not self.text else []
+        return (*flaws, Malformed.UNCLOSED_REASONING) if "<think>" in self.text.lower() else tuple(flaws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class OpenAnswer:
     """Lower-cased for short and multi-hop; without its leading "incorrect explanation:" for short inverse."""
     factor: float
     """What the semantic score is multiplied by: the step penalty, 0 for an echo of the question, else 1."""
-    step_found: bool
+    names_step: bool
     """Multi-hop inverse: the wrong step is named."""
     flaws: tuple[Malformed, ...]
 
@@ -102,7 +102,7 @@ class OpenAnswer:
 
 
 def match_replies(items: Sequence[Item], replies: Mapping[str, Reply]) -> list[Answer]:
-    """One answer for each item, in order.
+    """Match each item with its reply: one answer for each item, in order.
 
     Raises `DatasetError` if a key occurs twice, has no reply or is of no item, and where a reply is no text.
     """
@@ -129,7 +129,7 @@ def match_replies(items: Sequence[Item], replies: Mapping[str, Reply]) -> list[A
 
 
 def open_answer(answer: Answer, profile: Profile) -> OpenAnswer:
-    """The pair of texts of an answer to an open format."""
+    """Build the pair of texts of an answer to an open format."""
     item, text = answer.item, answer.text
     if item.format is Format.MULTI_HOP_INVERSE:
         return _inverse(answer, profile)
@@ -139,16 +139,18 @@ def open_answer(answer: Answer, profile: Profile) -> OpenAnswer:
         gold, predicted = item.incorrect_explanation, _PREFIX.sub("", text, count=1) if _PREFIX.match(text) else text
     else:
         gold, predicted = item.answer, text.lower()
-    return OpenAnswer(item, gold, predicted, 0.0 if echo else 1.0, step_found=False, flaws=flaws)
+    return OpenAnswer(item, gold, predicted, 0.0 if echo else 1.0, names_step=False, flaws=flaws)
 
 
 def _inverse(answer: Answer, profile: Profile) -> OpenAnswer:
-    gold, said = gold_flaw(answer.item.incorrect_step), read_flaw(answer.text)
+    gold, flaw = gold_flaw(answer.item.incorrect_step), read_flaw(answer.text)
     flaws = list(answer.flaws)
-    if said.step is None:
+    if flaw.step is None:
         flaws.append(Malformed.NO_STEP)
-    if not said.marked:
+    if not flaw.has_marker:
         flaws.append(Malformed.NO_EXPLANATION)
-    factor = step_factor(gold.step, said.step, profile)
-    found = said.step is not None and said.step == gold.step
-    return OpenAnswer(answer.item, gold.explanation, said.explanation, factor, step_found=found, flaws=tuple(flaws))
+    factor = step_factor(gold.step, flaw.step, profile)
+    names_step = flaw.step is not None and flaw.step == gold.step
+    return OpenAnswer(
+        answer.item, gold.explanation, flaw.explanation, factor, names_step=names_step, flaws=tuple(flaws)
+    )

@@ -30,23 +30,23 @@ _JOINTS = re.compile(r"(\s*,\s*(?:and\s+|or\s+)?|\s+and\s+|\s*&\s*)", re.IGNOREC
 class Verdict:
     """What a true/false answer says."""
 
-    said: str | None
+    word: str | None
     """`true` or `false`; None if the answer begins with neither."""
     trailing: bool
     """Text follows the word, without cost."""
 
 
 def read_verdict(text: str) -> Verdict:
-    """The leading word, by prefix: "Truely not" is true, and so is "True or False"."""
-    found = _VERDICT.match(text.strip())
-    if found is None:
+    """Read the leading word, by prefix: "Truely not" is true, and so is "True or False"."""
+    match = _VERDICT.match(text.strip())
+    if match is None:
         return Verdict(None, trailing=False)
-    return Verdict(found[1].lower(), trailing=bool(found[2].strip()))
+    return Verdict(match[1].lower(), trailing=bool(match[2].strip()))
 
 
-def verdict_is_right(item: Item, said: str | None) -> bool:
-    """Whether a verdict is the item's."""
-    return said is not None and said == item.answer.lower()
+def verdict_is_right(item: Item, word: str | None) -> bool:
+    """Return whether a verdict is the item's."""
+    return word is not None and word == item.answer.lower()
 
 
 class Match(StrEnum):
@@ -62,7 +62,7 @@ class Match(StrEnum):
 
 
 def gold_option(item: Item) -> str:
-    """The right option's text: a gold that is a letter of an option stands for it, any other for itself.
+    """Return the right option's text: a gold that is a letter of an option stands for it, any other for itself.
 
     So a gold "B" among the options "B", "A" means "A".
     """
@@ -72,39 +72,39 @@ def gold_option(item: Item) -> str:
 
 
 def match_choice(item: Item, text: str) -> Match:
-    """How an answer meets the gold: by equal normalised texts, or else which of the near misses it is."""
-    gold, said = gold_option(item), normalise(text)
-    if said == normalise(gold):
+    """Match an answer with the gold: by equal normalised texts, or else find which of the near misses it is."""
+    gold, answer = gold_option(item), normalise(text)
+    if answer == normalise(gold):
         return Match.FULL
     letter = next(
         (x for x, option in zip(option_letters(item.options), item.options, strict=True) if option == gold), ""
     )
-    if letter and said.upper() == letter:
+    if letter and answer.upper() == letter:
         return Match.LETTER
-    if letter and said == f"{letter}: {gold}".lower():
+    if letter and answer == f"{letter}: {gold}".lower():
         return Match.MIXED
     return Match.NONE
 
 
 def is_option(item: Item, text: str) -> bool:
-    """Whether an answer is the text of any option."""
+    """Return whether an answer is the text of any option."""
     return normalise(text) in {normalise(option) for option in item.options}
 
 
 def forgiven_verdict(item: Item, text: str) -> bool:
-    """Whether a true/false answer is right: also "The answer is True", "**True**", "Yes", "No", "T" and "F"."""
-    said = read_verdict(text).said
-    if said is None:
+    """Judge a true/false answer kindly: "The answer is True", "**True**", "Yes", "No", "T" and "F" count too."""
+    verdict = read_verdict(text).word
+    if verdict is None:
         plain = _plain(text)
-        found = _LEADING_WORD.match(plain) or next(
+        match = _LEADING_WORD.match(plain) or next(
             (word for tail in _after_answer(plain) if (word := _LEADING_WORD.match(tail))), None
         )
-        said = _WORDS[found[1].lower()] if found else None
-    return verdict_is_right(item, said)
+        verdict = _WORDS[match[1].lower()] if match else None
+    return verdict_is_right(item, verdict)
 
 
 def forgiven_choice(item: Item, text: str) -> bool:
-    """Whether a multiple-choice answer is right: also a letter, "C: text", "(C) text" and "The answer is C"."""
+    """Judge a multiple-choice answer kindly: a letter, "C: text", "(C) text" and "The answer is C" count too."""
     gold = normalise(gold_option(item))
     if normalise(text) == gold:
         return True
@@ -119,50 +119,50 @@ def forgiven_choice(item: Item, text: str) -> bool:
 
 
 def forgiven_list(item: Item, text: str) -> Picks:
-    """A list answer: also with newlines, bullets, numbers, semicolons, "and", and letters with a bracket.
+    """Read a list answer: also with newlines, bullets, numbers, semicolons, "and", and letters with a bracket.
 
     Pieces that are no option stay picks, so that an invented one costs precision and not the whole item. Of several
     paragraphs the first that names an option counts. A gold entry that is an option stays whole.
     """
     table = OptionTable.of(item.options)
-    whole = frozenset(normalise(entry) for entry in item.gold)
-    gold = whole if whole <= set(table.texts) else gold_labels(item)
+    entries = frozenset(normalise(entry) for entry in item.gold)
+    gold = entries if entries <= set(table.texts) else gold_labels(item)
     strict = read_list(item, text)
     if not strict.malformed:
         return Picks(gold, strict.picks)
     paragraphs = [_picks(part, table) for part in re.split(r"\n\s*\n", _plain(text)) if part.strip()]
-    named = next((picks for picks in paragraphs if any(pick in table.texts for pick in picks)), strict.picks)
-    return Picks(gold, named)
+    option_picks = next((picks for picks in paragraphs if any(pick in table.texts for pick in picks)), strict.picks)
+    return Picks(gold, option_picks)
 
 
 def _plain(text: str) -> str:
-    """The text without markup, runs of blanks made one."""
+    """Strip the markup from a text, and make runs of blanks one."""
     return _BLANKS.sub(" ", _MARKUP.sub("", text)).strip()
 
 
 def _after_answer(text: str) -> list[str]:
-    """What follows the last three "answer is" or "answer:", the last first."""
-    ends = [found.end() for found in _ANSWER_IS.finditer(text)]
+    """List what follows the last three "answer is" or "answer:", the last first."""
+    ends = [match.end() for match in _ANSWER_IS.finditer(text)]
     return [text[end:].strip() for end in ends[:-4:-1]]
 
 
 def _named(part: str, table: OptionTable, *, in_list: bool = False) -> str | None:
-    """The option that a text is, with or without its letter; the text counts before the letter.
+    """Find the option that a text is, with or without its letter; the text counts before the letter.
 
     In a list, a letter before a text that is no option does not stand for its own.
     """
-    if (said := normalise(part)) in table.texts:
-        return said
+    if (piece := normalise(part)) in table.texts:
+        return piece
     if lone := _LONE_LETTER.match(part):
         return table.by_letter(lone[1])
     if lettered := _LETTERED.match(part):
-        said = normalise(part[lettered.end() :])
-        return said if said in table.texts else None if in_list else table.by_letter(lettered[1])
+        piece = normalise(part[lettered.end() :])
+        return piece if piece in table.texts else None if in_list else table.by_letter(lettered[1])
     return None
 
 
 def _picks(paragraph: str, table: OptionTable) -> tuple[str, ...]:
-    """What a paragraph names, options and others, distinct and in order."""
+    """List what a paragraph names, options and others, distinct and in order."""
     picks: list[str] = []
     for line in re.split(r"[\n;]", paragraph):
         lead = _after_answer(line)
@@ -187,8 +187,8 @@ def _pieces(line: str, table: OptionTable) -> list[str]:
                 place = end
                 break
         else:
-            if said := normalise(parts[place]).strip(" ,:"):
-                pieces.append(said)
+            if piece := normalise(parts[place]).strip(" ,:"):
+                pieces.append(piece)
             place += 1
         place += place % 2
     return pieces

@@ -78,7 +78,7 @@ class Item:
 
 
 def reference_texts(items: Iterable[Item]) -> list[str]:
-    """The non-empty `answer` fields, in the order of `items`: what word weights and the baseline are counted over.
+    """List the non-empty `answer` fields, in the order of `items`: what word weights and the baseline are counted over.
 
     Multiple choice has no such field. The inverse formats give their false answer, true/false gives its word.
     """

@@ -36,12 +36,12 @@ class OptionTable:
 
     @classmethod
     def of(cls, options: Sequence[str]) -> "OptionTable":
-        """The table of these options."""
+        """Build the table of these options."""
         plain = (_LISTED.sub("", option.strip()) for option in options)
         return cls(tuple(option_letters(options)), tuple(normalise(text) for text in plain))
 
     def by_letter(self, letter: str) -> str | None:
-        """The option of a letter, in either case; None if there is none."""
+        """Return the option of a letter, in either case; None if there is none."""
         letter = letter.upper()
         return self.texts[self.letters.index(letter)] if letter in self.letters else None
 
@@ -52,21 +52,21 @@ class OptionTable:
 
 
 def gold_labels(item: Item) -> frozenset[str]:
-    """The gold entries as normalised texts.
+    """Read the gold entries as normalised texts.
 
     A single option letter stands for its option. An entry that begins with an option letter and `. `, `: ` or a space
     loses both, so that a gold "A fib" becomes "fib", which no answer can name: the released scorer does so.
     """
     table = OptionTable.of(item.options)
     prefixed = re.compile(rf"{table.labels}[.:]?\s+(?=\S)", re.IGNORECASE)
-    found = []
+    labels = []
     for entry in item.gold:
         text = entry.strip()
         if (option := table.by_letter(text)) is None:
             prefix = prefixed.match(text)
             option = normalise(text[prefix.end() :] if prefix else text)
-        found.append(option)
-    return frozenset(found)
+        labels.append(option)
+    return frozenset(labels)
 
 
 def read_list(item: Item, text: str) -> ListReading:
@@ -88,7 +88,7 @@ def read_list(item: Item, text: str) -> ListReading:
 
 
 def _labelled(text: str, table: OptionTable) -> list[tuple[str, str]]:
-    """The pieces as (letter, normalised text); the letter is empty if a piece has none.
+    """Split a text into pieces as (letter, normalised text); the letter is empty if a piece has none.
 
     A letter with a colon or a full stop begins a piece wherever it stands, even at the end of a word, and what stands
     before the first is dropped: "The correct options are: X, Y" is read because of its "e:".
@@ -121,18 +121,18 @@ def _join(pieces: list[tuple[str, str]], table: OptionTable) -> list[tuple[str, 
 
 
 def _option(label: str, piece: str, table: OptionTable) -> str | None:
-    """The option that a piece names; a wrong letter before an option's text is forgiven.
+    """Find the option that a piece names; a wrong letter before an option's text is forgiven.
 
     A letter may be a part of the text: "E. coli" where E is an option's letter.
     """
     if not label and (option := table.by_letter(piece)) is not None:
         return option
-    whole = normalise(f"{label} {piece}")
-    return next((text for text in (piece, whole) if text in table.texts), None)
+    full_text = normalise(f"{label} {piece}")
+    return next((text for text in (piece, full_text) if text in table.texts), None)
 
 
 def _split(text: str) -> list[str]:
-    """The normalised pieces between commas; empty ones do not count."""
+    """Split a text at commas into normalised pieces; empty ones do not count."""
     return [piece for part in text.split(",") if (piece := normalise(part))]
 
 
@@ -173,7 +173,7 @@ class ListFigures:
 
 
 def list_figures(items: Sequence[Picks]) -> ListFigures | None:
-    """The figures of these items; None without items."""
+    """Compute the figures of these items; None without items."""
     if not items:
         return None
     return ListFigures(
@@ -184,7 +184,7 @@ def list_figures(items: Sequence[Picks]) -> ListFigures | None:
 
 
 def label_macro_f1(items: Sequence[Picks]) -> float:
-    """Mean F1 over the labels that are gold or picked anywhere; 0 if there is none."""
+    """Average F1 over the labels that are gold or picked anywhere; 0 if there is none."""
     right: Counter[str] = Counter()
     extra: Counter[str] = Counter()
     missed: Counter[str] = Counter()
@@ -198,15 +198,15 @@ def label_macro_f1(items: Sequence[Picks]) -> float:
 
 
 def micro_f1(items: Sequence[Picks]) -> float:
-    """F1 of the pooled labels; 0 if there is none."""
+    """Compute F1 of the pooled labels; 0 if there is none."""
     hits = sum(item.hits for item in items)
     return f1(hits, sum(len(item.picks) for item in items) - hits, sum(len(item.gold) for item in items) - hits)
 
 
 def f1(right: int, extra: int, missed: int) -> float:
-    """`2 right / (2 right + extra + missed)`; 0 if all are 0."""
-    whole = 2 * right + extra + missed
-    return 2 * right / whole if whole else 0.0
+    """Compute `2 right / (2 right + extra + missed)`; 0 if all are 0."""
+    denominator = 2 * right + extra + missed
+    return 2 * right / denominator if denominator else 0.0
 
 
 def _mean(values: Collection[float]) -> float:

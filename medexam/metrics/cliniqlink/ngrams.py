@@ -42,19 +42,19 @@ class NgramScorer:
         self._synonyms = self._tokens and not self.missing
 
     def score(self, gold: str, predicted: str) -> NgramScores:
-        """The scores of an answer, both texts lower-cased and trimmed."""
+        """Score an answer, both texts lower-cased and trimmed."""
         gold, predicted = gold.lower().strip(), predicted.lower().strip()
-        found = self._rouge.score(gold, predicted)
-        rouge = (found["rouge1"].fmeasure + found["rougeL"].fmeasure) / 2
+        rouge_scores = self._rouge.score(gold, predicted)
+        rouge = (rouge_scores["rouge1"].fmeasure + rouge_scores["rougeL"].fmeasure) / 2
         if not self._tokens:
             return NgramScores(None, None, rouge)
-        wanted, said = [self._tokenize(gold)], self._tokenize(predicted)
-        bleu = float(self._bleu(wanted, said, smoothing_function=self._smoothing))
-        meteor = float(self._meteor(wanted, said)) if self._synonyms else None
+        references, tokens = [self._tokenize(gold)], self._tokenize(predicted)
+        bleu = float(self._bleu(references, tokens, smoothing_function=self._smoothing))
+        meteor = float(self._meteor(references, tokens)) if self._synonyms else None
         return NgramScores(bleu, meteor, rouge)
 
     def zero(self) -> NgramScores:
-        """What an answer scores that repeats the question: 0, or None for what cannot be computed."""
+        """Return what an answer scores that repeats the question: 0, or None for what cannot be computed."""
         return NgramScores(0.0 if self._tokens else None, 0.0 if self._synonyms else None, 0.0)
 
     def _missing(self) -> Iterable[str]:
@@ -69,20 +69,20 @@ class NgramScorer:
 
 
 def mean_scores(scores: Iterable[NgramScores]) -> NgramScores | None:
-    """The unweighted mean, measure by measure; None without scores, and None for a measure that any of them lacks."""
-    found = list(scores)
-    if not found:
+    """Average measure by measure, unweighted; None without scores, and None for a measure that any of them lacks."""
+    score_list = list(scores)
+    if not score_list:
         return None
     return NgramScores(
-        _mean([each.bleu for each in found]),
-        _mean([each.meteor for each in found]),
-        sum(each.rouge for each in found) / len(found),
+        _mean([score.bleu for score in score_list]),
+        _mean([score.meteor for score in score_list]),
+        sum(score.rouge for score in score_list) / len(score_list),
     )
 
 
 def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
 
 
 def _module(name: str) -> Any:

@@ -49,7 +49,7 @@ class RankingFigures:
 
 
 def ranking_figures(items: Sequence[RankedList]) -> RankingFigures | None:
-    """The figures of these items; None without items."""
+    """Compute the figures of these items; None without items."""
     if not items:
         return None
     n = len(items)

@@ -41,7 +41,7 @@ class FormatScores:
     not `score` in the published profile."""
     malformed: Mapping[Malformed, int]
     """Outputs of each kind, and only kinds that occur; an output may be of several."""
-    dropped: int = 0
+    without_options: int = 0
     """List items without options, which the rules leave out of numerator and denominator."""
     forgiving: float | None = None
     """Closed formats: `score` as a kind reader would have it. `forgiving - score` is lost to the format alone."""
@@ -102,7 +102,7 @@ def score_cliniqlink(
     """
     if not items:
         raise DatasetError("there is no item to score; give at least one")
-    groups: dict[Format, list[Answer]] = {each: [] for each in Format}
+    groups: dict[Format, list[Answer]] = {kind: [] for kind in Format}
     for answer in match_replies(items, replies):
         groups[answer.item.format].append(answer)
     formats = {
@@ -110,22 +110,22 @@ def score_cliniqlink(
         Format.MULTIPLE_CHOICE: _multiple_choice(groups[Format.MULTIPLE_CHOICE]),
         Format.LIST: _lists(groups[Format.LIST], profile),
     }
-    answers = [open_answer(answer, profile) for each in OPEN for answer in groups[each]]
+    answers = [open_answer(answer, profile) for kind in OPEN for answer in groups[kind]]
     similarities, baseline = _compare(answers, items, references, encoder, profile, seed)
     scorer = NgramScorer() if ngrams else None
-    for each in OPEN:
-        own = [(a, s) for a, s in zip(answers, similarities, strict=True) if a.item.format is each]
-        formats[each] = _open(each, own, profile, scorer)
-    found = [each.ngrams for each in formats.values() if each.ngrams is not None]
+    for kind in OPEN:
+        pairs = [(a, s) for a, s in zip(answers, similarities, strict=True) if a.item.format is kind]
+        formats[kind] = _open(kind, pairs, profile, scorer)
+    ngram_scores = [scores.ngrams for scores in formats.values() if scores.ngrams is not None]
     return ClinIQLinkScores(
         profile=profile.name,
         formats=formats,
-        overall=_overall([each.score for each in formats.values()], profile),
+        overall=_overall([scores.score for scores in formats.values()], profile),
         forgiving_overall=_overall(
-            [each.score if each.forgiving is None else each.forgiving for each in formats.values()], profile
+            [scores.score if scores.forgiving is None else scores.forgiving for scores in formats.values()], profile
         ),
         baseline=baseline,
-        ngrams=mean_scores(found),
+        ngrams=mean_scores(ngram_scores),
         ngrams_missing=scorer.missing if scorer else (),
     )
 
@@ -134,9 +134,9 @@ def _true_false(answers: Sequence[Answer]) -> FormatScores:
     scores, flaws = {}, Counter[Malformed]()
     for answer in answers:
         verdict = read_verdict(answer.text)
-        scores[answer.item.key] = float(verdict_is_right(answer.item, verdict.said))
+        scores[answer.item.key] = float(verdict_is_right(answer.item, verdict.word))
         flaws.update(answer.flaws)
-        flaws.update([Malformed.NO_VERDICT] if verdict.said is None else [])
+        flaws.update([Malformed.NO_VERDICT] if verdict.word is None else [])
         flaws.update([Malformed.TRAILING_TEXT] if verdict.trailing else [])
     forgiven = _mean([forgiven_verdict(answer.item, answer.text) for answer in answers])
     return _scores(Format.TRUE_FALSE, scores, flaws, forgiving=forgiven)
@@ -174,7 +174,7 @@ def _lists(answers: Sequence[Answer], profile: Profile) -> FormatScores:
         Format.LIST,
         {item.key: picks.f1 for item, picks in strict},
         flaws,
-        dropped=len(answers) - len(strict),
+        without_options=len(answers) - len(strict),
         score=_macro(figures, profile),
         forgiving=_macro(forgiven, profile),
         lists=figures,
@@ -190,7 +190,7 @@ def _compare(
     profile: Profile,
     seed: int,
 ) -> tuple[list[Similarity | None], Baseline | None]:
-    """One similarity for each answer, None for an echo."""
+    """Compare each answer with its gold: one similarity for each answer, None for an echo."""
     if not answers:
         return [], None
     if encoder is None:
@@ -199,10 +199,10 @@ def _compare(
             "or score the closed formats alone"
         )
     pairs = [(answer.gold, answer.predicted) for answer in answers if not answer.is_echo]
-    weighed = reference_texts(items) if references is None else references
-    found, baseline = compare_texts(pairs, weighed, encoder, raw_paragraph=profile.raw_paragraph, seed=seed)
-    rest = iter(found)
-    return [None if answer.is_echo else next(rest) for answer in answers], baseline
+    texts = reference_texts(items) if references is None else references
+    similarities, baseline = compare_texts(pairs, texts, encoder, raw_paragraph=profile.raw_paragraph, seed=seed)
+    queue = iter(similarities)
+    return [None if answer.is_echo else next(queue) for answer in answers], baseline
 
 
 def _open(
@@ -210,36 +210,36 @@ def _open(
 ) -> FormatScores:
     scores = {a.item.key: s.score * a.factor if s else 0.0 for a, s in answers}
     flaws = Counter(flaw for answer, _ in answers for flaw in answer.flaws)
-    counted = _counted([(answer.item, answer) for answer, _ in answers], profile)
+    selection = _counted([(answer.item, answer) for answer, _ in answers], profile)
     ngrams: dict[str, NgramScores] = {}
     if scorer is not None:
-        found = ((a.item.key, scorer.zero() if a.is_echo else scorer.score(a.gold, a.predicted)) for a, _ in answers)
-        ngrams = dict(found)
+        pairs = ((a.item.key, scorer.zero() if a.is_echo else scorer.score(a.gold, a.predicted)) for a, _ in answers)
+        ngrams = dict(pairs)
     return _scores(
         kind,
         scores,
         flaws,
-        step_rate=_mean([a.step_found for a in counted]) if kind is Format.MULTI_HOP_INVERSE else None,
+        step_rate=_mean([a.names_step for a in selection]) if kind is Format.MULTI_HOP_INVERSE else None,
         layers={answer.item.key: similarity for answer, similarity in answers if similarity is not None},
-        ngrams=mean_scores(ngrams[answer.item.key] for answer in counted) if ngrams else None,
+        ngrams=mean_scores(ngrams[answer.item.key] for answer in selection) if ngrams else None,
         item_ngrams=ngrams,
     )
 
 
-def _scores(kind: Format, items: Mapping[str, float], flaws: Counter[Malformed], **more: Any) -> FormatScores:
-    """The scores of one format; `more` adds fields, or another `score` than the mean over the items."""
-    found = {"score": _mean(list(items.values())), "malformed": dict(flaws), **more}
-    return FormatScores(kind, len(items), items=items, **found)
+def _scores(kind: Format, items: Mapping[str, float], flaws: Counter[Malformed], **fields: Any) -> FormatScores:
+    """Build the scores of one format; `fields` adds fields, or another `score` than the mean over the items."""
+    all_fields = {"score": _mean(list(items.values())), "malformed": dict(flaws), **fields}
+    return FormatScores(kind, len(items), items=items, **all_fields)
 
 
-def _counted(found: Iterable[tuple[Item, T]], profile: Profile) -> list[T]:
-    """All, or of each paragraph the last."""
+def _counted(pairs: Iterable[tuple[Item, T]], profile: Profile) -> list[T]:
+    """Select all, or the last of each paragraph."""
     if not profile.last_of_paragraph:
-        return [each for _, each in found]
-    kept: dict[tuple[str, bool], T] = {}
-    for item, each in found:
-        kept[(item.key, False) if item.paragraph is None else (item.paragraph, True)] = each
-    return list(kept.values())
+        return [entry for _, entry in pairs]
+    last_by_key: dict[tuple[str, bool], T] = {}
+    for item, entry in pairs:
+        last_by_key[(item.key, False) if item.paragraph is None else (item.paragraph, True)] = entry
+    return list(last_by_key.values())
 
 
 def _macro(figures: ListFigures | None, profile: Profile) -> float | None:
@@ -249,10 +249,10 @@ def _macro(figures: ListFigures | None, profile: Profile) -> float | None:
 
 
 def _overall(scores: Sequence[float | None], profile: Profile) -> float | None:
-    known = [score for score in scores if score is not None]
-    if len(known) < len(scores) and not profile.missing_counts_zero:
+    numbers = [score for score in scores if score is not None]
+    if len(numbers) < len(scores) and not profile.missing_counts_zero:
         return None
-    return sum(known) / len(scores)
+    return sum(numbers) / len(scores)
 
 
 def _mean(values: Sequence[float]) -> float | None:

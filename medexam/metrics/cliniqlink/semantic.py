@@ -35,10 +35,10 @@ class TextEncoder(Protocol):
     """A sentence encoder and its tokeniser; the benchmark's is all-MiniLM-L6-v2."""
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of length 1, `[n, dimension]`; row i is text i."""
+        """Encode texts as vectors of length 1, `[n, dimension]`; row i is text i."""
 
     def pieces(self, text: str) -> Sequence[str]:
-        """The word pieces of a text, lower-cased, continuations marked with `##`, no special tokens."""
+        """Split a text into word pieces, lower-cased, continuations marked with `##`, no special tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +92,19 @@ def compare_texts(
     `raw_paragraph` the paragraph layer compares the texts as they are, else without their stop words. Texts are cut
     where the encoder cuts them.
     """
-    trimmed = [(gold.strip(), predicted.strip()) for gold, predicted in pairs]
-    sides = {text: _side(text, encoder, raw_paragraph) for pair in trimmed if not _equal(*pair) for text in pair}
-    drawn = draw_pairs(len(references), seed) if len(references) >= FEWEST_REFERENCES else []
-    wanted = [text for side in sides.values() for text in (side.clean, side.paragraph, *side.pieces)]
-    wanted += [references[place] for pair in drawn for place in pair]
-    rows = {text: row for row, text in enumerate(dict.fromkeys(wanted))}
+    text_pairs = [(gold.strip(), predicted.strip()) for gold, predicted in pairs]
+    sides = {text: _side(text, encoder, raw_paragraph) for pair in text_pairs if not _equal(*pair) for text in pair}
+    draws = draw_pairs(len(references), seed) if len(references) >= FEWEST_REFERENCES else []
+    texts = [text for side in sides.values() for text in (side.clean, side.paragraph, *side.pieces)]
+    texts += [references[place] for pair in draws for place in pair]
+    rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
     vectors = encoder.encode(list(rows)) if rows else np.zeros((0, 1), dtype=np.float32)
 
     def cosine(one: str, other: str) -> float:
         return float(vectors[rows[one]] @ vectors[rows[other]])
 
-    if drawn:
-        mean = sum(cosine(references[one], references[other]) for one, other in drawn) / len(drawn)
+    if draws:
+        mean = sum(cosine(references[one], references[other]) for one, other in draws) / len(draws)
         baseline = Baseline(mean, len(references), seed)
     else:
         baseline = Baseline(DEFAULT_BASELINE, len(references), None)
@@ -114,23 +114,23 @@ def compare_texts(
         if _equal(gold, predicted):
             return EQUAL
         one, other = sides[gold], sides[predicted]
-        matched = _match_pieces(one.pieces, other.pieces, weights, rows, vectors)
+        piece_score = _match_pieces(one.pieces, other.pieces, weights, rows, vectors)
         sentence = cosine(one.clean, other.clean)
         above = (cosine(one.paragraph, other.paragraph) - baseline.cosine) / (1 - baseline.cosine)
-        return combine(matched, sentence, max(0.0, above))
+        return combine(piece_score, sentence, max(0.0, above))
 
-    return [compare(*pair) for pair in trimmed], baseline
+    return [compare(*pair) for pair in text_pairs], baseline
 
 
 def combine(pieces: float, sentence: float, paragraph: float) -> Similarity:
     """Weigh the layers 0.4, 0.4 and 0.2 and take 0.25 off."""
-    weighed = sum(weight * layer for weight, layer in zip(_WEIGHTS, (pieces, sentence, paragraph), strict=True))
-    score = max(0.0, weighed - _OFFSET)
+    weighted_sum = sum(weight * layer for weight, layer in zip(_WEIGHTS, (pieces, sentence, paragraph), strict=True))
+    score = max(0.0, weighted_sum - _OFFSET)
     return Similarity(pieces, sentence, paragraph, 1.0 if score >= _FULL else score)
 
 
 def clean_text(text: str) -> str:
-    """The words that are neither stop words nor punctuation alone; punctuation at a word stays."""
+    """Keep the words that are neither stop words nor punctuation alone; punctuation at a word stays."""
     stop = stop_words()
     words = (word for word in text.split() if word.lower() not in stop and not _PUNCTUATION.issuperset(word))
     return " ".join(words)
@@ -138,21 +138,21 @@ def clean_text(text: str) -> str:
 
 @cache
 def stop_words() -> frozenset[str]:
-    """NLTK's English stop words."""
+    """Load NLTK's English stop words."""
     return frozenset(files(__package__).joinpath("stop_words_en.txt").read_text(encoding="utf-8").split())
 
 
 def piece_weights(references: Sequence[str], encoder: TextEncoder) -> dict[str, float]:
-    """The inverse document frequency of every piece of the references: `ln((n + 1) / (df + 1)) + 1`."""
+    """Compute the inverse document frequency of every piece of the references: `ln((n + 1) / (df + 1)) + 1`."""
     frequency = Counter(piece for text in references for piece in set(encoder.pieces(text)))
     return {piece: math.log((len(references) + 1) / (df + 1)) + 1 for piece, df in frequency.items()}
 
 
 def draw_pairs(count: int, seed: int) -> list[tuple[int, int]]:
-    """Fifty pairs of different places below `count`, which is 2 at least."""
-    drawn = np.random.default_rng(seed)
-    first = drawn.integers(count, size=BASELINE_PAIRS)
-    other = (first + drawn.integers(1, count, size=BASELINE_PAIRS)) % count
+    """Draw fifty pairs of different places below `count`, which is 2 at least."""
+    generator = np.random.default_rng(seed)
+    first = generator.integers(count, size=BASELINE_PAIRS)
+    other = (first + generator.integers(1, count, size=BASELINE_PAIRS)) % count
     return list(zip(first.tolist(), other.tolist(), strict=True))
 
 
@@ -173,11 +173,11 @@ def _match_pieces(
     rows: dict[str, int],
     vectors: Vectors,
 ) -> float:
-    """F1 of each piece's best cosine on the other side; an unknown piece weighs 1, the least a piece can."""
+    """Compute F1 of each piece's best cosine on the other side; an unknown piece weighs 1, the least a piece can."""
     if not gold or not predicted:
         return 0.0
     cosines = vectors[[rows[piece] for piece in predicted]] @ vectors[[rows[piece] for piece in gold]].T
     precision = np.average(cosines.max(axis=1), weights=[weights.get(piece, 1.0) for piece in predicted])
     recall = np.average(cosines.max(axis=0), weights=[weights.get(piece, 1.0) for piece in gold])
-    both = float(precision + recall)
-    return float(2 * precision * recall) / both if both > 0 else 0.0
+    total = float(precision + recall)
+    return float(2 * precision * recall) / total if total > 0 else 0.0

@@ -38,26 +38,26 @@ def score_cliniqlink_run(
     format have intervals, the published list score, which is none, has not.
     """
     scored = scored_tasks(tasks, predictions)
-    counted = count_tasks(tasks, predictions)
+    counts = count_tasks(tasks, predictions)
     if not scored:
-        return TaskScores(TaskMetrics(**counted, measures={}, by_group={}), {})
+        return TaskScores(TaskMetrics(**counts, measures={}, by_group={}), {})
     items = [to_item(task, golds[task.key]) for task in scored]
     replies = {task.key: drop_assistant(predictions[task.key].text or "") for task in scored}
-    known = _Remembering(encoder)
+    cached_encoder = _Remembering(encoder)
     missing = [package for package in _NGRAM_PACKAGES if find_spec(package) is None]
     published = score_cliniqlink(
-        items, replies, known, profile=PUBLISHED, references=references, seed=SEED, ngrams=not missing
+        items, replies, cached_encoder, profile=PUBLISHED, references=references, seed=SEED, ngrams=not missing
     )
-    paper = score_cliniqlink(items, replies, known, profile=PAPER, references=references, seed=SEED)
+    paper = score_cliniqlink(items, replies, cached_encoder, profile=PAPER, references=references, seed=SEED)
     notes = [f"{package} is not installed: BLEU, METEOR and ROUGE need medexam[cliniqlink]" for package in missing]
-    notes += [f"not on this machine: {what}" for what in published.ngrams_missing]
+    notes += [f"not on this machine: {resource}" for resource in published.ngrams_missing]
     baseline = published.baseline
     kinds = [kind for kind in Format if any(task.group == kind for task in tasks)]
     metrics = TaskMetrics(
-        **counted,
+        **counts,
         measures=_overall(published, paper),
         by_group={kind.value: _measures(kind, published.formats[kind], paper.formats[kind]) for kind in kinds},
-        counts={kind.value: found for kind in kinds if (found := _counts(published.formats[kind]))},
+        counts={kind.value: format_counts for kind in kinds if (format_counts := _counts(published.formats[kind]))},
         settings={}
         if baseline is None
         else {"baseline": baseline.cosine, "baseline_references": baseline.references, "baseline_seed": baseline.seed},
@@ -71,30 +71,30 @@ class _Remembering:
 
     def __init__(self, encoder: TextEncoder) -> None:
         self._encoder = encoder
-        self._known: dict[str, Vectors] = {}
+        self._vectors: dict[str, Vectors] = {}
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if fresh:
-            self._known.update(zip(fresh, self._encoder.encode(fresh), strict=True))
-        return np.stack([self._known[text] for text in texts])
+            self._vectors.update(zip(fresh, self._encoder.encode(fresh), strict=True))
+        return np.stack([self._vectors[text] for text in texts])
 
     def pieces(self, text: str) -> Sequence[str]:
         return self._encoder.pieces(text)
 
 
 def _by_item(published: ClinIQLinkScores, paper: ClinIQLinkScores) -> dict[str, dict[str, float]]:
-    """Measure -> item -> score: the two profiles, the layers of the semantic score, and the n-gram measures."""
+    """Map measure -> item -> score: the two profiles, the layers of the semantic score, and the n-gram measures."""
     items: dict[str, dict[str, float]] = {
-        profile.profile: {key: score for each in profile.formats.values() for key, score in each.items.items()}
+        profile.profile: {key: score for scores in profile.formats.values() for key, score in scores.items.items()}
         for profile in (paper, published)
     }
-    for found in paper.formats.values():
-        for key, similarity in found.layers.items():
+    for format_scores in paper.formats.values():
+        for key, similarity in format_scores.layers.items():
             for layer in ("pieces", "sentence", "paragraph"):
                 items.setdefault(layer, {})[key] = getattr(similarity, layer)
-    for found in published.formats.values():
-        for key, ngrams in found.item_ngrams.items():
+    for format_scores in published.formats.values():
+        for key, ngrams in format_scores.item_ngrams.items():
             for name, score in _ngrams(ngrams).items():
                 if score is not None:
                     items.setdefault(name, {})[key] = score
@@ -102,7 +102,7 @@ def _by_item(published: ClinIQLinkScores, paper: ClinIQLinkScores) -> dict[str, 
 
 
 def to_item(task: Task, gold: TaskGold) -> Item:
-    """A task with what is expected of it, in the scorer's words."""
+    """Describe a task and what is expected of it in the scorer's words."""
     return Item(
         Format(task.group),
         task.key,
@@ -123,7 +123,7 @@ def _overall(published: ClinIQLinkScores, paper: ClinIQLinkScores) -> Measures:
         "paper_forgiving": paper.forgiving_overall,
         **_ngrams(published.ngrams),
     }
-    return _plain(values, sum(each.n for each in published.formats.values()))
+    return _plain(values, sum(scores.n for scores in published.formats.values()))
 
 
 def _measures(kind: Format, published: FormatScores, paper: FormatScores) -> Measures:
@@ -146,11 +146,11 @@ def _ngrams(scores: NgramScores | None) -> dict[str, float | None]:
 
 
 def _plain(values: Mapping[str, float | None], n: int) -> Measures:
-    """Measures without intervals."""
+    """Build measures without intervals."""
     return {name: Measure(value=value, n=n) for name, value in values.items()}
 
 
 def _counts(scores: FormatScores) -> dict[str, int]:
     counts = {f"malformed: {kind.value}": count for kind, count in scores.malformed.items()}
     counts |= {f"match: {kind.value}": count for kind, count in scores.matches.items()}
-    return counts | ({"dropped": scores.dropped} if scores.dropped else {})
+    return counts | ({"dropped": scores.without_options} if scores.without_options else {})

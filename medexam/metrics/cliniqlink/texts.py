@@ -18,7 +18,7 @@ _KEPT = frozenset("%,:")
 
 
 def reply_text(reply: Reply) -> str:
-    """The text of a reply, trimmed and without its closed `<think>` parts; an unclosed one stays.
+    """Return the text of a reply, trimmed and without its closed `<think>` parts; an unclosed one stays.
 
     A list is joined by a space; an object without both fields is empty. Raises `TypeError` for anything else.
     """
@@ -28,7 +28,7 @@ def reply_text(reply: Reply) -> str:
 
 
 def _unwrap(part: object) -> str:
-    """The text within lists and objects, however deep, as pipelines return them."""
+    """Join the text within lists and objects, however deep, as pipelines return them."""
     if isinstance(part, Mapping):
         return str(part.get("generated_text") or part.get("text") or "").strip()
     if isinstance(part, Sequence) and not isinstance(part, str | bytes):
@@ -37,7 +37,7 @@ def _unwrap(part: object) -> str:
 
 
 def drop_assistant(text: str) -> str:
-    """The text without the word `assistant`, which the released `submit.py` deletes before it stores a reply.
+    """Delete the word `assistant`, which the released `submit.py` deletes before it stores a reply.
 
     The scorer itself does not do this.
     """
@@ -46,7 +46,7 @@ def drop_assistant(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def normalise(text: str) -> str:
-    """The form in which options and closed answers are compared.
+    """Bring a text into the form in which options and closed answers are compared.
 
     Compatibility decomposition, no combining marks, case folded; dashes, slashes, brackets, underscores and semicolons
     are spaces; of the rest only letters, numbers, marks, whitespace and `%,:` stay. So `1.5 mg` is `15 mg`, and `<5%`
@@ -54,15 +54,15 @@ def normalise(text: str) -> str:
     """
     plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
     spaced = plain.casefold().translate(_SPACED)
-    kept = (c for c in spaced if c in _KEPT or c.isspace() or unicodedata.category(c)[0] in "LNM")
-    return " ".join("".join(kept).split())
+    characters = (c for c in spaced if c in _KEPT or c.isspace() or unicodedata.category(c)[0] in "LNM")
+    return " ".join("".join(characters).split())
 
 
 def is_echo(question: str, text: str) -> bool:
-    """Whether a reply's text is the question, but for case and surrounding whitespace."""
+    """Return whether a reply's text is the question, but for case and surrounding whitespace."""
     return question.strip().lower() == text.strip().lower()
 
 
 def option_letters(options: Sequence[str]) -> list[str]:
-    """The letter of each option as the benchmark counts: `A` to `Z`, then the characters that follow `Z` in ASCII."""
+    """List the letter of each option as the benchmark counts: `A` to `Z`, then the characters after `Z` in ASCII."""
     return [chr(ord("A") + place) for place in range(len(options))]

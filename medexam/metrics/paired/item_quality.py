@@ -40,47 +40,47 @@ class ItemQuality(FrozenModel):
 
 
 def strong_runs(fit: ItemFit) -> list[int]:
-    """Positions of the upper half of the runs by ability, the strongest first, three or more."""
+    """List the positions of the upper half of the runs by ability, the strongest first, three or more."""
     count = max(FEWEST_STRONG, (len(fit.abilities) + 1) // 2)
-    return [int(at) for at in np.argsort(-fit.abilities, kind="stable")[:count]]
+    return [int(run) for run in np.argsort(-fit.abilities, kind="stable")[:count]]
 
 
 def judge_items(
     fit: ItemFit, right: Floats, answers: Sequence[Sequence[int | None]], chances: Sequence[float]
 ) -> list[ItemQuality]:
-    """Every question; row i of `right` and `answers` is run i, column j question j.
+    """Judge every question; row i of `right` and `answers` is run i, column j question j.
 
     `chances[j]` is how likely a uniform choice has question j right.
     """
     strong = strong_runs(fit)
     strongest = fit.chances(float(fit.abilities.max()))
-    found = []
-    for at, chance in enumerate(chances):
-        chosen = {answers[run][at] for run in strong}
-        wrong = not right[strong, at].any() and len(chosen) == 1
-        slope, error = float(fit.discriminations[at]), float(fit.discrimination_sds[at])
-        found.append(
+    qualities = []
+    for column, chance in enumerate(chances):
+        choices = {answers[run][column] for run in strong}
+        wrong = not right[strong, column].any() and len(choices) == 1
+        slope, error = float(fit.discriminations[column]), float(fit.discrimination_sds[column])
+        qualities.append(
             ItemQuality(
-                right=int(right[:, at].sum()),
+                right=int(right[:, column].sum()),
                 discrimination=slope,
                 standard_error=error if np.isfinite(error) else None,
-                difficulty=-float(fit.intercepts[at]) / slope if abs(slope) >= _FLAT else None,
-                strongest=float(strongest[at]),
-                hard=bool(strongest[at] < chance),
+                difficulty=-float(fit.intercepts[column]) / slope if abs(slope) >= _FLAT else None,
+                strongest=float(strongest[column]),
+                hard=bool(strongest[column] < chance),
                 useless=slope + _QUANTILE * error < USELESS,
-                suspicious=next(iter(chosen)) if wrong else None,
+                suspicious=next(iter(choices)) if wrong else None,
             )
         )
-    return found
+    return qualities
 
 
 def together(fit: ItemFit, right: Floats) -> tuple[int, int, float]:
-    """The two runs that err together most, and the correlation of what the model leaves of them.
+    """Find the two runs that err together most, and the correlation of what the model leaves of them.
 
     After Yen (1984, "Effects of local item dependence"). The model takes runs of one ability as independent.
     """
-    left = right - np.array([fit.chances(float(ability)) for ability in fit.abilities])
-    correlations = np.corrcoef(left)
+    residuals = right - np.array([fit.chances(float(ability)) for ability in fit.abilities])
+    correlations = np.corrcoef(residuals)
     np.fill_diagonal(correlations, -1.0)
     first, second = np.unravel_index(int(np.nanargmax(correlations)), correlations.shape)
     return int(first), int(second), float(correlations[first, second])

@@ -37,12 +37,12 @@ class ItemFit:
     intercepts: Floats
 
     def chances(self, ability: float) -> Floats:
-        """How likely a run of that ability has each question right."""
+        """Compute how likely a run of that ability has each question right."""
         return _logistic(self.discriminations * ability + self.intercepts)
 
 
 def fit_items(right: Floats) -> ItemFit:
-    """The parameters of questions and the abilities of runs; row i of `right` is run i, column j question j, 1 or 0."""
+    """Fit the questions' parameters and the runs' abilities; row i of `right` is run i, column j question j, 1 or 0."""
     nodes = np.linspace(-6.0, 6.0, _NODES)
     basis = np.column_stack([nodes, np.ones(_NODES)])
     prior = -(nodes**2) / 2
@@ -50,72 +50,72 @@ def fit_items(right: Floats) -> ItemFit:
     # Questions that came out alike have the same parameters, and of many questions few are not alike.
     right, like, counts = np.unique(right, axis=1, return_inverse=True, return_counts=True)
     share = np.clip(right.mean(axis=0), 0.02, 0.98)
-    found = np.column_stack([np.ones(right.shape[1]), np.log(share / (1 - share))])
+    parameters = np.column_stack([np.ones(right.shape[1]), np.log(share / (1 - share))])
     for _ in range(_STEPS):
-        weights = _posterior(right, counts, found @ basis.T, prior)
-        updated = _maximise(found, right.T @ weights, weights.sum(axis=0), basis)
-        change = float(np.abs(updated - found).max())
-        found = updated
+        weights = _posterior(right, counts, parameters @ basis.T, prior)
+        updated = _maximise(parameters, right.T @ weights, weights.sum(axis=0), basis)
+        change = float(np.abs(updated - parameters).max())
+        parameters = updated
         if change < _CLOSE:
             break
-    weights = _posterior(right, counts, found @ basis.T, prior)
+    weights = _posterior(right, counts, parameters @ basis.T, prior)
     abilities = weights @ nodes
     return ItemFit(
         abilities=abilities,
         ability_sds=np.sqrt(weights @ nodes**2 - abilities**2),
-        discriminations=found[like, 0],
-        discrimination_sds=_discrimination_sds(right, found, weights, basis)[like],
-        intercepts=found[like, 1],
+        discriminations=parameters[like, 0],
+        discrimination_sds=_discrimination_sds(right, parameters, weights, basis)[like],
+        intercepts=parameters[like, 1],
     )
 
 
 def _posterior(right: Floats, counts: NDArray[np.int64], logits: Floats, prior: Floats) -> Floats:
-    """How likely each run, a row, has the ability of each node, a column; `counts[j]` questions are like question j."""
+    """Compute how likely each run, a row, has the ability of each node, a column; `counts[j]` questions are like j."""
     # log(1 - p) = -log(1 + exp(logit)), and log(p) is that plus the logit.
     likely = (right * counts) @ logits - counts @ np.logaddexp(0.0, logits) + prior
     likely = np.exp(likely - likely.max(axis=1, keepdims=True))
     return np.asarray(likely / likely.sum(axis=1, keepdims=True))
 
 
-def _maximise(found: Floats, expected: Floats, runs: Floats, basis: Floats) -> Floats:
-    """The likeliest parameters, if `expected[j, k]` of `runs[k]` runs at node k have question j right; by Newton."""
+def _maximise(parameters: Floats, expected: Floats, runs: Floats, basis: Floats) -> Floats:
+    """Find the likeliest parameters if `expected[j, k]` of `runs[k]` runs at node k have j right; by Newton."""
     for _ in range(30):
-        chances = _logistic(found @ basis.T)
-        slope = (expected - runs * chances) @ basis - (found - PRIOR_MEAN) / PRIOR_SD**2
+        chances = _logistic(parameters @ basis.T)
+        slope = (expected - runs * chances) @ basis - (parameters - PRIOR_MEAN) / PRIOR_SD**2
         step = np.linalg.solve(_curvature(runs * chances * (1 - chances), basis), slope[..., None])[..., 0]
         # A longer step than the logit can use comes of far starting points, and may oscillate.
-        found = found + np.clip(step, -2.0, 2.0)
+        parameters = parameters + np.clip(step, -2.0, 2.0)
         if np.abs(step).max() < _CLOSE / 10:
             break
-    return found
+    return parameters
 
 
-def _discrimination_sds(right: Floats, found: Floats, weights: Floats, basis: Floats) -> Floats:
-    """By Louis (1982, "Finding the observed information matrix when using the EM algorithm")."""
-    chances = _logistic(found @ basis.T)
+def _discrimination_sds(right: Floats, parameters: Floats, weights: Floats, basis: Floats) -> Floats:
+    """Estimate by Louis (1982, "Finding the observed information matrix when using the EM algorithm")."""
+    chances = _logistic(parameters @ basis.T)
     complete = _curvature(weights.sum(axis=0) * chances * (1 - chances), basis)
     # The score of a run at each node is (right - chance) times the basis; what is lost is its variance over the nodes.
     by_run = [
-        ((one[:, None] - chances) * each, (one[:, None] - chances) ** 2 * each)
-        for one, each in zip(right, weights, strict=True)
+        ((run_right[:, None] - chances) * run_weights, (run_right[:, None] - chances) ** 2 * run_weights)
+        for run_right, run_weights in zip(right, weights, strict=True)
     ]
     means = np.array([first @ basis for first, _ in by_run])
     second = sum(_outer(squares, basis) for _, squares in by_run)
     information = complete - second + np.einsum("rja,rjb->jab", means, means)
     determinants = np.linalg.det(information)
-    variances = np.full(len(found), np.inf)
+    variances = np.full(len(parameters), np.inf)
     sound = (determinants > 0) & (information[:, 1, 1] > 0)
     variances[sound] = information[sound, 1, 1] / determinants[sound]
     return np.asarray(np.sqrt(variances))
 
 
 def _curvature(weights: Floats, basis: Floats) -> Floats:
-    """Minus the second derivative of each question's likelihood and prior."""
+    """Compute minus the second derivative of each question's likelihood and prior."""
     return _outer(weights, basis) + _PRECISION
 
 
 def _outer(weights: Floats, basis: Floats) -> Floats:
-    """`[j, a, b]`: the sum over nodes k of `weights[j, k] * basis[k, a] * basis[k, b]`."""
+    """Sum `[j, a, b]` over nodes k: `weights[j, k] * basis[k, a] * basis[k, b]`."""
     products = (basis[:, :, None] * basis[:, None]).reshape(len(basis), -1)
     return np.asarray((weights @ products).reshape(-1, basis.shape[1], basis.shape[1]))
 

@@ -44,7 +44,7 @@ class MarginTest(FrozenModel):
 
 
 def score_test(lost: int, gained: int, n: int, margin: float) -> MarginTest:
-    """The tests of `gained` against `lost` of `n` questions, one or more, taken as independent; `margin` is over 0.
+    """Test `gained` against `lost` of `n` questions, one or more, taken as independent; `margin` is over 0.
 
     Tango (1998), "Equivalence test and confidence interval for the difference in proportions for the paired-sample
     design": a score test, which without a margin is McNemar's without correction.
@@ -59,21 +59,21 @@ def score_test(lost: int, gained: int, n: int, margin: float) -> MarginTest:
 
 
 def score_interval(lost: int, gained: int, n: int) -> Interval:
-    """The differences that Tango's score test does not reject at 5 %, two-sided."""
+    """Find the differences that Tango's score test does not reject at 5 %, two-sided."""
     value = (gained - lost) / n
 
-    def find(end: float, wanted: float) -> float:
+    def find(end: float, target: float) -> float:
         if value == end:
             return end
         # At the end itself the variance is 0, and the statistic has no value.
         nearly = math.nextafter(end, 0.0)
-        return find_root(lambda theta: _score(lost, gained, n, theta) - wanted, value, nearly)
+        return find_root(lambda theta: _score(lost, gained, n, theta) - target, value, nearly)
 
     return find(-1.0, _QUANTILE), find(1.0, -_QUANTILE)
 
 
 def cluster_test(clusters: Sequence[Sequence[float]], margin: float) -> MarginTest:
-    """The tests of differences of scores, which stand in a list for each whole question; two questions or more.
+    """Test differences of scores, which stand in a list for each whole question; two questions or more.
 
     A paired t-test of the whole questions' sums, each against the margin times its number of tasks. If these are all
     alike, it has no variance: the p-value is that of a sign test, 0.5 to the power of the number of questions.
@@ -89,7 +89,7 @@ def cluster_test(clusters: Sequence[Sequence[float]], margin: float) -> MarginTe
 
 
 def judge_margin(difference: Difference, margin: float, p_adjusted: float) -> Told:
-    """What may be said of the difference: `equivalent` only if its interval lies within the margin and p says so too.
+    """Judge the difference: `equivalent` only if its interval lies within the margin and p says so too.
 
     `p_adjusted` is the p-value of equivalence, adjusted for all pairs. `not equivalent` if the interval lies outside.
     """
@@ -103,7 +103,7 @@ def judge_margin(difference: Difference, margin: float, p_adjusted: float) -> To
 
 
 def _score(lost: int, gained: int, n: int, theta: float) -> float:
-    """Tango's statistic: how far `gained - lost` lies over what a difference of `theta` makes likely."""
+    """Compute Tango's statistic: how far `gained - lost` lies over what a difference of `theta` makes likely."""
     if theta < 0:
         return -_score(gained, lost, n, -theta)
     over = gained - lost - n * theta
@@ -118,7 +118,7 @@ def _score(lost: int, gained: int, n: int, theta: float) -> float:
 
 
 def _greater_p(values: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
-    """One-sided: how likely a mean this large is if it is 0."""
+    """Compute, one-sided, how likely a mean this large is if it is 0."""
     if np.ptp(values) < 1e-12:
         return float(0.5 ** len(values)) if values[0] > 0 else 1.0
     error = values.std(ddof=1) / math.sqrt(len(values))

@@ -27,7 +27,7 @@ def compare_measures(
     others: Sequence[Mapping[str, Scores]],
     clusters: Callable[[Scores], Callable[[str], str]] = lambda _: question_of,
 ) -> list[dict[str, PairedMeasure]]:
-    """Each of `others` beside `baseline`, by measure, in the baseline's order; each maps measures to scores of tasks.
+    """Compare each of `others` with `baseline` by measure, in the baseline's order; each maps measures to task scores.
 
     A measure is compared on the tasks that every run has a score for, and left out if there is none. One family of
     tests over all pairs and measures. `clusters` tells of scores what a task is resampled with for their interval.
@@ -40,7 +40,7 @@ def compare_measures(
 def compare_groups(
     baseline: Scores, others: Sequence[Scores], groups: Mapping[str, Iterable[str]]
 ) -> list[dict[str, PairedMeasure]]:
-    """Each of `others` beside `baseline` in one measure, by group of tasks; `groups` maps names to keys of tasks.
+    """Compare each of `others` with `baseline` in one measure, by group of tasks; `groups` maps names to keys of tasks.
 
     A group without a task that every run has a score for is left out. One family of tests over all pairs and groups.
     """
@@ -51,50 +51,53 @@ def compare_groups(
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:
-    """The two-sided paired permutation test of whole questions; 1 where fewer than two differ.
+    """Compute the p-value of the two-sided paired permutation test of whole questions; 1 where fewer than two differ.
 
     `differences` holds for each question the sum of its tasks' differences. Under the null each is as likely to have
     the other sign. Exact where 13 or fewer questions differ, else from 9,999 draws with a fixed seed, the observed one
     added. Those that do not differ change nothing and are left out.
     """
-    found = np.array([each for each in differences if abs(each) >= NO_DIFFERENCE], dtype=float)
-    if len(found) < 2 or abs(found.sum()) < NO_DIFFERENCE:
+    changes = np.array([each for each in differences if abs(each) >= NO_DIFFERENCE], dtype=float)
+    if len(changes) < 2 or abs(changes.sum()) < NO_DIFFERENCE:
         return 1.0
-    exact = 2 ** len(found) <= RESAMPLES
-    sums = np.concatenate([signs @ found for signs in (_all_signs if exact else _draw_signs)(len(found))])
-    observed, added = found.sum(), 0 if exact else 1
+    exact = 2 ** len(changes) <= RESAMPLES
+    sums = np.concatenate([signs @ changes for signs in (_all_signs if exact else _draw_signs)(len(changes))])
+    observed, extra_draws = changes.sum(), 0 if exact else 1
     rounding = 100 * np.finfo(float).eps * abs(observed)
     fewer = min(int((sums <= observed + rounding).sum()), int((sums >= observed - rounding).sum()))
-    return min(1.0, 2 * (fewer + added) / (len(sums) + added))
+    return min(1.0, 2 * (fewer + extra_draws) / (len(sums) + extra_draws))
 
 
 def _all_signs(n: int) -> Iterator[NDArray[np.int64]]:
-    """Each way to give `n` numbers a sign, a row each."""
+    """Yield each way to give `n` numbers a sign, a row each."""
     yield 1 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
 
 
 def _draw_signs(n: int) -> Iterator[NDArray[np.int64]]:
-    """Signs of `n` numbers, a row a resample, in batches; the same as `scipy.stats.permutation_test` draws."""
+    """Yield signs of `n` numbers, a row a resample, in batches; the same as `scipy.stats.permutation_test` draws."""
     rows = min(RESAMPLES, max(1, _BATCH // n))
-    both, rng = np.broadcast_to([1, -1], (rows, n, 2)), np.random.default_rng(SEED)
-    for drawn in range(0, RESAMPLES, rows):
-        yield rng.permuted(both, axis=-1)[: RESAMPLES - drawn, :, 0]
+    sign_pairs, rng = np.broadcast_to([1, -1], (rows, n, 2)), np.random.default_rng(SEED)
+    for begin in range(0, RESAMPLES, rows):
+        yield rng.permuted(sign_pairs, axis=-1)[: RESAMPLES - begin, :, 0]
 
 
 def _compare_all(
-    named: Mapping[str, Sequence[Scores]], pairs: int, clusters: Callable[[Scores], Callable[[str], str]]
+    scores_by_name: Mapping[str, Sequence[Scores]], pairs: int, clusters: Callable[[Scores], Callable[[str], str]]
 ) -> list[dict[str, PairedMeasure]]:
-    """`named` holds the scores of every run, the baseline first, on the same tasks; its p-values are adjusted together.
+    """Compare all runs by name of measure or group, and adjust the p-values together. `scores_by_name` holds the scores
+    of every run, the baseline first, on the same tasks.
 
     What has no task is left out.
     """
-    family = [(name, at) for at in range(1, pairs + 1) for name, runs in named.items() if runs[0]]
-    differences = [_subtract(named[name][0], named[name][at]) for name, at in family]
+    family = [(name, run) for run in range(1, pairs + 1) for name, runs in scores_by_name.items() if runs[0]]
+    differences = [_subtract(scores_by_name[name][0], scores_by_name[name][run]) for name, run in family]
     p_values = [sign_flip_p([sum(cluster) for cluster in cluster_scores(each, question_of)]) for each in differences]
-    found: list[dict[str, PairedMeasure]] = [{} for _ in range(pairs)]
-    for (name, at), p, p_adjusted in zip(family, p_values, adjust_holm(p_values), strict=True):
-        found[at - 1][name] = _measure(named[name][0], named[name][at], p, p_adjusted, clusters(named[name][0]))
-    return found
+    measures: list[dict[str, PairedMeasure]] = [{} for _ in range(pairs)]
+    for (name, run), p, p_adjusted in zip(family, p_values, adjust_holm(p_values), strict=True):
+        measures[run - 1][name] = _measure(
+            scores_by_name[name][0], scores_by_name[name][run], p, p_adjusted, clusters(scores_by_name[name][0])
+        )
+    return measures
 
 
 def _measure(
@@ -121,7 +124,7 @@ def _subtract(before: Scores, after: Scores) -> dict[str, float]:
 
 
 def _common(runs: Sequence[Scores]) -> list[str]:
-    """The tasks that every run has a score for, in the first one's order."""
+    """List the tasks that every run has a score for, in the first one's order."""
     return [key for key in runs[0] if all(key in run for run in runs[1:])]
 
 

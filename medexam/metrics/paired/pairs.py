@@ -25,23 +25,25 @@ ALPHA = 0.05
 
 
 def compare_pair(sheet: Sheet, other: int) -> Paired:
-    """Run `other` of the sheet beside its first one, the baseline; at least one question, which both have scored."""
-    mine, its = sheet.outcomes[0], sheet.outcomes[other]
-    apart = np.column_stack([(its == RIGHT) * 1.0 - (mine == RIGHT), POINTS[its] - POINTS[mine], np.ones(len(mine))])
+    """Compare run `other` of the sheet with its first, the baseline; at least one question, which both have scored."""
+    baseline, run = sheet.outcomes[0], sheet.outcomes[other]
+    differences = np.column_stack(
+        [(run == RIGHT) * 1.0 - (baseline == RIGHT), POINTS[run] - POINTS[baseline], np.ones(len(baseline))]
+    )
     clusters = int(sheet.exams.max()) + 1
-    exams: Floats = np.column_stack([np.bincount(sheet.exams, column, clusters) for column in apart.T])
+    exams: Floats = np.column_stack([np.bincount(sheet.exams, column, clusters) for column in differences.T])
     accuracy, exam_score, points = paired_differences(
-        exams, lambda: [apart[sheet.exams == exam, :-1] for exam in range(clusters)]
+        exams, lambda: [differences[sheet.exams == exam, :-1] for exam in range(clusters)]
     )
     if sheet.independent.any():
-        clusters = len(mine)
-        accuracy, exam_score, _ = paired_differences(apart, list)
-    flips = _flips(sheet.keys, mine, its)
-    n = len(mine)
+        clusters = len(baseline)
+        accuracy, exam_score, _ = paired_differences(differences, list)
+    flips = _flips(sheet.keys, baseline, run)
+    n = len(baseline)
     return Paired(
         n=n,
         exams=clusters,
-        baseline_accuracy=int((mine == RIGHT).sum()) / n,
+        baseline_accuracy=int((baseline == RIGHT).sum()) / n,
         accuracy=accuracy,
         exam_score=exam_score,
         points=points,
@@ -55,7 +57,7 @@ def compare_pair(sheet: Sheet, other: int) -> Paired:
 def paired_differences(
     exams: Floats, questions: Callable[[], Sequence[Floats]]
 ) -> tuple[Difference, Difference, Difference]:
-    """The differences of accuracy, exam score (fractions of 1) and points of an exam, each with its interval.
+    """Find the differences of accuracy, exam score (fractions of 1) and points of an exam, each with its interval.
 
     Row i of `exams` is exam i: how many more right answers and points the other run has, and its questions; at least
     one row. `questions` gives for each exam a row a question, with the first two columns. Intervals are those of
@@ -64,25 +66,25 @@ def paired_differences(
     right, points, n = exams.sum(axis=0)
     values = _differences(right, points, n, len(exams))
     intervals = resample(exams, questions, _differences, len(values))
-    found = [
+    differences = [
         Difference(value=float(value), interval=interval, resampled=over)
         for value, (interval, over) in zip(values, intervals, strict=True)
     ]
-    return found[0], found[1], found[2]
+    return differences[0], differences[1], differences[2]
 
 
 def count_flips(questions: Sequence[str], key: AnswerKey, baseline: Predictions, other: Predictions) -> Flips:
-    """How `other` differs from `baseline` on the questions of these keys; both are predictions by key.
+    """Count how `other` differs from `baseline` on the questions of these keys; both are predictions by key.
 
     Unanswered counts as wrong. Raises `DatasetError` if `key` lacks a question.
     """
     return _flips(questions, find_outcomes(questions, key, baseline), find_outcomes(questions, key, other))
 
 
-def _flips(keys: Sequence[str], mine: Outcomes, its: Outcomes) -> Flips:
-    """Item i of each is question i."""
-    scored = (mine <= UNANSWERED) & (its <= UNANSWERED)
-    before, after = mine == RIGHT, its == RIGHT
+def _flips(keys: Sequence[str], baseline: Outcomes, run: Outcomes) -> Flips:
+    """Count the flips; item i of each is question i."""
+    scored = (baseline <= UNANSWERED) & (run <= UNANSWERED)
+    before, after = baseline == RIGHT, run == RIGHT
     lost, gained = (
         tuple(keys[place] for place in np.flatnonzero(scored & flipped).tolist())
         for flipped in (before & ~after, after & ~before)
@@ -98,30 +100,30 @@ def _flips(keys: Sequence[str], mine: Outcomes, its: Outcomes) -> Flips:
 
 
 def mcnemar_p(lost: int, gained: int) -> float:
-    """The two-sided exact test of `lost` flips one way against `gained` the other; 1 if there are none."""
+    """Compute the two-sided exact p-value of `lost` flips one way against `gained` the other; 1 if there are none."""
     return min(1.0, 2 * coin_tail(min(lost, gained), lost + gained))
 
 
 def adjust_holm(p_values: Sequence[float]) -> list[float]:
-    """`p_values` adjusted for their number, in their order; a single one stays.
+    """Adjust `p_values` for their number, in their order; a single one stays.
 
     Holm (1979), "A simple sequentially rejective multiple test procedure".
     """
-    found = np.asarray(p_values, dtype=float)
-    order = np.argsort(found, kind="stable")
+    p_array = np.asarray(p_values, dtype=float)
+    order = np.argsort(p_array, kind="stable")
     # The smallest is multiplied by their number, the next by one less; none is below one that was smaller before.
-    stepped = np.maximum.accumulate(found[order] * np.arange(len(found), 0, -1))
-    adjusted = np.empty(len(found))
+    stepped = np.maximum.accumulate(p_array[order] * np.arange(len(p_array), 0, -1))
+    adjusted = np.empty(len(p_array))
     adjusted[order] = np.minimum(stepped, 1.0)
     return [float(p) for p in adjusted]
 
 
-def kappa(mine: NDArray[np.int64], its: NDArray[np.int64]) -> float | None:
-    """Cohen's kappa of two runs' answers; item i of both is question i, and `NO_ANSWER` is a category of its own.
+def kappa(baseline: NDArray[np.int64], run: NDArray[np.int64]) -> float | None:
+    """Compute Cohen's kappa of two runs' answers; item i of both is question i, and `NO_ANSWER` a category of its own.
 
     None if all answers of both runs are the same one, for which it is not defined.
     """
-    pairs = number_as_seen(np.column_stack([mine, its]).ravel()).reshape(-1, 2)
+    pairs = number_as_seen(np.column_stack([baseline, run]).ravel()).reshape(-1, 2)
     categories = int(pairs.max()) + 1
     if categories < 2:
         return None
@@ -130,20 +132,20 @@ def kappa(mine: NDArray[np.int64], its: NDArray[np.int64]) -> float | None:
 
 
 def complementarity(sheet: Sheet) -> Complementarity:
-    """What the runs of a sheet have right together on its questions, each of which all of them have scored."""
+    """Count what the runs of a sheet have right together on its questions, each of which all of them have scored."""
     right = sheet.right
-    together = right.sum(axis=0)
+    right_counts = right.sum(axis=0)
     return Complementarity(
         n=len(sheet.keys),
-        any_right=int((together > 0).sum()),
-        all_right=int((together == len(right)).sum()),
-        none_right=int((together == 0).sum()),
-        alone_right=tuple(int(alone) for alone in (right & (together == 1)).sum(axis=1)),
+        any_right=int((right_counts > 0).sum()),
+        all_right=int((right_counts == len(right)).sum()),
+        none_right=int((right_counts == 0).sum()),
+        alone_right=tuple(int(alone) for alone in (right & (right_counts == 1)).sum(axis=1)),
     )
 
 
 def judge(accuracy: Difference, p: float) -> Verdict:
-    """What may be said of a difference of accuracy.
+    """Judge a difference of accuracy.
 
     `better` or `worse` only where the paired interval leaves out 0 and `p`, McNemar's and adjusted, is under 0.05: with
     few exams the one, with exams that differ much the other would say it too easily.
@@ -154,10 +156,10 @@ def judge(accuracy: Difference, p: float) -> Verdict:
 
 
 def hold_to(verdict: Verdict, difference: Difference, floor: float | None) -> Verdict:
-    """The verdict, unless the difference is not more than the noise floor; None: there is none."""
+    """Return the verdict, unless the difference is not more than the noise floor; None: there is none."""
     return "not told apart" if floor is not None and abs(difference.value) <= floor else verdict
 
 
 def _differences(right: Any, points: Any, n: Any, exams: int) -> Any:
-    """Rows: the pooled differences of accuracy and of exam score, and the mean difference of the exams' points."""
+    """Stack as rows the pooled differences of accuracy and exam score, and the mean difference of the exams' points."""
     return np.stack([right / n, points / (3 * n), points / exams])

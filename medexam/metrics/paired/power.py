@@ -19,7 +19,7 @@ _FOUND = NormalDist().inv_cdf(POWER)
 
 
 def detectable_difference(n: int, flipped: float) -> float | None:
-    """The smallest difference of accuracy that `n` questions show with `POWER`.
+    """Find the smallest difference of accuracy that `n` questions show with `POWER`.
 
     `flipped` is the share of questions that one run has right and the other has not. None if the test finds no
     difference that such a share of flips allows.
@@ -35,7 +35,7 @@ def detectable_difference(n: int, flipped: float) -> float | None:
 
 
 def questions_needed(difference: float, flipped: float) -> int | None:
-    """How many questions show `difference` with `POWER`; None for a difference of 0, or one larger than `flipped`."""
+    """Compute how many questions show `difference` with `POWER`; None if it is 0, or larger than `flipped`."""
     size = abs(difference)
     if size == 0 or size > flipped:
         return None

@@ -37,7 +37,7 @@ class Noise(FrozenModel):
 
 
 def measure_noise(scores: NDArray[np.float64], answers: Sequence[Sequence[object]]) -> Noise:
-    """The noise of a run; row i of `scores` and of `answers` is asking i, column j question j, two of both or more."""
+    """Measure a run's noise; row i of `scores` and `answers` is asking i, column j question j, two of both or more."""
     askings, n = scores.shape
     means = scores.mean(axis=0)
     within = float(scores.var(axis=0, ddof=1).mean())
@@ -54,9 +54,9 @@ def measure_noise(scores: NDArray[np.float64], answers: Sequence[Sequence[object
 
 
 def noise_floor(baseline: Noise | None, other: Noise | None) -> float | None:
-    """The difference that 95 % of comparisons stay under if only the answers to the same requests vary.
+    """Find the difference that 95 % of comparisons stay under if only the answers to the same requests vary.
 
     None if neither run was asked again; if one was not, it is taken to vary as the other one.
     """
-    known = [each.server for each in (baseline, other) if each is not None]
-    return _QUANTILE * math.hypot(known[0], known[-1]) if known else None
+    deviations = [noise.server for noise in (baseline, other) if noise is not None]
+    return _QUANTILE * math.hypot(deviations[0], deviations[-1]) if deviations else None

@@ -123,6 +123,6 @@ class PairedMeasure(FrozenModel):
     """What may be said of this measure, by the interval and `p_adjusted`."""
 
     def document(self) -> dict[str, Any]:
-        """What `--json` says of it, with the field names of an exam's pairs."""
-        found = self.model_dump(mode="json")
-        return {("p_holm" if field == "p_adjusted" else field): value for field, value in found.items()}
+        """Return what `--json` says of it, with the field names of an exam's pairs."""
+        fields = self.model_dump(mode="json")
+        return {("p_holm" if field == "p_adjusted" else field): value for field, value in fields.items()}

@@ -64,7 +64,7 @@ class SequentialTest:
     """`better` and `worse` are false with a probability of at most this, together."""
 
     def evidence(self, gained: Any, lost: Any, n: Any) -> Evidence:
-        """What `n` questions say of which the run alone has `gained` right, and the baseline alone `lost`."""
+        """Weigh what `n` questions say of which the run alone has `gained` right, and the baseline alone `lost`."""
         up, down = (self._capital(*flips, n, 0.0, FOUND_BY) for flips in ((gained, lost), (lost, gained)))
         above, below = (
             self._capital(*flips, n, -self.difference, SMALL_BY) for flips in ((lost, gained), (gained, lost))
@@ -73,13 +73,13 @@ class SequentialTest:
         return Evidence(better=better, worse=worse, small=small)
 
     def decide(self, gained: int, lost: int, n: int) -> Ending | None:
-        """How the comparison ends with these counts; None: more has to be asked."""
-        found = self.evidence(gained, lost, n)
-        if found.better >= self.needed:
+        """Decide how the comparison ends with these counts; None: more has to be asked."""
+        evidence = self.evidence(gained, lost, n)
+        if evidence.better >= self.needed:
             return Ending.BETTER
-        if found.worse >= self.needed:
+        if evidence.worse >= self.needed:
             return Ending.WORSE
-        return Ending.SMALL if found.small >= self.needed_small else None
+        return Ending.SMALL if evidence.small >= self.needed_small else None
 
     @property
     def needed(self) -> float:
@@ -92,12 +92,12 @@ class SequentialTest:
         return 1 / (1 - self.power)
 
     def interval(self, gained: int, lost: int, n: int) -> tuple[float, float]:
-        """The confidence sequence at these counts: it holds the true difference at all looks with 1 - level."""
+        """Find the confidence sequence at these counts: it holds the true difference at all looks with 1 - level."""
         low, high = (self._lower(*flips, n) for flips in ((gained, lost), (lost, gained)))
         return low, -high
 
     def _lower(self, gained: int, lost: int, n: int) -> float:
-        """The largest mean that is rejected from above; -1 where none is."""
+        """Find the largest mean that is rejected from above; -1 where none is."""
         over = partial(self._over, gained, lost, n)
         return -1.0 if over(-1.0) <= 0 else find_root(over, -1.0, 1.0)
 
@@ -105,7 +105,7 @@ class SequentialTest:
         return float(self._capital(gained, lost, n, mean, FOUND_BY) - np.log(self.needed))
 
     def _capital(self, gained: Any, lost: Any, n: Any, mean: float, sizes: tuple[float, ...]) -> NDArray[np.float64]:
-        """Logarithm of the mean capital of bets that the true mean is over `mean`.
+        """Compute the logarithm of the mean capital of bets that the true mean is over `mean`.
 
         Each bet is one of `sizes` times the best one if the true difference is the stated one.
         """

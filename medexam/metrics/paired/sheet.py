@@ -32,44 +32,46 @@ class Sheet:
 
     @classmethod
     def of(cls, questions: Sequence[Question], key: AnswerKey, runs: Sequence[Mapping[str, Answered]]) -> Self:
-        """Of questions that all `runs` have a prediction of; raises `DatasetError` if `key` lacks one."""
+        """Build the sheet of questions that all `runs` predicted; raises `DatasetError` if `key` lacks one."""
         keys = [question.key for question in questions]
         # Most questions share one object as their exam, and to hash an exam takes long.
         numbers: dict[Exam, int] = {}
-        alike = {id(question.exam): question.exam for question in questions}
-        places = {one: numbers.setdefault(exam, len(numbers)) for one, exam in alike.items()}
+        exam_by_id = {id(question.exam): question.exam for question in questions}
+        places = {exam_id: numbers.setdefault(exam, len(numbers)) for exam_id, exam in exam_by_id.items()}
         return cls(
             keys=keys,
             exams=np.array([places[id(question.exam)] for question in questions], dtype=np.intp),
             independent=np.array([question.exam.independent for question in questions], dtype=bool),
             outcomes=np.array([find_outcomes(keys, key, run) for run in runs]),
-            answers=np.array([[_number(run[each].answer) for each in keys] for run in runs], dtype=np.int64),
+            answers=np.array(
+                [[_number(run[question_key].answer) for question_key in keys] for run in runs], dtype=np.int64
+            ),
         )
 
     def only(self, columns: Sequence[int]) -> Self:
-        """The same of some questions."""
-        taken = np.asarray(columns, dtype=np.intp)
+        """Return the same of some questions."""
+        indices = np.asarray(columns, dtype=np.intp)
         return type(self)(
             keys=[self.keys[column] for column in columns],
-            exams=number_as_seen(self.exams[taken]),
-            independent=self.independent[taken],
-            outcomes=self.outcomes[:, taken],
-            answers=self.answers[:, taken],
+            exams=number_as_seen(self.exams[indices]),
+            independent=self.independent[indices],
+            outcomes=self.outcomes[:, indices],
+            answers=self.answers[:, indices],
         )
 
     @property
     def right(self) -> NDArray[np.bool_]:
         """Row i is run i: whether it has each question right."""
-        found: NDArray[np.bool_] = self.outcomes == RIGHT
-        return found
+        matches: NDArray[np.bool_] = self.outcomes == RIGHT
+        return matches
 
-    def pick(self, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
-        """The keys of the questions that are chosen, in their order."""
-        return tuple(self.keys[column] for column in np.flatnonzero(chosen).tolist())
+    def pick(self, mask: NDArray[np.bool_]) -> tuple[str, ...]:
+        """Return the keys of the questions that the mask selects, in their order."""
+        return tuple(self.keys[column] for column in np.flatnonzero(mask).tolist())
 
 
 def number_as_seen(values: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Equal values as equal numbers, from 0, in the order in which the values first appear."""
+    """Replace equal values by equal numbers, from 0, in the order in which the values first appear."""
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 

@@ -42,15 +42,15 @@ class Strength(FrozenModel):
 
 
 def compare_strengths(scores: Floats, clusters: Sequence[str]) -> list[Strength]:
-    """The strength of each run; row i of `scores` is run i, column j question j, of three runs or more.
+    """Estimate the strength of each run; row i of `scores` is run i, column j question j, of three runs or more.
 
     The higher score of two wins; equal ones count for nobody. `clusters` names the exam of each question: exams are
     taken as independent if there are five or more, else the questions within them.
     """
     groups = _group(scores, clusters)
-    whole = np.sum([np.tensordot(group.counts, group.wins, 1) for group in groups], axis=0)
-    fitted = fit_strengths(whole[None])[0]
-    covariance, freedom = find_covariance(groups, whole, fitted)
+    wins = np.sum([np.tensordot(group.counts, group.wins, 1) for group in groups], axis=0)
+    fitted = fit_strengths(wins[None])[0]
+    covariance, freedom = find_covariance(groups, wins, fitted)
     runs = len(scores)
     single, (one, other) = np.eye(runs), np.triu_indices(runs, 1)
     width = _half_widths(covariance, freedom, single)
@@ -60,18 +60,18 @@ def compare_strengths(scores: Floats, clusters: Sequence[str]) -> list[Strength]
     apart[one, other] = apart[other, one] = np.abs(fitted[one] - fitted[other]) > between + 1e-9
     return [
         Strength(
-            wins=int(whole[run].sum()),
-            losses=int(whole[:, run].sum()),
+            wins=int(wins[run].sum()),
+            losses=int(wins[:, run].sum()),
             strength=float(fitted[run]),
             interval=(float(fitted[run] - width[run]), float(fitted[run] + width[run])),
-            not_separable=tuple(int(at) for at in np.flatnonzero(~apart[run]) if at != run),
+            not_separable=tuple(int(rival) for rival in np.flatnonzero(~apart[run]) if rival != run),
         )
         for run in range(runs)
     ]
 
 
 def fit_strengths(wins: Floats) -> Floats:
-    """The likeliest strengths, whose mean is 0; `wins[s, i, j]` counts wins of run i over j in sample s.
+    """Find the likeliest strengths, whose mean is 0; `wins[s, i, j]` counts wins of run i over j in sample s.
 
     `PRIOR` is added to each count. Row s of the result holds the strengths in sample s. By Newton's method.
     """
@@ -89,13 +89,13 @@ def fit_strengths(wins: Floats) -> Floats:
     return strengths
 
 
-def find_covariance(groups: "Sequence[Group]", whole: Floats, fitted: Floats) -> tuple[Floats, int]:
-    """The covariance of fitted strengths, from how the units of each group differ, and its degrees of freedom.
+def find_covariance(groups: "Sequence[Group]", wins: Floats, fitted: Floats) -> tuple[Floats, int]:
+    """Find the covariance of fitted strengths, from how the units of each group differ, and its degrees of freedom.
 
-    `whole[i, j]` counts the wins of run i over run j.
+    `wins[i, j]` counts the wins of run i over run j.
     """
     expected = _expected(fitted[None])[0]
-    counts = whole + PRIOR * (1 - np.eye(len(whole)))
+    counts = wins + PRIOR * (1 - np.eye(len(wins)))
     inverse = np.linalg.inv(_curvature(((counts + counts.T) * expected * (1 - expected))[None])[0])
     covariance, freedom = np.zeros_like(inverse), 0
     for group in groups:
@@ -103,15 +103,15 @@ def find_covariance(groups: "Sequence[Group]", whole: Floats, fitted: Floats) ->
         if units < 2:
             continue
         games = group.wins + group.wins.swapaxes(1, 2)
-        moved = (group.wins - games * expected).sum(axis=2) @ inverse
-        moved = moved - group.counts @ moved / units
-        covariance += (moved * group.counts[:, None]).T @ moved * units / (units - 1)
+        influences = (group.wins - games * expected).sum(axis=2) @ inverse
+        influences = influences - group.counts @ influences / units
+        covariance += (influences * group.counts[:, None]).T @ influences * units / (units - 1)
         freedom += units - 1
     return np.asarray(covariance), freedom
 
 
 def resampled_with(clusters: Sequence[str]) -> Resampling:
-    """What is taken as independent."""
+    """Return what is taken as independent."""
     return Resampling.CLUSTERS if len(set(clusters)) >= FEWEST else Resampling.WITHIN_EXAMS
 
 
@@ -127,14 +127,14 @@ class Group:
 
 def _group(scores: Floats, clusters: Sequence[str]) -> list[Group]:
     members: dict[str, list[int]] = {}
-    for at, cluster in enumerate(clusters):
-        members.setdefault(cluster, []).append(at)
+    for place, cluster in enumerate(clusters):
+        members.setdefault(cluster, []).append(place)
     if resampled_with(clusters) is not Resampling.CLUSTERS:
         return [_of_questions(scores[:, each]) for each in members.values()]
     if len(members) == len(clusters):
         return [_of_questions(scores)]
     by_question = (_of_questions(scores[:, each]) for each in members.values())
-    wins = np.array([np.tensordot(each.counts, each.wins, 1) for each in by_question])
+    wins = np.array([np.tensordot(group.counts, group.wins, 1) for group in by_question])
     return [Group(wins, np.ones(len(wins), dtype=np.int64))]
 
 
@@ -145,12 +145,12 @@ def _of_questions(scores: Floats) -> Group:
 
 
 def _expected(strengths: Floats) -> Floats:
-    """`[s, i, j]`: how likely run i wins over run j in sample s."""
+    """Compute `[s, i, j]`: how likely run i wins over run j in sample s."""
     return np.asarray(1 / (1 + np.exp(strengths[:, None] - strengths[:, :, None])))
 
 
 def _curvature(weights: Floats) -> Floats:
-    """Minus the second derivative of the likelihood, `weights[s, i, j]` being the variance of a pair's wins.
+    """Compute minus the second derivative of the likelihood, `weights[s, i, j]` being the variance of a pair's wins.
 
     Its rows sum to 0; adding 1 everywhere makes it regular and keeps the mean of the strengths at 0.
     """
@@ -161,7 +161,7 @@ def _curvature(weights: Floats) -> Floats:
 
 
 def _half_widths(covariance: Floats, freedom: int, contrasts: Floats) -> Floats:
-    """Half the width of the simultaneous intervals of `contrasts` of the strengths, a row each."""
+    """Find half the width of the simultaneous intervals of `contrasts` of the strengths, a row each."""
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.clip(values, 0.0, None))
     directions = contrasts @ root
@@ -177,7 +177,7 @@ def _half_widths(covariance: Floats, freedom: int, contrasts: Floats) -> Floats:
         size = min(_AT_ONCE, RESAMPLES - begin)
         errors = np.abs(rng.standard_normal((size, len(root))) @ directions.T)
         if freedom <= _MANY:
-            drawn = rng.standard_normal((size, freedom, len(root))) @ directions.T
-            errors /= np.sqrt((drawn**2).mean(axis=1))
+            samples = rng.standard_normal((size, freedom, len(root))) @ directions.T
+            errors /= np.sqrt((samples**2).mean(axis=1))
         largest.append(errors.max(axis=1))
     return np.asarray(np.quantile(np.concatenate(largest), LEVEL) * deviations)

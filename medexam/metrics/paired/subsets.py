@@ -38,45 +38,45 @@ class SubsetError(NamedTuple):
 
 
 def choose_subset(fit: ItemFit, n: int, rng: np.random.Generator) -> Places:
-    """`n` places of questions, in ascending order; each stratum of questions that are about as easy gives one."""
+    """Choose `n` places of questions, in ascending order; each stratum of questions about as easy gives one."""
     chances = np.mean([fit.chances(float(ability)) for ability in fit.abilities], axis=0)
     return np.sort([rng.choice(stratum) for stratum in np.array_split(np.argsort(chances, kind="stable"), n)])
 
 
 def measure_subsets(right: Floats, n: int) -> tuple[SubsetError, SubsetError]:
-    """The errors of chosen subsets of `n` questions, and of subsets that are drawn by lot.
+    """Measure the errors of chosen subsets of `n` questions, and of subsets that are drawn by lot.
 
     Row i of `right` is run i, four runs or more; column j is question j, 1 or 0.
     """
     rng = np.random.default_rng(SEED)
     runs, questions = right.shape
-    chosen, drawn = [], []
+    stratum_errors, random_errors = [], []
     for held_out in np.unique(np.linspace(0, runs - 1, min(runs, MOST_HELD_OUT)).round().astype(int)):
         others = np.delete(right, held_out, axis=0)
         fit = fit_items(others)
-        chosen += _try(right[held_out], others, lambda fit=fit: choose_subset(fit, n, rng))  # type: ignore[misc]
-        drawn += _try(right[held_out], others, lambda: rng.choice(questions, n, replace=False))
-    return _sum_up(chosen), _sum_up(drawn)
+        stratum_errors += _try(right[held_out], others, lambda fit=fit: choose_subset(fit, n, rng))  # type: ignore[misc]
+        random_errors += _try(right[held_out], others, lambda: rng.choice(questions, n, replace=False))
+    return _sum_up(stratum_errors), _sum_up(random_errors)
 
 
 def _try(run: Floats, others: Floats, draw: Callable[[], Places]) -> list[tuple[float, float, float]]:
-    """Of each draw: the difference of accuracy, the share of pairs that agree, and the share that is false."""
-    whole, found = _verdicts(run, others), []
+    """Measure each draw: the difference of accuracy, the share of pairs that agree, and the share that is false."""
+    full_verdicts, rows = _verdicts(run, others), []
     for _ in range(DRAWS):
         places = draw()
-        said = _verdicts(run[places], others[:, places])
-        wrong = (said != 0) & (said != whole)
-        found.append((abs(run[places].mean() - run.mean()), (said == whole).mean(), wrong.mean()))
-    return found
+        verdicts = _verdicts(run[places], others[:, places])
+        wrong = (verdicts != 0) & (verdicts != full_verdicts)
+        rows.append((abs(run[places].mean() - run.mean()), (verdicts == full_verdicts).mean(), wrong.mean()))
+    return rows
 
 
 def _verdicts(run: Floats, others: Floats) -> Places:
-    """What McNemar's exact test says of the run beside each other one: 1, -1, or 0 if it separates them not."""
+    """Judge the run beside each other one by McNemar's exact test: 1, -1, or 0 if it separates them not."""
     gained, lost = ((run > others).sum(axis=1), (run < others).sum(axis=1))
     p_values = [mcnemar_p(*flips) for flips in zip(lost.tolist(), gained.tolist(), strict=True)]
     return np.where(np.array(p_values) < ALPHA, np.sign(gained - lost), 0)
 
 
-def _sum_up(found: list[tuple[float, float, float]]) -> SubsetError:
-    errors, agree, false = np.array(found).T
+def _sum_up(rows: list[tuple[float, float, float]]) -> SubsetError:
+    errors, agree, false = np.array(rows).T
     return SubsetError(float(errors.mean()), float(np.quantile(errors, 0.9)), float(agree.mean()), float(false.mean()))

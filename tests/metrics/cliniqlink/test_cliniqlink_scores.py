@@ -90,7 +90,7 @@ def test_a_format_without_items(seven, perfect, letters) -> None:
 def test_list_items_without_options_are_dropped_and_counted(make_item, profile) -> None:
     items = [make_item("list", ["red"], ["red", "blue"], key="1"), make_item("list", ["red"], key="2")]
     found = score_cliniqlink(items, {"1": "red", "2": "red"}, profile=profile).formats[Format.LIST]
-    assert (found.n, found.dropped, found.score, found.items) == (1, 1, 1.0, {"1": 1.0})
+    assert (found.n, found.without_options, found.score, found.items) == (1, 1, 1.0, {"1": 1.0})
 
 
 def test_the_last_of_a_paragraph_counts_in_keyed_results_of_the_published_profile(make_item, letters) -> None:

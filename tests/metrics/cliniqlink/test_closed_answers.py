@@ -100,9 +100,9 @@ def test_small_rules_of_texts() -> None:
 )
 def test_verdicts(make_item, text: str, said: str | None, trailing: bool, forgiven: bool | None) -> None:
     verdict = read_verdict(text)
-    assert (verdict.said, verdict.trailing) == (said, trailing)
+    assert (verdict.word, verdict.trailing) == (said, trailing)
     yes, no = make_item("true_false", " True "), make_item("true_false", "false")
-    assert verdict_is_right(yes, verdict.said) == (said == "true")
+    assert verdict_is_right(yes, verdict.word) == (said == "true")
     assert (forgiven_verdict(yes, text), forgiven_verdict(no, text)) == (forgiven is True, forgiven is False)
 
 
