@@ -24,7 +24,7 @@ class RunAnswers(Mapping[str, Prediction]):
         outcomes: Mapping[str, Outcome] | None = None,
         scored: ScoredAs | None = None,
     ) -> None:
-        """None: nothing is known without the predictions."""
+        """Keep what reads the predictions; None: nothing is known without the predictions."""
         self._read = read
         self._outcomes = outcomes
         self._scored = scored
@@ -35,7 +35,7 @@ class RunAnswers(Mapping[str, Prediction]):
         return self._predictions if self._outcomes is None else self._outcomes
 
     def metrics_of(self, keys: Sequence[str]) -> Any:
-        """The stored scores of exactly these items in this order; None if none are known."""
+        """Return the stored scores of exactly these items in this order; None if none are known."""
         return self._scored.metrics if self._scored is not None and list(self._scored.keys) == list(keys) else None
 
     @cached_property

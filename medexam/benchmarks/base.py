@@ -76,110 +76,110 @@ class Benchmark(ABC, Generic[I, G, M]):
 
     @abstractmethod
     def load(self, spec: DatasetSpec) -> ItemSet[I, G]:
-        """The items that `spec` selects; raises `DatasetError` if files are missing or unsound or nothing is left."""
+        """Load the items that `spec` selects; `DatasetError` if files are missing or unsound or nothing is left."""
 
     def check(self) -> None:
-        """Raises `EngineError` if what scoring needs is not installed; called before anything is asked."""
+        """Raise `EngineError` if what scoring needs is not installed; called before anything is asked."""
         return
 
     @abstractmethod
     def score(self, items: ItemSet[I, G], predictions: Predictions) -> Scored[M]:
-        """The scores of the predictions, by key, on all of `items`; failed and missing ones enter no score."""
+        """Score the predictions, by key, on all of `items`; failed and missing ones enter no score."""
 
     def cluster(self, item: I) -> str:
-        """What an item is resampled with for intervals of the user's own metrics: itself, or what it is part of."""
+        """Return what an item is resampled with for intervals of the user's metrics: itself or what it is part of."""
         return str(item.key)
 
-    def is_right(self, found: Chosen, gold: Any) -> bool:
-        """Whether an answer is right; False wherever answers are more or less right."""
+    def is_right(self, outcome: Chosen, gold: Any) -> bool:
+        """Return whether an answer is right; False wherever answers are more or less right."""
         return False
 
     @abstractmethod
     def expected(self, gold: Any) -> Any:
-        """The right answer as `predictions.parquet` and the page hold it."""
+        """Return the right answer as `predictions.parquet` and the page hold it."""
 
     def golds_agree(self, key: str, sets: Sequence[ItemSet[I, G]]) -> bool:
-        """Whether all data sets expect the same of an item; in another language the same answer has other words."""
+        """Return whether all data sets expect the same of an item; in another language, an answer has other words."""
         first: dict[str, Any] = {}
-        return all(each.golds[key] == first.setdefault(each.language, each.golds[key]) for each in sets)
+        return all(task_set.golds[key] == first.setdefault(task_set.language, task_set.golds[key]) for task_set in sets)
 
     @abstractmethod
     def columns(self, items: Mapping[str, Any]) -> "list[tuple[str, pa.DataType]]":
-        """Name and type of each column of `predictions.parquet`; `items` as `Scored` has them."""
+        """List name and type of each column of `predictions.parquet`; `items` as `Scored` has them."""
 
     @abstractmethod
     def row(
         self, item: I, gold: Any, prediction: Prediction, items: Mapping[str, Mapping[str, float]]
     ) -> dict[str, Any]:
-        """The values of `columns` for one item."""
+        """Return the values of `columns` for one item."""
 
     @abstractmethod
     def place(self, item: I) -> dict[str, Any]:
-        """Where an item stands, by columns of `predictions.parquet` such as `exam`; `number` is the printed one."""
+        """Return where an item stands, by columns of `predictions.parquet` such as `exam`; `number` is as printed."""
 
     @abstractmethod
     def wording(self, item: I, gold: Any) -> dict[str, Any]:
-        """What a page shows of an item, JSON-ready: `stem`, `options` as number and text, further texts as `shown`."""
+        """Return what a page shows of an item, JSON-ready: `stem`, `options` as number and text, others as `shown`."""
 
     def item_scores(self, items: ItemSet[I, G], predictions: Predictions) -> Scores:
-        """The scores of single items, as `Scored` has them."""
+        """Return the scores of single items, as `Scored` has them."""
         return {}
 
     @abstractmethod
     def legend(self, metrics: Sequence[M]) -> str:
-        """How to read the overview and the breakdowns of runs with these metrics."""
+        """Explain how to read the overview and the breakdowns of runs with these metrics."""
 
     @abstractmethod
     def overview(self, title: str, runs: Sequence[TableRun[M]]) -> Table:
-        """Runs side by side, the best scores stressed among those that may be best; at least one run."""
+        """Show runs side by side, the best scores stressed among those that may be best; at least one run."""
 
     @abstractmethod
     def headline(self, metrics: M) -> Table:
-        """The scores over all items."""
+        """Show the scores over all items."""
 
     @abstractmethod
     def breakdowns(self, metrics: M, *, published: bool) -> list[Table]:
-        """The scores by each facet; `published` adds figures as a paper prints them."""
+        """Show the scores by each facet; `published` adds figures as a paper prints them."""
 
     def matrices(self, runs: Sequence[TableRun[M]]) -> list[Captioned]:
-        """One measure of several runs by each facet: a row a group, a column a run."""
+        """Show one measure of several runs by each facet: a row a group, a column a run."""
         return []
 
     def details(self, metrics: M) -> list[Captioned]:
-        """What else the metrics say, such as calibration."""
+        """Show what else the metrics say, such as calibration."""
         return []
 
     def group_scores(self, metrics: M, measure: str) -> dict[str, float | None]:
-        """Group -> a measure of it, for a board; None if nothing was scored."""
+        """Map each group to a measure of it, for a board; None if nothing was scored."""
         return {}
 
     def name_measure(self, name: str) -> str:
-        """A measure as tables call it."""
+        """Name a measure as tables call it."""
         return name.capitalize()
 
     def origin(self, metrics: M) -> str:
-        """What the scored items come from, as ` of 30 exams` behind a number of questions."""
+        """Say what the scored items come from, as ` of 30 exams` behind a number of questions."""
         return ""
 
     def notes(self, metrics: M) -> tuple[str, ...]:
-        """What a reader of the scores should know; usually empty."""
+        """List what a reader of the scores should know; usually empty."""
         return ()
 
     @abstractmethod
     def values(self, metrics: M) -> dict[str, float]:
-        """Name -> value of each number that MLflow keeps, one that a chart can read; scores are fractions of 1."""
+        """Map name -> value of each number that MLflow keeps, one that a chart can read; scores are fractions of 1."""
 
     @abstractmethod
     def size(self, metrics: M) -> dict[str, int]:
-        """What the items are counted in beside questions, such as `{"exams": 30}`."""
+        """Count what the items are counted in beside questions, such as `{"exams": 30}`."""
 
     @abstractmethod
     def compare(self, items: ItemSet[I, G], sets: Sequence[ItemSet[I, G]], runs: Sequence[RunAnswers]) -> PairedRuns:
-        """The first of `runs` beside each other one, on exactly `items`, which every run has scored.
+        """Compare the first of `runs` with each other one, on exactly `items`, which every run has scored.
 
         `sets[i]` holds the same items as run `i` was asked them. Raises `DatasetError` if the runs share no measure.
         """
 
     @abstractmethod
     def audit_items(self, run: str, items: ItemSet[I, G], predictions: Predictions) -> Iterable[AuditItem]:
-        """Every answer in words that the run called `run` holds, as people judge it."""
+        """Yield every answer in words that the run called `run` holds, as people judge it."""

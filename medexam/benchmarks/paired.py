@@ -94,7 +94,7 @@ class PairedRuns(ABC):
 
     @abstractmethod
     def held_to(self, floors: Sequence[float | None]) -> Self:
-        """The same, where a pair whose difference in that measure is not over its floor is not told apart.
+        """Return the same, where a pair whose difference in that measure is not over its floor is not told apart.
 
         Floors are fractions of 1; None sets none.
         """
@@ -121,46 +121,46 @@ class PairedRuns(ABC):
 
     @abstractmethod
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """What may be said of each pair."""
+        """Write what may be said of each pair."""
 
     @abstractmethod
     def overall_tables(self, runs: Sequence[TableRun[Any]]) -> list[Captioned]:
-        """Scores and differences over all items."""
+        """Show scores and differences over all items."""
 
     @abstractmethod
     def breakdown_tables(self, names: Sequence[str]) -> list[Captioned]:
-        """The differences of every pair by each facet; empty if there is only one group."""
+        """Show the differences of every pair by each facet; empty if there is only one group."""
 
-    def flipped_tables(self, names: Sequence[str], shown: int) -> list[Captioned]:
-        """The first `shown` items that some runs have right and others have not."""
+    def flipped_tables(self, names: Sequence[str], limit: int) -> list[Captioned]:
+        """Show the first `limit` items that some runs have right and others have not."""
         return []
 
     def run_documents(self) -> list[dict[str, Any]]:
-        """What `--json` says of each run beside its scores."""
+        """Return what `--json` says of each run beside its scores."""
         return [{} for _ in self.metrics]
 
     @abstractmethod
     def pair_documents(self) -> list[dict[str, Any]]:
-        """What `--json` says of each pair."""
+        """Return what `--json` says of each pair."""
 
     def more_documents(self, keys: Sequence[str]) -> dict[str, Any]:
-        """What else `--json` says, where runs are called by `keys`."""
+        """Return what else `--json` says, where runs are called by `keys`."""
         return {}
 
     @abstractmethod
     def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
-        """What MLflow keeps: name -> value of all runs together, and of each pair."""
+        """Return what MLflow keeps: name -> value of all runs together, and of each pair."""
 
 
 def signed(difference: Difference, scale: float) -> str:
-    """`+3.3 [-1.0, 7.6]`: a plus before what is more, and no sign before a zero."""
+    """Write a difference as `+3.3 [-1.0, 7.6]`: a plus before what is more, and no sign before a zero."""
     text = decimal(scale * difference.value)
     sign = "" if text.startswith("-") or text == "0.0" else "+"
     return with_interval(sign + text, difference.interval, scale=scale)
 
 
 def difference_values(name: str, difference: Difference) -> dict[str, float | None]:
-    """`NAME_difference` with `_low` and `_high`, if it has an interval."""
+    """Return `NAME_difference` with `_low` and `_high`, if it has an interval."""
     values: dict[str, float | None] = {f"{name}_difference": difference.value}
     if difference.interval is not None:
         values[f"{name}_difference_low"], values[f"{name}_difference_high"] = difference.interval

@@ -34,7 +34,7 @@ BENCHMARKS: Mapping[str, Benchmark[Any, Any, Any]] = MappingProxyType({each.name
 
 
 def find_benchmark(spec: DatasetSpec) -> Benchmark[Any, Any, Any]:
-    """The benchmark of a data set: that of its kind if the questions are one's own, else that of its name.
+    """Find the benchmark of a data set: that of its kind if the questions are one's own, else that of its name.
 
     Raises `DatasetError` if the name is code of the user's own that makes none.
     """
@@ -44,7 +44,7 @@ def find_benchmark(spec: DatasetSpec) -> Benchmark[Any, Any, Any]:
 
 
 def find_stored_benchmark(spec: DatasetSpec, metrics: RunMetrics | Mapping[str, Any]) -> Benchmark[Any, Any, Any]:
-    """The benchmark of a stored run; where its own code is gone, one that shows `metrics` of that form."""
+    """Find the benchmark of a stored run; where its own code is gone, one that shows `metrics` of that form."""
     try:
         return find_benchmark(spec)
     except DatasetError:
@@ -54,15 +54,15 @@ def find_stored_benchmark(spec: DatasetSpec, metrics: RunMetrics | Mapping[str, 
 
 @cache
 def _build_own(name: str) -> Benchmark[Any, Any, Any]:
-    """An instance of the user's class, made with the name that tables call it by."""
+    """Build an instance of the user's class, with the name that tables call it by."""
     try:
-        made: Any = load_object(name, GROUP)
-        if isinstance(made, type) and issubclass(made, Benchmark):
-            named = {"name": short_name(name)} if "name" in signature(made).parameters else {}
-            made = made(**named)
+        benchmark: Any = load_object(name, GROUP)
+        if isinstance(benchmark, type) and issubclass(benchmark, Benchmark):
+            arguments = {"name": short_name(name)} if "name" in signature(benchmark).parameters else {}
+            benchmark = benchmark(**arguments)
     except Exception as error:
-        said = error if isinstance(error, SpecError) else f"making it failed: {type(error).__name__}: {error}"
-        raise DatasetError(f"benchmark {name}: {said}") from error
-    if not isinstance(made, Benchmark):
-        raise DatasetError(f"{name} is {type(made).__name__}, not a subclass of medexam.benchmarks.Benchmark")
-    return made
+        reason = error if isinstance(error, SpecError) else f"making it failed: {type(error).__name__}: {error}"
+        raise DatasetError(f"benchmark {name}: {reason}") from error
+    if not isinstance(benchmark, Benchmark):
+        raise DatasetError(f"{name} is {type(benchmark).__name__}, not a subclass of medexam.benchmarks.Benchmark")
+    return benchmark

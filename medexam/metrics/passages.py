@@ -138,7 +138,7 @@ def _quartile(group: Sequence[tuple[float, bool]]) -> ScoreQuartile:
 
 
 def _source_shares(passages: Counter[str], hits: Sequence[_Found]) -> tuple[SourceShare, ...]:
-    """Build one share per source, the most frequent first, equals by name; `passages` counts those of every question."""
+    """Build a share for each source, most frequent first, equals by name; `passages` counts those of every question."""
     best = Counter(hit.source for hit in hits)
     right = Counter(hit.source for hit in hits if hit.right)
     return tuple(

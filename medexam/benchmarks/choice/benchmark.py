@@ -39,53 +39,53 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
     values = staticmethod(tables.exam_values)
 
     def __init__(self, name: str, layouts: frozenset[str] = frozenset()) -> None:
-        """`layouts` are the papers whose tables its runs fit."""
+        """Name the benchmark; `layouts` are the papers whose tables its runs fit."""
         self.name = name
         self.layouts = layouts
 
     def breakdowns(self, metrics: Metrics, *, published: bool) -> list[Table]:
-        """The scores by discipline, or what stands for it, by year, number of options and exam."""
+        """Show the scores by discipline, or what stands for it, by year, number of options and exam."""
         return tables.breakdowns(metrics, published=published, group=self.facets["discipline"])
 
     def matrices(self, runs: Sequence[TableRun[Metrics]]) -> list[Captioned]:
-        """The accuracy of several runs by the same."""
+        """Show the accuracy of several runs by the same."""
         return tables.matrices(runs, self.facets["discipline"])
 
     def legend(self, metrics: Sequence[Metrics]) -> str:
-        """How to read tables of runs with these metrics."""
+        """Explain how to read tables of runs with these metrics."""
         return tables.legend_of(metrics, self.clusters)
 
     def load(self, spec: DatasetSpec) -> ExamSet:
-        """The questions that `spec` selects, with their answer key; raises as `load_exam_set` does."""
+        """Load the questions that `spec` selects, with their answer key; raises as `load_exam_set` does."""
         return load_exam_set(spec)
 
     def score(self, items: ExamSet, predictions: Predictions) -> Scored[Metrics]:
-        """Accuracy, exam score, points and all breakdowns."""
+        """Compute accuracy, exam score, points and all breakdowns."""
         return Scored(compute_metrics(items.questions, items.golds, predictions), {})
 
     def cluster(self, item: Question) -> str:
-        """Its exam; itself where a group stands for one."""
+        """Return the question's exam; the question itself where a group stands for an exam."""
         exam = item.exam
         return item.key if exam.independent else f"{exam.name}/{exam.year}/{exam.discipline}"
 
-    def is_right(self, found: Chosen, gold: Gold) -> bool:
-        """Whether the right option was chosen."""
-        return gold.accepts(found.answer)
+    def is_right(self, outcome: Chosen, gold: Gold) -> bool:
+        """Return whether the right option was chosen."""
+        return gold.accepts(outcome.answer)
 
     def expected(self, gold: Gold) -> int:
-        """The printed number of the right option."""
+        """Return the printed number of the right option."""
         return gold.number
 
     def golds_agree(self, key: str, sets: Sequence[ExamSet]) -> bool:
-        """Whether every key holds an answer to the question, and the same one, in whatever language."""
-        if not all(key in each.golds for each in sets):
+        """Return whether every key holds an answer to the question, and the same one, in whatever language."""
+        if not all(key in exam_set.golds for exam_set in sets):
             return False
         first, *others = (each.golds[key] for each in sets)
         # Runs on the same data share the object, which is quicker to see than that two are equal.
         return all(other is first or other == first for other in others)
 
     def columns(self, items: Mapping[str, Any]) -> "list[tuple[str, pa.DataType]]":
-        """Exam, gold, answer and option scores of each question; `number`, `gold` and `answer` are the printed numbers.
+        """List exam, gold, answer and option scores of each question; `number`, `gold` and `answer` are as printed.
 
         `right` is false for a question without an answer and null for one whose asking failed, so that its mean is the
         accuracy. `option_scores` holds one score an option in the order of the exam, in `score_unit`; null if none were
@@ -111,7 +111,7 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
     def row(
         self, item: Question, gold: Gold, prediction: Prediction, items: Mapping[str, Mapping[str, float]]
     ) -> dict[str, Any]:
-        """The values of `columns` that are not those of every prediction."""
+        """Return the values of `columns` that are not those of every prediction."""
         scores = prediction.option_scores
         return {
             **self.place(item),
@@ -124,18 +124,18 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
         }
 
     def place(self, item: Question) -> dict[str, Any]:
-        """Exam, year, discipline and the printed number."""
+        """Return exam, year, discipline and the printed number."""
         exam = item.exam
         return {"exam": exam.name, "year": exam.year, "discipline": exam.discipline, "number": item.number}
 
     def wording(self, item: Question, gold: Gold) -> dict[str, Any]:
-        """Every text of a question; fields that only some data sets have stand under their own names."""
+        """Return every text of a question; fields that only some data sets have stand under their own names."""
         fields = item.model_dump(mode="json", exclude={"key", "exam", "number", "language", "options"})
-        shown = {name: value for name, value in fields.items() if value is not None}
-        return {**shown, "options": [[option.number, option.text] for option in item.options]}
+        texts = {name: value for name, value in fields.items() if value is not None}
+        return {**texts, "options": [[option.number, option.text] for option in item.options]}
 
     def details(self, metrics: Metrics) -> list[Captioned]:
-        """Votes; places; calibration, position and abstention of scored options; passages; verdicts and citations."""
+        """Show votes, places, scored options (calibration, position, abstention), passages, verdicts and citations."""
         return [
             *vote_tables(metrics),
             *order_tables(metrics),
@@ -145,26 +145,26 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
         ]
 
     def origin(self, metrics: Metrics) -> str:
-        """` of 30 exams`."""
+        """Return ` of 30 exams`, for instance."""
         return f" of {metrics.exams} exams"
 
     def size(self, metrics: Metrics) -> dict[str, int]:
-        """How many exams the questions come from."""
+        """Count the exams that the questions come from."""
         return {"exams": len(metrics.by_exam)}
 
     def compare(self, items: ExamSet, sets: Sequence[ExamSet], runs: Sequence[RunAnswers]) -> PairedExams:
-        """McNemar's test and differences over whole exams, with breakdowns and flipped questions."""
+        """Compare by McNemar's test and differences over whole exams, with breakdowns and flipped questions."""
         keys = [question.key for question in items.questions]
         metrics = [run.metrics_of(keys) or compute_metrics(items.questions, items.golds, run) for run in runs]
         outcomes = [run.outcomes for run in runs]
         return compare_exams(items.questions, items.golds, outcomes, metrics, group=self.facets["discipline"].lower())
 
     def audit_items(self, run: str, items: ExamSet, predictions: Predictions) -> Iterator[AuditItem]:
-        """Every reply beside the right option; what a program reasoned is part of it."""
+        """Yield every reply beside the right option; what a program reasoned is part of it."""
         for question in items.questions:
-            found = predictions.get(question.key)
-            if found is not None and found.status is not Status.FAILED and found.reply is not None:
-                yield _audit_item(run, question, items.golds[question.key], found, found.reply)
+            prediction = predictions.get(question.key)
+            if prediction is not None and prediction.status is not Status.FAILED and prediction.reply is not None:
+                yield _audit_item(run, question, items.golds[question.key], prediction, prediction.reply)
 
 
 class OwnChoiceBenchmark(ChoiceBenchmark):
@@ -175,7 +175,7 @@ class OwnChoiceBenchmark(ChoiceBenchmark):
     facets = MappingProxyType({"discipline": "Subject", "year": "Year"})
 
     def columns(self, items: Mapping[str, Any]) -> "list[tuple[str, pa.DataType]]":
-        """The same, and `also_right`: the numbers of further right options, empty if there are none."""
+        """List the same, and `also_right`: the numbers of further right options, empty if there are none."""
         import pyarrow as pa
 
         return [*super().columns(items), ("also_right", pa.list_(pa.int32()))]
@@ -183,11 +183,11 @@ class OwnChoiceBenchmark(ChoiceBenchmark):
     def row(
         self, item: Question, gold: Gold, prediction: Prediction, items: Mapping[str, Mapping[str, float]]
     ) -> dict[str, Any]:
-        """The values of `columns` that are not those of every prediction."""
+        """Return the values of `columns` that are not those of every prediction."""
         return super().row(item, gold, prediction, items) | {"also_right": list(gold.others)}
 
     def origin(self, metrics: Metrics) -> str:
-        """` of 3 groups`, by subject, year and exam."""
+        """Return ` of 3 groups`, by subject, year and exam."""
         return f" of {metrics.exams} groups" if metrics.exams > 1 else ""
 
 

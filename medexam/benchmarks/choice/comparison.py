@@ -48,12 +48,12 @@ class PairedExams(PairedRuns):
         return [pair.paired.accuracy for pair in self.pairs]
 
     def held_to(self, floors: Sequence[float | None]) -> Self:
-        """The same, where accuracies that differ by no more than the floor are not told apart."""
-        held = (
+        """Return the same, where accuracies that differ by no more than the floor are not told apart."""
+        pairs = (
             replace(pair, verdict=hold_to(pair.verdict, pair.paired.accuracy, floor))
             for pair, floor in zip(self.pairs, floors, strict=True)
         )
-        return replace(self, pairs=tuple(held))
+        return replace(self, pairs=tuple(pairs))
 
     @property
     def paired(self) -> tuple[Pair, ...]:
@@ -77,11 +77,11 @@ class PairedExams(PairedRuns):
         return f" of {self.size['exams']} exams"
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """One sentence a pair: what may be said of its accuracy."""
-        return [tables.verdict(self.pairs, at, names, self.clusters) for at in range(len(self.pairs))]
+        """Write one sentence a pair: what may be said of its accuracy."""
+        return [tables.verdict(self.pairs, place, names, self.clusters) for place in range(len(self.pairs))]
 
     def overall_tables(self, runs: Sequence[TableRun[Any]]) -> list[Captioned]:
-        """Scores, differences and agreement over all compared questions."""
+        """Show scores, differences and agreement over all compared questions."""
         names = [run.name for run in runs]
         return [
             tables.scores(self.metrics, self.together, names),
@@ -90,51 +90,51 @@ class PairedExams(PairedRuns):
         ]
 
     def breakdown_tables(self, names: Sequence[str]) -> list[Captioned]:
-        """The differences of every pair by group, then by year where the exams have one."""
+        """Show the differences of every pair by group, then by year where the exams have one."""
         several = list(zip(names[1:], self.pairs, strict=True))
         return [
             *(
-                tables.breakdown(name, names[0], what, groups, self.clusters)
-                for what, found in ((self.group, "by_discipline"), ("year", "by_year"))
+                tables.breakdown(name, names[0], facet, groups, self.clusters)
+                for facet, field in ((self.group, "by_discipline"), ("year", "by_year"))
                 for name, pair in several
-                if (groups := getattr(pair, found))
+                if (groups := getattr(pair, field))
             ),
         ]
 
-    def flipped_tables(self, names: Sequence[str], shown: int) -> list[Captioned]:
-        """The first `shown` flipped questions with every run's answer; empty if none flipped."""
-        return tables.flipped(self.flipped, names, shown)
+    def flipped_tables(self, names: Sequence[str], limit: int) -> list[Captioned]:
+        """Show the first `limit` flipped questions with every run's answer; empty if none flipped."""
+        return tables.flipped(self.flipped, names, limit)
 
     def run_documents(self) -> list[dict[str, Any]]:
-        """How many questions each run alone has right."""
+        """Count how many questions each run alone has right."""
         return [{"alone_right": alone} for alone in self.together.alone_right]
 
     def pair_documents(self) -> list[dict[str, Any]]:
-        """The paired statistics over all questions, by discipline and by year."""
+        """Return the paired statistics over all questions, by discipline and by year."""
         return [
             {
                 "verdict": pair.verdict,
                 **_paired_document(pair.paired, pair.p_adjusted),
                 **{
-                    title: {name: _paired_document(group.paired, group.p_adjusted) for name, group in found.items()}
-                    for title, found in (("by_discipline", pair.by_discipline), ("by_year", pair.by_year))
+                    title: {name: _paired_document(group.paired, group.p_adjusted) for name, group in groups.items()}
+                    for title, groups in (("by_discipline", pair.by_discipline), ("by_year", pair.by_year))
                 },
             }
             for pair in self.pairs
         ]
 
     def more_documents(self, keys: Sequence[str]) -> dict[str, Any]:
-        """What the runs have right together, and the flipped questions with each run's answer."""
+        """Return what the runs have right together, and the flipped questions with each run's answer."""
         return {
             "together": self.together.model_dump(mode="json", exclude={"alone_right"}),
             "flipped": [
-                {"question": each.question, "gold": each.gold, "answers": dict(zip(keys, each.answers, strict=True))}
-                for each in self.flipped
+                {"question": flip.question, "gold": flip.gold, "answers": dict(zip(keys, flip.answers, strict=True))}
+                for flip in self.flipped
             ],
         }
 
     def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
-        """Flips and the oracle; of each pair p-values, kappa and differences."""
+        """Return flips and the oracle, and for each pair p-values, kappa and differences."""
         overall: dict[str, float | None] = {"flipped": len(self.flipped), "any_right": self.together.any_right}
         return overall, [_values(pair) for pair in self.pairs]
 
@@ -164,25 +164,25 @@ def compare_exams(
     *,
     group: str,
 ) -> PairedExams:
-    """The first of `runs` beside each other one on exactly `questions`, which every run has scored.
+    """Compare the first of `runs` with each other one on exactly `questions`, which every run has scored.
 
     `group` is what a discipline is called.
     """
     sheet = Sheet.of(questions, key, runs)
     paired = [compare_pair(sheet, other) for other in range(1, len(runs))]
-    adjusted = adjust_holm([each.flips.p for each in paired])
+    adjusted = adjust_holm([pair.flips.p for pair in paired])
     disciplines = _groups(sheet, [question.exam.discipline for question in questions])
     years = _groups(sheet, [question.exam.year for question in questions])
     pairs = tuple(
-        Pair(each, p, judge(each.accuracy, p), by_discipline, by_year)
-        for each, p, by_discipline, by_year in zip(paired, adjusted, disciplines, years, strict=True)
+        Pair(comparison, p, judge(comparison.accuracy, p), by_discipline, by_year)
+        for comparison, p, by_discipline, by_year in zip(paired, adjusted, disciplines, years, strict=True)
     )
     kind = PairedQuestions if sheet.independent.any() else PairedExams
     return kind(tuple(metrics), pairs, complementarity(sheet), _flipped(sheet, key, runs), group)
 
 
 def _groups(sheet: Sheet, group_of: Sequence[str | int | None]) -> list[dict[str, Group]]:
-    """One breakdown a pair, its groups in the order of their names; one family of tests over all of them.
+    """Build one breakdown a pair, its groups in the order of their names; one family of tests over all of them.
 
     Item i of `group_of` is the group of question i; None: it is in none.
     """
@@ -191,22 +191,22 @@ def _groups(sheet: Sheet, group_of: Sequence[str | int | None]) -> list[dict[str
         if group is not None:
             members.setdefault(str(group), []).append(place)
     parts = {name: sheet.only(members[name]) for name in sorted(members)}
-    found = [
+    comparisons = [
         {name: compare_pair(part, other) for name, part in parts.items()} for other in range(1, len(sheet.outcomes))
     ]
-    adjusted = iter(adjust_holm([paired.flips.p for groups in found for paired in groups.values()]))
-    return [{name: Group(paired, next(adjusted)) for name, paired in groups.items()} for groups in found]
+    adjusted = iter(adjust_holm([paired.flips.p for groups in comparisons for paired in groups.values()]))
+    return [{name: Group(paired, next(adjusted)) for name, paired in groups.items()} for groups in comparisons]
 
 
 def _flipped(sheet: Sheet, key: AnswerKey, runs: Sequence[Outcomes]) -> tuple[Flipped, ...]:
-    """The questions that some runs have right and others have not."""
+    """List the questions that some runs have right and others have not."""
     right = sheet.right
-    found = []
-    together = right.sum(axis=0)
-    for question in sheet.pick((together > 0) & (together < len(right))):
+    flips = []
+    right_counts = right.sum(axis=0)
+    for question in sheet.pick((right_counts > 0) & (right_counts < len(right))):
         gold, answers = key[question], tuple(run[question].answer for run in runs)
-        found.append(Flipped(question, gold.number, answers, gold.others))
-    return tuple(found)
+        flips.append(Flipped(question, gold.number, answers, gold.others))
+    return tuple(flips)
 
 
 def _values(pair: Pair) -> dict[str, float | None]:
@@ -218,7 +218,7 @@ def _values(pair: Pair) -> dict[str, float | None]:
 
 
 def _paired_document(paired: Paired, p_adjusted: float) -> dict[str, Any]:
-    """The flipped questions as counts: their keys stand in the document's own list."""
+    """Build the document of a pair, the flipped questions as counts: their keys stand in the document's own list."""
     flips = paired.flips
     return {
         **paired.model_dump(mode="json", exclude={"flips"}),

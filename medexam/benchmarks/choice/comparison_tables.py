@@ -16,7 +16,7 @@ from medexam.tables import Captioned, Table
 
 
 def scores(all_metrics: Sequence[Metrics], together: Complementarity, names: Sequence[str]) -> Captioned:
-    """Each run's scores on the same questions."""
+    """Show each run's scores on the same questions."""
     rows = tuple(
         (
             name,
@@ -41,7 +41,7 @@ def scores(all_metrics: Sequence[Metrics], together: Complementarity, names: Seq
 
 
 def differences(pairs: Sequence[Pair], names: Sequence[str], clusters: str) -> Captioned:
-    """Each run minus the baseline; intervals resample `clusters` if there are enough."""
+    """Show each run minus the baseline; intervals resample `clusters` if there are enough."""
     several = len(pairs) > 1
     rows = tuple(
         (
@@ -55,17 +55,17 @@ def differences(pairs: Sequence[Pair], names: Sequence[str], clusters: str) -> C
         for name, pair in zip(names[1:], pairs, strict=True)
     )
     headers = ("Run", "Accuracy", "Exam score", "Points", "p", *(("p Holm",) if several else ()))
-    ways = (each.resampled for pair in pairs for each in (pair.paired.accuracy, pair.paired.exam_score))
+    kinds = (difference.resampled for pair in pairs for difference in (pair.paired.accuracy, pair.paired.exam_score))
     caption = (
         "The run minus the baseline: percentage points, and points of an exam, in brackets 95 % intervals "
-        f"({describe_resampling(ways, 'paired bootstrap', clusters)}). p: McNemar's exact test, two-sided"
+        f"({describe_resampling(kinds, 'paired bootstrap', clusters)}). p: McNemar's exact test, two-sided"
     )
     caption += ", and adjusted by Holm for all rows." if several else "."
     return Table(f"Against {names[0]}", headers, rows), caption
 
 
 def agreement(pairs: Sequence[Pair], names: Sequence[str]) -> Captioned:
-    """How often each run and the baseline answer alike."""
+    """Show how often each run and the baseline answer alike."""
     rows = tuple(
         (
             name,
@@ -94,8 +94,8 @@ def agreement(pairs: Sequence[Pair], names: Sequence[str]) -> Captioned:
     return Table(f"Agreement with {names[0]}", headers, rows), caption
 
 
-def breakdown(name: str, baseline: str, what: str, groups: Mapping[str, Group], clusters: str) -> Captioned:
-    """The differences of the run called `name` by groups of `what`; intervals resample `clusters` if there are many."""
+def breakdown(name: str, baseline: str, facet: str, groups: Mapping[str, Group], clusters: str) -> Captioned:
+    """Show the differences of run `name` by groups of `facet`; intervals resample `clusters` if there are many."""
     rows = tuple(
         (
             label,
@@ -108,43 +108,45 @@ def breakdown(name: str, baseline: str, what: str, groups: Mapping[str, Group], 
         )
         for label, group in groups.items()
     )
-    headers = (what.capitalize(), "n", "Baseline", "Run", "Difference", "Right to wrong", "Wrong to right", "p Holm")
-    drawn = [group.paired.exams for group in groups.values() if group.paired.accuracy.resampled is Resampling.CLUSTERS]
-    ways = {group.paired.accuracy.resampled for group in groups.values()}
-    caption = f"Accuracy, percent, with 95 % intervals ({describe_resampling(ways, 'paired bootstrap', clusters)})"
-    if drawn and min(drawn) < FEW_CLUSTERS:
-        caption += f"; rough where there are few, and one group is of {min(drawn)} {clusters}"
+    headers = (facet.capitalize(), "n", "Baseline", "Run", "Difference", "Right to wrong", "Wrong to right", "p Holm")
+    exam_counts = [
+        group.paired.exams for group in groups.values() if group.paired.accuracy.resampled is Resampling.CLUSTERS
+    ]
+    kinds = {group.paired.accuracy.resampled for group in groups.values()}
+    caption = f"Accuracy, percent, with 95 % intervals ({describe_resampling(kinds, 'paired bootstrap', clusters)})"
+    if exam_counts and min(exam_counts) < FEW_CLUSTERS:
+        caption += f"; rough where there are few, and one group is of {min(exam_counts)} {clusters}"
     caption += ". p: McNemar's, adjusted by Holm for this breakdown of all pairs."
-    return Table(f"{name} against {baseline}, by {what}", headers, rows), caption
+    return Table(f"{name} against {baseline}, by {facet}", headers, rows), caption
 
 
-def flipped(found: Sequence[Flipped], names: Sequence[str], shown: int) -> list[Captioned]:
-    """The first `shown` flipped questions with every run's answer, and the caption; empty if none flipped."""
-    if not found:
+def flipped(flips: Sequence[Flipped], names: Sequence[str], limit: int) -> list[Captioned]:
+    """Show the first `limit` flipped questions with every run's answer, and the caption; empty if none flipped."""
+    if not flips:
         return []
-    count = str(len(found)) if len(found) <= shown else f"first {shown} of {len(found)}"
+    count = str(len(flips)) if len(flips) <= limit else f"first {limit} of {len(flips)}"
     rows = tuple(
-        (each.question, str(each.gold), *(NONE if answer is None else str(answer) for answer in each.answers))
-        for each in found[:shown]
+        (flip.question, str(flip.gold), *(NONE if answer is None else str(answer) for answer in flip.answers))
+        for flip in flips[:limit]
     )
     right = frozenset(
-        (row, 2 + at)
-        for row, each in enumerate(found[:shown])
-        for at, answer in enumerate(each.answers)
-        if answer in (each.gold, *each.others)
+        (row, 2 + column)
+        for row, flip in enumerate(flips[:limit])
+        for column, answer in enumerate(flip.answers)
+        if answer in (flip.gold, *flip.others)
     )
     caption = (
         "Questions that some runs have right and others have not, with each run's answer, the right ones stressed."
     )
-    if len(found) > shown:
+    if len(flips) > limit:
         caption += " --json lists all."
     headers = ("Question", "Gold", *names)
     return [(Table(f"Flipped questions ({count})", headers, rows, best=right), caption)]
 
 
-def verdict(pairs: Sequence[Pair], at: int, names: Sequence[str], clusters: str) -> str:
-    """What may be said of the accuracy of pair `at`; its interval resamples `clusters` if there are enough."""
-    name, pair = names[at + 1], pairs[at]
+def verdict(pairs: Sequence[Pair], place: int, names: Sequence[str], clusters: str) -> str:
+    """Write what may be said of the accuracy of pair `place`; its interval resamples `clusters` if there are enough."""
+    name, pair = names[place + 1], pairs[place]
     accuracy, p = pair.paired.accuracy, pair.paired.flips.p
     difference = signed(accuracy, 100)
     test = f"McNemar's p {equals(p)}"
@@ -152,28 +154,28 @@ def verdict(pairs: Sequence[Pair], at: int, names: Sequence[str], clusters: str)
         test += f", {p_value(pair.p_adjusted)} after Holm"
     if accuracy.interval is None:
         test += f", no interval, for {why_none(accuracy.resampled, clusters)}"
-    told = f"{name} {TOLD[pair.verdict]} {names[0]} in accuracy: {difference} percentage points, {test}."
-    return told if pair.verdict != "not told apart" else f"{told} {_power(pair.paired)}".rstrip()
+    sentence = f"{name} {TOLD[pair.verdict]} {names[0]} in accuracy: {difference} percentage points, {test}."
+    return sentence if pair.verdict != "not told apart" else f"{sentence} {_power(pair.paired)}".rstrip()
 
 
 def _power(paired: Paired) -> str:
-    """How small a difference these questions show, and how many the difference found would need, in a sentence."""
-    shown, needed = (
+    """Say how small a difference these questions show, and how many the difference found would need, in a sentence."""
+    difference, needed = (
         detectable_difference(paired.n, paired.flipped),
         questions_needed(paired.accuracy.value, paired.flipped),
     )
-    if shown is None:
+    if difference is None:
         return ""
-    said = f"{paired.n:,} questions show a difference of {percent(shown)} four times in five"
-    return f"{said}." if needed is None else f"{said}; this one needs {needed:,}."
+    sentence = f"{paired.n:,} questions show a difference of {percent(difference)} four times in five"
+    return f"{sentence}." if needed is None else f"{sentence}; this one needs {needed:,}."
 
 
 def _oracle(all_metrics: Sequence[Metrics], together: Complementarity) -> str:
-    """What the runs have right together, in a sentence."""
+    """Say what the runs have right together, in a sentence."""
     share = percent(together.any_right / together.n)
-    more = together.any_right - max(metrics.right for metrics in all_metrics)
+    gain = together.any_right - max(metrics.right for metrics in all_metrics)
     return (
-        f"{together.any_right} questions ({share} %, the oracle) are right in at least one run, {more} more than in "
+        f"{together.any_right} questions ({share} %, the oracle) are right in at least one run, {gain} more than in "
         f"the run with the most; {together.all_right} are right in all, {together.none_right} in none."
     )
 

@@ -17,7 +17,7 @@ QUARTILES = ("1, lowest", "2", "3", "4, highest")
 
 
 def score_tables(metrics: Metrics) -> list[Captioned]:
-    """Calibration, position and abstention, each with its caption; empty without option scores."""
+    """Show calibration, position and abstention, each with its caption; empty without option scores."""
     scores = metrics.option_scores
     if scores is None:
         return []
@@ -27,18 +27,18 @@ def score_tables(metrics: Metrics) -> list[Captioned]:
 
 
 def vote_tables(metrics: Metrics) -> list[Captioned]:
-    """How the score grows with the number of replies; empty if each question had one."""
+    """Show how the score grows with the number of replies; empty if each question had one."""
     votes = metrics.votes
     if votes is None:
         return []
-    shown = [point for point in votes.curve if point.samples in {2**n for n in range(10)} | {votes.samples}]
+    points = [point for point in votes.curve if point.samples in {2**n for n in range(10)} | {votes.samples}]
     rows = tuple(
         (
             str(point.samples),
             with_interval(percent(point.accuracy), point.accuracy_interval),
             percent(point.pass_at),
         )
-        for point in shown
+        for point in points
     )
     caption = (
         f"Percent of n = {votes.n:,}. Accuracy: of the commonest answer among the first replies ({WILSON}). pass@k: "
@@ -50,11 +50,11 @@ def vote_tables(metrics: Metrics) -> list[Captioned]:
 
 
 def order_tables(metrics: Metrics) -> list[Captioned]:
-    """How often the option in each place is chosen; empty if each question was shown in one order."""
+    """Show how often the option in each place is chosen; empty if each question was shown in one order."""
     orders = metrics.orders
     if orders is None:
         return []
-    rows = tuple((str(one.place), percent(one.chosen), percent(one.right)) for one in orders.places)
+    rows = tuple((str(count.place), percent(count.chosen), percent(count.right)) for count in orders.places)
     caption = (
         f"Percent of {orders.answered:,} orders with a legal answer, of n = {orders.n:,} questions in up to "
         f"{orders.orders} orders each. {_bias(orders)} One order alone is right on {percent(orders.single_accuracy)} % "
@@ -73,7 +73,7 @@ def _bias(orders: OrderMetrics) -> str:
 
 
 def score_headline(metrics: Metrics) -> list[tuple[str, str, str]]:
-    """Rows for a report's headline (what, value, chance level); empty without orders and option scores."""
+    """List rows for a report's headline (what, value, chance level); empty without orders and option scores."""
     scores, orders = metrics.option_scores, metrics.orders
     rows = []
     if orders is not None:
@@ -151,7 +151,7 @@ def _abstention(scores: OptionScoreMetrics) -> Captioned:
 
 
 def retrieval_tables(metrics: Metrics) -> list[Captioned]:
-    """Relevance quartiles and sources, each with its caption; empty without passages."""
+    """Show relevance quartiles and sources, each with its caption; empty without passages."""
     retrieval = metrics.retrieval
     return [] if retrieval is None else [_quartiles(retrieval), _sources(retrieval)]
 
@@ -177,18 +177,18 @@ def _quartiles(retrieval: RetrievalMetrics) -> Captioned:
 
 
 def _correlation(retrieval: RetrievalMetrics) -> str:
-    found = retrieval.score_correctness
-    if found is None:
+    correlation = retrieval.score_correctness
+    if correlation is None:
         return f"The score's correlation with being right cannot be told, n = {retrieval.n}."
-    r, low, high = (coefficient(value) for value in (found.r, *found.interval))
+    r, low, high = (coefficient(value) for value in (correlation.r, *correlation.interval))
     return (
-        f"r = {r} [{low}, {high}], p {equals(found.p)}, n = {retrieval.n}: "
+        f"r = {r} [{low}, {high}], p {equals(correlation.p)}, n = {retrieval.n}: "
         "correlation of the score with being right (point-biserial; Correa-Guillén et al. 2025 report 0.07 for MedCPT)."
     )
 
 
 def _sources(retrieval: RetrievalMetrics) -> Captioned:
-    shown = retrieval.by_source[:SHOWN_SOURCES]
+    sources = retrieval.by_source[:SHOWN_SOURCES]
     rows = tuple(
         (
             part.source,
@@ -197,13 +197,13 @@ def _sources(retrieval: RetrievalMetrics) -> Captioned:
             str(part.n),
             with_interval(percent(part.accuracy), part.accuracy_interval),
         )
-        for part in shown
+        for part in sources
     )
     caption = (
         "Share: percent of the passages that were found. Best of: questions whose most relevant passage is of the "
         f"source; accuracy is theirs, percent, with a 95 % interval ({WILSON}). "
         f"Questions whose passages were cut to fit the context: {retrieval.cut}."
     )
-    if len(retrieval.by_source) > len(shown):
-        caption += f" The {len(shown)} most frequent of {len(retrieval.by_source)} sources."
+    if len(retrieval.by_source) > len(sources):
+        caption += f" The {len(sources)} most frequent of {len(retrieval.by_source)} sources."
     return Table("Passages by source", ("Source", "Passages", "Share", "Best of", "Accuracy"), rows), caption

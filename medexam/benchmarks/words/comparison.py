@@ -38,7 +38,7 @@ class PairedMeasures(PairedRuns):
 
     metrics: tuple[TaskMetrics, ...]
     questions: int
-    whole: int
+    whole_questions: int
     """Whole questions among the compared ones, of which some may stand in several variants."""
     pairs: tuple[Pair, ...]
     """Every other run against the baseline, in their order."""
@@ -61,14 +61,14 @@ class PairedMeasures(PairedRuns):
         return [pair.measures[self.first].difference for pair in self.pairs]
 
     def held_to(self, floors: Sequence[float | None]) -> Self:
-        """The same, where first measures that differ by no more than the floor are not told apart."""
-        held = []
+        """Return the same, where first measures that differ by no more than the floor are not told apart."""
+        pairs = []
         for pair, floor in zip(self.pairs, floors, strict=True):
             first = pair.measures[self.first]
             verdict = hold_to(first.verdict, first.difference, floor)
             measures = {**pair.measures, self.first: first.model_copy(update={"verdict": verdict})}
-            held.append(replace(pair, measures=measures))
-        return replace(self, pairs=tuple(held))
+            pairs.append(replace(pair, measures=measures))
+        return replace(self, pairs=tuple(pairs))
 
     @property
     def differences(self) -> Iterator[Difference]:
@@ -78,36 +78,36 @@ class PairedMeasures(PairedRuns):
     @property
     def size(self) -> dict[str, int]:
         """Whole questions."""
-        return {"whole_questions": self.whole}
+        return {"whole_questions": self.whole_questions}
 
     @property
     def origin(self) -> str:
         """`, variants of 30,` if there are fewer whole questions than questions."""
-        return f", variants of {self.whole}," if self.whole < self.questions else ""
+        return f", variants of {self.whole_questions}," if self.whole_questions < self.questions else ""
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """A sentence a pair on the first measure, and one on each other measure that tells the two apart."""
+        """Write a sentence a pair on the first measure, and one on each other measure that tells the two apart."""
         return [
-            self._verdict(name, names[0], measure, found)
+            self._verdict(name, names[0], measure, comparison)
             for name, pair in zip(names[1:], self.pairs, strict=True)
-            for measure, found in pair.measures.items()
-            if measure == self.first or found.verdict != "not told apart"
+            for measure, comparison in pair.measures.items()
+            if measure == self.first or comparison.verdict != "not told apart"
         ]
 
     def overall_tables(self, runs: Sequence[TableRun[Any]]) -> list[Captioned]:
-        """The runs' scores and each pair's differences."""
+        """Show the runs' scores and each pair's differences."""
         scores = replace(overview("", runs), title="Scores on the same questions")
         pairs = zip(runs[1:], self.pairs, strict=True)
         return [(scores, LEGEND), *(self._differences(run.name, runs[0].name, pair) for run, pair in pairs)]
 
     def breakdown_tables(self, names: Sequence[str]) -> list[Captioned]:
-        """The first measure of each pair by group; empty if all questions are of one group."""
+        """Show the first measure of each pair by group; empty if all questions are of one group."""
         if len(self.pairs[0].by_group) < 2:
             return []
         return [self._by_group(name, names[0], pair) for name, pair in zip(names[1:], self.pairs, strict=True)]
 
     def pair_documents(self) -> list[dict[str, Any]]:
-        """Every measure of each pair, and the first by group."""
+        """Return every measure of each pair, and the first by group."""
         return [
             {
                 "verdict": verdict,
@@ -119,25 +119,25 @@ class PairedMeasures(PairedRuns):
         ]
 
     def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
-        """Of each pair p-values and differences by measure."""
-        found = []
+        """Return for each pair p-values and differences by measure."""
+        pair_values = []
         for pair in self.pairs:
             values: dict[str, float | None] = {}
             for name, measure in pair.measures.items():
                 values |= {f"{name}_p": measure.p, f"{name}_p_holm": measure.p_adjusted}
                 values |= difference_values(name, measure.difference)
-            found.append(values)
-        return {}, found
+            pair_values.append(values)
+        return {}, pair_values
 
-    def _verdict(self, name: str, baseline: str, measure: str, found: PairedMeasure) -> str:
-        test = f"p {equals(found.p)}"
+    def _verdict(self, name: str, baseline: str, measure: str, comparison: PairedMeasure) -> str:
+        test = f"p {equals(comparison.p)}"
         if len(self.pairs) * len(self.pairs[0].measures) > 1:
-            test += f", {p_value(found.p_adjusted)} after Holm"
-        if found.difference.interval is None:
+            test += f", {p_value(comparison.p_adjusted)} after Holm"
+        if comparison.difference.interval is None:
             test += ", no interval with fewer than five questions"
-        difference = signed(found.difference, 100)
-        told = TOLD[found.verdict]
-        return f"{name} {told} {baseline} in {name_measure(measure)}: {difference} percentage points, {test}."
+        difference = signed(comparison.difference, 100)
+        phrase = TOLD[comparison.verdict]
+        return f"{name} {phrase} {baseline} in {name_measure(measure)}: {difference} percentage points, {test}."
 
     def _differences(self, name: str, baseline: str, pair: Pair) -> Captioned:
         several = " and runs" if len(self.pairs) > 1 else ""
@@ -147,9 +147,9 @@ class PairedMeasures(PairedRuns):
             "and adjusted by Holm for "
             f"all measures{several}. Bold: told apart."
         )
-        if other := self._otherwise():
-            caption += f" {', '.join(map(name_measure, other))}: above, formats count alike; here, questions do."
-        measures = {name_measure(measure): found for measure, found in pair.measures.items()}
+        if names := self._otherwise():
+            caption += f" {', '.join(map(name_measure, names))}: above, formats count alike; here, questions do."
+        measures = {name_measure(measure): comparison for measure, comparison in pair.measures.items()}
         return _table(f"{name} against {baseline}", "Measure", measures), caption
 
     def _by_group(self, name: str, baseline: str, pair: Pair) -> Captioned:
@@ -161,17 +161,17 @@ class PairedMeasures(PairedRuns):
         return _table(f"{name} against {baseline}, by group", "Group", pair.by_group), f"{caption}."
 
     def _otherwise(self) -> list[str]:
-        """The measures whose score of a whole run is no mean over questions, and another number."""
-        found = []
+        """List the measures whose score of a whole run is no mean over questions, and another number."""
+        names = []
         for name, measure in self.pairs[0].measures.items():
-            whole = self.metrics[0].measures.get(name)
-            if whole is not None and whole.interval is None:
-                found += [name] if whole.value is None or abs(whole.value - measure.baseline) > SAME else []
-        return found
+            run_measure = self.metrics[0].measures.get(name)
+            if run_measure is not None and run_measure.interval is None:
+                names += [name] if run_measure.value is None or abs(run_measure.value - measure.baseline) > SAME else []
+        return names
 
 
 def compare_tasks(tasks: Sequence[Task], scored: Sequence[Scored[TaskMetrics]]) -> PairedMeasures:
-    """The first of `scored` beside each other one, all on exactly `tasks`.
+    """Compare the first of `scored` with each other one, all on exactly `tasks`.
 
     Raises `DatasetError` if no measure is scored in all runs.
     """
@@ -190,8 +190,8 @@ def compare_tasks(tasks: Sequence[Task], scored: Sequence[Scored[TaskMetrics]]) 
     return PairedMeasures(
         metrics=tuple(each.metrics for each in scored),
         questions=len(tasks),
-        whole=len({question_of(task.key) for task in tasks}),
-        pairs=tuple(Pair(*found) for found in zip(measures, by_group, strict=True)),
+        whole_questions=len({question_of(task.key) for task in tasks}),
+        pairs=tuple(Pair(*parts) for parts in zip(measures, by_group, strict=True)),
     )
 
 
@@ -208,8 +208,10 @@ def _table(title: str, header: str, measures: Measures) -> Table:
         )
         for name, measure in measures.items()
     )
-    told = frozenset((row, 4) for row, measure in enumerate(measures.values()) if measure.verdict != "not told apart")
-    return Table(title, (header, "n", "Baseline", "Run", "Difference", "p", "p Holm"), rows, told)
+    bold_cells = frozenset(
+        (row, 4) for row, measure in enumerate(measures.values()) if measure.verdict != "not told apart"
+    )
+    return Table(title, (header, "n", "Baseline", "Run", "Difference", "p", "p Holm"), rows, bold_cells)
 
 
 def _documents(measures: Measures) -> dict[str, Any]:

@@ -11,6 +11,6 @@ class ShortAnswerBenchmark(WordsBenchmark):
     """F1 and exact match as SQuAD defines them, the best over all right answers."""
 
     def score(self, items: TaskSet, predictions: Predictions) -> Scored[TaskMetrics]:
-        """The scores of the answers."""
-        found = score_short_answers(items.questions, items.golds, predictions)
-        return Scored(found.metrics, found.items)
+        """Score the answers."""
+        scores = score_short_answers(items.questions, items.golds, predictions)
+        return Scored(scores.metrics, scores.items)

@@ -11,6 +11,6 @@ class SpanBenchmark(WordsBenchmark):
     """F1 and exact match as SQuAD defines them, and overlap with argument components."""
 
     def score(self, items: TaskSet, predictions: Predictions) -> Scored[TaskMetrics]:
-        """The scores of the quoted parts."""
-        found = score_extraction(items.questions, items.golds, predictions)
-        return Scored(found.metrics, found.items)
+        """Score the quoted parts."""
+        scores = score_extraction(items.questions, items.golds, predictions)
+        return Scored(scores.metrics, scores.items)

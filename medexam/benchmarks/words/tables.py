@@ -39,12 +39,12 @@ _COUNTS = ("selected", "n", "unanswered", "failed", "missing")
 
 
 def name_measure(name: str) -> str:
-    """A measure as tables call it."""
+    """Name a measure as tables call it."""
     return MEASURES.get(name, name.capitalize())
 
 
 def overview(title: str, runs: Sequence[TableRun[TaskMetrics]]) -> Table:
-    """One row a measure, one column a run."""
+    """Show one row a measure, one column a run."""
     metrics = [run.metrics for run in runs]
     names = list(dict.fromkeys(name for each in metrics for name in each.measures))
     rows = [(name_measure(name), *(show_measure(each.measures.get(name)) for each in metrics)) for name in names]
@@ -57,7 +57,7 @@ def overview(title: str, runs: Sequence[TableRun[TaskMetrics]]) -> Table:
 
 
 def headline(metrics: TaskMetrics) -> Table:
-    """Each measure over all questions, with what the scoring depends on."""
+    """Show each measure over all questions, with what the scoring depends on."""
     rows = [(name_measure(name), show_measure(measure)) for name, measure in metrics.measures.items()]
     rows.append(("No answer", percent(metrics.unanswered / metrics.n if metrics.n else None)))
     rows += [(name, str(value)) for name, value in metrics.settings.items() if value is not None]
@@ -65,17 +65,17 @@ def headline(metrics: TaskMetrics) -> Table:
 
 
 def breakdowns(metrics: TaskMetrics) -> list[Table]:
-    """The tables by group and by subset, and the counts; those that have rows."""
+    """Show the tables by group and by subset, and the counts; those that have rows."""
     tables = _measure_tables("By group", "Group", metrics.by_group)
     tables += _measure_tables("Subsets", "Questions", metrics.by_subset)
     tables += outcome_tables(metrics)
-    rows = tuple((group, what, str(n)) for group, counts in metrics.counts.items() for what, n in counts.items())
+    rows = tuple((group, kind, str(n)) for group, counts in metrics.counts.items() for kind, n in counts.items())
     tables.append(Table("Answers", ("Group", "What", "n"), rows, text_columns=2))
     return [table for table in tables if table.rows]
 
 
 def outcome_tables(metrics: TaskMetrics) -> list[Table]:
-    """What became of extracted spans by variant, with their scores; empty if the data hold no right answers."""
+    """Show what became of extracted spans by variant, with their scores; empty if the data hold no right answers."""
     if not metrics.outcomes:
         return []
     kinds = [kind.value for kind in SpanOutcome]
@@ -93,28 +93,37 @@ def outcome_tables(metrics: TaskMetrics) -> list[Table]:
 
 
 def show_measure(measure: Measure | None, *, bare: bool = False) -> str:
-    """A measure in percent with its interval, or `bare` without."""
+    """Write a measure in percent with its interval, or `bare` without."""
     return NONE if measure is None else with_interval(percent(measure.value), None if bare else measure.interval)
 
 
 def _measure_tables(title: str, header: str, groups: Mapping[str, Measures]) -> list[Table]:
-    """One row a group, `COLUMNS` measures a table; the first of each table with its interval."""
-    known = ((name, each) for measures in groups.values() for name, each in measures.items())
-    names = list(dict.fromkeys(name for name, each in known if each.value is not None))
+    """Show one row a group, `COLUMNS` measures a table; the first of each table with its interval."""
+    pairs = ((name, measure) for measures in groups.values() for name, measure in measures.items())
+    names = list(dict.fromkeys(name for name, measure in pairs if measure.value is not None))
     tables = []
     for begin in range(0, len(names), COLUMNS):
-        shown = names[begin : begin + COLUMNS]
-        rows = {group: found for group, found in groups.items() if any(name in found for name in shown)}
+        measure_names = names[begin : begin + COLUMNS]
+        rows = {
+            group: group_measures
+            for group, group_measures in groups.items()
+            if any(name in group_measures for name in measure_names)
+        }
         columns = {
             header: list(rows),
-            "n": [str(max(found[name].n for name in shown if name in found)) for found in rows.values()],
+            "n": [
+                str(max(group_measures[name].n for name in measure_names if name in group_measures))
+                for group_measures in rows.values()
+            ],
             **{
-                name_measure(name): [show_measure(found.get(name), bare=place > 0) for found in rows.values()]
-                for place, name in enumerate(shown)
+                name_measure(name): [
+                    show_measure(group_measures.get(name), bare=place > 0) for group_measures in rows.values()
+                ]
+                for place, name in enumerate(measure_names)
             },
         }
-        whole = title if begin == 0 else f"{title}, continued"
-        tables.append(Table(whole, tuple(columns), tuple(zip(*columns.values(), strict=True))))
+        full_title = title if begin == 0 else f"{title}, continued"
+        tables.append(Table(full_title, tuple(columns), tuple(zip(*columns.values(), strict=True))))
     return tables
 
 
@@ -123,7 +132,7 @@ def _value(measure: Measure | None) -> float | None:
 
 
 def task_values(metrics: TaskMetrics) -> dict[str, float]:
-    """Name -> value: counts, measures with `_low` and `_high`, and `measure.group` for each group and subset."""
+    """Map name -> value: counts, measures with `_low` and `_high`, and `measure.group` for each group and subset."""
     values: dict[str, float | None] = {name: getattr(metrics, name) for name in (*_COUNTS, *COSTS)}
     values |= _measure_values(metrics.measures)
     for group, measures in (*metrics.by_group.items(), *metrics.by_subset.items()):
