@@ -100,7 +100,11 @@ def shown(comparison: Comparison, width: int = 200) -> str:
 
 def test_a_run_that_finds_the_claim_is_better(make_run) -> None:
     comparison = compare_runs([make_run("rest", rest), make_run("claim", claim)])
-    assert (len(comparison.questions), comparison.found.whole, comparison.found.first) == (48, 12, "component_f1")
+    assert (len(comparison.questions), comparison.found.whole_questions, comparison.found.first) == (
+        48,
+        12,
+        "component_f1",
+    )
     (pair,) = comparison.found.pairs
     f1 = pair.measures["component_f1"]
     assert (f1.n, f1.questions, f1.baseline, f1.other, f1.verdict) == (48, 12, 0.0, 1.0, "better")

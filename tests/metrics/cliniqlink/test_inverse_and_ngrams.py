@@ -42,7 +42,7 @@ def test_golds(lines, step: int | None, explanation: str) -> None:
 )
 def test_answers(text: str, step: int | None, explanation: str, marked: bool) -> None:
     flaw = read_flaw(text)
-    assert (flaw.step, flaw.explanation, flaw.marked) == (step, explanation, marked)
+    assert (flaw.step, flaw.explanation, flaw.has_marker) == (step, explanation, marked)
 
 
 @pytest.mark.parametrize(
