@@ -4,12 +4,12 @@ from medexam.experiments.compare.baselines import Against, Contrast
 from medexam.formatting import NONE, p_value
 from medexam.tables import Captioned, Table
 
-SHOWN_FLIPS = 10
+MOST_FLIPS = 10
 """Questions that are named of each way to flip."""
 
 
 def contrast_table(contrast: Contrast) -> Captioned:
-    """One row for each run that adds passages to the baseline, and the caption."""
+    """Build one row for each run that adds passages to the baseline, and the caption."""
     rows = tuple(_contrast_row(against) for against in contrast.against)
     headers = ("Program", "n", "Right to wrong", "Wrong to right", "Both right", "Both wrong", "p")
     caption = (
@@ -23,19 +23,21 @@ def contrast_table(contrast: Contrast) -> Captioned:
 
 
 def flipped_tables(against: Against) -> list[Table]:
-    """The first questions of each way to flip, with the passages that were found for them; none where none flipped."""
-    ways = {"right to wrong": against.flips.right_to_wrong, "wrong to right": against.flips.wrong_to_right}
+    """List the first questions of each way to flip, with the passages that were found for them; none where none
+    flipped.
+    """
+    keys_by_flip = {"right to wrong": against.flips.right_to_wrong, "wrong to right": against.flips.wrong_to_right}
     return [
         Table(
-            f"{against.run.program}: {way} ({_shown(len(keys))})",
+            f"{against.run.program}: {flip} ({_shown(len(keys))})",
             ("Question", "Passages, most relevant first"),
             tuple(
                 (f"`{key}`", ", ".join(f"`{passage}`" for passage in against.passages[key]) or NONE)
-                for key in keys[:SHOWN_FLIPS]
+                for key in keys[:MOST_FLIPS]
             ),
             text_columns=2,
         )
-        for way, keys in ways.items()
+        for flip, keys in keys_by_flip.items()
         if keys
     ]
 
@@ -47,4 +49,4 @@ def _contrast_row(against: Against) -> tuple[str, ...]:
 
 
 def _shown(count: int) -> str:
-    return str(count) if count <= SHOWN_FLIPS else f"first {SHOWN_FLIPS} of {count}"
+    return str(count) if count <= MOST_FLIPS else f"first {MOST_FLIPS} of {count}"
