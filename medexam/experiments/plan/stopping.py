@@ -88,14 +88,14 @@ class StoppingRule:
     def settle(self, cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
         """Return the cells with what was decided of them; one that has ended selects only what it was asked."""
         stops = self._follow(cells, list(map(_find_right, cells)))
-        return tuple(self._settle(cell, stopped) for cell, stopped in zip(cells, stops, strict=True))
+        return tuple(self._settle(cell, stop) for cell, stop in zip(cells, stops, strict=True))
 
     def next_blocks(self, cells: Sequence[AnyCell]) -> dict[int, AnyCell]:
         """Map a position to the cell with the pending questions that have to be asked next; empty if there are none."""
         blocks = {}
         right = list(map(_find_right, cells))
-        for position, (cell, stopped) in enumerate(zip(cells, self._follow(cells, right), strict=True)):
-            keys = set(self.order[: stopped.asked])
+        for position, (cell, stop) in enumerate(zip(cells, self._follow(cells, right), strict=True)):
+            keys = set(self.order[: stop.asked])
             block = tuple(question for question in cell.pending if question.key in keys)
             if block:
                 blocks[position] = replace(
@@ -103,15 +103,15 @@ class StoppingRule:
                     pending=block,
                     later=len(cell.pending) - len(block),
                     right=sum(map(bool, right[position].values())),
-                    stopped=replace(stopped, ended=None),
+                    stopped=replace(stop, ended=None),
                 )
         return blocks
 
-    def _settle(self, cell: AnyCell, stopped: Stopped) -> AnyCell:
-        cell = replace(cell, stopped=stopped)
-        if stopped.ended is None:
+    def _settle(self, cell: AnyCell, stop: Stopped) -> AnyCell:
+        cell = replace(cell, stopped=stop)
+        if stop.ended is None:
             return cell
-        keys = set(self.order[: stopped.asked])
+        keys = set(self.order[: stop.asked])
         questions = tuple(question for question in cell.question_set.questions if question.key in keys)
         pending = tuple(question for question in cell.pending if question.key in keys)
         return replace(cell, question_set=replace(cell.question_set, questions=questions), pending=pending)

@@ -4,7 +4,7 @@ from medexam.experiments.compare.baselines import Against, Contrast
 from medexam.formatting import NONE, p_value
 from medexam.tables import Captioned, Table
 
-MOST_FLIPS = 10
+SHOWN_FLIPS = 10
 """Questions that are named of each way to flip."""
 
 
@@ -33,7 +33,7 @@ def flipped_tables(against: Against) -> list[Table]:
             ("Question", "Passages, most relevant first"),
             tuple(
                 (f"`{key}`", ", ".join(f"`{passage}`" for passage in against.passages[key]) or NONE)
-                for key in keys[:MOST_FLIPS]
+                for key in keys[:SHOWN_FLIPS]
             ),
             text_columns=2,
         )
@@ -49,4 +49,4 @@ def _contrast_row(against: Against) -> tuple[str, ...]:
 
 
 def _shown(count: int) -> str:
-    return str(count) if count <= MOST_FLIPS else f"first {MOST_FLIPS} of {count}"
+    return str(count) if count <= SHOWN_FLIPS else f"first {SHOWN_FLIPS} of {count}"

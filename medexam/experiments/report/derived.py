@@ -60,8 +60,8 @@ def _as_scored(folder: RunFolder, freshness: Freshness, error: MedExamError) -> 
     except RunFolderError:
         stands = False
     else:
-        changed = freshness.answers_changed
-        stands = _counts_agree(run) if changed is None else not changed
+        is_stale = freshness.answers_changed
+        stands = _counts_agree(run) if is_stale is None else not is_stale
     if not stands:
         raise type(error)(
             f"the scores of run {folder.name} are out of date ({reason}) and cannot be made anew: {error}"

@@ -157,15 +157,15 @@ def _narrow(table: Table, width: int) -> Table:
 
 def _without_shared(table: Table) -> Table:
     """Return the table without the columns of numbers that are the same in every row, which its title names instead."""
-    shared = [
+    equal_columns = [
         column
         for column in range(table.text_columns, len(table.headers))
         if len({row[column] for row in table.rows}) == 1 and len(table.rows) > 1
     ]
-    if not shared:
+    if not equal_columns:
         return table
-    columns = [column for column in range(len(table.headers)) if column not in shared]
-    note = ", ".join(f"{table.headers[column]} {table.rows[0][column]}" for column in shared)
+    columns = [column for column in range(len(table.headers)) if column not in equal_columns]
+    note = ", ".join(f"{table.headers[column]} {table.rows[0][column]}" for column in equal_columns)
     return replace(
         table,
         title=f"{table.title}{' · ' if table.title else ''}every row: {note}",

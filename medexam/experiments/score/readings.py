@@ -80,7 +80,7 @@ def read_today(folder: RunFolder, record: RunRecord) -> ReadToday | None:
     if not isinstance(program, AskingProgram):
         return None
     questions = {question.key: question for question in items.questions}
-    predictions, changed = {}, 0
+    predictions, change_count = {}, 0
     with folder.opened_predictions() as stored:
         for key in record.questions:
             if key not in stored or key not in questions:
@@ -90,9 +90,9 @@ def read_today(folder: RunFolder, record: RunRecord) -> ReadToday | None:
             if after is None:
                 return None
             predictions[key] = after
-            changed += after.model_copy(update={"lenient": before.lenient}) != before
+            change_count += after.model_copy(update={"lenient": before.lenient}) != before
     readings = read_scores([*predictions], items.golds, predictions) if isinstance(items.golds, AnswerKey) else None
-    return ReadToday(predictions, changed, readings)
+    return ReadToday(predictions, change_count, readings)
 
 
 def _describe(folder: RunFolder, record: RunRecord, today: ReadToday | None) -> list[str]:

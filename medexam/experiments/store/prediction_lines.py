@@ -54,11 +54,11 @@ def _lines(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
         yield start, prediction
 
 
-def check_own(prediction: Prediction, spec_digest: str, where: str) -> None:
-    """Raise `RunFolderError`, naming `where` it was found, for a prediction that another run made."""
+def check_own(prediction: Prediction, spec_digest: str, place: str) -> None:
+    """Raise `RunFolderError`, naming the `place` where it was found, for a prediction that another run made."""
     if prediction.spec_digest != spec_digest:
         raise RunFolderError(
-            f"{where} belongs to another run (digest {prediction.spec_digest}, and this run's is {spec_digest}): move "
+            f"{place} belongs to another run (digest {prediction.spec_digest}, and this run's is {spec_digest}): move "
             f"it to the folder of that run, or remove it, and what it answers ({prediction.question}) is asked anew"
         )
 

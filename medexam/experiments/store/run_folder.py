@@ -83,12 +83,12 @@ class RunRecord:
     def outdated(self) -> str | None:
         """By which versions the replies were read, where today's are others; None where they are the same."""
         now = self.cell.program.readings
-        changed = [
+        changes = [
             f"version {self.readings.get(name, 1)} of the reader {name!r} (today's is {version})"
             for name, version in now.items()
             if self.readings.get(name, 1) != version
         ]
-        return " and ".join(changed) or None
+        return " and ".join(changes) or None
 
 
 _RECORD = TypeAdapter(RunRecord)

@@ -199,7 +199,7 @@ def build_entry(key: str, runs: Sequence[Answers], longest: int) -> dict[str, An
         scores = [
             [name, percent(score_by_key[key])] for name, score_by_key in run.scores.items() if key in score_by_key
         ]
-        scores += [[name, f"{of[key]:.6g}"] for name, of in run.own.items() if key in of]
+        scores += [[name, f"{score_by_key[key]:.6g}"] for name, score_by_key in run.own.items() if key in score_by_key]
         answer = _answer(run, run.predictions.get(key), longest) | ({"measures": scores} if scores else {})
         answers.append(answer | {"wording": variants.index(run.questions[key])})
     return {"key": key, "wordings": [_wording(variant) for variant in variants], "answers": answers}

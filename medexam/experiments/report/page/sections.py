@@ -46,15 +46,15 @@ def stack(tables: Sequence[Table], names: Sequence[str]) -> list[Table]:
 def merge(captions: Sequence[str], names: Sequence[str]) -> str:
     """Merge captions of several runs: the sentences that all of them have, then each run's own under its name."""
     sentences = [re.split(r"(?<=\.) ", caption) for caption in captions]
-    shared = (
+    shared_sentences = (
         [sentence for sentence in sentences[0] if all(sentence in others for others in sentences)] if sentences else []
     )
     run_notes = [
         f"{name}: {' '.join(own_sentences)}"
         for name, run_sentences in zip(names, sentences, strict=True)
-        if (own_sentences := [sentence for sentence in run_sentences if sentence not in shared])
+        if (own_sentences := [sentence for sentence in run_sentences if sentence not in shared_sentences])
     ]
-    return " ".join([*shared, *run_notes])
+    return " ".join([*shared_sentences, *run_notes])
 
 
 SAID_PAIRS = 3
@@ -199,8 +199,8 @@ def _grouped(captioned: Captioned) -> Section:
 def _breakdowns(run: AnyRun) -> list[Captioned]:
     benchmark = run.benchmark
     first, *others = benchmark.breakdowns(run.metrics, published=True)
-    plain = legend([run])
-    return [(first, plain + benchmark.published_legend), *((table, plain) for table in others)]
+    legend_text = legend([run])
+    return [(first, legend_text + benchmark.published_legend), *((table, legend_text) for table in others)]
 
 
 def _stacked(anchor: str, title: str, tables_by_run: Sequence[Sequence[Captioned]], names: Sequence[str]) -> Section:

@@ -81,7 +81,7 @@ def _label(look: Look, scores: OptionScoreMetrics) -> str:
 
 def _draw_reliability(figure: Any, scored: Scored) -> None:
     columns = _columns(scored)
-    grid = split_panels(figure, len(scored), columns, shared=True)
+    grid = split_panels(figure, len(scored), columns, same_axes=True)
     for axes, (look, scores) in zip(grid, scored, strict=True):
         bins = [part for part in scores.reliability if part.n]
         confidences = [100 * (part.mean_confidence or 0.0) for part in bins]

@@ -161,9 +161,9 @@ def draw_accuracies(
     return axes.errorbar(places, heights, yerr=bars, color=look.color, marker=look.marker, **(style | settings))
 
 
-def split_panels(figure: Any, count: int, columns: int, *, shared: bool = False) -> Any:
-    """Split the figure into `count` panels, `columns` side by side; `shared` gives them the same axes."""
-    grid = figure.subplots(-(-count // columns), columns, sharex=shared, sharey=shared, squeeze=False).ravel()
+def split_panels(figure: Any, count: int, columns: int, *, same_axes: bool = False) -> Any:
+    """Split the figure into `count` panels, `columns` side by side; `same_axes` gives them the same axes."""
+    grid = figure.subplots(-(-count // columns), columns, sharex=same_axes, sharey=same_axes, squeeze=False).ravel()
     for axes in grid[count:]:
         axes.set_visible(False)
     return grid[:count]

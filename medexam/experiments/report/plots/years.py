@@ -111,7 +111,7 @@ def _way(look: Look) -> str:
 
 def _draw(figure: Any, scored: Sequence[Look], panels: Mapping[str, Sequence[Look]]) -> None:
     columns = min(COLUMNS, len(panels))
-    grid = split_panels(figure, len(panels), columns, shared=True)
+    grid = split_panels(figure, len(panels), columns, same_axes=True)
     levels = chance_levels([look.run for look in scored], _by_year)
     years = sorted(levels)
     for axes, (heading, group) in zip(grid, panels.items(), strict=True):
