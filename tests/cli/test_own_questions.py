@@ -77,9 +77,9 @@ def test_every_right_answer_is_shown_without_the_file(medexam, spec, tmp_path) -
     (tmp_path / "mine.csv").unlink()
     (answers,) = read_answers([load_run(RunFolder(Path(document["run_dir"])))])
     assert answers.without_texts is not None
-    found = sorted((asked.gold, *asked.others) for asked in answers.asked.values())
+    found = sorted((asked.gold, *asked.others) for asked in answers.questions.values())
     assert found == [(1,), (2,), (2, 3), (4,)]
-    outcomes = [outcome(asked, answers.predictions[key]) for key, asked in answers.asked.items()]
+    outcomes = [outcome(asked, answers.predictions[key]) for key, asked in answers.questions.items()]
     assert sorted(outcomes) == ["r", "r", "w", "w"]
     code, *_ = medexam("report", "runs", "--html", "report.html")
     assert code == 0

@@ -93,8 +93,8 @@ class PlannedCell(Generic[S_co]):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the results should know; usually empty."""
-        own = self.question_set.notes
-        return own if self.retrieval is None else (*own, *self.retrieval.warnings)
+        set_notes = self.question_set.notes
+        return set_notes if self.retrieval is None else (*set_notes, *self.retrieval.warnings)
 
     @property
     def benchmark(self) -> Benchmark[Any, Any, Any]:
@@ -107,7 +107,11 @@ class PlannedCell(Generic[S_co]):
         if not self.benchmark.right_or_wrong:
             return None
         is_right = self.benchmark.is_right
-        golds = {one.key: of.golds[one.key] for of in self.question_sets for one in of.questions}
+        golds = {
+            question.key: question_set.golds[question.key]
+            for question_set in self.question_sets
+            for question in question_set.questions
+        }
         return lambda prediction: is_right(prediction, golds[prediction.question])
 
     @property
@@ -118,7 +122,7 @@ class PlannedCell(Generic[S_co]):
     @property
     def total(self) -> int:
         """Questions that are to be answered when the run is done, those that an ensemble is fitted on included."""
-        return sum(len(of.questions) for of in self.question_sets)
+        return sum(len(question_set.questions) for question_set in self.question_sets)
 
     @property
     def done(self) -> int:
@@ -133,19 +137,19 @@ class PlannedCell(Generic[S_co]):
         return sum(self.program.calls_for(question) for question in self.pending)
 
     def shuffled(self) -> Self:
-        """The cell with its pending questions in the order of its repeat, which is drawn by lot."""
+        """Return the cell with its pending questions in the order of its repeat, which is drawn by lot."""
         order = sorted(self.pending, key=lambda question: draw_lot(self.repeat, question.key))
         return replace(self, pending=tuple(order))
 
     def updated(self) -> Self:
-        """The cell with what its folder holds by now."""
+        """Return the cell with what its folder holds by now."""
         pending, right, answered = take_stock(self.folder, self.question_sets, self.benchmark)
         return replace(self, pending=pending, right=right, answered=answered)
 
     def build_preview(
         self, questions: Sequence[Question | Task], stored: Mapping[str, Prediction] = MappingProxyType({})
     ) -> dspy.Module:
-        """The program, ready to show the prompts of these questions; `stored` holds their answers by key, if any.
+        """Build the program, ready to show the prompts of these questions; `stored` holds their answers by key, if any.
 
         Passages are those known from before, else a mark for each; nothing is looked up or read.
         """
@@ -153,8 +157,10 @@ class PlannedCell(Generic[S_co]):
         if self.retrieval is not None and self.asks_model:
             if self.retrieval.size is not None:
                 self.retrieval.recall(questions)
-            known = Preview(self.retrieval, stored)
-            context = ProgramContext(cell.model.max_tokens, known, known, nearest=NearestDemonstrations, supports=known)
+            preview = Preview(self.retrieval, stored)
+            context = ProgramContext(
+                cell.model.max_tokens, preview, preview, nearest=NearestDemonstrations, supports=preview
+            )
             program = build_program(cell.program, cell.dataset.language, context)
         if isinstance(finder := find_nearest(program), NearestDemonstrations):
             finder.fill([question for question in questions if isinstance(question, Question)])
@@ -170,10 +176,10 @@ class Rule(Protocol):
     """Says from what is answered which questions are asked next."""
 
     def next_blocks(self, cells: Sequence[AnyCell]) -> dict[int, AnyCell]:
-        """Position -> the cell with the pending questions that have to be asked next; empty if there are none."""
+        """Map a position to the cell with the pending questions that have to be asked next; empty if there are none."""
 
     def settle(self, cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
-        """The cells with what was decided of them; one that has ended selects only what it was asked."""
+        """Return the cells with what was decided of them; one that has ended selects only what it was asked."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +203,7 @@ class Plan:
     """Whether questions that a server refused in three runs in a row are closed as unanswered."""
 
     def record(self, planned: AnyCell) -> RunRecord:
-        """What a cell's `spec.json` says."""
+        """Return what a cell's `spec.json` says."""
         return RunRecord(
             run_id=planned.folder.name,
             schema=IDENTITY_SCHEMA,
@@ -223,11 +229,15 @@ class Plan:
 def take_stock(
     folder: RunFolder, sets: Sequence[AnySet], benchmark: Benchmark[Any, Any, Any]
 ) -> tuple[tuple[Question | Task, ...], int, int]:
-    """Pending questions in the data sets' order, how many others are right, and all answers of the folder."""
+    """Read the pending questions in the data sets' order, how many others are right, and all answers of the folder."""
     outcomes = folder.read_outcomes() if folder.exists() else {}
-    questions: dict[str, Question | Task] = {question.key: question for data in sets for question in data.questions}
-    golds = {question.key: data.golds[question.key] for data in sets for question in data.questions}
-    remaining = pending(questions, outcomes)
-    right = sum(benchmark.is_right(outcomes[key], golds[key]) for key in questions.keys() - set(remaining))
+    questions: dict[str, Question | Task] = {
+        question.key: question for question_set in sets for question in question_set.questions
+    }
+    golds = {
+        question.key: question_set.golds[question.key] for question_set in sets for question in question_set.questions
+    }
+    pending_keys = pending(questions, outcomes)
+    right = sum(benchmark.is_right(outcomes[key], golds[key]) for key in questions.keys() - set(pending_keys))
     answered = sum(outcome.status is not Status.FAILED for outcome in outcomes.values())
-    return tuple(questions[key] for key in remaining), right, answered
+    return tuple(questions[key] for key in pending_keys), right, answered

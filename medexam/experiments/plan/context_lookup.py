@@ -50,21 +50,21 @@ class ReadAhead:
     coming: Sequence[Any] = ()
     """What is going to be asked, in this order."""
     _model: Any = None
-    _found: dict[str, list[Any]] = field(default_factory=dict)
+    _findings: dict[str, list[Any]] = field(default_factory=dict)
     """Key of an item -> what was found in each of its pairs."""
     _reading: Lock = field(default_factory=Lock)
 
     def _pairs(self, item: Any) -> list[Pair]:
-        """The pairs of texts that the model reads for an item."""
+        """Return the pairs of texts that the model reads for an item."""
         raise NotImplementedError
 
     def _find_in(self, item: Any) -> list[Any]:
-        """What was found in each pair of an item."""
+        """Return what was found in each pair of an item, reading it if it is not read yet."""
         # One thread reads a block and the others wait: their items most likely are in it.
         with self._reading:
-            if item.key not in self._found:
+            if item.key not in self._findings:
                 self._read_block(item)
-            return self._found[item.key]
+            return self._findings[item.key]
 
     def _loaded(self) -> Any:
         if self._model is None:
@@ -74,15 +74,15 @@ class ReadAhead:
     def _read_block(self, item: Any) -> None:
         """Read an item, and of those that come after it as many as make full batches."""
         model, block = self._loaded(), {item.key: self._pairs(item)}
-        keys = [each.key for each in self.coming]
-        for each in self.coming[keys.index(item.key) + 1 :] if item.key in keys else ():
+        keys = [entry.key for entry in self.coming]
+        for follower in self.coming[keys.index(item.key) + 1 :] if item.key in keys else ():
             if sum(map(len, block.values())) >= AHEAD * model.batch:
                 break
-            if each.key not in self._found:
-                block[each.key] = self._pairs(each)
-        pairs = [pair for own in block.values() for pair in own]
-        found = iter(model.read(pairs) if self.reader.finds == "spans" else model.score(pairs))
-        self._found |= {key: [next(found) for _ in own] for key, own in block.items()}
+            if follower.key not in self._findings:
+                block[follower.key] = self._pairs(follower)
+        pairs = [pair for item_pairs in block.values() for pair in item_pairs]
+        findings = iter(model.read(pairs) if self.reader.finds == "spans" else model.score(pairs))
+        self._findings |= {key: [next(findings) for _ in item_pairs] for key, item_pairs in block.items()}
 
 
 @dataclass(kw_only=True)
@@ -99,19 +99,19 @@ class PassageReading(ReadAhead, Retrieval):
         return super().fill(questions, progress)
 
     def in_prefix_order(self, questions: Sequence[Asked]) -> list[Asked]:
-        """The questions in the order in which they are read ahead, and are to be asked."""
+        """Return the questions in the order in which they are read ahead, and are to be asked."""
         ordered = super().in_prefix_order(questions)
         self.coming = ordered
         return ordered
 
     def read_span(self, question: Question) -> ReadSpan:
-        """The best span over all passages of a question."""
+        """Find the best span over all passages of a question."""
         spans = [span for span in self._find_in(question) if span is not None]
         best = max(spans, key=lambda span: span.score, default=None)
         return ReadSpan(self.asked(question), best, tuple(self.find(question)), self._model.label)
 
     def read_entailments(self, question: Question) -> Entailments:
-        """The best sentence for each option of a question."""
+        """Find the best sentence for each option of a question."""
         best: dict[int, tuple[float, str]] = {}
         for (number, _, premise, _), score in zip(self._hypotheses(question), self._find_in(question), strict=True):
             if number not in best or score > best[number][0]:
@@ -120,7 +120,7 @@ class PassageReading(ReadAhead, Retrieval):
         return Entailments(best, tuple(merge_hits(list(hits.values()), self.settings.k * len(hits))), self._model.label)
 
     def read_supports(self, question: Question) -> Supports:
-        """How far each passage of a question entails each of its options."""
+        """Score how far each passage of a question entails each of its options."""
         supports: defaultdict[str, dict[int, float]] = defaultdict(dict)
         for (number, passage, _, _), score in zip(self._hypotheses(question), self._find_in(question), strict=True):
             supports[passage][number] = max(float(score), supports[passage].get(number, float(score)))
@@ -133,12 +133,14 @@ class PassageReading(ReadAhead, Retrieval):
         return [(premise, hypothesis) for _, _, premise, hypothesis in self._hypotheses(item)]
 
     def _hypotheses(self, question: Question) -> list[tuple[int, str, str, str]]:
-        """Number, passage, premise, hypothesis: each sentence of an option's passages with the stem and that option."""
-        asked = self.asked(question)
+        """List number, passage, premise and hypothesis: each sentence of an option's passages with the stem and that
+        option.
+        """
+        translation = self.asked(question)
         hits = self._hits_by_option(question)
         return [
-            (option.number, hit.passage.id, sentence, f"{asked.stem} {option.text}")
-            for option in asked.options
+            (option.number, hit.passage.id, sentence, f"{translation.stem} {option.text}")
+            for option in translation.options
             for hit in hits[option.number]
             for sentence in _sentences(hit.passage.content)
         ]
@@ -146,15 +148,15 @@ class PassageReading(ReadAhead, Retrieval):
     def _hits_by_option(self, question: Question) -> dict[int, list[Hit]]:
         if self.settings.query == "per_option":
             return self.find_per_option(question)
-        found = self.find(question)
-        return {option.number: found for option in question.options}
+        hits = self.find(question)
+        return {option.number: hits for option in question.options}
 
 
 class ContextReading(ReadAhead):
     """What a local model reads in the contexts of tasks; a `ContextReader`."""
 
     def read_context(self, task: Task) -> ReadContext:
-        """The best span of the task's context. Raises `EngineError` where the model cannot be loaded."""
+        """Find the best span of the task's context. Raises `EngineError` where the model cannot be loaded."""
         (span,) = self._find_in(task)
         return ReadContext(span, self._model.label)
 
@@ -163,19 +165,19 @@ class ContextReading(ReadAhead):
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences of a text that hold a word."""
-    found = (text[start:end] for start, end in split_sentences(text))
-    return [sentence for sentence in found if any(map(str.isalnum, sentence))]
+    """Split a text into its sentences, without those that hold no word."""
+    sentences = (text[start:end] for start, end in split_sentences(text))
+    return [sentence for sentence in sentences if any(map(str.isalnum, sentence))]
 
 
 def with_reader(retrieval: Retrieval, settings: ReaderSettings) -> PassageReading:
-    """The retrieval of a program that has passages read, with nothing loaded yet."""
-    known = {item.name: getattr(retrieval, item.name) for item in dataclasses.fields(retrieval) if item.init}
-    return PassageReading(**known, reader=settings)
+    """Return the retrieval of a program that has passages read, with nothing loaded yet."""
+    arguments = {item.name: getattr(retrieval, item.name) for item in dataclasses.fields(retrieval) if item.init}
+    return PassageReading(**arguments, reader=settings)
 
 
 def pin_reader(settings: ReaderSettings) -> ReaderSettings:
-    """The settings with the model's content as the revision: its folder's fingerprint, or the commit of a hub model.
+    """Set the model's content as the settings' revision: its folder's fingerprint, or the commit of a hub model.
 
     Raises `EngineError` where its folder is missing or holds no safetensors, or nobody tells the commit.
     """
@@ -183,5 +185,5 @@ def pin_reader(settings: ReaderSettings) -> ReaderSettings:
 
 
 def reader_identity(pinned: ReaderSettings) -> dict[str, Any]:
-    """What the answers of a pinned reader depend on: its content, and how texts are cut for it."""
+    """Return what the answers of a pinned reader depend on: its content, and how texts are cut for it."""
     return {"revision": pinned.revision, "tokens": list(_TOKENS[pinned.finds])}

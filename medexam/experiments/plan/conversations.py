@@ -25,28 +25,28 @@ class Exchange(NamedTuple):
     """None where nothing came, or where only option scores were read."""
 
 
-def conversation(program: dspy.Module, question: Any, said: Prediction) -> list[Exchange]:
-    """The calls that led to `said`, in order; empty for a program that asks no model.
+def conversation(program: dspy.Module, question: Any, prediction: Prediction) -> list[Exchange]:
+    """List the calls that led to `prediction`, in order; empty for a program that asks no model.
 
     `program` is the preview that `PlannedCell.build_preview` makes.
     """
-    if said.generations:
-        replies: list[str | None] = [each.text for each in said.generations]
+    if prediction.generations:
+        replies: list[str | None] = [generation.text for generation in prediction.generations]
         if isinstance(program, Voting) and program.program.calls_for(question) == 1:
-            (call,) = _calls(program.program, question, said)
-            asked = [_render(program, call)] * len(replies)
+            (call,) = _calls(program.program, question, prediction)
+            prompts = [_render(program, call)] * len(replies)
         else:
-            asked = replay(program, question, [each.text for each in said.generations])[0]
+            prompts = replay(program, question, [generation.text for generation in prediction.generations])[0]
     elif isinstance(program, AskingProgram) and not program.replayed and _renders(program, question):
-        asked = [_render(program, call) for call in _calls(program, question, said)]
-        replies = [said.rationale] * (len(asked) - 1) + [said.reply]
+        prompts = [_render(program, call) for call in _calls(program, question, prediction)]
+        replies = [prediction.rationale] * (len(prompts) - 1) + [prediction.reply]
     else:
         return []
-    return [Exchange(turns, reply) for turns, reply in zip(asked, replies, strict=False)]
+    return [Exchange(turns, reply) for turns, reply in zip(prompts, replies, strict=False)]
 
 
 def _renders(program: AskingProgram, question: Any) -> bool:
-    """Whether the prompts follow from what a prediction keeps: of answers in words, only those of a single call."""
+    """Return whether prompts follow from what a prediction keeps: of answers in words, only those of a single call."""
     return isinstance(program, ExamProgram) or program.calls_for(question) == 1
 
 
@@ -56,22 +56,22 @@ def _render(program: AskingProgram, call: Call) -> Turns:
     return turns
 
 
-def _calls(program: AskingProgram, question: Any, said: Prediction) -> Iterator[Call]:
-    """The calls that led to a prediction, their prompts as they were at last: passages that did not fit are cut."""
+def _calls(program: AskingProgram, question: Any, prediction: Prediction) -> Iterator[Call]:
+    """Yield the calls that led to a prediction, prompts as they were at last: passages that did not fit are cut."""
     steps = program.steps(question)
     call = next(steps)
-    whole = len(call.inputs.get("passages") or "")
-    while whole - len(call.inputs.get("passages") or "") < (said.passages_cut or 0):
+    full_length = len(call.inputs.get("passages") or "")
+    while full_length - len(call.inputs.get("passages") or "") < (prediction.passages_cut or 0):
         try:
             call = steps.throw(ContextWindowExceededError())
         except ContextWindowExceededError:
             break
     yield call
-    if said.status is Status.FAILED or said.reason is Reason.CONTEXT_OVERFLOW:
+    if prediction.status is Status.FAILED or prediction.reason is Reason.CONTEXT_OVERFLOW:
         # Nobody knows which call it was that broke; the first was sent.
         return
     for _ in range(program.calls_for(question) - 1):
         # Between its calls a program needs the reasoning; readings are used when all are there.
-        call = steps.send(dspy.Prediction(rationale=said.rationale, generation=None, reading=None))
+        call = steps.send(dspy.Prediction(rationale=prediction.rationale, generation=None, reading=None))
         yield call
     steps.close()

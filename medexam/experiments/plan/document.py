@@ -10,7 +10,7 @@ from medexam.tasks import Task
 
 
 def plan_document(plan: Plan) -> list[dict[str, Any]]:
-    """The plan as JSON-ready data, one entry a cell; a run whose corpus is not here has no id and no digest.
+    """Build the plan as JSON-ready data, one entry a cell; a run whose corpus is not here has no id and no digest.
 
     `capabilities` is what litellm's tables say of a hosted model, None of others.
     """
@@ -35,15 +35,15 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
 
 
 def prompt_of(planned: AnyCell, question: Question | Task) -> list[dict[str, str]]:
-    """The chat messages of the first call for a question, a line for its picture; empty for a control."""
+    """Render the chat messages of the first call for a question, a line for its picture; empty for a control."""
     program = planned.build_preview([question])
     if not isinstance(program, AskingProgram):
         return []
     if program.replayed:
         return replay(program, question, ())[0][0]
     call = next(program.steps(question))
-    shown = call.inputs.get("demos", call.predictor.demos)
-    messages: list[dict[str, str]] = program.adapter.format(call.predictor.signature, shown, call.inputs)
+    demonstrations = call.inputs.get("demos", call.predictor.demos)
+    messages: list[dict[str, str]] = program.adapter.format(call.predictor.signature, demonstrations, call.inputs)
     if isinstance(question, Question) and question.picture is not None:
         last = next(message for message in reversed(messages) if message["role"] == "user")
         last["content"] = f"{_describe(question.picture)}\n\n{last['content']}"

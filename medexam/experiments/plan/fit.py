@@ -10,7 +10,7 @@ from medexam.tasks import Task
 
 
 def check_answerable(cell: CellSpec, items: AnySet) -> None:
-    """Raises `SpecError` if the program answers questions of another form than those of the benchmark."""
+    """Raise `SpecError` if the program answers questions of another form than those of the benchmark."""
     program, called = cell.program, cell.dataset.called
     if program.answers_anything:
         return

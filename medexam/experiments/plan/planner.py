@@ -54,7 +54,7 @@ def plan_experiment(
     repeat: int = 0,
     only_look: bool = False,
 ) -> Plan:
-    """What running `document` under `overrides` would do: runs that exist are continued.
+    """Plan what running `document` under `overrides` would do: runs that exist are continued.
 
     `fresh` starts new runs beside those that exist. `repeat` asks each run's questions that often again. `only_look`
     makes a plan that is not carried out: a corpus of the hub that cannot be fetched, or an encoder whose commit is
@@ -81,7 +81,7 @@ def plan_experiment(
 
 
 def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> Plan:
-    """What continuing one run would do: its own cell and its own questions, as its folder keeps them.
+    """Plan what continuing one run would do: its own cell and its own questions, as its folder keeps them.
 
     `run` is a run's folder, or its id in `runs_dir`. `sources` are those of several runs that are planned one after
     the other; None: its own. Raises `RunFolderError` if there is no such run, or if what its
@@ -115,9 +115,9 @@ def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> 
             f"run {record.run_id} cannot continue: what its answers depend on has changed ({keys}); "
             "restore it, or run its spec to start a run of it as it is now"
         )
-    asked = as_asked(record, data)
-    members = tuple(replace(member, question_set=asked) for member in prepared.members)
-    resumed = replace(prepared, question_set=asked, members=members)
+    question_set = as_asked(record, data)
+    members = tuple(replace(member, question_set=question_set) for member in prepared.members)
+    resumed = replace(prepared, question_set=question_set, members=members)
     planned = _plan_cells(
         [resumed],
         lambda item: folder if item is resumed else _folder(item.cell, item.identity, folder.path.parent, fresh=False),
@@ -137,7 +137,7 @@ def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> 
 
 @keep(worth=lambda _: True)
 def plan_stored(path: Path) -> AnyCell:
-    """The run in a folder as it was planned, to show what it asked; raises as `plan_resume` does.
+    """Plan the run in a folder as it was planned, to show what it asked; raises as `plan_resume` does.
 
     Within `reads_kept` each run is planned once, and what several runs read is read once.
     """
@@ -152,31 +152,35 @@ def _shared_sources() -> Sources:
 def _plan_cells(
     prepared: Sequence[Prepared], folder_of: Callable[[Prepared], RunFolder], *, fresh: bool = False
 ) -> tuple[AnyCell, ...]:
-    """The cells in their order, before each ensemble those of its members that are not listed and have to be asked.
+    """Plan the cells in their order, before each ensemble those of its members that are not listed and have to be
+    asked.
 
     Raises `SpecError` where an ensemble is fitted on an exam that it is asked.
     """
-    listed = {_key(item) for item in prepared}
+    listed_keys = {_key(item) for item in prepared}
     training = training_of(prepared)
     planned: dict[Key, AnyCell] = {}
-    for item in (one for each in prepared for one in (*each.members, each) if not one.members):
+    for item in (part for entry in prepared for part in (*entry.members, entry) if not part.members):
         if (key := _key(item)) in planned:
             continue
         cell = _planned(item, folder_of(item), training=training.get(digest(item.identity)))
-        if key not in listed and not fresh and not cell.folder.exists():
+        if key not in listed_keys and not fresh and not cell.folder.exists():
             cell = borrow(cell) or cell
         planned[key] = cell
     for item in prepared:
         if item.members:
             planned[_key(item)] = _planned(item, folder_of(item), members=_members(item, planned))
-    needed = [
-        one for each in prepared for one in (*each.members, each) if _key(one) in listed or _asks(planned[_key(one)])
+    parts = [
+        part
+        for entry in prepared
+        for part in (*entry.members, entry)
+        if _key(part) in listed_keys or _asks(planned[_key(part)])
     ]
-    return tuple(planned[key] for key in dict.fromkeys(map(_key, needed)))
+    return tuple(planned[key] for key in dict.fromkeys(map(_key, parts)))
 
 
 def _repeats(prepared: Sequence[Prepared], planned: Sequence[AnyCell], times: int) -> list[AnyCell]:
-    """The repeats of every listed cell that asks a model; raises `SpecError` where they are wanted and none does."""
+    """Plan the repeats of each listed cell that asks a model; raises `SpecError` if they are wanted and none does."""
     folders = {(cell.spec_digest, cell.cell.dataset): cell.folder for cell in planned}
     asking = [item for item in prepared if item.cell.program.asks_model]
     if times and not asking:
@@ -189,7 +193,7 @@ def _repeats(prepared: Sequence[Prepared], planned: Sequence[AnyCell], times: in
 
 
 def _asks(cell: AnyCell) -> bool:
-    """Whether a member's run is begun or continued here; one that was borrowed is if it lacks answers."""
+    """Return whether a member's run is begun or continued here; one that was borrowed is if it lacks answers."""
     return bool(cell.pending) or not cell.borrowed
 
 
@@ -209,7 +213,7 @@ def _members(item: Prepared, planned: Mapping[Key, AnyCell]) -> StoredMembers:
 
 
 def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
-    """What has changed in the data of the runs that the cells continue, or replace."""
+    """Describe what has changed in the data of the runs that the cells continue, or replace."""
     lines = (
         describe_golds(cell.folder, cell.folder.read_record(), cell.question_set)
         if cell.folder.exists()
@@ -223,8 +227,8 @@ def _planned(
     prepared: Prepared, folder: RunFolder, *, training: AnySet | None = None, members: StoredMembers | None = None
 ) -> AnyCell:
     cell, data, retrieval, reader = prepared.cell, prepared.question_set, prepared.retrieval, prepared.reader
-    known = digest(prepared.identity)
-    folder = replace(folder, spec_digest=known)
+    spec_digest = digest(prepared.identity)
+    folder = replace(folder, spec_digest=spec_digest)
     benchmark = find_benchmark(cell.dataset)
     pending, right, answered = take_stock(folder, [data] if training is None else [data, training], benchmark)
     context = ProgramContext(
@@ -239,7 +243,7 @@ def _planned(
     if members is not None:
         context = replace(context, members=members)
     if reader is not None and reader.of_task:
-        tasks = [one for one in pending if isinstance(one, Task)]
+        tasks = [question for question in pending if isinstance(question, Task)]
         context = replace(context, context_reader=ContextReading(reader=reader, coming=tasks))
     program = build_program(cell.program, cell.dataset.language, context)
     finder = find_nearest(program)
@@ -249,7 +253,7 @@ def _planned(
         question_set=data,
         program=program,
         identity=prepared.identity,
-        spec_digest=known,
+        spec_digest=spec_digest,
         folder=folder,
         retrieval=retrieval,
         nearest=finder if isinstance(finder, NearestDemonstrations) else None,
@@ -261,24 +265,25 @@ def _planned(
     )
 
 
-def _folder(cell: CellSpec, known: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:
-    """The last run of this experiment and digest, whatever its model and program are called; else a new name.
+def _folder(cell: CellSpec, identity: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:
+    """Find the last run of this experiment and digest, whatever its model and program are called; else choose a new
+    name.
 
     `fresh` wants a new name in any case.
     """
-    folders = {number: RunFolder(path) for number, path in folders_of(cell.name, digest(known), runs_dir).items()}
-    found = {number: folder for number, folder in folders.items() if folder.exists()}
-    if not found or fresh:
+    folders = {number: RunFolder(path) for number, path in folders_of(cell.name, digest(identity), runs_dir).items()}
+    run_folders = {number: folder for number, folder in folders.items() if folder.exists()}
+    if not run_folders or fresh:
         # Says to people what was asked, and identifies nothing: the digest does.
         model = [cell.model.label] if cell.program.asks_model else []
         altered = filter(None, [cell.dataset.altered])
-        parts = [cell.name, *model, cell.program.label, cell.dataset.language, *altered, digest(known)]
+        parts = [cell.name, *model, cell.program.label, cell.dataset.language, *altered, digest(identity)]
         name = "-".join(map(name_part, parts))
-        return RunFolder(runs_dir / (f"{name}-{max(found) + 1}" if found else name))
-    folder = found[max(found)]
-    theirs = folder.read_record()
-    if theirs.spec_digest != digest(known):
-        keys = ", ".join(differences(known, theirs.identity))
+        return RunFolder(runs_dir / (f"{name}-{max(run_folders) + 1}" if run_folders else name))
+    folder = run_folders[max(run_folders)]
+    record = folder.read_record()
+    if record.spec_digest != digest(identity):
+        keys = ", ".join(differences(identity, record.identity))
         raise RunFolderError(
             f"run {folder.name} was made under another spec (it differs in {keys}); "
             "move it away, or start another run beside it with --fresh"

@@ -11,7 +11,7 @@ from medexam.experiments.plan.document import prompt_of
 from medexam.experiments.store.environment import list_prices
 from medexam.serve.request_settings import thinking_room
 
-_COUNTED = 40
+_SAMPLE_SIZE = 40
 """Questions whose prompts are counted, spread over all that are pending."""
 
 
@@ -31,13 +31,13 @@ class Estimate:
 
 
 def estimate_price(planned: AnyCell) -> Estimate | None:
-    """What asking the cell's pending questions will cost; None where nothing is billed or no price is known."""
+    """Estimate what asking a cell's pending questions costs; None where nothing is billed or no price is known."""
     if not planned.asks_model or not planned.pending or (prices := list_prices(planned.cell.model)) is None:
         return None
     from medexam.serve.engines.litellm_calls import get_litellm
 
     count, model = get_litellm().token_counter, planned.cell.model.name
-    step = max(len(planned.pending) // _COUNTED, 1)
+    step = max(len(planned.pending) // _SAMPLE_SIZE, 1)
     sizes = [count(model=model, messages=prompt_of(planned, question)) for question in planned.pending[::step]]
     prompt_tokens = sum(sizes) / len(sizes) * planned.calls
     return Estimate(
@@ -47,30 +47,37 @@ def estimate_price(planned: AnyCell) -> Estimate | None:
 
 
 def _longest_reply(planned: AnyCell) -> int:
-    """Tokens that a reply of the program may have, with those of its thinking."""
+    """Count the tokens that a reply of the program may have, with those of its thinking."""
     from medexam.serve.engines.provider_tables import read_tables
 
     model = planned.cell.model
     budget = planned.cell.program.budget(model.max_tokens)
-    written = max(budget.values()) if isinstance(budget, Mapping) else budget or 0
-    if model.endpoints or not written:
-        return written
-    return written + thinking_room(model, thinks=read_tables(str(model.name)).thinks)
+    reply_tokens = max(budget.values()) if isinstance(budget, Mapping) else budget or 0
+    if model.endpoints or not reply_tokens:
+        return reply_tokens
+    return reply_tokens + thinking_room(model, thinks=read_tables(str(model.name)).thinks)
 
 
 def _dollars(usd: float) -> str:
-    """Dollars and cents, and more places of what is less than ten cents."""
+    """Format dollars and cents, with more places of what is less than ten cents."""
     return f"${usd:.2f}" if usd >= 0.1 or not usd else f"${usd:.4f}"
 
 
 def describe_prices(cells: Sequence[AnyCell]) -> str | None:
-    """What the pending calls of a plan cost at most, in a line; None where nothing is billed or no price is known."""
-    found = [(planned, one) for planned in cells if (one := estimate_price(planned)) is not None]
-    if not found:
+    """Describe in a line what the pending calls of a plan cost at most; None where nothing is billed or no price is
+    known.
+    """
+    estimates = [(planned, estimate) for planned in cells if (estimate := estimate_price(planned)) is not None]
+    if not estimates:
         return None
-    prompts, most = sum(one.prompt_usd for _, one in found), sum(one.most_usd for _, one in found)
-    half = (
-        " Batches are counted at their own price." if any(one.cell.model.engine == "batch" for one, _ in found) else ""
+    prompts, maximum = (
+        sum(estimate.prompt_usd for _, estimate in estimates),
+        sum(estimate.most_usd for _, estimate in estimates),
     )
-    spent = f"{_dollars(prompts)} for prompts, at most {_dollars(most)} with the longest replies"
-    return f"Price, by litellm's list: {spent}.{half}"
+    batch_note = (
+        " Batches are counted at their own price."
+        if any(planned.cell.model.engine == "batch" for planned, _ in estimates)
+        else ""
+    )
+    amounts = f"{_dollars(prompts)} for prompts, at most {_dollars(maximum)} with the longest replies"
+    return f"Price, by litellm's list: {amounts}.{batch_note}"

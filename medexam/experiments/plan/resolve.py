@@ -15,25 +15,28 @@ _log = logging.getLogger(__name__)
 def resolve_cells(
     document: Mapping[str, Any], overrides: Mapping[str, Any], *, only_look: bool = False
 ) -> tuple[ExperimentSpec, list[CellSpec]]:
-    """The experiment and its cells, models named as their profiles and servers name them.
+    """Build the experiment and its cells, models named as their profiles and servers name them.
 
     With `only_look`, a server that is not there leaves its model without a name. Raises `SpecError`, and `EngineError`
     for an unknown profile and for a server that does not tell its model.
     """
     experiment, cells = build_cells(document, overrides)
-    asking = {one.model for cell in cells for one in (cell, *cell.members) if one.program.asks_model}
-    named = {model: _named(model, only_look=only_look) for model in asking}
-    return experiment, [_with_names(cell, named) for cell in cells]
+    models = {part.model for cell in cells for part in (cell, *cell.members) if part.program.asks_model}
+    model_by_spec = {model: _named(model, only_look=only_look) for model in models}
+    return experiment, [_with_names(cell, model_by_spec) for cell in cells]
 
 
-def _with_names(cell: CellSpec, named: Mapping[ModelSpec, ModelSpec]) -> CellSpec:
-    """The cell with its model as it is named, and with those of the members that an ensemble has."""
+def _with_names(cell: CellSpec, model_by_spec: Mapping[ModelSpec, ModelSpec]) -> CellSpec:
+    """Return the cell with its model as it is named, and with those of the members that an ensemble has."""
     program = cell.program
     if program.made_of:
-        models = [named.get(member.model) if member.program.asks_model else None for member in cell.members]
-        members = [one.model_copy(update={"model": its}) for one, its in zip(program.made_of, models, strict=True)]
+        models = [model_by_spec.get(member.model) if member.program.asks_model else None for member in cell.members]
+        members = [
+            part.model_copy(update={"model": part_model})
+            for part, part_model in zip(program.made_of, models, strict=True)
+        ]
         program = program.model_copy(update={"members": tuple(members)})
-    return cell.model_copy(update={"model": named.get(cell.model, cell.model), "program": program})
+    return cell.model_copy(update={"model": model_by_spec.get(cell.model, cell.model), "program": program})
 
 
 def _named(model: ModelSpec, *, only_look: bool) -> ModelSpec:
@@ -51,8 +54,8 @@ def _named(model: ModelSpec, *, only_look: bool) -> ModelSpec:
 
 
 def resolve_optimizer(optimizer: OptimizerSpec, *, only_look: bool = False) -> OptimizerSpec:
-    """The optimizer with the model that proposes instructions named, as `resolve_cells` names models."""
-    proposing = optimizer.prompt_model
-    if proposing is None:
+    """Return the optimizer with the model that proposes instructions named, as `resolve_cells` names models."""
+    prompt_model = optimizer.prompt_model
+    if prompt_model is None:
         return optimizer
-    return optimizer.model_copy(update={"prompt_model": _named(proposing, only_look=only_look)})
+    return optimizer.model_copy(update={"prompt_model": _named(prompt_model, only_look=only_look)})

@@ -50,71 +50,69 @@ class Sources:
     def __init__(self, *, only_look: bool) -> None:
         self._only_look = only_look
         self._question_sets: dict[DatasetSpec, AnySet] = {}
-        self._shown: dict[tuple[DatasetSpec, PictureSettings], tuple[AnySet, dict[str, Any]]] = {}
+        self._picture_sets: dict[tuple[DatasetSpec, PictureSettings], tuple[AnySet, dict[str, Any]]] = {}
         self._retrievers: dict[RetrieverSpec, PlannedRetriever | MedExamError] = {}
         self._models: dict[ModelSpec, dict[str, Any]] = {}
 
-    def prepare(
-        self, cell: CellSpec, data: DatasetSpec | None = None, asked: Collection[str] | None = None
-    ) -> Prepared:
-        """The cell with its questions and everything that its answers depend on.
+    def prepare(self, cell: CellSpec, data: DatasetSpec | None = None, keys: Collection[str] | None = None) -> Prepared:
+        """Return the cell with its questions and everything that its answers depend on.
 
-        `data` None: the questions that the cell selects. `asked`: keys of the questions whose pictures must be here, if
+        `data` None: the questions that the cell selects. `keys`: those of the questions whose pictures must be here, if
         they are shown; None: all of them. Raises `SpecError`, `DatasetError` and `EngineError`.
         """
         self._check_metrics(cell)
         question_set = self._question_set(data or cell.dataset)
         if cell.dataset.is_own:
             check_answerable(cell, question_set)
-        question_set, pictures = self._with_pictures(cell, question_set, data or cell.dataset, asked)
+        question_set, pictures = self._with_pictures(cell, question_set, data or cell.dataset, keys)
         reader = self._reader(cell)
-        retrieval, found_by, translated = None, None, None
+        retrieval, retriever_identity, translation_set = None, None, None
         if (settings := cell.program.retrieval) is not None:
-            translated = self._translations(cell)
-            translations = partial(_by_key, translated) if translated else None
+            translation_set = self._translations(cell)
+            translations = partial(_by_key, translation_set) if translation_set else None
             try:
                 planned = self._retriever(settings.retriever)
             except _UNREACHABLE as error:
                 if not self._only_look:
                     raise
                 retrieval = plan_without_corpus(settings, error, translations)
-                found_by = settings.retriever.model_dump(mode="json")
+                retriever_identity = settings.retriever.model_dump(mode="json")
             else:
                 retrieval = plan_retrieval(settings, planned, cache_dir(), cell.dataset.language, translations)
-                found_by = planned.identity
+                retriever_identity = planned.identity
             if reader is not None:
                 retrieval = with_reader(retrieval, reader)
-        members = tuple(self.prepare(member, data, asked) for member in cell.members)
+        members = tuple(self.prepare(member, data, keys) for member in cell.members)
         fitted_on = cell.program.fitted_on
         training = None if fitted_on is None else self._question_set(fitted_on.of(cell.dataset))
-        known = identity(
+        cell_identity = identity(
             cell,
             fingerprint=question_set.fingerprint,
             words=asked_words(cell.program, cell.dataset.language),
-            retriever=found_by,
-            translations=translated.fingerprint if translated else None,
+            retriever=retriever_identity,
+            translations=translation_set.fingerprint if translation_set else None,
             model=self._model(cell.model) if cell.program.asks_model else None,
             reader=reader_identity(reader) if reader is not None else None,
             combined=_combined(cell, members, training),
             pictures=pictures,
         )
-        return Prepared(cell, question_set, known, retrieval, reader, members, training)
+        return Prepared(cell, question_set, cell_identity, retrieval, reader, members, training)
 
     def _with_pictures(
-        self, cell: CellSpec, items: AnySet, spec: DatasetSpec, asked: Collection[str] | None
+        self, cell: CellSpec, items: AnySet, spec: DatasetSpec, keys: Collection[str] | None
     ) -> tuple[AnySet, dict[str, Any] | None]:
-        """The questions with their pictures if they are shown, and what the identity says of these."""
+        """Return the questions with their pictures if they are shown, and what the identity says of these."""
         settings = cell.program.pictures
         if settings is None:
             return items, None
         if spec.is_own:
             raise SpecError(f"program.images: {spec.called} reads its questions by code of its own: set it to hidden")
-        if (spec, settings) not in self._shown:
-            self._shown[spec, settings] = show_pictures(items, spec, settings, asked)
-        return self._shown[spec, settings]
+        if (spec, settings) not in self._picture_sets:
+            self._picture_sets[spec, settings] = show_pictures(items, spec, settings, keys)
+        return self._picture_sets[spec, settings]
 
     def _check_metrics(self, cell: CellSpec) -> None:
-        """Raises `SpecError` before anything is asked if a metric cannot be run; a look at a plan imports none."""
+        """Raise `SpecError` before anything is asked if a metric cannot be run; a look at a plan imports none."""
         for name in cell.metrics:
             if self._only_look:
                 hash_source(name, OWN_METRICS)
@@ -122,7 +120,7 @@ class Sources:
                 load_metric(name)
 
     def _reader(self, cell: CellSpec) -> ReaderSettings | None:
-        """The cell's local model with its content as the revision; None where it has none."""
+        """Return the cell's local model with its content as the revision; None where it has none."""
         reader = cell.program.local_reader
         try:
             return None if reader is None else pin_reader(reader)
@@ -142,16 +140,16 @@ class Sources:
         return self._models[spec]
 
     def _retriever(self, spec: RetrieverSpec) -> PlannedRetriever:
-        known = self._retrievers.get(spec)
-        if known is None:
+        retriever = self._retrievers.get(spec)
+        if retriever is None:
             try:
-                known = plan_retriever(spec)
+                retriever = plan_retriever(spec)
             except _UNREACHABLE as error:
-                known = error
-            self._retrievers[spec] = known
-        if isinstance(known, MedExamError):
-            raise known
-        return known
+                retriever = error
+            self._retrievers[spec] = retriever
+        if isinstance(retriever, MedExamError):
+            raise retriever
+        return retriever
 
     def _question_set(self, spec: DatasetSpec) -> AnySet:
         if spec not in self._question_sets:
@@ -161,7 +159,7 @@ class Sources:
         return self._question_sets[spec]
 
     def _translations(self, cell: CellSpec) -> AnySet | None:
-        """The questions in the language of the queries; None where that is their own."""
+        """Load the questions in the language of the queries; None where that is their own."""
         language = cell.program.retrieval and cell.program.retrieval.query_language
         if language is None or language == cell.dataset.language:
             return None
@@ -170,12 +168,14 @@ class Sources:
         if cell.dataset.alter is not None:
             raise SpecError("program.query_language: altered questions are looked up as they are: leave it out")
         # A path names the file of one language.
-        asked = cell.dataset
-        return self._question_set(DatasetSpec(name=asked.name, language=language, as_published=asked.as_published))
+        dataset = cell.dataset
+        return self._question_set(DatasetSpec(name=dataset.name, language=language, as_published=dataset.as_published))
 
 
 def _combined(cell: CellSpec, members: Sequence[Prepared], training: AnySet | None) -> dict[str, Any] | None:
-    """What the answers of an ensemble depend on; None for any other program, and `SpecError` if two members are one."""
+    """Return what the answers of an ensemble depend on; None for any other program, and `SpecError` if two members are
+    one.
+    """
     if not members:
         return None
     digests = [digest(member.identity) for member in members]
@@ -185,4 +185,4 @@ def _combined(cell: CellSpec, members: Sequence[Prepared], training: AnySet | No
 
 
 def _by_key(question_set: AnySet) -> dict[str, Question]:
-    return {one.key: one for one in question_set.questions}
+    return {question.key: question for question in question_set.questions}

@@ -35,7 +35,7 @@ class StoppingRule:
 
     @classmethod
     def of(cls, spec: StopSpec, cells: Sequence[AnyCell]) -> "StoppingRule":
-        """The rule for `cells`; raises `SpecError` where they cannot be compared question by question."""
+        """Build the rule for `cells`; raises `SpecError` where they cannot be compared question by question."""
         if len(cells) < 2:
             raise SpecError("stop_when compares cells, and this spec has one: add a matrix, or leave stop_when out")
         for cell in cells:
@@ -44,12 +44,12 @@ class StoppingRule:
             if not cell.benchmark.right_or_wrong:
                 raise SpecError(f"stop_when compares right and wrong answers, and {cell.label} is answered in words")
         keys = [{question.key for question in cell.question_set.questions} for cell in cells]
-        if any(each != keys[0] for each in keys):
+        if any(cell_keys != keys[0] for cell_keys in keys):
             raise SpecError("stop_when compares cells on the same questions, and these select different ones")
         test = SequentialTest(spec.difference / 100, spec.power)
         # Several comparisons share the level (Bonferroni).
-        shared = replace(test, level=test.level / (len(cells) - 1))
-        return cls(spec, _find_baseline(spec.baseline, cells), _shuffle(keys[0], spec.seed), shared)
+        bonferroni_test = replace(test, level=test.level / (len(cells) - 1))
+        return cls(spec, _find_baseline(spec.baseline, cells), _shuffle(keys[0], spec.seed), bonferroni_test)
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -59,94 +59,102 @@ class StoppingRule:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know before anything is asked, a line each."""
-        needed, whole = questions_needed(self.test.difference, FLIPPED), len(self.order)
+        needed_count, total = questions_needed(self.test.difference, FLIPPED), len(self.order)
         block = f"stop_when: asks blocks of {self.looks[0]:,} questions until every comparison has ended, at most all"
-        if needed is None or needed <= whole:
+        if needed_count is None or needed_count <= total:
             return (block,)
         return (
             block,
-            f"stop_when: {whole:,} questions show a difference of {self.spec.difference:g} points less often than four "
-            f"times in five ({needed:,} would, if 3 of 10 are right in one run alone): close comparisons ask them all",
+            f"stop_when: {total:,} questions show a difference of {self.spec.difference:g} points less often than four "
+            f"times in five ({needed_count:,} would, if 3 of 10 are right in one run alone): close comparisons ask "
+            "them all",
         )
 
     def _follow(self, cells: Sequence[AnyCell], right: Sequence[Mapping[str, bool | None]]) -> tuple[Stopped, ...]:
-        """How far each cell has to be asked by now, and how its comparison ended, from what `_find_right` found."""
+        """Decide from what `_find_right` found how far each cell has to be asked, and how its comparison ended."""
         baseline_id = cells[self.baseline].run_id
-        followed = {
+        stop_by_position = {
             position: self._compare(right[self.baseline], right[position], baseline_id)
             for position in range(len(cells))
             if position != self.baseline
         }
-        of_baseline = self._stopped(
+        baseline_stop = self._stopped(
             baseline_id,
-            max(one.asked for one in followed.values()),
-            ALL_ENDED if all(one.ended for one in followed.values()) else None,
+            max(stop.asked for stop in stop_by_position.values()),
+            ALL_ENDED if all(stop.ended for stop in stop_by_position.values()) else None,
         )
-        return tuple(followed.get(position, of_baseline) for position in range(len(cells)))
+        return tuple(stop_by_position.get(position, baseline_stop) for position in range(len(cells)))
 
     def settle(self, cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
-        """The cells with what was decided of them; one that has ended selects only what it was asked."""
-        followed = self._follow(cells, list(map(_find_right, cells)))
-        return tuple(self._settle(cell, stopped) for cell, stopped in zip(cells, followed, strict=True))
+        """Return the cells with what was decided of them; one that has ended selects only what it was asked."""
+        stops = self._follow(cells, list(map(_find_right, cells)))
+        return tuple(self._settle(cell, stop) for cell, stop in zip(cells, stops, strict=True))
 
     def next_blocks(self, cells: Sequence[AnyCell]) -> dict[int, AnyCell]:
-        """Position -> the cell with the pending questions that have to be asked next; empty if there are none."""
+        """Map a position to the cell with the pending questions that have to be asked next; empty if there are none."""
         blocks = {}
         right = list(map(_find_right, cells))
-        for position, (cell, stopped) in enumerate(zip(cells, self._follow(cells, right), strict=True)):
-            wanted = set(self.order[: stopped.asked])
-            block = tuple(question for question in cell.pending if question.key in wanted)
+        for position, (cell, stop) in enumerate(zip(cells, self._follow(cells, right), strict=True)):
+            keys = set(self.order[: stop.asked])
+            block = tuple(question for question in cell.pending if question.key in keys)
             if block:
                 blocks[position] = replace(
                     cell,
                     pending=block,
                     later=len(cell.pending) - len(block),
                     right=sum(map(bool, right[position].values())),
-                    stopped=replace(stopped, ended=None),
+                    stopped=replace(stop, ended=None),
                 )
         return blocks
 
-    def _settle(self, cell: AnyCell, stopped: Stopped) -> AnyCell:
-        cell = replace(cell, stopped=stopped)
-        if stopped.ended is None:
+    def _settle(self, cell: AnyCell, stop: Stopped) -> AnyCell:
+        cell = replace(cell, stopped=stop)
+        if stop.ended is None:
             return cell
-        asked = set(self.order[: stopped.asked])
-        kept = tuple(question for question in cell.question_set.questions if question.key in asked)
-        pending = tuple(question for question in cell.pending if question.key in asked)
-        return replace(cell, question_set=replace(cell.question_set, questions=kept), pending=pending)
+        keys = set(self.order[: stop.asked])
+        questions = tuple(question for question in cell.question_set.questions if question.key in keys)
+        pending = tuple(question for question in cell.pending if question.key in keys)
+        return replace(cell, question_set=replace(cell.question_set, questions=questions), pending=pending)
 
     def _compare(self, before: Mapping[str, bool | None], after: Mapping[str, bool | None], baseline: str) -> Stopped:
         """Look at a run after each block that both have been asked, until it is decided or a block is not asked yet."""
         looks: list[Look] = []
-        n = gained = lost = begun = 0
-        for asked in self.looks:
-            block = self.order[begun:asked]
-            scored = [
-                (mine, its)
-                for mine, its in ((before.get(key), after.get(key)) for key in block)
-                if mine is not None and its is not None
+        n = gained = lost = block_start = 0
+        for block_end in self.looks:
+            block = self.order[block_start:block_end]
+            pairs = [
+                (baseline_right, run_right)
+                for baseline_right, run_right in ((before.get(key), after.get(key)) for key in block)
+                if baseline_right is not None and run_right is not None
             ]
             # A block of which all failed tells that nobody answers any more.
-            if not scored or any(key not in before or key not in after for key in block):
-                return self._stopped(baseline, asked, None, looks)
-            n += len(scored)
-            gained += sum(its and not mine for mine, its in scored)
-            lost += sum(mine and not its for mine, its in scored)
-            looks.append(self._look(asked, n, gained, lost))
+            if not pairs or any(key not in before or key not in after for key in block):
+                return self._stopped(baseline, block_end, None, looks)
+            n += len(pairs)
+            gained += sum(run_right and not baseline_right for baseline_right, run_right in pairs)
+            lost += sum(baseline_right and not run_right for baseline_right, run_right in pairs)
+            looks.append(self._look(block_end, n, gained, lost))
             if ending := self.test.decide(gained, lost, n):
-                return self._stopped(baseline, asked, str(ending), looks)
-            begun = asked
+                return self._stopped(baseline, block_end, str(ending), looks)
+            block_start = block_end
         return self._stopped(baseline, len(self.order), RAN_OUT, looks)
 
-    def _look(self, asked: int, n: int, gained: int, lost: int) -> Look:
-        found = self.test.evidence(gained, lost, n)
-        better, worse, small = (float(each) for each in (found.better, found.worse, found.small))
+    def _look(self, question_count: int, n: int, gained: int, lost: int) -> Look:
+        evidence = self.test.evidence(gained, lost, n)
+        better, worse, small = (float(e_value) for e_value in (evidence.better, evidence.worse, evidence.small))
         interval = self.test.interval(gained, lost, n)
         return Look(
-            asked=asked, n=n, gained=gained, lost=lost, better=better, worse=worse, small=small, interval=interval
+            asked=question_count,
+            n=n,
+            gained=gained,
+            lost=lost,
+            better=better,
+            worse=worse,
+            small=small,
+            interval=interval,
         )
 
-    def _stopped(self, baseline: str, asked: int, ended: str | None, looks: Sequence[Look] = ()) -> Stopped:
+    def _stopped(self, baseline: str, question_count: int, ended: str | None, looks: Sequence[Look] = ()) -> Stopped:
         return Stopped(
             difference=self.spec.difference,
             power=self.spec.power,
@@ -154,20 +162,20 @@ class StoppingRule:
             seed=self.spec.seed,
             baseline=baseline,
             questions=len(self.order),
-            asked=asked,
+            asked=question_count,
             ended=ended,
             looks=tuple(looks),
         )
 
 
 def find_looks(questions: int) -> tuple[int, ...]:
-    """After how many of that many questions a comparison is looked at; the last is all of them."""
+    """Return after how many of that many questions a comparison is looked at; the last is all of them."""
     block = max(LEAST_BLOCK, math.ceil(questions / LOOKS))
     return (*range(block, questions, block), questions)
 
 
 def _find_right(cell: AnyCell) -> dict[str, bool | None]:
-    """Of each question that the cell's folder holds, whether it is right; None if its asking failed."""
+    """Map each question that the cell's folder holds to whether it is right; None if its asking failed."""
     outcomes = cell.folder.read_outcomes() if cell.folder.exists() else {}
     golds, benchmark = cell.question_set.golds, cell.benchmark
     return {
@@ -178,24 +186,24 @@ def _find_right(cell: AnyCell) -> dict[str, bool | None]:
 
 
 def _shuffle(keys: set[str], seed: int) -> tuple[str, ...]:
-    """The keys in an order of their own, which is not that of the lots by which a limit chooses them."""
+    """Put the keys into an order of their own, which is not that of the lots by which a limit chooses them."""
     return tuple(sorted(keys, key=lambda key: draw_lot(seed, f"stop_when:{key}")))
 
 
 def _find_baseline(name: str | None, cells: Sequence[AnyCell]) -> int:
     if name is None:
         return 0
-    found = [position for position, cell in enumerate(cells) if name in _names(cell)]
-    if len(found) != 1:
-        many = "no cell is" if not found else f"{len(found)} cells are"
-        named = ", ".join(_names(cell)[-1] for cell in cells)
-        raise SpecError(f"stop_when.baseline: {many} called {name!r}; the cells are {named}")
-    return found[0]
+    positions = [position for position, cell in enumerate(cells) if name in _names(cell)]
+    if len(positions) != 1:
+        subject = "no cell is" if not positions else f"{len(positions)} cells are"
+        cell_names = ", ".join(_names(cell)[-1] for cell in cells)
+        raise SpecError(f"stop_when.baseline: {subject} called {name!r}; the cells are {cell_names}")
+    return positions[0]
 
 
 def _names(cell: AnyCell) -> list[str]:
-    """What a cell may be called, from the shortest to the one that tells it from all others."""
+    """List what a cell may be called, from the shortest to the one that tells it from all others."""
     program, model = cell.cell.program.label, cell.cell.model.label if cell.asks_model else ""
     language = cell.cell.dataset.language
-    whole = " ".join(filter(None, (program, model, language)))
-    return [program, f"{program} {language}", f"{program} {model}".strip(), cell.label, whole]
+    full_name = " ".join(filter(None, (program, model, language)))
+    return [program, f"{program} {language}", f"{program} {model}".strip(), cell.label, full_name]

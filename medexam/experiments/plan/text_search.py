@@ -20,7 +20,7 @@ from medexam.retrievers.base import Hit
 class _Wanted:
     queries: Sequence[str]
     k: int
-    found: "Future[list[list[Hit]]]" = field(default_factory=Future)
+    future: "Future[list[list[Hit]]]" = field(default_factory=Future)
 
 
 class TextSearch:
@@ -28,44 +28,44 @@ class TextSearch:
 
     def __init__(self, retrieval: Retrieval) -> None:
         self._retrieval = retrieval
-        self._waiting: list[_Wanted] = []
+        self._queue: list[_Wanted] = []
         self._lock = Lock()
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """At most `k` passages of each query, most relevant first."""
+        """Find at most `k` passages of each query, most relevant first."""
         return self._ask(queries, k).result()
 
     async def asearch(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The same without blocking."""
+        """Find the same without blocking."""
         return await asyncio.wrap_future(self._ask(queries, k))
 
     def _ask(self, queries: Sequence[str], k: int) -> "Future[list[list[Hit]]]":
-        wanted = _Wanted(queries, k)
+        request = _Wanted(queries, k)
         with self._lock:
-            self._waiting.append(wanted)
+            self._queue.append(request)
         _thread().submit(self._search_waiting)
-        return wanted.found
+        return request.future
 
     def _search_waiting(self) -> None:
-        """One pass for all that waits; those who gave up meanwhile are left out."""
+        """Search in one pass for all that waits; those who gave up meanwhile are left out."""
         with self._lock:
-            waiting, self._waiting = self._waiting, []
+            requests, self._queue = self._queue, []
         by_depth: defaultdict[int, list[_Wanted]] = defaultdict(list)
-        for wanted in waiting:
-            if wanted.found.set_running_or_notify_cancel():
-                by_depth[wanted.k].append(wanted)
+        for request in requests:
+            if request.future.set_running_or_notify_cancel():
+                by_depth[request.k].append(request)
         for k, group in by_depth.items():
             try:
-                found = self._retrieval.look_up([query for one in group for query in one.queries], k)
+                hits_by_query = self._retrieval.look_up([query for request in group for query in request.queries], k)
             except Exception as error:
-                for one in group:
-                    one.found.set_exception(error)
+                for request in group:
+                    request.future.set_exception(error)
             else:
-                for one in group:
-                    one.found.set_result([found[query] for query in one.queries])
+                for request in group:
+                    request.future.set_result([hits_by_query[query] for query in request.queries])
 
 
 @cache
 def _thread() -> ThreadPoolExecutor:
-    """One thread for all: retrievers promise nothing of several."""
+    """Start one thread for all: retrievers promise nothing of several."""
     return ThreadPoolExecutor(1, thread_name_prefix="medexam-search")

@@ -12,19 +12,19 @@ from medexam.specs.programs.own import PROGRAMS
 
 
 def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
-    """The content of the files that `program` takes its words in `language` from; empty for one without words.
+    """Read the content of the files that `program` takes its words in `language` from; empty for one without words.
 
     A loaded program replaces the prompt's words, and the encoder that chooses demonstrations is known by its
     content. Raises `SpecError` where a file cannot be read, and `EngineError` where the encoder is missing.
     """
     words = read_words(program, language)
-    if chosen := words.get("loaded", {}).get("nearest"):
-        words["loaded"]["nearest"] = nearest_identity(**chosen)
+    if nearest_settings := words.get("loaded", {}).get("nearest"):
+        words["loaded"]["nearest"] = nearest_identity(**nearest_settings)
     return words
 
 
 def read_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
-    """What `asked_words` gives, with such an encoder by its name, so that its weights are not looked at."""
+    """Read what `asked_words` gives, with such an encoder by its name, so that its weights are not looked at."""
     words: dict[str, Any] = {}
     if program.code is not None:
         words["source"] = hash_source(program.code, PROGRAMS)

@@ -13,7 +13,8 @@ from medexam.tables import Table
 
 
 def make_boards(runs: Sequence[AnyRun], weights: Mapping[str, float]) -> dict[str, Board]:
-    """Measure -> the runs of one benchmark by the weighted mean of their groups; empty without weights.
+    """Rank the runs of one benchmark by the weighted mean of their groups, on a board by measure; empty without
+    weights.
 
     Raises `SpecError` for weights that fit no group, and for runs that asked different questions.
     """
@@ -37,17 +38,17 @@ def make_boards(runs: Sequence[AnyRun], weights: Mapping[str, float]) -> dict[st
 
 
 def board_tables(runs: Sequence[AnyRun], boards: Mapping[str, Board], weights: Mapping[str, float]) -> list[Table]:
-    """A table for each board, under its measure."""
+    """Build a table for each board, under its measure."""
     name = runs[0].benchmark.name_measure
     return [_board_table(name(measure), board, weights) for measure, board in boards.items()]
 
 
 def standings(runs: Sequence[AnyRun], boards: Mapping[str, Board]) -> list[dict[str, Any]]:
-    """What `--json` says of each run on the boards: `{"board": {measure: weighted mean}}`; nothing without boards."""
+    """List what `--json` says of each run on boards: `{"board": {measure: weighted mean}}`; nothing without boards."""
     if not boards:
         return [{} for _ in runs]
     weighted = {measure: {row.run: row.weighted for row in board.rows} for measure, board in boards.items()}
-    return [{"board": {measure: each[name] for measure, each in weighted.items()}} for name in run_names(runs)]
+    return [{"board": {measure: means[name] for measure, means in weighted.items()}} for name in run_names(runs)]
 
 
 def _board_table(name: str, board: Board, weights: Mapping[str, float]) -> Table:

@@ -19,40 +19,44 @@ SHOWN_PAIRS = 2
 
 
 def comparison_tables(comparison: Comparison) -> list[Captioned]:
-    """The tables on the terminal, with the breakdowns of `SHOWN_PAIRS` pairs at most."""
-    found, names = comparison.found, comparison.names
+    """Build the tables on the terminal, with the breakdowns of `SHOWN_PAIRS` pairs at most."""
+    paired_runs, names = comparison.found, comparison.names
     tables = overall_tables(comparison)
     if len(names) - 1 <= SHOWN_PAIRS:
-        tables += found.breakdown_tables(names)
-    return [*tables, *found.flipped_tables(names, SHOWN_FLIPS)]
+        tables += paired_runs.breakdown_tables(names)
+    return [*tables, *paired_runs.flipped_tables(names, SHOWN_FLIPS)]
 
 
 def overall_tables(comparison: Comparison) -> list[Captioned]:
-    """Scores and differences over all compared questions, and what else was asked for, each with its caption."""
-    more = (table for section in comparison.sections for table in section.tables(comparison.names))
-    return [*comparison.found.overall_tables(table_runs(comparison.runs)), *paired_tables(comparison), *more]
+    """Build tables of scores and differences over all compared questions, and of what else was asked for, with
+    captions.
+    """
+    section_tables = (table for section in comparison.sections for table in section.tables(comparison.names))
+    return [*comparison.found.overall_tables(table_runs(comparison.runs)), *paired_tables(comparison), *section_tables]
 
 
 def headline(comparison: Comparison) -> list[str]:
-    """What was compared: a sentence on the questions, then what to know of how the runs differ."""
-    dataset, found = comparison.runs[0].record.cell.dataset, comparison.found
+    """Describe what was compared: a sentence on the questions, then what to know of how the runs differ."""
+    dataset, paired_runs = comparison.runs[0].record.cell.dataset, comparison.found
     languages = list(dict.fromkeys(run.record.cell.dataset.language for run in comparison.runs))
     lines = [
-        f"{len(comparison.questions)} questions{found.origin} of {dataset.name} {', '.join(languages)}: "
+        f"{len(comparison.questions)} questions{paired_runs.origin} of {dataset.name} {', '.join(languages)}: "
         f"those that {describe_all(comparison.runs)} scored. {describe_dropped(comparison.dropped)}."
     ]
-    (clusters,) = found.size.values()
-    if found.resampled != {Resampling.CLUSTERS}:
-        lines.append(f"Intervals: {describe_resampling(found.resampled, 'bootstrap', found.clusters)}.")
-    if Resampling.CLUSTERS in found.resampled and clusters < FEW_CLUSTERS:
-        lines.append(f"The intervals resample {clusters} {found.clusters} only and are rough.")
+    (clusters,) = paired_runs.size.values()
+    if paired_runs.resampled != {Resampling.CLUSTERS}:
+        lines.append(f"Intervals: {describe_resampling(paired_runs.resampled, 'bootstrap', paired_runs.clusters)}.")
+    if Resampling.CLUSTERS in paired_runs.resampled and clusters < FEW_CLUSTERS:
+        lines.append(f"The intervals resample {clusters} {paired_runs.clusters} only and are rough.")
     return lines + [f"{note[0].upper()}{note[1:]}." for note in comparison.notes]
 
 
 def verdicts(comparison: Comparison) -> list[str]:
-    """What may be said of each pair, and of what else was asked for, in sentences."""
-    more = (said for section in comparison.sections for said in section.sentences(comparison.names))
-    return [*comparison.found.sentences(comparison.names), *paired_sentences(comparison), *more]
+    """Describe in sentences what may be said of each pair, and of what else was asked for."""
+    section_sentences = (
+        sentence for section in comparison.sections for sentence in section.sentences(comparison.names)
+    )
+    return [*comparison.found.sentences(comparison.names), *paired_sentences(comparison), *section_sentences]
 
 
 REPORTED_FLIPS = 200
@@ -60,23 +64,29 @@ REPORTED_FLIPS = 200
 
 
 def paired_report(comparison: Comparison) -> str:
-    """What was compared, what may be said of it, the tables, and where the runs lie."""
-    found, names = comparison.found, comparison.names
-    tables = [*overall_tables(comparison), *found.breakdown_tables(names), *found.flipped_tables(names, REPORTED_FLIPS)]
+    """Render what was compared, what may be said of it, the tables, and where the runs lie."""
+    paired_runs, names = comparison.found, comparison.names
+    tables = [
+        *overall_tables(comparison),
+        *paired_runs.breakdown_tables(names),
+        *paired_runs.flipped_tables(names, REPORTED_FLIPS),
+    ]
     return render_comparison(comparison, headline(comparison), verdicts(comparison), tables)
 
 
 def render_comparison(
-    comparison: Comparison, lines: Sequence[str], said: Sequence[str], tables: Sequence[Captioned]
+    comparison: Comparison, lines: Sequence[str], sentences: Sequence[str], tables: Sequence[Captioned]
 ) -> str:
-    """A report of any comparison: `lines` on what was compared, what may be `said` of it, and tables with captions."""
+    """Render a report of any comparison: `lines` on what was compared, `sentences` on what may be said of it, and
+    tables with captions.
+    """
     baseline, *others = comparison.names
     folders = Table(
         "Runs",
         ("Run", "What", "Asked", "Pending", "Folder"),
         tuple(
-            (name, run.title, str(asked), str(pending), str(run.folder.path))
-            for name, run, asked, pending in zip(
+            (name, run.title, str(question_count), str(pending), str(run.folder.path))
+            for name, run, question_count, pending in zip(
                 comparison.names, comparison.runs, comparison.asked, comparison.pending, strict=True
             )
         ),
@@ -85,7 +95,7 @@ def render_comparison(
     parts = [
         heading(1, f"{', '.join(others)} against {baseline}"),
         *lines,
-        "\n".join(f"- {sentence}" for sentence in said),
+        "\n".join(f"- {sentence}" for sentence in sentences),
     ]
     for table, caption in tables:
         parts += [heading(2, table.title), render_table(table), caption]

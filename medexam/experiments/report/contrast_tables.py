@@ -9,7 +9,7 @@ SHOWN_FLIPS = 10
 
 
 def contrast_table(contrast: Contrast) -> Captioned:
-    """One row for each run that adds passages to the baseline, and the caption."""
+    """Build one row for each run that adds passages to the baseline, and the caption."""
     rows = tuple(_contrast_row(against) for against in contrast.against)
     headers = ("Program", "n", "Right to wrong", "Wrong to right", "Both right", "Both wrong", "p")
     caption = (
@@ -23,11 +23,13 @@ def contrast_table(contrast: Contrast) -> Captioned:
 
 
 def flipped_tables(against: Against) -> list[Table]:
-    """The first questions of each way to flip, with the passages that were found for them; none where none flipped."""
-    ways = {"right to wrong": against.flips.right_to_wrong, "wrong to right": against.flips.wrong_to_right}
+    """List the first questions of each way to flip, with the passages that were found for them; none where none
+    flipped.
+    """
+    keys_by_flip = {"right to wrong": against.flips.right_to_wrong, "wrong to right": against.flips.wrong_to_right}
     return [
         Table(
-            f"{against.run.program}: {way} ({_shown(len(keys))})",
+            f"{against.run.program}: {flip} ({_shown(len(keys))})",
             ("Question", "Passages, most relevant first"),
             tuple(
                 (f"`{key}`", ", ".join(f"`{passage}`" for passage in against.passages[key]) or NONE)
@@ -35,7 +37,7 @@ def flipped_tables(against: Against) -> list[Table]:
             ),
             text_columns=2,
         )
-        for way, keys in ways.items()
+        for flip, keys in keys_by_flip.items()
         if keys
     ]
 

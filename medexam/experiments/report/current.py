@@ -21,36 +21,36 @@ from medexam.specs.validation import validate
 
 
 def current_run(folder: RunFolder, say: Say) -> AnyRun:
-    """The run in `folder` with the scores of its answers, its selection and its data as they are now.
+    """Return the run in `folder` with the scores of its answers, its selection and its data as they are now.
 
     Derived files that are not fresh are made anew; where another process is writing the run, or the folder cannot be
     written, it is scored in memory and the files stay as they are. `AnyRun.note` says where the data set is not at
     hand. Raises `RunFolderError` where the folder holds no run or is damaged, `DatasetError` where the scores are out
     of date and the data set cannot be read, and `EngineError` where what it is scored with is not installed.
     """
-    found = find_changes(folder)
-    run = _as_found(folder, found)
+    freshness = find_changes(folder)
+    run = _as_found(folder, freshness)
     if run is not None:
         return run
     # Imported here: a run that is fresh needs none of what scores it.
     from medexam.experiments.report.derived import renew
 
-    return renew(folder, found, say)
+    return renew(folder, freshness, say)
 
 
 def fresh_run(folder: RunFolder) -> AnyRun | None:
-    """The run in `folder` as it was scored; None where that is out of date, missing or cannot be read."""
+    """Load the run in `folder` as it was scored; None where that is out of date, missing or cannot be read."""
     return _as_found(folder, find_changes(folder))
 
 
 def scored_by(folder: RunFolder, metrics: Sequence[str], say: Say) -> AnyRun:
-    """`current_run`, scored by these metrics of the user's own too, which `spec.json` names from now on.
+    """Score `current_run` by these metrics of the user's own too, which `spec.json` names from now on.
 
     Raises `SpecError` if one is no metric or fails, and leaves `spec.json` as it was.
     """
     before = folder.read_record()
-    known = {short_name(name): name for name in (*before.cell.metrics, *metrics)}
-    cell = validate(CellSpec, {**dict(before.cell), "metrics": list(known.values())})
+    metrics_by_name = {short_name(name): name for name in (*before.cell.metrics, *metrics)}
+    cell = validate(CellSpec, {**dict(before.cell), "metrics": list(metrics_by_name.values())})
     for name in metrics:
         load_metric(name)
     with folder.locked():
@@ -65,7 +65,7 @@ def scored_by(folder: RunFolder, metrics: Sequence[str], say: Say) -> AnyRun:
 
 
 def load_complete(run: str, runs_dir: Path, say: Say) -> AnyRun | None:
-    """The run that is meant, as `current_run` gives it, where nothing is left to ask; None where something is.
+    """Load the run that is meant, as `current_run` gives it, where nothing is left to ask; None where something is.
 
     No data set is parsed where nothing changed, so that a finished run is shown at once, also without its data set.
     """
@@ -80,12 +80,12 @@ def load_complete(run: str, runs_dir: Path, say: Say) -> AnyRun | None:
     return stored if stored is not None and stored.complete else None
 
 
-def _as_found(folder: RunFolder, found: Freshness) -> AnyRun | None:
-    if found.changed:
+def _as_found(folder: RunFolder, freshness: Freshness) -> AnyRun | None:
+    if freshness.changed:
         return None
     try:
         run = load_run(folder)
     except RunFolderError:
         return None
     run = with_readings_of_today(run)
-    return run if found.without_data is None else replace(run, note=shown_as_scored(found.without_data))
+    return run if freshness.without_data is None else replace(run, note=shown_as_scored(freshness.without_data))

@@ -89,25 +89,25 @@ class Statistics(FrozenModel):
 
 
 def compute_statistics(questions: Sequence[Question], key: AnswerKey, *, name: str, language: Language) -> Statistics:
-    """The statistics of `questions`, at least one; raises `DatasetError` if `key` lacks one of them."""
-    by_discipline = _group(questions, lambda one: one.exam.discipline)
+    """Compute the statistics of `questions`, at least one; raises `DatasetError` if `key` lacks one of them."""
+    by_discipline = _group(questions, lambda question: question.exam.discipline)
     years = {discipline: _by_year(members) for discipline, members in by_discipline.items()}
-    images = Counter(one.exam.discipline for one in questions if one.image is not None)
-    by_options = _group(questions, lambda one: len(one.options))
+    images = Counter(question.exam.discipline for question in questions if question.image is not None)
+    by_options = _group(questions, lambda question: len(question.options))
     return Statistics(
         name=name,
         language=language,
         questions=len(questions),
         exams=len({question.exam for question in questions}),
         by_exam={
-            discipline: {year: len(members) for year, members in found.items()} for discipline, found in years.items()
+            discipline: {year: len(members) for year, members in groups.items()} for discipline, groups in years.items()
         },
         by_split={discipline: count_splits(members, name) for discipline, members in by_discipline.items()},
         tokens={discipline: measure_tokens(members) for discipline, members in by_discipline.items()},
         overall=measure_lengths(questions),
         by_year=_lengths(_by_year(questions)),
         by_discipline=_lengths(by_discipline),
-        by_discipline_and_year={discipline: _lengths(found) for discipline, found in years.items()},
+        by_discipline_and_year={discipline: _lengths(groups) for discipline, groups in years.items()},
         by_option_count={count: len(members) for count, members in by_options.items()},
         positions=tuple(count_positions(members, key) for members in by_options.values()),
         with_images=images.total(),
@@ -116,22 +116,22 @@ def compute_statistics(questions: Sequence[Question], key: AnswerKey, *, name: s
 
 
 def count_splits(questions: Iterable[Question], name: str) -> dict[str, int]:
-    """Split -> how many of the questions of the data set `name` belong to it, in the order train, dev, test."""
+    """Count by split how many questions of the data set `name` belong to it, in the order train, dev, test."""
     counts = Counter(split_of(question.exam, name) for question in questions)
     return {split: counts[split] for split in ("train", "dev", "test") if counts[split]}
 
 
 def measure_lengths(questions: Iterable[Question]) -> TextLengths:
-    """How long the stems and the options of `questions`, at least one, are."""
-    listed = list(questions)
+    """Measure how long the stems and the options of `questions`, at least one, are."""
+    question_list = list(questions)
     return TextLengths(
-        questions=_measure([question.stem for question in listed]),
-        answers=_measure([option.text for question in listed for option in question.options]),
+        questions=_measure([question.stem for question in question_list]),
+        answers=_measure([option.text for question in question_list for option in question.options]),
     )
 
 
 def count_positions(questions: Sequence[Question], key: AnswerKey) -> Positions:
-    """Where the right answers of `questions`, at least one and all with as many options, stand.
+    """Count where the right answers of `questions`, at least one and all with as many options, stand.
 
     A place is that in the exam's order, whatever number is printed there. Raises `DatasetError` if `key` lacks one.
     """
@@ -159,17 +159,19 @@ def _spread(values: Sequence[int]) -> Spread:
     )
 
 
-def _group(questions: Iterable[Question], of: Callable[[Question], K]) -> dict[K, list[Question]]:
-    """The questions of each group, the groups in ascending order."""
+def _group(questions: Iterable[Question], key_of: Callable[[Question], K]) -> dict[K, list[Question]]:
+    """Group the questions, the groups in ascending order."""
     groups: defaultdict[K, list[Question]] = defaultdict(list)
     for question in questions:
-        groups[of(question)].append(question)
+        groups[key_of(question)].append(question)
     return {name: groups[name] for name in sorted(groups)}  # type: ignore[type-var]
 
 
 def _by_year(questions: Iterable[Question]) -> dict[int, list[Question]]:
-    """Those of exams whose year is known."""
-    return _group((one for one in questions if one.exam.year is not None), lambda one: one.exam.year or 0)
+    """Group those of exams whose year is known."""
+    return _group(
+        (question for question in questions if question.exam.year is not None), lambda question: question.exam.year or 0
+    )
 
 
 def _lengths(groups: Mapping[K, Sequence[Question]]) -> dict[K, TextLengths]:

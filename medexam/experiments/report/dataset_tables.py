@@ -8,69 +8,78 @@ from medexam.formatting import NONE, decimal, p_value, percent
 from medexam.tables import Captioned, Table
 
 
-def statistics_tables(found: Statistics) -> list[Captioned]:
-    """All tables of one data set."""
+def statistics_tables(statistics: Statistics) -> list[Captioned]:
+    """Build all tables of one data set."""
     return [
-        _exams(found),
-        *([_splits(found)] if any(found.by_split.values()) else []),
-        *length_tables(found),
-        _tokens(found),
-        _positions(found),
-        _options(found),
+        _exams(statistics),
+        *([_splits(statistics)] if any(statistics.by_split.values()) else []),
+        *length_tables(statistics),
+        _tokens(statistics),
+        _positions(statistics),
+        _options(statistics),
     ]
 
 
-def explanation_tables(found: ExplanationStatistics) -> list[Captioned]:
-    """How many documents and words explained questions have, and how many sentences their explanations."""
-    told = f"{found.name} {found.language}"
-    sizes = (f"{found.documents:,}", f"{found.words:,}", f"{found.words_per_document:.0f}")
-    counted = "the part that argues for the right option" if found.answers else "the whole explanation"
-    shares = tuple((number, f"{share:.2f}") for number, share in found.sentences.items())
+def explanation_tables(statistics: ExplanationStatistics) -> list[Captioned]:
+    """Count the documents and words of explained questions, and the sentences of their explanations, in tables."""
+    label = f"{statistics.name} {statistics.language}"
+    sizes = (f"{statistics.documents:,}", f"{statistics.words:,}", f"{statistics.words_per_document:.0f}")
+    part = "the part that argues for the right option" if statistics.answers else "the whole explanation"
+    shares = tuple((number, f"{share:.2f}") for number, share in statistics.sentences.items())
     return [
-        (Table(f"Documents · {told}", ("Documents", "Words", "Words a document"), (sizes,), text_columns=0), ""),
+        (Table(f"Documents · {label}", ("Documents", "Words", "Words a document"), (sizes,), text_columns=0), ""),
         (
-            Table(f"Sentences of an explanation · {told}", ("Sentences", "Percent"), shares),
-            f"Percent of {found.explanations:,} explanations; counted is {counted}.",
+            Table(f"Sentences of an explanation · {label}", ("Sentences", "Percent"), shares),
+            f"Percent of {statistics.explanations:,} explanations; counted is {part}.",
         ),
     ]
 
 
-def length_tables(found: Statistics) -> list[Captioned]:
-    """How long questions and answers are, by year and by discipline."""
+def length_tables(statistics: Statistics) -> list[Captioned]:
+    """Build tables of how long questions and answers are, by year and by discipline."""
     return [
-        _lengths(f"Lengths by year · {found.name} {found.language}", "Year", found.by_year, found.overall),
-        _lengths(f"Lengths by discipline · {found.name} {found.language}", "Discipline", found.by_discipline, None),
+        _lengths(
+            f"Lengths by year · {statistics.name} {statistics.language}", "Year", statistics.by_year, statistics.overall
+        ),
+        _lengths(
+            f"Lengths by discipline · {statistics.name} {statistics.language}",
+            "Discipline",
+            statistics.by_discipline,
+            None,
+        ),
     ]
 
 
-def _exams(found: Statistics) -> Captioned:
-    years = sorted({year for counts in found.by_exam.values() for year in counts})
+def _exams(statistics: Statistics) -> Captioned:
+    years = sorted({year for counts in statistics.by_exam.values() for year in counts})
     rows = [
         (
             discipline,
             *(f"{counts[year]:,}" if year in counts else NONE for year in years),
-            f"{found.by_discipline[discipline].questions.words.n:,}",
-            str(found.images_by_discipline.get(discipline, 0)),
+            f"{statistics.by_discipline[discipline].questions.words.n:,}",
+            str(statistics.images_by_discipline.get(discipline, 0)),
         )
-        for discipline, counts in found.by_exam.items()
+        for discipline, counts in statistics.by_exam.items()
     ]
-    sums = [sum(counts.get(year, 0) for counts in found.by_exam.values()) for year in years]
-    rows.append(("all", *(f"{number:,}" for number in sums), f"{found.questions:,}", str(found.with_images)))
+    sums = [sum(counts.get(year, 0) for counts in statistics.by_exam.values()) for year in years]
+    rows.append(("all", *(f"{number:,}" for number in sums), f"{statistics.questions:,}", str(statistics.with_images)))
     headers = ("Discipline", *map(str, years), "All", "With image")
-    title = f"{found.name} {found.language} · {found.questions:,} questions of {found.exams} exams"
+    title = f"{statistics.name} {statistics.language} · {statistics.questions:,} questions of {statistics.exams} exams"
     return (Table(title, headers, tuple(rows)), "Questions by discipline and year.")
 
 
-def _splits(found: Statistics) -> Captioned:
-    names = [name for name in ("train", "dev", "test") if any(name in counts for counts in found.by_split.values())]
-    groups = {discipline: [counts.get(name, 0) for name in names] for discipline, counts in found.by_split.items()}
+def _splits(statistics: Statistics) -> Captioned:
+    names = [
+        name for name in ("train", "dev", "test") if any(name in counts for counts in statistics.by_split.values())
+    ]
+    groups = {discipline: [counts.get(name, 0) for name in names] for discipline, counts in statistics.by_split.items()}
     groups["all"] = [sum(column) for column in zip(*groups.values(), strict=True)]
     rows = tuple((group, f"{sum(counts):,}", *(f"{count:,}" for count in counts)) for group, counts in groups.items())
     headers = ("Discipline", "Unsupervised", *(name.capitalize() for name in names))
     return (Table("Questions by split", headers, rows), "Unsupervised: all splits together.")
 
 
-def _tokens(found: Statistics) -> Captioned:
+def _tokens(statistics: Statistics) -> Captioned:
     rows = tuple(
         (
             discipline,
@@ -79,20 +88,22 @@ def _tokens(found: Statistics) -> Captioned:
             str(lengths.longest_answer),
             f"{lengths.mean_answer:.2f}",
         )
-        for discipline, lengths in found.tokens.items()
+        for discipline, lengths in statistics.tokens.items()
     )
     headers = ("Discipline", "Longest question", "Mean question", "Longest answer", "Mean answer")
     caption = "Tokens as Vilares and Gómez-Rodríguez (2019) count them. Answers: each option on its own."
-    return (Table(f"Tokens · {found.name} {found.language}", headers, rows), caption)
+    return (Table(f"Tokens · {statistics.name} {statistics.language}", headers, rows), caption)
 
 
 def _lengths(
-    title: str, header: str, groups: Mapping[int, TextLengths] | Mapping[str, TextLengths], whole: TextLengths | None
+    title: str, header: str, groups: Mapping[int, TextLengths] | Mapping[str, TextLengths], overall: TextLengths | None
 ) -> Captioned:
-    named = {str(name): lengths for name, lengths in groups.items()} | ({"all": whole} if whole is not None else {})
+    lengths_by_name = {str(name): lengths for name, lengths in groups.items()} | (
+        {"all": overall} if overall is not None else {}
+    )
     rows = tuple(
         (name, f"{lengths.questions.words.n:,}", *_cells(lengths.questions), *_cells(lengths.answers))
-        for name, lengths in named.items()
+        for name, lengths in lengths_by_name.items()
     )
     headers = (header, "n", "Question words", "Characters", "Longest", "Answer words", "Characters", "Longest")
     caption = "Means, with the standard deviation; the longest in characters. Answers: each option on its own."
@@ -108,8 +119,8 @@ def _cells(lengths: Lengths) -> tuple[str, str, str]:
     )
 
 
-def _positions(found: Statistics) -> Captioned:
-    most = max(group.options for group in found.positions)
+def _positions(statistics: Statistics) -> Captioned:
+    most = max(group.options for group in statistics.positions)
     rows = tuple(
         (
             str(group.options),
@@ -119,7 +130,7 @@ def _positions(found: Statistics) -> Captioned:
             f"{group.chi_square:.2f}",
             p_value(group.p),
         )
-        for group in found.positions
+        for group in statistics.positions
     )
     headers = ("Options", "n", *(f"{place}" for place in range(1, most + 1)), "Chi-square", "p")
     caption = (
@@ -129,9 +140,9 @@ def _positions(found: Statistics) -> Captioned:
     return (Table("Where the right answer stands", headers, rows), caption)
 
 
-def _options(found: Statistics) -> Captioned:
+def _options(statistics: Statistics) -> Captioned:
     rows = tuple(
-        (str(count), f"{number:,}", percent(number / found.questions))
-        for count, number in found.by_option_count.items()
+        (str(count), f"{number:,}", percent(number / statistics.questions))
+        for count, number in statistics.by_option_count.items()
     )
     return (Table("Number of options", ("Options", "Questions", "Percent"), rows)), ""

@@ -22,16 +22,18 @@ from medexam.predictions import Status
 _DERIVED = ", ".join(DERIVED[:-1]) + f" and {DERIVED[-1]}"
 
 
-def renew(folder: RunFolder, found: Freshness, say: Say) -> AnyRun:
-    """The run in `folder`, whose derived files are out of date as `found` says: made anew, as `current_run` tells."""
-    why = ", ".join(found.changed)
+def renew(folder: RunFolder, freshness: Freshness, say: Say) -> AnyRun:
+    """Make the derived files in `folder` anew, which are out of date as `freshness` says, and return the run as
+    `current_run` tells.
+    """
+    reason = ", ".join(freshness.changed)
     try:
         try:
             with folder.locked():
                 folder.merge_shards()
                 record = folder.read_record()
                 items = load_stored(record)
-                corrected = describe_golds(folder, record, items)
+                gold_note = describe_golds(folder, record, items)
                 run = score_cell(folder, items)
         except RunBusyError:
             run = replace(rescore(folder), files_fresh=False)
@@ -42,31 +44,33 @@ def renew(folder: RunFolder, found: Freshness, say: Say) -> AnyRun:
             return replace(run, note=note)
         except RunFolderError as error:
             run = replace(rescore(folder), files_fresh=False)
-            say(f"{folder.name}: {_DERIVED} are out of date ({why}) and stay so: {error}")
+            say(f"{folder.name}: {_DERIVED} are out of date ({reason}) and stay so: {error}")
             return run
     except (DatasetError, EngineError) as error:
-        return _as_scored(folder, found, error)
-    say(corrected or f"{folder.name}: made {_DERIVED} anew: {why}")
+        return _as_scored(folder, freshness, error)
+    say(gold_note or f"{folder.name}: made {_DERIVED} anew: {reason}")
     return run
 
 
-def _as_scored(folder: RunFolder, found: Freshness, error: MedExamError) -> AnyRun:
-    """The run as it was scored, where its numbers are those of its answers, although they cannot be made anew."""
-    why = ", ".join(found.changed)
+def _as_scored(folder: RunFolder, freshness: Freshness, error: MedExamError) -> AnyRun:
+    """Load the run as it was scored, where its numbers are those of its answers, although they cannot be made anew."""
+    reason = ", ".join(freshness.changed)
     try:
         run = load_run(folder)
     except RunFolderError:
         stands = False
     else:
-        changed = found.answers_changed
-        stands = _counts_agree(run) if changed is None else not changed
+        is_stale = freshness.answers_changed
+        stands = _counts_agree(run) if is_stale is None else not is_stale
     if not stands:
-        raise type(error)(f"the scores of run {folder.name} are out of date ({why}) and cannot be made anew: {error}")
+        raise type(error)(
+            f"the scores of run {folder.name} are out of date ({reason}) and cannot be made anew: {error}"
+        )
     return replace(run, note=shown_as_scored(str(error)), files_fresh=False)
 
 
 def _counts_agree(run: AnyRun) -> bool:
-    """Whether metrics without a record of their sources count what the folder holds now."""
+    """Return whether metrics without a record of their sources count what the folder holds now."""
     outcomes = run.folder.read_outcomes()
     counts = Counter(outcomes[key].status if key in outcomes else None for key in run.record.questions)
     metrics = run.metrics
@@ -103,7 +107,7 @@ def score_cell(folder: RunFolder, items: AnySet) -> AnyRun:
 def _record_scored(folder: RunFolder, items: AnySet) -> Benchmark[Any, Any, Any]:
     record = folder.read_record()
     golds = None if record.schema == 1 else items.golds_fingerprint
-    scored = replace(record, dataset_golds=golds, questions=tuple(item.key for item in items.questions))
-    if scored != record:
-        folder.write_record(scored)
+    new_record = replace(record, dataset_golds=golds, questions=tuple(item.key for item in items.questions))
+    if new_record != record:
+        folder.write_record(new_record)
     return find_benchmark(record.cell.dataset)

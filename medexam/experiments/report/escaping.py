@@ -22,35 +22,35 @@ _PIPE = re.compile(r"(\\*)\|")
 
 
 def disarm(text: str) -> str:
-    """Markdown in which no text of others is a tag, a link or an entity, or opens or closes a block of code."""
+    """Disarm Markdown: no text of others in it is a tag, a link or an entity, or opens or closes a block of code."""
     text = _ENTITY.sub("&amp;", text)
-    text = _FENCE.sub(lambda found: "".join(f"\\{mark}" for mark in found[0]), text)
+    text = _FENCE.sub(lambda match: "".join(f"\\{mark}" for mark in match[0]), text)
     return _TAG.sub("&lt;", _LINK.sub(r"]\\", text))
 
 
 def heading(level: int, title: str) -> str:
-    """A heading, `level` 1 the highest; a title of several lines stands on one."""
+    """Render a heading, `level` 1 the highest; a title of several lines stands on one."""
     return f"{'#' * level} {on_one_line(title)}"
 
 
 def on_one_line(text: str) -> str:
-    """The text without ends of lines, for a heading, a cell or a sentence."""
+    """Return the text without ends of lines, for a heading, a cell or a sentence."""
     return _BREAK.sub(" ", text).strip()
 
 
 def paragraphs(text: str) -> str:
-    """The text as paragraphs, divided by its empty lines: no line of it is a heading, a list, a table or a quote."""
+    """Return the text as paragraphs, divided by its empty lines: no line is a heading, a list, a table or a quote."""
     return "\n".join(_keep_in_paragraph(line.strip()) for line in text.splitlines()).strip()
 
 
 def cell(text: str) -> str:
-    """The text for one cell of a table."""
+    """Escape the text for one cell of a table."""
     # A backslash before a pipe would make a backslash of the one that escapes the pipe.
     return _BREAK.sub(" ", _PIPE.sub(r"\1\1\\|", text))
 
 
 def _keep_in_paragraph(line: str) -> str:
     number = _NUMBER.match(line)
-    begins = number.end() if number else 0
-    divider = _DIVIDER.match(line, begins)
-    return f"{line[:begins]}\\{line[begins:]}" if divider and line else line
+    start = number.end() if number else 0
+    divider = _DIVIDER.match(line, start)
+    return f"{line[:start]}\\{line[start:]}" if divider and line else line

@@ -14,21 +14,21 @@ NAMED = 4
 
 
 def findings(runs: Sequence[AnyRun]) -> list[str]:
-    """Sentences on runs of one family; empty if there is nothing to say."""
+    """Describe runs of one family in sentences; empty if there is nothing to say."""
     names = dict(zip(map(id, runs), run_names(runs), strict=True))
     return [*_standing(runs, names), *describe_readings(runs), *silences(runs)]
 
 
 def describe_readings(runs: Sequence[AnyRun]) -> list[str]:
-    """What counts as replies are read strictly and leniently: a sentence for each run, one for all where both agree.
+    """Describe what counts as replies are read strictly and leniently: a sentence a run, one for all where both agree.
 
     Nothing is said of a run that does not answer freely, or was stored before there were two readers.
     """
     names = run_names(runs) if len(runs) > 1 else [""]
     equal = [name or "it" for run, name in zip(runs, names, strict=True) if _reads_equally(run)]
-    whose = f"{len(equal)} runs" if len(equal) > NAMED else _join(equal)
-    same = [f"Read leniently, {whose} {'scores' if len(equal) == 1 else 'score'} the same."] if equal else []
-    return [*filter(None, map(_readings, runs, names)), *same]
+    subject = f"{len(equal)} runs" if len(equal) > NAMED else _join(equal)
+    agreement = [f"Read leniently, {subject} {'scores' if len(equal) == 1 else 'score'} the same."] if equal else []
+    return [*filter(None, map(_readings, runs, names)), *agreement]
 
 
 def _reads_equally(run: AnyRun) -> bool:
@@ -46,36 +46,40 @@ def _readings(run: AnyRun, name: str) -> str | None:
     if not isinstance(metrics, Metrics) or metrics.readings is None:
         return None
     strict, lenient = metrics.readings["strict"], metrics.readings["lenient"]
-    scored = " (the score)" if run.record.cell.program.read_as == "lenient" else ""
+    score_note = " (the score)" if run.record.cell.program.read_as == "lenient" else ""
     return (
         f"{name and f'{name}: '}strict {percent(strict.accuracy)} % ({percent(strict.unanswered_ratio)} % without an "
-        f"answer); read leniently{scored} {percent(lenient.accuracy)} % ({percent(lenient.unanswered_ratio)} %)."
+        f"answer); read leniently{score_note} {percent(lenient.accuracy)} % ({percent(lenient.unanswered_ratio)} %)."
     )
 
 
 def lead(runs: Sequence[AnyRun]) -> str:
-    """What a page says first: who leads among the runs on the same questions, a sentence for each such group."""
+    """Write what a page says first: who leads among the runs on the same questions, a sentence for each such group."""
     names = dict(zip(map(id, runs), run_names(runs), strict=True))
     groups: dict[tuple[str, frozenset[str]], list[AnyRun]] = {}
     for run in runs:
         groups.setdefault((run.record.cell.dataset.label, frozenset(run.record.questions)), []).append(run)
-    said = [sentence for group in groups.values() for sentence in _standing(group, names)]
-    return " ".join(said) or _best_alone(runs, names)
+    sentences = [sentence for group in groups.values() for sentence in _standing(group, names)]
+    return " ".join(sentences) or _best_alone(runs, names)
 
 
 def _best_alone(runs: Sequence[AnyRun], names: dict[int, str]) -> str:
-    """The score of the only run that could be ranked; of several that asked something else, how they differ."""
+    """Describe the score of the only run that can be ranked; of several that asked something else, how they differ."""
     difference = describe_difference(runs)
     if difference is not None:
         return f"The runs are not ranked: they asked {difference}."
-    whole = [run for run in runs if is_rankable(run)] if len(runs) > 1 else list(runs)
-    if len(whole) != 1 or not whole[0].benchmark.right_or_wrong or whole[0].metrics.accuracy is None:
+    rankable_runs = [run for run in runs if is_rankable(run)] if len(runs) > 1 else list(runs)
+    if (
+        len(rankable_runs) != 1
+        or not rankable_runs[0].benchmark.right_or_wrong
+        or rankable_runs[0].metrics.accuracy is None
+    ):
         return ""
-    metrics = whole[0].metrics
+    metrics = rankable_runs[0].metrics
     accuracy = with_interval(percent(metrics.accuracy), metrics.accuracy_interval)
     chance = "" if metrics.chance_accuracy is None else f"; chance is {percent(metrics.chance_accuracy)} %"
     alone = "" if len(runs) == 1 else "; no other run here can be ranked"
-    return f"{names[id(whole[0])]} has {accuracy} % of {metrics.n:,} questions right{chance}{alone}."
+    return f"{names[id(rankable_runs[0])]} has {accuracy} % of {metrics.n:,} questions right{chance}{alone}."
 
 
 def _standing(runs: Sequence[AnyRun], names: dict[int, str]) -> list[str]:
@@ -87,7 +91,7 @@ def _standing(runs: Sequence[AnyRun], names: dict[int, str]) -> list[str]:
         return [f"{name} is better than every other run here: accuracy {accuracy} % (McNemar's test)."]
     level = [names[id(run)] for run in standing.level]
     if len(level) > NAMED:
-        several = f"{len(level)} of the {len(runs) - 1} others are"
+        others = f"{len(level)} of the {len(runs) - 1} others are"
     else:
-        several = f"{_join(level)} {'are' if len(level) > 1 else 'is'}"
-    return [f"{name} has the most right answers, {accuracy} %; {several} not told apart from it (McNemar's test)."]
+        others = f"{_join(level)} {'are' if len(level) > 1 else 'is'}"
+    return [f"{name} has the most right answers, {accuracy} %; {others} not told apart from it (McNemar's test)."]

@@ -11,28 +11,28 @@ SHOWN = 10
 """Questions that the terminal names."""
 
 
-def consistency_report(found: Consistency) -> str:
-    """The same in Markdown, with what was compared, every suspect and where the runs lie."""
-    tables = consistency_tables(found, shown=len(found.questions))
-    return render_comparison(found, headline(found), [], tables)
+def consistency_report(consistency: Consistency) -> str:
+    """Render the same in Markdown, with what was compared, every suspect and where the runs lie."""
+    tables = consistency_tables(consistency, suspect_limit=len(consistency.questions))
+    return render_comparison(consistency, headline(consistency), [], tables)
 
 
-def consistency_tables(found: Consistency, shown: int = SHOWN) -> list[Captioned]:
-    """The counts, the counts by discipline, and the first `shown` suspects, each with its caption."""
-    first, second = found.languages
-    flips = found.flips
+def consistency_tables(consistency: Consistency, suspect_limit: int = SHOWN) -> list[Captioned]:
+    """Build the counts, the counts by discipline, and the first `suspect_limit` suspects, each with its caption."""
+    first, second = consistency.languages
+    flips = consistency.flips
     counts = (
         ("both right", flips.both_right),
         (f"only {first}", len(flips.right_to_wrong)),
         (f"only {second}", len(flips.wrong_to_right)),
         ("neither", flips.both_wrong),
-        ("  with the same wrong answer", len(found.same_wrong)),
+        ("  with the same wrong answer", len(consistency.same_wrong)),
     )
     rows = tuple(
         (name, str(number), with_interval(percent(number / flips.n), rate_interval(number, flips.n)))
         for name, number in counts
     )
-    run = found.runs[0]
+    run = consistency.runs[0]
     title = " · ".join(filter(None, (run.program, run.model, f"{first} and {second}")))
     caption = (
         f"{flips.n} questions that both runs scored, percent with a 95 % interval ({WILSON}). McNemar's exact test of "
@@ -50,7 +50,7 @@ def consistency_tables(found: Consistency, shown: int = SHOWN) -> list[Captioned
             str(group.paired.flips.both_wrong),
             p_value(group.p_adjusted),
         )
-        for name, group in found.pair.by_discipline.items()
+        for name, group in consistency.pair.by_discipline.items()
     )
     headers = ("Discipline", "n", "Both", f"Only {first}", f"Only {second}", "Neither", "p Holm")
     tables.append((Table("By discipline", headers, groups), "p: McNemar's, adjusted by Holm."))
@@ -58,9 +58,9 @@ def consistency_tables(found: Consistency, shown: int = SHOWN) -> list[Captioned
         (key, second) for key in flips.wrong_to_right
     )
     if suspects:
-        count = f"first {shown} of {len(suspects)}" if len(suspects) > shown else str(len(suspects))
-        named = Table(
-            f"Right in one language alone ({count})", ("Question", "Right in"), suspects[:shown], text_columns=2
+        count = f"first {suspect_limit} of {len(suspects)}" if len(suspects) > suspect_limit else str(len(suspects))
+        suspect_table = Table(
+            f"Right in one language alone ({count})", ("Question", "Right in"), suspects[:suspect_limit], text_columns=2
         )
-        tables.append((named, "--json and --markdown FILE list all." if len(suspects) > shown else ""))
+        tables.append((suspect_table, "--json and --markdown FILE list all." if len(suspects) > suspect_limit else ""))
     return tables

@@ -34,22 +34,24 @@ class Verbatim(str):
 
 
 def render_table(table: Table) -> str:
-    """A Markdown table without its title; stressed cells are bold."""
+    """Render a Markdown table without its title; stressed cells are bold."""
     marks = [":--" if column < table.text_columns else "--:" for column in range(len(table.headers))]
     lines = [tuple(cell(text) for text in table.headers), tuple(marks)]
     for row, cells in enumerate(table.rows):
         escaped = [cell(text) for text in cells]
-        lines.append(tuple(f"**{text}**" if (row, at) in table.best else text for at, text in enumerate(escaped)))
+        lines.append(
+            tuple(f"**{text}**" if (row, column) in table.best else text for column, text in enumerate(escaped))
+        )
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def join_markdown(parts: Iterable[str]) -> str:
-    """A whole document of these parts, each as `disarm` leaves it; `fenced` ones stay as they are."""
+    """Join these parts into a whole document, each as `disarm` leaves it; `fenced` ones stay as they are."""
     return "\n\n".join(part if isinstance(part, Verbatim) else disarm(part) for part in parts) + "\n"
 
 
 def describe_state(run: AnyRun) -> str:
-    """Whether all questions of the run are scored, what asks the others, and whether several models answered."""
+    """Describe whether all questions of a run are scored, what asks the others, and whether several models answered."""
     metrics = run.metrics
     if metrics.complete:
         state = f"Complete: {metrics.n} questions{run.benchmark.origin(metrics)} scored."
@@ -62,17 +64,17 @@ def describe_state(run: AnyRun) -> str:
 
 
 def captioned(tables: Iterable[Captioned]) -> list[str]:
-    """A section a table, with its caption."""
+    """Render a section a table, with its caption."""
     return [f"{_section(table)}\n\n{caption}" for table, caption in tables]
 
 
 def _section(table: Table, title: str | None = None, *, level: int = 2) -> str:
-    """A table under its title or another one."""
+    """Render a table under its title or another one."""
     return f"{heading(level, title or table.title)}\n\n{render_table(table)}"
 
 
 def describe_settings(run: AnyRun) -> Table:
-    """What was asked for and what ran, for the end of a report."""
+    """List what was asked for and what ran, for the end of a report."""
     record = run.record
     rows = {
         "run": record.run_id,
@@ -87,27 +89,29 @@ def describe_settings(run: AnyRun) -> Table:
     if record.cell.program.asks_model:
         rows |= flatten(record.cell.model_dump(mode="json", include={"model"}))
     models = describe_models(run.answerers, read_models(run.folder))
-    rows |= {"answered by" if place == 0 else f"and by ({place})": said for place, said in enumerate(models)}
+    rows |= {
+        "answered by" if place == 0 else f"and by ({place})": description for place, description in enumerate(models)
+    }
     rows |= flatten(run.environment, "ran.")
     return Table("Settings", ("Setting", "Value"), tuple(rows.items()), text_columns=2)
 
 
 def _corrected(record: RunRecord) -> dict[str, str]:
-    """Which texts were asked, where they are not those that were published."""
+    """Describe which texts were asked, where they are not those that were published."""
     if record.dataset_as_published is None:
         return {}
     n = len(record.dataset_corrected)
-    told = f"{n} questions of the data set, in which private-use characters are read as the signs that they stand for"
-    return {"data set SHA-256 as published": record.dataset_as_published, "corrected": told}
+    note = f"{n} questions of the data set, in which private-use characters are read as the signs that they stand for"
+    return {"data set SHA-256 as published": record.dataset_as_published, "corrected": note}
 
 
 def unanswered(questions: Iterable[str], predictions: Mapping[str, Prediction]) -> list[str]:
-    """How questions stayed unanswered, and the first few replies, for a look at what the model does instead."""
-    found = 0
+    """Describe how questions stayed unanswered, with a few first replies, for a look at what the model does instead."""
+    prediction_count = 0
     reasons: Counter[str] = Counter()
     examples: list[tuple[Prediction, str]] = []
     for prediction in (predictions[key] for key in questions if key in predictions):
-        found += 1
+        prediction_count += 1
         if prediction.status is Status.UNANSWERED:
             reasons[str(prediction.reason)] += 1
             if prediction.reply is not None and len(examples) < SHOWN_REPLIES:
@@ -115,8 +119,14 @@ def unanswered(questions: Iterable[str], predictions: Mapping[str, Prediction]) 
     if not reasons:
         return []
     counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
-    shown = [(f"`{on_one_line(one.question)}` ({one.reason}):", fenced(_beginning(reply))) for one, reply in examples]
-    return [f"## Unanswered questions\n\n{reasons.total()} of {found}: {counts}.", *chain.from_iterable(shown)]
+    example_parts = [
+        (f"`{on_one_line(example.question)}` ({example.reason}):", fenced(_beginning(reply)))
+        for example, reply in examples
+    ]
+    return [
+        f"## Unanswered questions\n\n{reasons.total()} of {prediction_count}: {counts}.",
+        *chain.from_iterable(example_parts),
+    ]
 
 
 def _beginning(reply: str) -> str:
@@ -124,13 +134,13 @@ def _beginning(reply: str) -> str:
 
 
 def fenced(text: str) -> Verbatim:
-    """`text` in a code block that nothing in it can close."""
+    """Put `text` in a code block that nothing in it can close."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return Verbatim(f"{fence}text\n{text}\n{fence}")
 
 
 def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequence[Captioned] = ()) -> str:
-    """`report.md`: headline, failures, breakdowns, costs, what else the benchmark says, replies, settings.
+    """Render `report.md`: headline, failures, breakdowns, costs, what else the benchmark says, replies, settings.
 
     `extra` are tables that more is needed for than the run, such as the human baseline.
     """
@@ -154,16 +164,16 @@ def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequen
 def comparison_report(
     runs: Sequence[AnyRun], contrasts: Sequence[Contrast] = (), extra: Sequence[Captioned] = ()
 ) -> str:
-    """Runs of one family side by side, the best scores in bold, and what passages flip in `contrasts`.
+    """Render runs of one family side by side, the best scores in bold, and what passages flip in `contrasts`.
 
     `extra` are tables that more is needed for than the runs, such as the human baseline.
     """
     table = comparison(runs)
-    warned = [f"**{on_one_line(run.title)}.** {describe_state(run)}" for run in runs if not run.complete]
-    warned += [on_one_line(f"**{run.title}.** Warning: {warning}.") for run in runs for warning in run.warnings]
+    warnings = [f"**{on_one_line(run.title)}.** {describe_state(run)}" for run in runs if not run.complete]
+    warnings += [on_one_line(f"**{run.title}.** Warning: {warning}.") for run in runs for warning in run.warnings]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
     flips = [part for contrast in contrasts for part in _contrast(contrast)]
-    parts = [heading(1, table.title), render_table(table), legend(runs), *ranking_notes(runs), *warned]
+    parts = [heading(1, table.title), render_table(table), legend(runs), *ranking_notes(runs), *warnings]
     parts += map(on_one_line, describe_readings(runs))
     parts += [*captioned([*own_tables(runs), *extra]), *flips]
     parts += [_section(table, f"{run.title}: {table.title}") for run in runs for table in _own(run)]
@@ -171,12 +181,12 @@ def comparison_report(
 
 
 def headline(run: AnyRun) -> str:
-    """The run's state and its scores over all questions."""
+    """Render the run's state and its scores over all questions."""
     return f"{describe_state(run)}\n\n{render_table(run.benchmark.headline(run.metrics))}"
 
 
 def _own(run: AnyRun) -> list[Table]:
-    """The tables of one run that a report on several shows."""
+    """Build the tables of one run that a report on several shows."""
     return run.benchmark.breakdowns(run.metrics, published=False) if run.benchmark.report_each else []
 
 
@@ -185,10 +195,10 @@ def _sentence(text: str) -> str:
 
 
 def _contrast(contrast: Contrast) -> list[str]:
-    """What passages change against one baseline, and the first questions that flipped."""
+    """Render what passages change against one baseline, and the first questions that flipped."""
     table, caption = contrast_table(contrast)
-    flipped = [table for against in contrast.against for table in flipped_tables(against)]
+    flip_tables = [table for against in contrast.against for table in flipped_tables(against)]
     return [
         f"{_section(table)}\n\n{caption}",
-        *(_section(table, level=3) for table in flipped),
+        *(_section(table, level=3) for table in flip_tables),
     ]

@@ -20,45 +20,47 @@ _TOLD = {"better": "is higher than", "worse": "is lower than", "not told apart":
 
 
 def own_tables(runs: Sequence[AnyRun]) -> list[Captioned]:
-    """One row a metric and run; empty if no run is scored by a metric of the user's own."""
+    """Build one row a metric and run; empty if no run is scored by a metric of the user's own."""
     several = len(runs) > 1
     rows = [
-        (name, *([run_name] if several else []), str(found.n), str(found.skipped), _value(found))
+        (name, *([run_name] if several else []), str(measure.n), str(measure.skipped), _value(measure))
         for name in dict.fromkeys(name for run in runs for name in run.metrics.own)
         for run, run_name in zip(runs, run_names(runs), strict=True)
-        if (found := run.metrics.own.get(name)) is not None
+        if (measure := run.metrics.own.get(name)) is not None
     ]
     headers = ("Metric", *(["Run"] if several else []), "n", "No score", "Mean")
     return [(Table(TITLE, headers, tuple(rows), text_columns=2 if several else 1), _CAPTION)] if rows else []
 
 
 def own_values(metrics: RunMetrics) -> dict[str, float]:
-    """Name -> value of each number that MLflow keeps."""
+    """Map the name of each number that MLflow keeps to its value."""
     values: dict[str, float | None] = {}
-    for name, found in metrics.own.items():
-        low, high = found.interval or (None, None)
-        values |= {f"own.{name}": found.value, f"own.{name}_low": low, f"own.{name}_high": high}
-        values |= {f"own.{name}_n": found.n, f"own.{name}_skipped": found.skipped}
+    for name, measure in metrics.own.items():
+        low, high = measure.interval or (None, None)
+        values |= {f"own.{name}": measure.value, f"own.{name}_low": low, f"own.{name}_high": high}
+        values |= {f"own.{name}_n": measure.n, f"own.{name}_skipped": measure.skipped}
     return {name: float(value) for name, value in values.items() if value is not None}
 
 
 def paired_tables(comparison: Comparison) -> list[Captioned]:
-    """The differences of each pair; empty if the runs share no metric of the user's own."""
+    """Build tables of the differences of each pair; empty if the runs share no metric of the user's own."""
     tables = []
     for name, pair in zip(comparison.names[1:], comparison.own, strict=False):
         rows = tuple(
             (
                 metric,
-                str(found.n),
-                _number(found.baseline),
-                _number(found.other),
-                _signed(found.difference),
-                p_value(found.p),
-                p_value(found.p_adjusted),
+                str(measure.n),
+                _number(measure.baseline),
+                _number(measure.other),
+                _signed(measure.difference),
+                p_value(measure.p),
+                p_value(measure.p_adjusted),
             )
-            for metric, found in pair.items()
+            for metric, measure in pair.items()
         )
-        told = frozenset((row, 4) for row, found in enumerate(pair.values()) if found.verdict != "not told apart")
+        bold_cells = frozenset(
+            (row, 4) for row, measure in enumerate(pair.values()) if measure.verdict != "not told apart"
+        )
         headers = ("Metric", "n", "Baseline", "Run", "Difference", "p", "p Holm")
         title = f"{TITLE}: {name} against {comparison.names[0]}"
         caption = (
@@ -66,22 +68,22 @@ def paired_tables(comparison: Comparison) -> list[Captioned]:
             "p: paired permutation test over questions, two-sided, and adjusted by Holm for all own metrics and runs. "
             "Bold: told apart."
         )
-        tables.append((Table(title, headers, rows, told), caption))
+        tables.append((Table(title, headers, rows, bold_cells), caption))
     return tables
 
 
 def paired_sentences(comparison: Comparison) -> Iterator[str]:
-    """What may be said of each pair in each metric of the user's own."""
+    """Yield what may be said of each pair in each metric of the user's own."""
     for name, pair in zip(comparison.names[1:], comparison.own, strict=False):
-        for metric, found in pair.items():
+        for metric, measure in pair.items():
             yield (
-                f"{name} {_TOLD[found.verdict]} {comparison.names[0]} in {metric}: {_signed(found.difference)}, "
-                f"p {equals(found.p)}, {p_value(found.p_adjusted)} after Holm."
+                f"{name} {_TOLD[measure.verdict]} {comparison.names[0]} in {metric}: {_signed(measure.difference)}, "
+                f"p {equals(measure.p)}, {p_value(measure.p_adjusted)} after Holm."
             )
 
 
-def _value(found: OwnMeasure) -> str:
-    return _with(_number(found.value), found.interval)
+def _value(measure: OwnMeasure) -> str:
+    return _with(_number(measure.value), measure.interval)
 
 
 def _signed(difference: Difference) -> str:
@@ -93,5 +95,5 @@ def _with(text: str, interval: Interval | None) -> str:
 
 
 def _number(value: float | None) -> str:
-    """Three decimals, without a minus before a zero."""
+    """Format a number with three decimals, without a minus before a zero."""
     return NONE if value is None else f"{round(value, 3) + 0.0:.3f}"

@@ -10,7 +10,7 @@ CAPTION = "Digests are the first digits of a SHA-256. `medexam compare --protoco
 
 
 def protocol_tables(runs: Sequence[AnyRun]) -> list[Captioned]:
-    """One table a run."""
+    """Build one table a run."""
     return [
         (
             Table(

@@ -21,7 +21,7 @@ from medexam.experiments.store.stored_run import AnyRun
 
 
 def overview_blocks(runs: Sequence[AnyRun]) -> list[Block]:
-    """A table for the exams and one for each other benchmark, each with what to know before ranking its runs."""
+    """Build a table for the exams and one for each other benchmark, each with what to know before ranking its runs."""
     blocks: list[Block] = []
     for group in split_families(runs):
         blocks += [*overview_tables(group), *map(Unbroken, ranking_notes(group)), *findings(group)]
@@ -29,7 +29,7 @@ def overview_blocks(runs: Sequence[AnyRun]) -> list[Block]:
 
 
 def pending_blocks(run: AnyRun) -> list[Block]:
-    """The failures by kind, if any, and the command that asks what is pending."""
+    """Show the failures by kind, if any, and the command that asks what is pending."""
     blocks: list[Block] = [*failure_tables(run)]
     if not run.complete:
         blocks.append(_pending(run, run.metrics.failed + run.metrics.missing))
@@ -37,26 +37,26 @@ def pending_blocks(run: AnyRun) -> list[Block]:
 
 
 def model_blocks(run: AnyRun) -> list[Block]:
-    """What answered the run, a line for each model; empty for a control."""
+    """Describe what answered the run, a line for each model; empty for a control."""
     return [*describe_models(run.answerers, read_models(run.folder))]
 
 
 def comparison_blocks(comparison: Comparison) -> list[Block]:
-    """What was compared, the tables, what may be said of each pair, and what each run still has to ask."""
+    """Show what was compared, the tables, what may be said of each pair, and what each run still has to ask."""
     blocks: list[Block] = [*comparison_tables(comparison)]
     if len(comparison.runs) - 1 > SHOWN_PAIRS and comparison.found.breakdown_tables(comparison.names):
         blocks.append(f"--markdown FILE and --json hold the breakdowns by {comparison.found.breakdown}.")
     return _framed(comparison, [*blocks, *verdicts(comparison)])
 
 
-def consistency_blocks(found: Consistency) -> list[Block]:
-    """The same of two runs in two languages."""
-    return _framed(found, [*consistency_tables(found)])
+def consistency_blocks(consistency: Consistency) -> list[Block]:
+    """Show the same of two runs in two languages."""
+    return _framed(consistency, [*consistency_tables(consistency)])
 
 
 def _framed(comparison: Comparison, blocks: list[Block]) -> list[Block]:
-    unasked = zip(comparison.runs, comparison.pending, strict=True)
-    return [*headline(comparison), *blocks, *(_pending(run, count) for run, count in unasked if count)]
+    pending_counts = zip(comparison.runs, comparison.pending, strict=True)
+    return [*headline(comparison), *blocks, *(_pending(run, count) for run, count in pending_counts if count)]
 
 
 def _pending(run: AnyRun, count: int) -> Unbroken:

@@ -12,11 +12,11 @@ SHOWN_CHARACTERS = 160
 
 
 def cost_tables(run: AnyRun) -> list[Captioned]:
-    """What the run took by question and by right answer; empty for a control or if nothing is known."""
+    """Build the table of what a run took a question and a right answer; empty for a control or if nothing is known."""
     costs = run.costs
     if costs is None:
         return []
-    spent = {
+    cost_by_name = {
         "Prompt tokens": costs.prompt_tokens,
         "Completion tokens": costs.completion_tokens,
         "Thinking tokens": costs.thinking_tokens,
@@ -26,12 +26,12 @@ def cost_tables(run: AnyRun) -> list[Captioned]:
     }
     rows = tuple(
         (name, amount(cost.total), amount(cost.per_question), amount(cost.per_right))
-        for name, cost in spent.items()
+        for name, cost in cost_by_name.items()
         if cost is not None
     )
     if not rows:
         return []
-    unknown = [name for name in ("Prompt tokens", "Completion tokens") if spent[name] is None]
+    unknown = [name for name in ("Prompt tokens", "Completion tokens") if cost_by_name[name] is None]
     rows = (*((name, NONE, NONE, NONE) for name in unknown), *rows)
     caption = _describe_counted(run, bool(unknown))
     if costs.thinking_tokens is not None:
@@ -49,10 +49,12 @@ def cost_tables(run: AnyRun) -> list[Captioned]:
 
 
 def _describe_counted(run: AnyRun, unknown: bool) -> str:
-    """Whose tokens the table of costs counts; `unknown`: those of prompts or of completions are not known at all."""
-    counted = run.costs.counted if run.costs is not None else None
-    if counted is not None:
-        replies = f"{counted:,} of {run.metrics.n:,} questions"
+    """Describe whose tokens the table of costs counts; `unknown`: those of prompts or of completions are not known at
+    all.
+    """
+    question_count = run.costs.counted if run.costs is not None else None
+    if question_count is not None:
+        replies = f"{question_count:,} of {run.metrics.n:,} questions"
         return f"Tokens and dollars are those of {replies}: the server reported no tokens of the other replies."
     if unknown:
         return "-: the server reported no tokens, so they are not known, and neither are dollars."
@@ -60,37 +62,37 @@ def _describe_counted(run: AnyRun, unknown: bool) -> str:
 
 
 def member_tables(run: AnyRun) -> list[Captioned]:
-    """The members of an ensemble; empty for any other program."""
+    """Build the table of an ensemble's members; empty for any other program."""
     metrics = run.metrics
-    found = metrics.ensemble if isinstance(metrics, Metrics) else None
-    told = run.environment.get("ensemble")
-    if found is None or told is None:
+    ensemble = metrics.ensemble if isinstance(metrics, Metrics) else None
+    ensemble_record = run.environment.get("ensemble")
+    if ensemble is None or ensemble_record is None:
         return []
     rows = tuple(
         (
             member["label"],
             with_interval(percent(score.accuracy), score.accuracy_interval),
             percent(score.same),
-            *([f"{member['weight']:.3f}"] if told["fitted"] else []),
+            *([f"{member['weight']:.3f}"] if ensemble_record["fitted"] else []),
         )
-        for member, score in zip(told["members"], found.members, strict=True)
+        for member, score in zip(ensemble_record["members"], ensemble.members, strict=True)
     )
-    headers = ("Member", "Accuracy", "Same answer", *(["Weight"] if told["fitted"] else []))
+    headers = ("Member", "Accuracy", "Same answer", *(["Weight"] if ensemble_record["fitted"] else []))
     caption = (
-        f"Percent of n = {found.n:,}, in brackets 95 % intervals ({WILSON}). Same answer: as the ensemble's. All "
-        f"members agree on {percent(found.unanimous)} % of the questions. At least one is right on "
-        f"{percent(found.right_in_any)} %."
+        f"Percent of n = {ensemble.n:,}, in brackets 95 % intervals ({WILSON}). Same answer: as the ensemble's. All "
+        f"members agree on {percent(ensemble.unanimous)} % of the questions. At least one is right on "
+        f"{percent(ensemble.right_in_any)} %."
     )
-    if fitted := told["fitted"]:
+    if fit := ensemble_record["fitted"]:
         caption += (
-            f" Weights are fitted on {fitted['questions']:,} questions of other exams, with a log loss of "
-            f"{fitted['log_loss']:.3f} nats there (a uniform choice: {fitted['uniform_log_loss']:.3f})."
+            f" Weights are fitted on {fit['questions']:,} questions of other exams, with a log loss of "
+            f"{fit['log_loss']:.3f} nats there (a uniform choice: {fit['uniform_log_loss']:.3f})."
         )
     return [(Table("Members", headers, rows), caption)]
 
 
 def failure_tables(run: AnyRun, advice: str = "") -> list[Captioned]:
-    """The failed questions by kind, the commonest first, with `advice` as the caption; empty without any."""
+    """List the failed questions by kind, the commonest first, with `advice` as the caption; empty without any."""
     if not run.failures:
         return []
     rows = tuple(
@@ -102,14 +104,14 @@ def failure_tables(run: AnyRun, advice: str = "") -> list[Captioned]:
 
 
 def _describe_refused(run: AnyRun) -> str:
-    """How many of the failed questions fail whenever they are asked, and what ends that; empty if none does."""
-    refused = find_refused(run.folder, frozenset(run.record.questions))
-    if not refused:
+    """Describe how many failed questions fail whenever they are asked, and what ends that; empty if none does."""
+    failures = find_refused(run.folder, frozenset(run.record.questions))
+    if not failures:
         return ""
-    reason = _shorten(" ".join(next(iter(refused.values())).message.split()))
+    reason = _shorten(" ".join(next(iter(failures.values())).message.split()))
     return (
-        f"{len(refused):,} of them failed in {TIMES} runs in a row, such as: {reason}. `medexam run --accept-refusals` "
-        "counts them as unanswered and asks them no more."
+        f"{len(failures):,} of them failed in {TIMES} runs in a row, such as: {reason}. `medexam run "
+        "--accept-refusals` counts them as unanswered and asks them no more."
     )
 
 

@@ -62,7 +62,7 @@ class Shown:
     """Base of values that show themselves."""
 
     def blocks(self) -> Sequence[Block]:
-        """What is shown, in order."""
+        """List what is shown, in order."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -77,8 +77,8 @@ class Shown:
 
 def print_blocks(console: Console, blocks: Sequence[Block]) -> None:
     """Print lines and tables as wide as the console."""
-    for at, block in enumerate(blocks):
-        if at and isinstance(blocks[at - 1], str) and not isinstance(block, str):
+    for place, block in enumerate(blocks):
+        if place and isinstance(blocks[place - 1], str) and not isinstance(block, str):
             console.print()
         if isinstance(block, str):
             console.print(block, highlight=False, markup=False, soft_wrap=isinstance(block, Unbroken))
@@ -87,7 +87,7 @@ def print_blocks(console: Console, blocks: Sequence[Block]) -> None:
 
 
 def shown_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int) -> Captioned:
-    """A table of its own that belongs to no report."""
+    """Build a table of its own that belongs to no report."""
     return Table(title, tuple(headers), tuple(map(tuple, rows)), text_columns=text_columns), ""
 
 

@@ -45,28 +45,29 @@ def _silence(run: AnyRun, name: str) -> str | None:
     metrics = run.metrics
     if not (metrics.n and run.record.cell.program.asks_model) or metrics.unanswered / metrics.n < SILENT:
         return None
-    asked = set(run.record.questions)
+    questions = set(run.record.questions)
     counts: Counter[Reason] = Counter()
     examples: dict[Reason, str] = {}
-    for said in run.folder.scan_predictions():
-        if said.question in asked and (cause := _cause(said)) is not None:
+    for prediction in run.folder.scan_predictions():
+        if prediction.question in questions and (cause := _cause(prediction)) is not None:
             counts[cause] += 1
-            if cause not in examples and (reply := " ".join((said.reply or "").split())):
+            if cause not in examples and (reply := " ".join((prediction.reply or "").split())):
                 examples[cause] = reply if len(reply) <= QUOTED else f"{reply[:QUOTED].rstrip()} ..."
     if not counts:
         return None
     (first, most), *others = counts.most_common()
     example = f', such as "{examples[first]}"' if first in examples else ""
-    rest = ", ".join(f"{count:,} {CAUSES[cause]}" for cause, count in others)
+    other_causes = ", ".join(f"{count:,} {CAUSES[cause]}" for cause, count in others)
     advice = _advice(run, first)
     return (
-        f"{name}: {most:,} of {metrics.n:,} {CAUSES[first]}{example}{rest and f' ({rest})'}{advice and f'; {advice}'}."
+        f"{name}: {most:,} of {metrics.n:,} {CAUSES[first]}{example}{other_causes and f' ({other_causes})'}"
+        f"{advice and f'; {advice}'}."
     )
 
 
-def _cause(said: Prediction) -> Reason | None:
+def _cause(prediction: Prediction) -> Reason | None:
     """Return why a prediction has no answer; None if it has one, or nobody was asked."""
-    return said.reason if said.status is Status.UNANSWERED and said.reason in CAUSES else None
+    return prediction.reason if prediction.status is Status.UNANSWERED and prediction.reason in CAUSES else None
 
 
 def _advice(run: AnyRun, cause: Reason) -> str:
@@ -84,7 +85,7 @@ def _advice(run: AnyRun, cause: Reason) -> str:
 
 
 def _could_be_guided(run: AnyRun) -> bool:
-    """Whether the program has guided answers, and the engine that ran it is known to hold the model to them."""
+    """Return whether the program has guided answers, and the engine that ran it is known to hold the model to them."""
     engine, cell = _engine(run), run.record.cell
     enforced_by = engine.get("guided_by")
     if run.record.identity.get("pictures") or (engine.get("engine") == "vllm" and cell.model.extra_body):
@@ -94,7 +95,7 @@ def _could_be_guided(run: AnyRun) -> bool:
 
 
 def _engine(run: AnyRun) -> Mapping[str, Any]:
-    """What `environment.json` says of the engine; empty if nothing."""
+    """Return what `environment.json` says of the engine; empty if nothing."""
     return run.environment.get("engine") or {}
 
 

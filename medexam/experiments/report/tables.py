@@ -48,16 +48,16 @@ class TerminalTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the wide form where it fits and the narrow one where it does not; an empty line ends both."""
         unbounded = options.update(max_width=10_000)
-        table, edges, drawn = self._table, True, _draw(self._table)
-        if Measurement.get(console, unbounded, drawn).maximum > options.max_width:
+        table, edges, rich_table = self._table, True, _draw(self._table)
+        if Measurement.get(console, unbounded, rich_table).maximum > options.max_width:
             table, edges = _fitted(table, options.max_width)
-            drawn = _draw(table, edges=edges)
+            rich_table = _draw(table, edges=edges)
         # Where even that is too wide the terminal breaks lines: a number that is cut says something else.
-        needed = Measurement.get(console, unbounded, drawn).maximum
-        words = options.update(max_width=min(options.max_width, max(needed, WORDS)))
+        needed_width = Measurement.get(console, unbounded, rich_table).maximum
+        words = options.update(max_width=min(options.max_width, max(needed_width, WORDS)))
         if table.title:
             yield from console.render(Text(table.title, style="table.title"), words)
-        yield from console.render(drawn, options.update(max_width=max(options.max_width, needed)))
+        yield from console.render(rich_table, options.update(max_width=max(options.max_width, needed_width)))
         if self._caption:
             yield from console.render(Text(self._caption, style="table.caption"), words)
         if self._caption or not edges:
@@ -65,19 +65,19 @@ class TerminalTable:
 
 
 def _draw(table: Table, *, edges: bool = True) -> RichTable:
-    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=edges)
+    rich_table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=edges)
     for position, header in enumerate(table.headers):
         is_text = position < table.text_columns
-        drawn.add_column(header, justify="left" if is_text else "right", no_wrap=True)
+        rich_table.add_column(header, justify="left" if is_text else "right", no_wrap=True)
     for row, cells in enumerate(table.rows):
-        drawn.add_row(
+        rich_table.add_row(
             *(Text(text, style="bold" if (row, column) in table.best else "") for column, text in enumerate(cells))
         )
-    return drawn
+    return rich_table
 
 
 def _fitted(table: Table, width: int) -> tuple[Table, bool]:
-    """The table for a terminal of `width` characters, and whether it has edges there."""
+    """Fit the table to a terminal of `width` characters, and return whether it has edges there."""
     edges = True
     if not _fits(table, width - EDGES):
         edges = False
@@ -87,7 +87,7 @@ def _fitted(table: Table, width: int) -> tuple[Table, bool]:
 
 
 def fold(text: str, width: int) -> str:
-    """The text in lines of at most `width` characters, broken at spaces and behind hyphens, underscores and slashes.
+    """Fold the text into lines of at most `width` characters, at spaces and behind hyphens, underscores and slashes.
 
     Only a word that is longer than a line is broken inside.
     """
@@ -102,86 +102,87 @@ def fold(text: str, width: int) -> str:
 
 
 def _pieces(text: str) -> list[str]:
-    """The parts of a text between which it may break."""
+    """Split a text into the parts between which it may break."""
     return re.findall(r"[^-_/ ]*[-_/ ]|[^-_/ ]+", text)
 
 
 def _slim(table: Table) -> list[list[str]]:
-    """Every column, its header first, with numbers as slim as can be."""
+    """List every column, its header first, with numbers as slim as can be."""
     texts = table.text_columns
-    headers = [header if at < texts else header.replace(" ", "\n") for at, header in enumerate(table.headers)]
+    headers = [header if column < texts else header.replace(" ", "\n") for column, header in enumerate(table.headers)]
     rows = [
-        [text if at < texts else re.sub(r" (?=[\[(])", "\n", text) for at, text in enumerate(row)] for row in table.rows
+        [text if column < texts else re.sub(r" (?=[\[(])", "\n", text) for column, text in enumerate(row)]
+        for row in table.rows
     ]
     return [list(column) for column in zip(headers, *rows, strict=True)]
 
 
 def _broad(column: Sequence[str]) -> int:
-    """Characters of the longest line of a column."""
+    """Count the characters of the longest line of a column."""
     return max(len(line) for text in column for line in text.split("\n"))
 
 
 def _least(column: Sequence[str]) -> int:
-    """Characters of the longest piece of a column, which no fold makes slimmer without breaking a word."""
+    """Count the characters of the longest piece of a column, which no fold makes slimmer without breaking a word."""
     return max((len(piece.rstrip()) for text in column for piece in _pieces(text)), default=0)
 
 
 def _left(table: Table, columns: Sequence[Sequence[str]], width: int) -> int:
-    """Characters that a terminal of `width` has left for the names."""
+    """Count the characters that a terminal of `width` has left for the names."""
     return width - sum(map(_broad, columns[table.text_columns :])) - GUTTER * (len(columns) - 1)
 
 
 def _fits(table: Table, width: int) -> bool:
-    """Whether a terminal of `width` characters holds the table with every word whole."""
+    """Return whether a terminal of `width` characters holds the table with every word whole."""
     columns = _slim(table)
     return sum(map(_least, columns[: table.text_columns])) <= _left(table, columns, width)
 
 
 def _narrow(table: Table, width: int) -> Table:
-    """The table for a terminal of `width` characters: numbers as slim as can be, names in what is left."""
+    """Narrow the table to a terminal of `width` characters: numbers as slim as can be, names in what is left."""
     columns = _slim(table)
     names = columns[: table.text_columns]
-    left, whole = _left(table, columns, width), _fits(table, width)
-    least = [_least(column) if whole else LEAST_NAME for column in names]
-    broad = [_broad(column) for column in names]
-    order = sorted(range(len(names)), key=broad.__getitem__)
-    for done, at in enumerate(order, 1):
-        others = order[done:]
-        share = max(least[at], min(left // (len(others) + 1), left - sum(least[one] for one in others)))
-        columns[at] = [fold(text, share) for text in columns[at]]
-        left -= min(broad[at], share)
+    space, fits_whole = _left(table, columns, width), _fits(table, width)
+    least = [_least(column) if fits_whole else LEAST_NAME for column in names]
+    widths = [_broad(column) for column in names]
+    order = sorted(range(len(names)), key=widths.__getitem__)
+    for position, column in enumerate(order, 1):
+        others = order[position:]
+        share = max(least[column], min(space // (len(others) + 1), space - sum(least[other] for other in others)))
+        columns[column] = [fold(text, share) for text in columns[column]]
+        space -= min(widths[column], share)
     headers, *rows = zip(*columns, strict=True)
     return replace(table, headers=headers, rows=tuple(rows))
 
 
 def _without_shared(table: Table) -> Table:
-    """The table without the columns of numbers that are the same in every row, which its title names instead."""
-    shared = [
-        at
-        for at in range(table.text_columns, len(table.headers))
-        if len({row[at] for row in table.rows}) == 1 and len(table.rows) > 1
+    """Return the table without the columns of numbers that are the same in every row, which its title names instead."""
+    equal_columns = [
+        column
+        for column in range(table.text_columns, len(table.headers))
+        if len({row[column] for row in table.rows}) == 1 and len(table.rows) > 1
     ]
-    if not shared:
+    if not equal_columns:
         return table
-    kept = [at for at in range(len(table.headers)) if at not in shared]
-    said = ", ".join(f"{table.headers[at]} {table.rows[0][at]}" for at in shared)
+    columns = [column for column in range(len(table.headers)) if column not in equal_columns]
+    note = ", ".join(f"{table.headers[column]} {table.rows[0][column]}" for column in equal_columns)
     return replace(
         table,
-        title=f"{table.title}{' · ' if table.title else ''}every row: {said}",
-        headers=tuple(table.headers[at] for at in kept),
-        rows=tuple(tuple(row[at] for at in kept) for row in table.rows),
-        best=frozenset((row, kept.index(at)) for row, at in table.best if at in kept),
+        title=f"{table.title}{' · ' if table.title else ''}every row: {note}",
+        headers=tuple(table.headers[column] for column in columns),
+        rows=tuple(tuple(row[column] for column in columns) for row in table.rows),
+        best=frozenset((row, columns.index(column)) for row, column in table.best if column in columns),
     )
 
 
 def comparison(runs: Sequence[AnyRun]) -> Table:
-    """Runs of one family side by side, the scores of the best stressed; what they share goes into the title."""
+    """Build runs of one family side by side, the scores of the best stressed; what they share goes into the title."""
     title, _ = label_runs(runs)
     return runs[0].benchmark.overview(title, table_runs(runs))
 
 
 def split_families(runs: Sequence[AnyRun]) -> list[list[AnyRun]]:
-    """The runs that share a table, in their order: first those whose answers are right or wrong."""
+    """Split the runs into those that share a table, in their order: first those whose answers are right or wrong."""
     families: dict[str, list[AnyRun]] = {}
     for run in runs:
         families.setdefault(run.benchmark.family, []).append(run)
@@ -189,18 +190,18 @@ def split_families(runs: Sequence[AnyRun]) -> list[list[AnyRun]]:
 
 
 def check_one_family(runs: Sequence[AnyRun], option: str) -> None:
-    """Raises `SpecError` if no table holds all `runs`, of which `option` writes one."""
+    """Raise `SpecError` if no table holds all `runs`, of which `option` writes one."""
     if len(split_families(runs)) > 1:
         raise SpecError(f"{option} holds the runs of one benchmark, or of exams: report the runs of each apart")
 
 
 def legend(runs: Sequence[AnyRun]) -> str:
-    """How to read the tables of runs of one family."""
+    """Describe how to read the tables of runs of one family."""
     return runs[0].benchmark.legend([run.metrics for run in runs])
 
 
 def overview_tables(runs: Sequence[AnyRun]) -> list[Captioned]:
-    """The comparison of runs of one family; the only run of some families by group too."""
+    """Build the comparison of runs of one family; the only run of some families by group too."""
     run, table = runs[0], comparison(runs)
     overview = (table, f"{legend(runs)} {BOLD}" if table.best else legend(runs))
     own = own_tables(runs)
@@ -208,23 +209,23 @@ def overview_tables(runs: Sequence[AnyRun]) -> list[Captioned]:
 
 
 def breakdowns(run: AnyRun) -> list[Captioned]:
-    """The scores of one run by each facet."""
+    """Build tables of the scores of one run by each facet."""
     return [(table, "") for table in run.benchmark.breakdowns(run.metrics, published=False)]
 
 
 def table_runs(runs: Sequence[AnyRun]) -> list[TableRun[Any]]:
-    """The runs as a benchmark's tables need them."""
+    """Return the runs as a benchmark's tables need them."""
     _, labels = label_runs(runs)
     standing = find_standing(runs)
     best = None if standing is None or standing.level else standing.first
     return [
-        TableRun(name, {header: values[at] for header, values in labels.items()}, run.metrics, run is best)
-        for at, (name, run) in enumerate(zip(run_names(runs), runs, strict=True))
+        TableRun(name, {header: values[position] for header, values in labels.items()}, run.metrics, run is best)
+        for position, (name, run) in enumerate(zip(run_names(runs), runs, strict=True))
     ]
 
 
 def label_runs(runs: Sequence[AnyRun]) -> tuple[str, dict[str, list[str]]]:
-    """A title with what all runs share, and a column, by its header, for each thing in which they differ.
+    """Return a title with what all runs share, and a column, by its header, for each thing in which they differ.
 
     Controls beside runs of one model are named in the title as asking none.
     """
@@ -245,7 +246,7 @@ def label_runs(runs: Sequence[AnyRun]) -> tuple[str, dict[str, list[str]]]:
 
 
 def check_shown(runs: Sequence[AnyRun], layout: str | None, *, plots: bool) -> None:
-    """Raises `SpecError` if a run's benchmark has no such layout, or no plots, or if it asked no paper's questions."""
+    """Raise `SpecError` if a run's benchmark has no such layout, or no plots, or if it asked no paper's questions."""
     altered = next((run for run in runs if run.record.cell.dataset.alter is not None), None)
     if layout is not None and altered is not None:
         raise SpecError(

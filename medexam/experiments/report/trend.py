@@ -61,14 +61,14 @@ class Trend(Shown):
     lines: tuple[TrendLine, ...]
 
     def written(self, value: float | None, *, signed: bool = False) -> str:
-        """A value as tables show it: percent for shares."""
+        """Format a value as tables show it: percent for shares."""
         if value is None:
             return NONE
         text = percent(value) if self.measure in _SHARES else amount(value)
         return f"+{text}" if signed and value > 0 else text
 
     def document(self) -> dict[str, Any]:
-        """What `--json` prints; fractions of 1, dates in ISO 8601."""
+        """Return what `--json` prints; fractions of 1, dates in ISO 8601."""
         return {
             "measure": self.measure,
             "lines": [
@@ -83,20 +83,20 @@ class Trend(Shown):
         }
 
     def blocks(self) -> list[Block]:
-        """A table for each line."""
+        """Build a table for each line."""
         unit = ", %" if self.measure in _SHARES else ""
         headers = ("Date", "Run", "Commit", "n", self.measure.replace("_", " ").capitalize() + unit, "Step")
         return [(Table(line.name, headers, self._rows(line), text_columns=3), _CAPTION) for line in self.lines]
 
     def _rows(self, line: TrendLine) -> tuple[tuple[str, ...], ...]:
-        shown = self.measure in _SHARES
+        is_share = self.measure in _SHARES
         return tuple(
             (
                 point.date[:16].replace("T", " "),
                 point.run_id,
                 (point.commit or NONE)[:7],
                 f"{point.n:,}",
-                with_interval(self.written(point.value), point.interval if shown else None),
+                with_interval(self.written(point.value), point.interval if is_share else None),
                 self.written(step, signed=True),
             )
             for point, step in zip(line.points, line.steps, strict=True)
@@ -110,23 +110,23 @@ _CAPTION = (
 
 
 def find_trend(runs: Sequence[AnyRun], measure: str | None = None) -> Trend:
-    """The scores of dated runs; `measure` is a name of MLflow's metrics, None the benchmark's first.
+    """Find the scores of dated runs; `measure` is a name of MLflow's metrics, None the benchmark's first.
 
     Raises `SpecError` if no run has it.
     """
-    known = [(run, run.benchmark.values(run.metrics)) for run in runs if run.metrics.n]
-    names = list(dict.fromkeys(name for _, values in known for name in values if name not in _COUNTS))
-    chosen = measure or ("accuracy" if "accuracy" in names else next(iter(names), None))
-    if chosen is None:
+    run_values = [(run, run.benchmark.values(run.metrics)) for run in runs if run.metrics.n]
+    names = list(dict.fromkeys(name for _, values in run_values for name in values if name not in _COUNTS))
+    measure_name = measure or ("accuracy" if "accuracy" in names else next(iter(names), None))
+    if measure_name is None:
         raise SpecError("no run has scored a question, so there is no trend: run their specs again")
     lines: dict[str, list[TrendPoint]] = {}
-    for run, values in known:
-        if chosen in values:
-            lines.setdefault(run.title, []).append(_point(run, chosen, values[chosen]))
+    for run, values in run_values:
+        if measure_name in values:
+            lines.setdefault(run.title, []).append(_point(run, measure_name, values[measure_name]))
     if not lines:
-        raise SpecError(f"--measure {chosen}: no run has it; the runs have {', '.join(names[:12])}")
-    ordered = (TrendLine(name, tuple(sorted(points, key=_place))) for name, points in lines.items())
-    return Trend(chosen, tuple(ordered))
+        raise SpecError(f"--measure {measure_name}: no run has it; the runs have {', '.join(names[:12])}")
+    trend_lines = (TrendLine(name, tuple(sorted(points, key=_place))) for name, points in lines.items())
+    return Trend(measure_name, tuple(trend_lines))
 
 
 def _place(point: TrendPoint) -> tuple[str, str]:

@@ -34,29 +34,31 @@ class OwnScored:
 
 
 def score_own(folder: RunFolder, items: AnySet, predictions: Predictions) -> OwnScored:
-    """What each metric that the run names says of its questions.
+    """Score the run's questions by each metric that the run names.
 
     A metric whose code is gone, cannot be imported or is another user's keeps the scores that the folder holds, if they
     are of these answers. Raises `SpecError` if a metric fails on a question.
     """
     scores: dict[str, Mapping[str, float]] = {}
     digests, warnings = {}, []
-    kept = read_own_scores(folder) if folder.read_record().cell.metrics and answers_unchanged(folder) else {}
-    for name, found in digest_metrics(folder).items():
-        called = short_name(name)
-        loaded = _load(name, found)
-        if isinstance(loaded, SpecError):
-            known = {entry: of for entry, of in kept.items() if is_entry(entry, name)}
-            scores, digests[name] = scores | known, NOT_RUN
-            warnings.append(describe_unscored(called, loaded, shown=bool(known)))
+    folder_scores = read_own_scores(folder) if folder.read_record().cell.metrics and answers_unchanged(folder) else {}
+    for name, digest_or_error in digest_metrics(folder).items():
+        label = short_name(name)
+        metric = _load(name, digest_or_error)
+        if isinstance(metric, SpecError):
+            metric_scores = {
+                entry: entry_scores for entry, entry_scores in folder_scores.items() if is_entry(entry, name)
+            }
+            scores, digests[name] = scores | metric_scores, NOT_RUN
+            warnings.append(describe_unscored(label, metric, has_scores=bool(metric_scores)))
         else:
-            scores |= own_scores(name, loaded, items, predictions)
-            digests[name] = str(found)
+            scores |= own_scores(name, metric, items, predictions)
+            digests[name] = str(digest_or_error)
     return OwnScored(scores, digests, tuple(warnings))
 
 
 def current_own(folder: RunFolder, items: AnySet, predictions: Predictions) -> OwnScores:
-    """The scores that the folder holds, if nothing has changed since they were made; else they are made anew."""
+    """Return the scores that the folder holds, if nothing has changed since they were made; else make them anew."""
     if not folder.read_record().cell.metrics:
         return {}
     return score_own(folder, items, predictions).scores if find_changes(folder).changed else read_own_scores(folder)
@@ -65,7 +67,9 @@ def current_own(folder: RunFolder, items: AnySet, predictions: Predictions) -> O
 def score_all(
     folder: RunFolder, benchmark: AnyBenchmark, items: AnySet, predictions: Predictions
 ) -> tuple[Scored[Any], OwnScored]:
-    """The benchmark's scores with those of the user's own metrics among them, and what is known of these."""
+    """Compute the benchmark's scores with those of the user's own metrics among them, and return what is known of these
+    too.
+    """
     scored, own = benchmark.score(items, predictions), score_own(folder, items, predictions)
     if own.scores:
         scored = replace(scored, metrics=with_own(scored.metrics, benchmark, items, predictions, own.scores))
@@ -73,15 +77,17 @@ def score_all(
 
 
 def with_own(metrics: M, benchmark: AnyBenchmark, items: AnySet, predictions: Predictions, scores: OwnScores) -> M:
-    """`metrics` with the mean of each of the user's own over the scored questions of `items`."""
+    """Return `metrics` with the mean of each of the user's own over the scored questions of `items`."""
     keys = scored_keys(items, predictions)
     clusters = {item.key: benchmark.cluster(item) for item in items.questions}
-    return metrics.model_copy(update={"own": {name: own_measure(of, keys, clusters) for name, of in scores.items()}})
+    return metrics.model_copy(
+        update={"own": {name: own_measure(metric_scores, keys, clusters) for name, metric_scores in scores.items()}}
+    )
 
 
-def _load(name: str, found: str | SpecError) -> Metric | SpecError:
-    if isinstance(found, SpecError):
-        return found
+def _load(name: str, digest_or_error: str | SpecError) -> Metric | SpecError:
+    if isinstance(digest_or_error, SpecError):
+        return digest_or_error
     try:
         return load_metric(name)
     except SpecError as error:

@@ -34,7 +34,7 @@ class ReadToday:
 
 
 def with_readings_of_today(run: AnyRun) -> AnyRun:
-    """The run with what today's readers make of its replies, where it was read by others.
+    """Return the run with what today's readers make of its replies, where it was read by others.
 
     Its metrics have both readings, and its warnings say how many of its replies are read otherwise.
     """
@@ -49,7 +49,7 @@ def with_readings_of_today(run: AnyRun) -> AnyRun:
 
 
 def reading_warnings(folders: Iterable[RunFolder]) -> list[str]:
-    """A sentence for each run whose replies today's readers read otherwise, or may, where that cannot be counted."""
+    """Warn of each run whose replies today's readers read otherwise, or may, where that cannot be counted."""
     warnings = []
     for folder in folders:
         record = folder.read_record()
@@ -79,8 +79,8 @@ def read_today(folder: RunFolder, record: RunRecord) -> ReadToday | None:
         return None
     if not isinstance(program, AskingProgram):
         return None
-    questions = {one.key: one for one in items.questions}
-    today, changed = {}, 0
+    questions = {question.key: question for question in items.questions}
+    predictions, change_count = {}, 0
     with folder.opened_predictions() as stored:
         for key in record.questions:
             if key not in stored or key not in questions:
@@ -89,19 +89,19 @@ def read_today(folder: RunFolder, record: RunRecord) -> ReadToday | None:
             after = read_again(program, questions[key], before)
             if after is None:
                 return None
-            today[key] = after
-            changed += after.model_copy(update={"lenient": before.lenient}) != before
-    readings = read_scores([*today], items.golds, today) if isinstance(items.golds, AnswerKey) else None
-    return ReadToday(today, changed, readings)
+            predictions[key] = after
+            change_count += after.model_copy(update={"lenient": before.lenient}) != before
+    readings = read_scores([*predictions], items.golds, predictions) if isinstance(items.golds, AnswerKey) else None
+    return ReadToday(predictions, change_count, readings)
 
 
 def _describe(folder: RunFolder, record: RunRecord, today: ReadToday | None) -> list[str]:
     if today is not None and not today.changed:
         return []
-    counted = "" if today is None else f", and {today.changed} of them are read otherwise today"
-    way = (
+    change_note = "" if today is None else f", and {today.changed} of them are read otherwise today"
+    remedy = (
         f"`{folder.resume_command}` reads them again"
         if record.schema == IDENTITY_SCHEMA
         else "run its spec to ask it anew"
     )
-    return [f"the replies of {folder.name} were read by {record.outdated}{counted}; {way}"]
+    return [f"the replies of {folder.name} were read by {record.outdated}{change_note}; {remedy}"]

@@ -13,18 +13,18 @@ _REFUSING = ("LMInvalidRequestError", "LMProviderError", "LMServerError")
 to be paid says nothing of it, and what the user's own code raises is there to be mended."""
 
 
-def find_refused(folder: RunFolder, asked: Collection[str]) -> dict[str, Failure]:
-    """Key -> the last failure, of those questions of `asked` that failed so in the last `TIMES` runs that asked them.
+def find_refused(folder: RunFolder, questions: Collection[str]) -> dict[str, Failure]:
+    """Find the `questions` that failed so in the last `TIMES` runs that asked them: key -> the last failure.
 
     Raises `RunFolderError` where a line of the folder is damaged.
     """
     times: Counter[str] = Counter()
     last: dict[str, Failure] = {}
-    for said in folder.scan_predictions():
-        failure = said.failure
-        if said.status is Status.FAILED and failure is not None and failure.kind in _REFUSING:
-            times[said.question] += 1
-            last[said.question] = failure
+    for prediction in folder.scan_predictions():
+        failure = prediction.failure
+        if prediction.status is Status.FAILED and failure is not None and failure.kind in _REFUSING:
+            times[prediction.question] += 1
+            last[prediction.question] = failure
         else:
-            times[said.question] = 0
-    return {key: last[key] for key, count in times.items() if count >= TIMES and key in asked}
+            times[prediction.question] = 0
+    return {key: last[key] for key, count in times.items() if count >= TIMES and key in questions}

@@ -12,7 +12,7 @@ from medexam.experiments.store.stored_run import AnyRun, stored_run
 
 
 def rescore(folder: RunFolder) -> AnyRun:
-    """The run in `folder`, scored anew; nothing is written.
+    """Score the run in `folder` anew; nothing is written.
 
     Raises `DatasetError` where the data set cannot be read, lacks a question that was asked, or holds other texts.
     """

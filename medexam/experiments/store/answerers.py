@@ -41,7 +41,7 @@ class AnswererCount(NamedTuple):
 
 
 def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]:
-    """The models by print, in the order in which they came; empty where none is noted.
+    """Read the models by print, in the order in which they came; empty where none is noted.
 
     Raises `RunFolderError` for a damaged file.
     """
@@ -66,51 +66,51 @@ def admit(
     file: str = MODELS,
     ways_out: str = RUN_WAYS_OUT,
 ) -> Answerer:
-    """Let a model answer in a folder that already holds `answers` of them; which print its answers carry.
+    """Let a model answer in a folder that already holds `answers` of them, and return which print its answers carry.
 
     `count_cut` counts the prompts that did not fit the model's context, which matters where the context has changed.
     The folder must be locked, and `file` keeps its models. Raises `RunFolderError` where another model gave those
     answers, unless `accept`: then the model is noted beside the first. `ways_out` ends the message. What changes no
     answer is noted too.
     """
-    known = read_models(folder, file) if answers else {}
-    found: list[str] = []
-    for key, entry in known.items():
-        now_found = _differences(entry.identity, identity, count_cut)
-        if not now_found:
-            if changed := _latest(entry).changed_notes(identity):
-                seen = (*entry.seen, {"at": _now(), **changed})
-                _write(folder, file, {**known, key: entry.model_copy(update={"seen": seen})})
+    models = read_models(folder, file) if answers else {}
+    first_differences: list[str] = []
+    for key, entry in models.items():
+        differences = _differences(entry.identity, identity, count_cut)
+        if not differences:
+            if notes := _latest(entry).changed_notes(identity):
+                sightings = (*entry.seen, {"at": _now(), **notes})
+                _write(folder, file, {**models, key: entry.model_copy(update={"seen": sightings})})
             return Answerer(key, identity.name, shorter=_context(identity) < _context(entry.identity))
-        found = found or now_found
+        first_differences = first_differences or differences
     if answers and not accept:
-        first = next((entry.identity for entry in known.values()), None)
-        whose = f"of {first.name} (print {first.print})" if first else f"of a model that no {file} names"
-        told = f" ({'; '.join(found)})" if found else ""
+        first = next((entry.identity for entry in models.values()), None)
+        owner = f"of {first.name} (print {first.print})" if first else f"of a model that no {file} names"
+        reason = f" ({'; '.join(first_differences)})" if first_differences else ""
         raise RunFolderError(
-            f"{folder.kind} {folder.name} cannot continue: its {answers:,} answers are {whose}, and now another model "
-            f"answers{told}; bring the first one back, {ways_out}"
+            f"{folder.kind} {folder.name} cannot continue: its {answers:,} answers are {owner}, and now another model "
+            f"answers{reason}; bring the first one back, {ways_out}"
         )
-    _write(folder, file, {**known, identity.print: KnownModel(identity=identity, since=_now())})
+    _write(folder, file, {**models, identity.print: KnownModel(identity=identity, since=_now())})
     return Answerer(identity.print, identity.name)
 
 
 def count_answerers(
-    predictions: Iterable[Prediction], questions: Container[str], known: Mapping[str, KnownModel]
+    predictions: Iterable[Prediction], questions: Container[str], models: Mapping[str, KnownModel]
 ) -> tuple[AnswererCount, ...]:
-    """Which models answered how many of these questions, the commonest first.
+    """Count how many of these questions each model answered, the commonest model first.
 
     Of several predictions of a question the last counts. Those that failed and those that no model was asked for count
     for none. Models are told apart by the prints of their answers; by their names where answers carry no print.
     """
     by_question: dict[str, tuple[str | None, str | None]] = {}
-    alike: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}
-    for one in predictions:
-        answered = one.status is not Status.FAILED and (one.answered_by or one.model)
-        if answered and one.question in questions:
-            who = (one.answered_by, None if one.answered_by in known else one.model)
-            by_question[one.question] = alike.setdefault(who, who)
-    names = {key: entry.identity.name for key, entry in known.items()}
+    pool: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}
+    for prediction in predictions:
+        has_answer = prediction.status is not Status.FAILED and (prediction.answered_by or prediction.model)
+        if has_answer and prediction.question in questions:
+            answerer = (prediction.answered_by, None if prediction.answered_by in models else prediction.model)
+            by_question[prediction.question] = pool.setdefault(answerer, answerer)
+    names = {key: entry.identity.name for key, entry in models.items()}
     return tuple(
         AnswererCount(key, name or names.get(key or "", "an unknown model"), answers)
         for (key, name), answers in Counter(by_question.values()).most_common()
@@ -118,50 +118,56 @@ def count_answerers(
 
 
 def describe_answerers(counts: Sequence[AnswererCount]) -> str:
-    """Such as `200 answers of A (print 1a2b3c4d), 100 of B (print 5e6f7a8b)`; empty where no model answered."""
-    whose = [f"of {one.name}{f' (print {one.print})' if one.print else ''}" for one in counts]
-    words = [f"{one.answers:,} {part}" for one, part in zip(counts, whose, strict=True)]
-    return ", ".join([f"{counts[0].answers:,} answers {whose[0]}", *words[1:]]) if counts else ""
+    """Describe who answered, such as `200 answers of A (print 1a2b3c4d), 100 of B (print 5e6f7a8b)`; empty where no
+    model answered.
+    """
+    owners = [f"of {count.name}{f' (print {count.print})' if count.print else ''}" for count in counts]
+    words = [f"{count.answers:,} {owner}" for count, owner in zip(counts, owners, strict=True)]
+    return ", ".join([f"{counts[0].answers:,} answers {owners[0]}", *words[1:]]) if counts else ""
 
 
 def label_answerers(counts: Sequence[AnswererCount]) -> str:
-    """Several models as one short name, such as `A (200) + B (100)`; with their prints if their names are the same."""
-    names = [one.name.rsplit("/", 1)[-1] for one in counts]
-    alike = len(set(names)) < len(names)
+    """Name several models in one short label, such as `A (200) + B (100)`; with their prints if their names are the
+    same.
+    """
+    names = [count.name.rsplit("/", 1)[-1] for count in counts]
+    names_repeat = len(set(names)) < len(names)
     return " + ".join(
-        f"{name} {one.print} ({one.answers:,})" if alike and one.print else f"{name} ({one.answers:,})"
-        for name, one in zip(names, counts, strict=True)
+        f"{name} {count.print} ({count.answers:,})" if names_repeat and count.print else f"{name} ({count.answers:,})"
+        for name, count in zip(names, counts, strict=True)
     )
 
 
-def describe_models(counts: Sequence[AnswererCount], known: Mapping[str, KnownModel]) -> list[str]:
-    """Each model that answered in words, the commonest first: all that was found out of it, and how many answers."""
-    said = {key: entry.identity.describe() for key, entry in known.items()}
-    return [f"{one.answers:,} answers of {said.get(one.print or '', one.name)}" for one in counts]
+def describe_models(counts: Sequence[AnswererCount], models: Mapping[str, KnownModel]) -> list[str]:
+    """Describe each model that answered, the commonest first: all that was found out of it, and how many answers."""
+    descriptions = {key: entry.identity.describe() for key, entry in models.items()}
+    return [f"{count.answers:,} answers of {descriptions.get(count.print or '', count.name)}" for count in counts]
 
 
 def _differences(before: ModelIdentity, now: ModelIdentity, count_cut: Callable[[], int]) -> list[str]:
-    found = before.differences(now)
-    if not found and _context(before) != _context(now) and (cut := count_cut()):
-        found = [f"its context has {_context(now):,} tokens, not {_context(before):,}, and {cut:,} prompts did not fit"]
-    return found
+    differences = before.differences(now)
+    if not differences and _context(before) != _context(now) and (cut_count := count_cut()):
+        differences = [
+            f"its context has {_context(now):,} tokens, not {_context(before):,}, and {cut_count:,} prompts did not fit"
+        ]
+    return differences
 
 
 def _context(identity: ModelIdentity) -> float:
-    """Tokens; infinite where the server does not tell."""
+    """Return the tokens of the model's context; infinite where the server does not tell."""
     return float(identity.notes.get("max_context") or "inf")
 
 
 def _latest(entry: KnownModel) -> ModelIdentity:
-    """The entry with the notes as they were last."""
+    """Return the entry's identity with the notes as they were last."""
     notes = dict(entry.identity.notes)
-    for seen in entry.seen:
-        notes |= {name: value for name, value in seen.items() if name != "at"}
+    for sighting in entry.seen:
+        notes |= {name: value for name, value in sighting.items() if name != "at"}
     return entry.identity.model_copy(update={"notes": notes})
 
 
-def _write(folder: WorkFolder, file: str, known: Mapping[str, KnownModel]) -> None:
-    folder.write_json(file, {key: entry.model_dump(mode="json") for key, entry in known.items()})
+def _write(folder: WorkFolder, file: str, models: Mapping[str, KnownModel]) -> None:
+    folder.write_json(file, {key: entry.model_dump(mode="json") for key, entry in models.items()})
 
 
 def _now() -> str:

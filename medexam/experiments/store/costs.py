@@ -50,17 +50,17 @@ class Costs:
     hold what others asked meanwhile; None where they tell none."""
 
     def to_json(self) -> dict[str, Any]:
-        """As a JSON-ready dictionary; without the thinking tokens and `counted` if they are None."""
+        """Return it as a JSON-ready dictionary; without the thinking tokens and `counted` if they are None."""
         return {name: value for name, value in asdict(self).items() if name not in _USUALLY_NONE or value is not None}
 
 
 def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:
-    """The costs of a run with these metrics under this `environment.json`; `environment` may be empty."""
+    """Compute the costs of a run with these metrics under this `environment.json`; `environment` may be empty."""
     engine = environment.get("engine") or {}
     cache = environment.get("prefix_cache") or {}
-    asked_s, asked = environment.get("asked_s") or 0.0, environment.get("asked") or 0
-    timed = asked_s > 0 and asked > 0 and metrics.n > 0
-    seconds = _cost(asked_s, asked_s / asked * metrics.n, metrics) if timed else None
+    asked_s, question_count = environment.get("asked_s") or 0.0, environment.get("asked") or 0
+    is_timed = asked_s > 0 and question_count > 0 and metrics.n > 0
+    seconds = _cost(asked_s, asked_s / question_count * metrics.n, metrics) if is_timed else None
     on_gpu = str((engine.get("details") or {}).get("device", "")).startswith("cuda")
     return Costs(
         prompt_tokens=_tokens(metrics.prompt_tokens, metrics.prompt_tokens_counted, metrics),
@@ -69,33 +69,33 @@ def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:
         seconds=seconds,
         gpu_seconds=seconds if on_gpu else None,
         usd=_money(metrics, environment.get("prices")),
-        questions_per_s=asked / asked_s if timed else None,
+        questions_per_s=question_count / asked_s if is_timed else None,
         counted=_fewest_counted(metrics),
         prefix_hits=cache["hits"] / cache["tokens"] if cache.get("tokens") else None,
     )
 
 
-def _tokens(total: int | None, counted: int | None, metrics: RunMetrics) -> Cost | None:
-    """The cost of a sum over `counted` questions; None: over all."""
+def _tokens(total: int | None, question_count: int | None, metrics: RunMetrics) -> Cost | None:
+    """Return the cost of a sum over `question_count` questions; None: over all."""
     if total is None or not metrics.n:
         return None
-    return _cost(total, total * metrics.n / counted if counted else total, metrics)
+    return _cost(total, total * metrics.n / question_count if question_count else total, metrics)
 
 
 def _fewest_counted(metrics: RunMetrics) -> int | None:
-    """Questions that the sums of tokens count, where they do not count all with a reply."""
-    counted = (metrics.prompt_tokens_counted, metrics.completion_tokens_counted)
-    return min((one for one in counted if one is not None), default=None)
+    """Count the questions in the sums of tokens, where these do not count all with a reply; else None."""
+    counts = (metrics.prompt_tokens_counted, metrics.completion_tokens_counted)
+    return min((count for count in counts if count is not None), default=None)
 
 
 def _money(metrics: RunMetrics, prices: Mapping[str, float] | None) -> Cost | None:
     if not prices or metrics.prompt_tokens is None or metrics.completion_tokens is None or not metrics.n:
         return None
     total = metrics.prompt_tokens * prices["prompt_usd"] + metrics.completion_tokens * prices["completion_usd"]
-    counted = _fewest_counted(metrics)
-    return _cost(total, total * metrics.n / counted if counted else total, metrics)
+    question_count = _fewest_counted(metrics)
+    return _cost(total, total * metrics.n / question_count if question_count else total, metrics)
 
 
-def _cost(total: float, of_scored: float, metrics: RunMetrics) -> Cost:
-    """`of_scored` is the part of `total` that the scored questions took."""
-    return Cost(total, of_scored / metrics.n, of_scored / metrics.right if metrics.right else None)
+def _cost(total: float, scored_total: float, metrics: RunMetrics) -> Cost:
+    """Return a cost, `scored_total` being the part of `total` that the scored questions took."""
+    return Cost(total, scored_total / metrics.n, scored_total / metrics.right if metrics.right else None)

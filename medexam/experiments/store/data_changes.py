@@ -43,7 +43,7 @@ class DataChange(StrEnum):
 
 
 def find_data_change(record: RunRecord, data: AnySet) -> DataChange:
-    """What has changed between a run and its data as they are now, whatever is selected from them.
+    """Find what has changed between a run and its data as they are now, whatever is selected from them.
 
     A run of schema 1 is always `SAME`: the fingerprint of its files does not tell golds from texts.
     """
@@ -55,13 +55,14 @@ def find_data_change(record: RunRecord, data: AnySet) -> DataChange:
 
 
 def load_stored(record: RunRecord) -> AnySet:
-    """The items that a run was last asked for, with what is expected; raises `DatasetError` as `as_asked` does."""
-    whole = record.cell.dataset.whole
-    return as_asked(record, find_benchmark(whole).load(whole))
+    """Load the items that a run was last asked for, with what is expected; raises `DatasetError` as `as_asked` does."""
+    full_dataset = record.cell.dataset.whole
+    return as_asked(record, find_benchmark(full_dataset).load(full_dataset))
 
 
 def as_asked(record: RunRecord, data: AnySet) -> AnySet:
-    """`data` with the items that the run was last asked for, in its order, without those that have lost their answer.
+    """Return `data` with the items that the run was last asked for, in its order, without those that have lost their
+    answer.
 
     `data` is everything that the run's data set holds. Raises `DatasetError` if an item is gone, and if the texts are
     no longer those that the run was asked.
@@ -71,23 +72,24 @@ def as_asked(record: RunRecord, data: AnySet) -> AnySet:
             f"run {record.run_id} cannot be scored anew: {describe_texts(record, data)}; restore "
             f"{record.dataset_source}, or run its spec again to ask the texts as they are"
         )
-    known = {item.key: item for item in data.questions}
-    gone = [key for key in record.questions if key not in known and key not in data.left_out]
-    if gone:
+    items_by_key = {item.key: item for item in data.questions}
+    missing_keys = [key for key in record.questions if key not in items_by_key and key not in data.left_out]
+    if missing_keys:
         raise DatasetError(
-            f"{len(gone)} of {len(record.questions)} questions of run {record.run_id} are no longer in the data set "
-            f"({gone[0]}): restore the file it was made from ({record.dataset_source}), or run the spec again"
+            f"{len(missing_keys)} of {len(record.questions)} questions of run {record.run_id} are no longer in the "
+            f"data set ({missing_keys[0]}): restore the file it was made from ({record.dataset_source}), or run the "
+            "spec again"
         )
-    return replace(data, questions=tuple(known[key] for key in record.questions if key in known))
+    return replace(data, questions=tuple(items_by_key[key] for key in record.questions if key in items_by_key))
 
 
-def asked_same_texts(one: RunRecord, other: RunRecord) -> bool:
-    """Whether two runs in one language were asked the same texts; taken for granted where one is of schema 1."""
-    return 1 in (one.schema, other.schema) or one.dataset_fingerprint == other.dataset_fingerprint
+def asked_same_texts(record: RunRecord, other: RunRecord) -> bool:
+    """Return whether two runs in one language were asked the same texts; taken for granted where one is of schema 1."""
+    return 1 in (record.schema, other.schema) or record.dataset_fingerprint == other.dataset_fingerprint
 
 
 def describe_texts(record: RunRecord, data: AnySet) -> str:
-    """How the texts of a run's data differ from those that it was asked."""
+    """Describe how the texts of a run's data differ from those that it was asked."""
     return (
         f"the texts of its data have changed since it was asked (SHA-256 {record.dataset_fingerprint[:12]} then, "
         f"{data.fingerprint[:12]} in {data.source} now)"
@@ -95,44 +97,48 @@ def describe_texts(record: RunRecord, data: AnySet) -> str:
 
 
 def describe_golds(folder: RunFolder, record: RunRecord, data: AnySet) -> str | None:
-    """One line that says whose scores are made anew for golds that have changed; None where none has."""
+    """Describe in one line whose scores are made anew for golds that have changed; None where none has."""
     if find_data_change(record, data) is not DataChange.GOLDS:
         return None
-    changed = _count_changed(folder, record, data)
-    counted = "" if not changed else f" ({changed} of its {len(record.questions)} questions)"
-    return f"run {record.run_id}: golds of its data have changed since it was scored{counted}; its scores are made anew"
+    change_count = _count_changed(folder, record, data)
+    count_note = "" if not change_count else f" ({change_count} of its {len(record.questions)} questions)"
+    return (
+        f"run {record.run_id}: golds of its data have changed since it was scored{count_note}; its scores are made anew"
+    )
 
 
 def describe_earlier(folder: RunFolder, spec_digest: str, identity: Mapping[str, Any]) -> str | None:
-    """One line on why `folder`, not made yet, does not go on with the last run of a spec that reads the same.
+    """Describe in one line why `folder`, not made yet, does not go on with the last run of a spec that reads the same.
 
     Something that the spec names has changed its content, or an earlier version made that run. None if there is no
     such run.
     """
     paths = folder.path.parent.glob(f"{folder.name.removesuffix(spec_digest)}*")
-    for earlier in sorted(map(RunFolder, paths), key=_begun, reverse=True):
+    for earlier_folder in sorted(map(RunFolder, paths), key=_begun, reverse=True):
         with suppress(RunFolderError):
-            record = earlier.read_record()
+            record = earlier_folder.read_record()
             if record.schema != IDENTITY_SCHEMA:
                 return (
                     f"run {record.run_id} was made by an earlier version, whose identity covers less: it is kept and "
                     f"not continued, and run {folder.name} asks anew"
                 )
-            differing = differences(identity, record.identity)
-            if differing and all(key.startswith(_BY_CONTENT) for key in differing):
-                texts = _TEXTS.issuperset(differing)
-                what = "the texts of the data have" if texts else f"what the spec names has ({', '.join(differing)})"
-                return f"{what} changed since run {record.run_id} was asked, which is kept: run {folder.name} asks anew"
+            keys = differences(identity, record.identity)
+            if keys and all(key.startswith(_BY_CONTENT) for key in keys):
+                only_texts = _TEXTS.issuperset(keys)
+                subject = "the texts of the data have" if only_texts else f"what the spec names has ({', '.join(keys)})"
+                return (
+                    f"{subject} changed since run {record.run_id} was asked, which is kept: run {folder.name} asks anew"
+                )
     return None
 
 
 def _begun(folder: RunFolder) -> float:
-    """When the run's folder was made or last filled; seconds since 1970."""
+    """Return when the run's folder was made or last filled; seconds since 1970."""
     return folder.path.stat().st_mtime
 
 
 def _count_changed(folder: RunFolder, record: RunRecord, data: AnySet) -> int | None:
-    """How many items of the run's Parquet file have another gold now, or none; None without a readable file."""
+    """Count the items of the run's Parquet file that have another gold now, or none; None without a readable file."""
     from medexam.experiments.store.parquet import read_rows  # not above: planning imports no pyarrow
 
     rows = read_rows(folder, {"gold", "also_right"}.__contains__)
@@ -143,7 +149,7 @@ def _count_changed(folder: RunFolder, record: RunRecord, data: AnySet) -> int | 
 
 
 def _differs(benchmark: Benchmark[Any, Any, Any], row: Mapping[str, Any], golds: Mapping[str, Any]) -> bool:
-    """Whether a stored row holds another right answer, or other further ones, than there are now."""
+    """Return whether a stored row holds another right answer, or other further ones, than there are now."""
     gold = golds[row["question"]]
     if "also_right" in row and list(gold.others) != (row["also_right"] or []):
         return True

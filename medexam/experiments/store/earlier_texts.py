@@ -12,7 +12,7 @@ _FIELD = "as_published"
 
 
 def as_asked_before(cell: Any) -> Any:
-    """A stored cell, or another mapping with a `dataset`, whose data set says in which texts it was asked.
+    """Complete a stored cell, or another mapping with a `dataset`: its data set says in which texts it was asked.
 
     What is none is returned as it is.
     """

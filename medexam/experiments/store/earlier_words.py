@@ -30,17 +30,17 @@ DIGESTS = frozenset(
 
 
 def name_words(cell: CellSpec, identity: Mapping[str, Any]) -> CellSpec:
-    """The cell of a stored run, its words called by the name under which they ship today.
+    """Return the cell of a stored run, its words called by the name under which they ship today.
 
     `identity` holds the words that were asked in. A run's digest covers words and no name, so it stays the same.
     """
-    asked = identity.get("words")
-    if not isinstance(asked, Mapping):
+    words = identity.get("words")
+    if not isinstance(words, Mapping):
         return cell
-    held = {"prompt": "instructions", "examples": "examples"}
+    part_by_field = {"prompt": "instructions", "examples": "examples"}
     update = {
         field: NOW
-        for field, part in held.items()
-        if str(getattr(cell.program, field, None)) == EARLIER and digest({part: asked.get(part)}) in DIGESTS
+        for field, part in part_by_field.items()
+        if str(getattr(cell.program, field, None)) == EARLIER and digest({part: words.get(part)}) in DIGESTS
     }
     return cell.model_copy(update={"program": cell.program.model_copy(update=update)}) if update else cell

@@ -42,7 +42,7 @@ class Invocation:
 def build_environment(
     model: ModelSpec, info: EngineInfo | None, before: Mapping[str, Any], invocation: Invocation
 ) -> dict[str, Any]:
-    """`environment.json` of a run, `before` being that of its earlier invocations; empty at the first.
+    """Build `environment.json` of a run, `before` being that of its earlier invocations; empty at the first.
 
     `info` None stands for a run that asks no model.
     """
@@ -64,7 +64,7 @@ def build_environment(
 
 
 def describe_environment() -> dict[str, Any]:
-    """Versions and machine, as JSON-ready data; a package that is not installed is None."""
+    """Describe versions and machine as JSON-ready data; a package that is not installed is None."""
     return {
         "medexam": __version__,
         "python": platform.python_version(),
@@ -75,7 +75,8 @@ def describe_environment() -> dict[str, Any]:
 
 
 def list_prices(model: ModelSpec) -> dict[str, float] | None:
-    """US dollars a token, as `prompt_usd` and `completion_usd`, by the spec or litellm's own price list; None without.
+    """List US dollars a token, as `prompt_usd` and `completion_usd`, by the spec or litellm's own price list; None
+    without.
 
     In the list only what a provider bills has a price: a model of the `litellm` engine without an endpoint of its own,
     and one of the `batch` engine, which costs what the list says for batches, or half.
@@ -96,8 +97,10 @@ def list_prices(model: ModelSpec) -> dict[str, float] | None:
         return None
     if model.engine != "batch":
         return prices
-    listed = (info.get("input_cost_per_token_batches"), info.get("output_cost_per_token_batches"))
-    return {name: of_batch or price / 2 for (name, price), of_batch in zip(prices.items(), listed, strict=True)}
+    batch_prices = (info.get("input_cost_per_token_batches"), info.get("output_cost_per_token_batches"))
+    return {
+        name: batch_price or price / 2 for (name, price), batch_price in zip(prices.items(), batch_prices, strict=True)
+    }
 
 
 @cache
@@ -109,7 +112,7 @@ def _version(package: str) -> str | None:
 
 
 def _git_commit() -> str | None:
-    """The commit of the working directory, with `+changes` where files differ from it; None outside a repository."""
+    """Read the working directory's commit, with `+changes` where files differ from it; None outside a repository."""
     try:
         commit = _git("rev-parse", "HEAD")
         return commit + ("+changes" if _git("status", "--porcelain", "--untracked-files=no") else "")

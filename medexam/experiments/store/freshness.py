@@ -50,7 +50,7 @@ class Freshness:
 
 
 def read_sources(folder: RunFolder, files_digest: str) -> dict[str, str]:
-    """What derived files that are made now are made from; `files_digest` is that of the data that were read.
+    """Read what derived files that are made now are made from; `files_digest` is that of the data that were read.
 
     Without the code of the user's own metrics: `metric_sources`.
     """
@@ -59,27 +59,29 @@ def read_sources(folder: RunFolder, files_digest: str) -> dict[str, str]:
 
 
 def metric_sources(digests: Mapping[str, str]) -> dict[str, str]:
-    """What else they are made from, where `digests` maps each metric of the user's own to that of its source."""
-    return {f"the code of metric {short_name(name)}": found for name, found in digests.items()}
+    """Name what else they are made from, where `digests` maps each metric of the user's own to that of its source."""
+    return {f"the code of metric {short_name(name)}": source_digest for name, source_digest in digests.items()}
 
 
 def digest_metrics(folder: RunFolder) -> dict[str, str | SpecError]:
-    """Metric of the user's own that the run names -> its source's digest, or why it cannot be run; nothing is run."""
-    found: dict[str, str | SpecError] = {}
+    """Map each metric of the user's own that the run names to its source's digest, or why it cannot be run; nothing is
+    run.
+    """
+    digests: dict[str, str | SpecError] = {}
     for name in folder.read_record().cell.metrics:
         try:
             check_trusted(folder.path, f"metric {short_name(name)}")
-            found[name] = digest(hash_source(name, OWN_METRICS))
+            digests[name] = digest(hash_source(name, OWN_METRICS))
         except SpecError as error:
-            found[name] = error
-    return found
+            digests[name] = error
+    return digests
 
 
 def answers_unchanged(folder: RunFolder) -> bool:
-    """Whether the derived files were made from the answers that the folder holds now."""
-    kept = _read_kept(folder)
-    known = {} if kept is None else kept["sources"]
-    return known.get(PREDICTIONS) == _digest(folder.path / PREDICTIONS) and not has_shards(folder.path)
+    """Return whether the derived files were made from the answers that the folder holds now."""
+    made_from = _read_kept(folder)
+    sources = {} if made_from is None else made_from["sources"]
+    return sources.get(PREDICTIONS) == _digest(folder.path / PREDICTIONS) and not has_shards(folder.path)
 
 
 def record_made(folder: RunFolder, sources: dict[str, str]) -> None:
@@ -91,36 +93,40 @@ def find_changes(folder: RunFolder) -> Freshness:
     """Compare the folder and the data set with what the derived files were made from; no data set is parsed."""
     without_data = None
     try:
-        data = digest_files(folder.read_record().cell.dataset)
+        data_digest = digest_files(folder.read_record().cell.dataset)
     except DatasetError as error:
-        data, without_data = None, str(error)
-    kept = _read_kept(folder)
-    if kept is None:
-        changed = [f"{name} is missing" for name in DERIVED if not (folder.path / name).exists()]
-        return Freshness(tuple(changed) or ("nothing says what they were made from",), None, without_data)
-    known, files = kept["sources"], kept["files"]
-    code = digest_metrics(folder)
-    now = read_sources(folder, known.get(_DATA, "") if data is None else data)
-    now |= metric_sources({name: found for name, found in code.items() if isinstance(found, str)})
-    changed = [f"{name} changed" for name in now if now[name] != known.get(name)]
+        data_digest, without_data = None, str(error)
+    made_from = _read_kept(folder)
+    if made_from is None:
+        changes = [f"{name} is missing" for name in DERIVED if not (folder.path / name).exists()]
+        return Freshness(tuple(changes) or ("nothing says what they were made from",), None, without_data)
+    sources, files = made_from["sources"], made_from["files"]
+    metric_digests = digest_metrics(folder)
+    current_sources = read_sources(folder, sources.get(_DATA, "") if data_digest is None else data_digest)
+    current_sources |= metric_sources(
+        {name: digest_or_error for name, digest_or_error in metric_digests.items() if isinstance(digest_or_error, str)}
+    )
+    changes = [f"{name} changed" for name in current_sources if current_sources[name] != sources.get(name)]
     if has_shards(folder.path):
-        changed.append("workers left answers in shards")
-    other = [name for name, digest in _digests(folder, DERIVED).items() if digest != files.get(name)]
+        changes.append("workers left answers in shards")
+    changed_files = [name for name, digest in _digests(folder, DERIVED).items() if digest != files.get(name)]
     numbers = {f"{name} changed" for name in (SPEC, PREDICTIONS)} | {"workers left answers in shards"}
     return Freshness(
-        (*changed, *(f"{name} changed" for name in other)),
-        METRICS in other or not numbers.isdisjoint(changed),
+        (*changes, *(f"{name} changed" for name in changed_files)),
+        METRICS in changed_files or not numbers.isdisjoint(changes),
         without_data,
     )
 
 
 def _read_kept(folder: RunFolder) -> dict[str, Any] | None:
-    """What `made_from.json` holds; None where it is missing or holds something else."""
+    """Read what `made_from.json` holds; None where it is missing or holds something else."""
     try:
-        kept = folder.read_json(MADE_FROM)
+        made_from = folder.read_json(MADE_FROM)
     except RunFolderError:
         return None
-    return kept if isinstance(kept.get("sources"), dict) and isinstance(kept.get("files"), dict) else None
+    return (
+        made_from if isinstance(made_from.get("sources"), dict) and isinstance(made_from.get("files"), dict) else None
+    )
 
 
 def _digests(folder: RunFolder, names: tuple[str, ...]) -> dict[str, str]:

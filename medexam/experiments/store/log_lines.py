@@ -21,7 +21,7 @@ Parsed = TypeVar("Parsed")
 
 
 def read_whole_lines(path: Path) -> Iterator[bytes]:
-    """Each line of a log with its end; a torn last one counts as not written. None without a file.
+    """Yield each line of a log with its end; a torn last one counts as not written. Yield none without a file.
 
     Raises `RunFolderError` where something else than a file lies there, or a line is longer than `LONGEST_LINE`.
     """
@@ -37,11 +37,12 @@ def read_whole_lines(path: Path) -> Iterator[bytes]:
 
 
 def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[int, int, Parsed]]:
-    """Each line's number, the byte at which it begins and what `parse` makes of it, as `read_whole_lines` reads them.
+    """Yield each line's number, the byte at which it begins and what `parse` makes of it, as `read_whole_lines` reads
+    them.
 
     Raises `RunFolderError` for a line that `parse` refuses by `ValueError`, `KeyError` or `TypeError`.
     """
-    begins = 0
+    start = 0
     for number, line in enumerate(read_whole_lines(path), start=1):
         try:
             parsed = parse(line)
@@ -52,8 +53,8 @@ def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[
             raise RunFolderError(
                 f"{path}, line {number} is damaged ({detail}); remove the line to ask it again"
             ) from None
-        yield number, begins, parsed
-        begins += len(line)
+        yield number, start, parsed
+        start += len(line)
 
 
 def cut_torn_line(path: Path) -> None:
@@ -67,17 +68,17 @@ def cut_torn_line(path: Path) -> None:
     check_file(path)
     with path.open("rb+") as stream:
         size = end = stream.seek(0, os.SEEK_END)
-        whole = 0
+        complete_size = 0
         # Backwards from the end: the log of a large run takes long to read.
-        while end and not whole:
-            begins = max(0, end - _BLOCK)
-            stream.seek(begins)
-            if size - begins > LONGEST_LINE:
+        while end and not complete_size:
+            start = max(0, end - _BLOCK)
+            stream.seek(start)
+            if size - start > LONGEST_LINE:
                 raise RunFolderError(f"{path}, the last line {_TOO_LONG}")
-            found = stream.read(end - begins).rfind(b"\n")
-            whole, end = (begins + found + 1 if found >= 0 else 0), begins
-        if whole < size:
-            stream.truncate(whole)
+            newline = stream.read(end - start).rfind(b"\n")
+            complete_size, end = (start + newline + 1 if newline >= 0 else 0), start
+        if complete_size < size:
+            stream.truncate(complete_size)
 
 
 _TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, as none is that medexam writes: remove it to ask it again"

@@ -37,12 +37,12 @@ def write_parquet(
     the user's own.
     """
     schema = pa.schema([*benchmark.columns(scored.items), *((OWN + name, pa.float64()) for name in scored.own)])
-    asked = (item for item in items.questions if item.key in predictions)
+    row_items = (item for item in items.questions if item.key in predictions)
     rows = (
         _row(predictions[item.key])
         | benchmark.row(item, items.golds[item.key], predictions[item.key], scored.items)
         | {OWN + name: scores.get(item.key) for name, scores in scored.own.items()}
-        for item in asked
+        for item in row_items
     )
     target = folder.path / PARQUET
     try:
@@ -54,7 +54,7 @@ def write_parquet(
 
 
 def read_own_scores(folder: RunFolder) -> dict[str, dict[str, float]]:
-    """Metric of the user's own -> question -> its score, as the file holds them; empty if it holds none."""
+    """Map each metric of the user's own to its score by question, as the file holds them; empty if it holds none."""
     rows = read_rows(folder, lambda name: name.startswith(OWN))
     names = [name for name in rows[0] if name.startswith(OWN)] if rows else []
     return {
@@ -64,53 +64,51 @@ def read_own_scores(folder: RunFolder) -> dict[str, dict[str, float]]:
 
 
 def read_outcomes(folder: RunFolder) -> dict[str, Outcome]:
-    """Question -> how it came out, of those with a chosen option; empty if the file or its columns are not there."""
-    alike: dict[tuple[object, object], Outcome] = {}
-    found = {}
+    """Map each question with a chosen option to how it came out; empty if the file or its columns are not there."""
+    outcome_by_pair: dict[tuple[object, object], Outcome] = {}
+    outcomes = {}
     for row in read_rows(folder, {"status", "answer"}.__contains__):
         if not {"status", "answer"} <= row.keys():
             return {}
         pair = row["status"], row["answer"]
-        outcome = alike.get(pair)
+        outcome = outcome_by_pair.get(pair)
         if outcome is None:
-            outcome = alike[pair] = Outcome(Status(row["status"]), row["answer"])
-        found[row["question"]] = outcome
-    return found
+            outcome = outcome_by_pair[pair] = Outcome(Status(row["status"]), row["answer"])
+        outcomes[row["question"]] = outcome
+    return outcomes
 
 
 def read_right(folder: RunFolder) -> dict[str, bool]:
-    """Question -> whether it was answered rightly, of those that are scored; empty if the file or the column is not
-    there.
-    """
+    """Map each scored question to whether it was answered rightly; empty if the file or the column is not there."""
     rows = read_rows(folder, lambda name: name == "right")
     return {row["question"]: row["right"] for row in rows if isinstance(row.get("right"), bool)}
 
 
-def read_rows(folder: RunFolder, wanted: Callable[[str], object] = len) -> list[dict[str, Any]]:
-    """The rows of the file, with their question and the columns that are wanted, all by default.
+def read_rows(folder: RunFolder, column_filter: Callable[[str], object] = len) -> list[dict[str, Any]]:
+    """Read the rows of the file, with their question and the columns that `column_filter` takes, all by default.
 
     Empty if the file is missing or damaged.
     """
     try:
-        with open_parquet(folder.path / PARQUET) as stored:
-            names = [name for name in stored.schema_arrow.names if name == "question" or wanted(name)]
-            rows = list(parquet_rows(stored, names)) if len(names) > 1 else []
+        with open_parquet(folder.path / PARQUET) as parquet_file:
+            names = [name for name in parquet_file.schema_arrow.names if name == "question" or column_filter(name)]
+            rows = list(parquet_rows(parquet_file, names)) if len(names) > 1 else []
     except UnreadableError:
         return []
     return rows if all(isinstance(row.get("question"), str) for row in rows) else []
 
 
 def _row(prediction: Prediction) -> dict[str, Any]:
-    """What a prediction says, whatever was asked; a schema takes the columns that it has."""
+    """Return what a prediction says, whatever was asked; a schema takes the columns that it has."""
     failure, passages = prediction.failure, prediction.passages
     start, end = prediction.span or (None, None)
-    alike = (
+    field_names = (
         *("question", "program", "model", "answer", "text", "alignment", "reply", "rationale", "prompt_tokens"),
         *("completion_tokens", "latency_s", "finish_reason", "score_unit", "score_norm", "label_mass", "tied"),
         *("read_by", "read_why", "passages_cut"),
     )
     return {
-        **{name: getattr(prediction, name) for name in alike},
+        **{name: getattr(prediction, name) for name in field_names},
         "status": prediction.status.value,
         "reason": prediction.reason.value if prediction.reason else None,
         "start": start,

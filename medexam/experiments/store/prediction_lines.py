@@ -24,37 +24,41 @@ HELD_BYTES = 2**24
 
 
 def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
-    """Each line's prediction behind the byte at which the line begins, in the file's order; none without a file.
+    """Yield each line's prediction behind the byte at which the line begins, in the file's order; none without a file.
 
     `spec_digest` is that of the run whose lines they are. Raises `RunFolderError` where a line belongs to another, or
     one that is not a torn last one is damaged.
     """
     if not path.exists():
         return
-    found = path.stat()
-    small = found.st_size <= HELD_BYTES
-    yield from _held_lines(path, spec_digest, found.st_size, found.st_mtime_ns) if small else _lines(path, spec_digest)
+    file_stat = path.stat()
+    fits_memory = file_stat.st_size <= HELD_BYTES
+    yield from (
+        _held_lines(path, spec_digest, file_stat.st_size, file_stat.st_mtime_ns)
+        if fits_memory
+        else _lines(path, spec_digest)
+    )
 
 
 # A command looks at a run's answers several times: to score it, and to show it.
 @lru_cache(maxsize=2)
-def _held_lines(path: Path, spec_digest: str, size: int, changed_ns: int) -> Iterable[tuple[int, Prediction]]:  # noqa: ARG001
-    """The lines of a file that had this size and was changed last at this time."""
+def _held_lines(path: Path, spec_digest: str, size: int, mtime_ns: int) -> Iterable[tuple[int, Prediction]]:  # noqa: ARG001
+    """Read the lines of a file that had this size and was changed last at this time."""
     return tuple(_lines(path, spec_digest))
 
 
 def _lines(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
-    for number, begins, prediction in parse_lines(path, Prediction.model_validate_json):
+    for number, start, prediction in parse_lines(path, Prediction.model_validate_json):
         if prediction.spec_digest != spec_digest:
             check_own(prediction, spec_digest, f"{path}, line {number}")
-        yield begins, prediction
+        yield start, prediction
 
 
-def check_own(prediction: Prediction, spec_digest: str, where: str) -> None:
-    """Raise `RunFolderError`, naming `where` it was found, for a prediction that another run made."""
+def check_own(prediction: Prediction, spec_digest: str, place: str) -> None:
+    """Raise `RunFolderError`, naming the `place` where it was found, for a prediction that another run made."""
     if prediction.spec_digest != spec_digest:
         raise RunFolderError(
-            f"{where} belongs to another run (digest {prediction.spec_digest}, and this run's is {spec_digest}): move "
+            f"{place} belongs to another run (digest {prediction.spec_digest}, and this run's is {spec_digest}): move "
             f"it to the folder of that run, or remove it, and what it answers ({prediction.question}) is asked anew"
         )
 
@@ -66,48 +70,48 @@ class StoredPredictions(Mapping[str, Prediction]):
     """
 
     def __init__(self, path: Path, descriptor: int, spec_digest: str) -> None:
-        """`descriptor` is the file at `path`, open for as long as predictions are looked at.
+        """Read the predictions; `descriptor` is the file at `path`, open for as long as predictions are looked at.
 
         Raises `RunFolderError` where a line is damaged or not of the run with this digest.
         """
         self._descriptor = descriptor
-        self._begins: dict[str, int] = {}
-        self._held: dict[str, Prediction] = {}
-        for begins, prediction in scan_predictions(path, spec_digest):
-            self._begins[prediction.question] = begins
-            if begins < HELD_BYTES:
-                self._held[prediction.question] = prediction
+        self._starts: dict[str, int] = {}
+        self._cache: dict[str, Prediction] = {}
+        for start, prediction in scan_predictions(path, spec_digest):
+            self._starts[prediction.question] = start
+            if start < HELD_BYTES:
+                self._cache[prediction.question] = prediction
             else:
-                self._held.pop(prediction.question, None)
+                self._cache.pop(prediction.question, None)
 
     def __getitem__(self, key: str) -> Prediction:
-        if (held := self._held.get(key)) is not None:
-            return held
-        begins = self._begins[key]
+        if (prediction := self._cache.get(key)) is not None:
+            return prediction
+        start = self._starts[key]
         line = b""
         # `pread` moves no position that several threads would share.
         while b"\n" not in line:
-            more = os.pread(self._descriptor, max(_BLOCK, len(line)), begins + len(line))
-            if not more:
+            chunk = os.pread(self._descriptor, max(_BLOCK, len(line)), start + len(line))
+            if not chunk:
                 raise RunFolderError(f"the prediction of {key} is gone from its file: it was changed meanwhile")
-            line += more
+            line += chunk
         return Prediction.model_validate_json(line[: line.index(b"\n")])
 
     def __contains__(self, key: object) -> bool:
-        return key in self._begins
+        return key in self._starts
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._begins)
+        return iter(self._starts)
 
     def __len__(self) -> int:
-        return len(self._begins)
+        return len(self._starts)
 
 
 class PredictionLog:
     """Appends predictions as lines and flushes them to the disk."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
-        """`descriptor` is the open end of the file at `path`."""
+        """Take `descriptor` as the open end of the file at `path`."""
         self._path = path
         self._descriptor = descriptor
         self._waiting: list[bytes] = []
@@ -126,11 +130,11 @@ class PredictionLog:
         if not self._waiting:
             return
         self._check_place()
-        data = b"".join(self._waiting)
+        batch = b"".join(self._waiting)
         end = os.fstat(self._descriptor).st_size
         try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
+            while batch:
+                batch = batch[os.write(self._descriptor, batch) :]
             os.fsync(self._descriptor)
         except OSError as error:
             # A part that was written is taken back: the batch stays queued, and would stand in the file twice.
@@ -148,9 +152,9 @@ class PredictionLog:
             if os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
                 return
         count = len(self._waiting)
-        lost = "1 answer since is lost" if count == 1 else f"{count:,} answers since are lost"
+        loss = "1 answer since is lost" if count == 1 else f"{count:,} answers since are lost"
         raise RunFolderError(
-            f"{self._path} was removed or moved while answers were written to it, and asking stops: {lost}; put it "
+            f"{self._path} was removed or moved while answers were written to it, and asking stops: {loss}; put it "
             "back where it was, and run the same again"
         )
 
@@ -160,7 +164,8 @@ Log = TypeVar("Log", bound=PredictionLog)
 
 @contextmanager
 def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
-    """A log that appends to a file, made of its path and its open end; what a dead process left torn is cut off first.
+    """Open a log that appends to a file, made of its path and its open end; what a dead process left torn is cut off
+    first.
 
     Raises `RunFolderError` where the file cannot be written.
     """

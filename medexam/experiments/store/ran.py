@@ -12,7 +12,7 @@ from medexam.predictions import Count
 
 
 def _check_time(text: str) -> str:
-    """Raises `ValueError` unless `datetime` has that time; years have four digits there."""
+    """Return the text; raises `ValueError` unless `datetime` has that time; years have four digits there."""
     datetime.fromisoformat(text).timestamp()
     return text
 

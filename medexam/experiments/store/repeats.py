@@ -12,18 +12,18 @@ _FORM = re.compile(r".*-repeat-(\d+)")
 
 
 def repeat_folder(folder: RunFolder, number: int) -> RunFolder:
-    """The folder of repeat `number` of a run, from 1."""
+    """Return the folder of repeat `number` of a run, from 1."""
     return RunFolder(folder.path / REPEATS / f"{folder.name}-repeat-{number}", folder.spec_digest)
 
 
 def find_repeats(folder: RunFolder) -> list[RunFolder]:
-    """The repeats that were begun, by number."""
-    where = folder.path / REPEATS
-    names = [path.name for path in where.iterdir()] if where.is_dir() else []
+    """Find the repeats that were begun, by number."""
+    repeats_dir = folder.path / REPEATS
+    names = [path.name for path in repeats_dir.iterdir()] if repeats_dir.is_dir() else []
     numbered = sorted((int(match[1]), name) for name in names if (match := _FORM.fullmatch(name)))
-    return [found for _, name in numbered if (found := RunFolder(where / name)).exists()]
+    return [repeat for _, name in numbered if (repeat := RunFolder(repeats_dir / name)).exists()]
 
 
 def is_repeat(folder: RunFolder) -> bool:
-    """Whether it is a repeat of another run."""
+    """Return whether it is a repeat of another run."""
     return folder.path.parent.name == REPEATS

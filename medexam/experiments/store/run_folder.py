@@ -83,12 +83,12 @@ class RunRecord:
     def outdated(self) -> str | None:
         """By which versions the replies were read, where today's are others; None where they are the same."""
         now = self.cell.program.readings
-        changed = [
+        changes = [
             f"version {self.readings.get(name, 1)} of the reader {name!r} (today's is {version})"
             for name, version in now.items()
             if self.readings.get(name, 1) != version
         ]
-        return " and ".join(changed) or None
+        return " and ".join(changes) or None
 
 
 _RECORD = TypeAdapter(RunRecord)
@@ -109,7 +109,7 @@ class RunFolder(WorkFolder):
         return f"medexam run --resume {shlex.quote(str(self.path))}"
 
     def read_record(self) -> RunRecord:
-        """What was asked for; raises `RunFolderError` when the folder holds no readable run."""
+        """Read what was asked for; raises `RunFolderError` when the folder holds no readable run."""
         try:
             stored = self.read_json(SPEC)
             cell = beside_run(stored.get("cell"), self.path)
@@ -136,7 +136,7 @@ class RunFolder(WorkFolder):
         self.write_json(SPEC, sign(data) if signed else data)
 
     def read_environment(self) -> dict[str, Any]:
-        """What really ran, by name of the part; empty if the run stopped before it was known.
+        """Read what really ran, by name of the part; empty if the run stopped before it was known.
 
         Raises `RunFolderError` where a part that is read is none.
         """
@@ -152,60 +152,63 @@ class RunFolder(WorkFolder):
         return stored
 
     def read_metrics(self) -> dict[str, Any]:
-        """The stored metrics, as JSON."""
+        """Read the stored metrics, as JSON."""
         return self.read_json(METRICS)
 
     def read_predictions(self) -> dict[str, Prediction]:
-        """The last prediction of each question, by key, shards that are not merged yet included.
+        """Read the last prediction of each question, by key, shards that are not merged yet included.
 
         A torn last line, left by a process that was killed while writing, counts as not written. A line that is
         damaged anywhere else, or belongs to another run, raises `RunFolderError`.
         """
-        found = {prediction.question: prediction for prediction in self.scan_predictions()}
-        return found | self._unmerged()
+        predictions = {prediction.question: prediction for prediction in self.scan_predictions()}
+        return predictions | self._unmerged()
 
     def read_outcomes(self) -> dict[str, Outcome]:
-        """How each question last came out, by key, shards that are not merged yet included.
+        """Read how each question last came out, by key, shards that are not merged yet included.
 
         Raises as `read_predictions` does.
         """
-        alike: dict[Outcome, Outcome] = {}
-        found = {}
+        pool: dict[Outcome, Outcome] = {}
+        outcomes = {}
         for prediction in self.scan_predictions():
             outcome = Outcome(prediction.status, prediction.answer)
-            found[prediction.question] = alike.setdefault(outcome, outcome)
+            outcomes[prediction.question] = pool.setdefault(outcome, outcome)
         for prediction in self._scan_shards():
-            known = found.get(prediction.question)
-            if known is None or known.status is Status.FAILED:
-                found[prediction.question] = Outcome(prediction.status, prediction.answer)
-        return found
+            earlier = outcomes.get(prediction.question)
+            if earlier is None or earlier.status is Status.FAILED:
+                outcomes[prediction.question] = Outcome(prediction.status, prediction.answer)
+        return outcomes
 
     def count_answers(self) -> int:
-        """Questions that are answered, or unanswered for good; raises as `read_predictions` does."""
+        """Count the questions that are answered, or unanswered for good; raises as `read_predictions` does."""
         return sum(outcome.status is not Status.FAILED for outcome in self.read_outcomes().values())
 
     def count_cut(self) -> int:
-        """Answers whose prompt did not fit its model's context whole; raises as `read_predictions` does."""
-        found = self.read_predictions().values()
-        return sum(one.reason is Reason.CONTEXT_OVERFLOW or bool(one.passages_cut) for one in found)
+        """Count the answers whose prompt did not fit its model's context whole; raises as `read_predictions` does."""
+        predictions = self.read_predictions().values()
+        return sum(
+            prediction.reason is Reason.CONTEXT_OVERFLOW or bool(prediction.passages_cut) for prediction in predictions
+        )
 
     def merge_shards(self) -> frozenset[str]:
-        """Put what workers left in shards into `predictions.jsonl`; the keys of the questions that it answers.
+        """Put what workers left in shards into `predictions.jsonl`, and return the keys of the questions that it
+        answers.
 
         The folder must be locked. Raises `RunFolderError` where a line is damaged or belongs to another run, or where
         nothing can be written.
         """
-        found = self._unmerged()
-        if found:
+        shard_predictions = self._unmerged()
+        if shard_predictions:
             with self.appending() as log:
-                for prediction in found.values():
+                for prediction in shard_predictions.values():
                     log.append(prediction)
         remove_shards(self.path)
-        return frozenset(key for key, prediction in found.items() if prediction.status is not Status.FAILED)
+        return frozenset(key for key, prediction in shard_predictions.items() if prediction.status is not Status.FAILED)
 
     @contextmanager
     def opened_predictions(self) -> Iterator[Mapping[str, Prediction]]:
-        """What `read_predictions` gives, read from the disk at each look, for runs of any size."""
+        """Yield what `read_predictions` gives, read from the disk at each look, for runs of any size."""
         path = self.path / PREDICTIONS
         unmerged = self._unmerged()
         try:
@@ -227,7 +230,7 @@ class RunFolder(WorkFolder):
         return self.spec_digest or self.read_record().spec_digest
 
     def _unmerged(self) -> dict[str, Prediction]:
-        """What the shards hold and `predictions.jsonl` does not."""
+        """Find what the shards hold and `predictions.jsonl` does not."""
         if not (self.path / SHARDS).exists():
             return {}
         return find_unmerged(self._scan_shards(), self.scan_predictions())
@@ -236,18 +239,18 @@ class RunFolder(WorkFolder):
         return scan_shards(self.path, self._own_digest()) if (self.path / SHARDS).exists() else ()
 
     def scan_predictions(self) -> Iterator[Prediction]:
-        """Every line of `predictions.jsonl`, in the order of writing; raises as `read_predictions` does."""
+        """Yield every line of `predictions.jsonl`, in the order of writing; raises as `read_predictions` does."""
         path = self.path / PREDICTIONS
         if path.exists():
             yield from (prediction for _, prediction in scan_predictions(path, self._own_digest()))
 
     def appending(self) -> AbstractContextManager[PredictionLog]:
-        """A log that appends predictions; what a dead process left torn is cut off first."""
+        """Open a log that appends predictions; what a dead process left torn is cut off first."""
         return open_log(self.path / PREDICTIONS, PredictionLog)
 
 
 def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> list[str]:
-    """Keys still to be asked: those without a prediction, and those whose asking failed."""
+    """List the keys still to be asked: those without a prediction, and those whose asking failed."""
     return [key for key in questions if key not in predictions or predictions[key].status is Status.FAILED]
 
 
@@ -261,10 +264,10 @@ def remove_runs(folders: Sequence[RunFolder]) -> None:
             f"{links[0]} is a link to {links[0].resolve()}, and nothing is removed: name that folder, or take the "
             "link away"
         )
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for folder in folders:
             try:
-                held.enter_context(folder.locked())
+                locks.enter_context(folder.locked())
             except RunBusyError:
                 raise RunBusyError(
                     f"run {folder.name} is being written by another process, and nothing is removed: stop that "
@@ -278,42 +281,43 @@ def remove_runs(folders: Sequence[RunFolder]) -> None:
 
 
 def find_runs(paths: Iterable[Path]) -> list[RunFolder]:
-    """The run folders named by `paths`, each a run folder or a folder of run folders, in order and without repeats.
+    """Find the run folders named by `paths`, each a run folder or a folder of run folders, in order and without
+    repeats.
 
     Those of one folder come in the order of `runs_inside`.
 
     Raises `RunFolderError` for a path that is neither.
     """
-    found: dict[Path, RunFolder] = {}
+    folders_by_path: dict[Path, RunFolder] = {}
     for path in paths:
-        here = RunFolder(path)
-        folders = [here] if here.exists() else runs_inside(path)
+        run_folder = RunFolder(path)
+        folders = [run_folder] if run_folder.exists() else runs_inside(path)
         if not folders:
             raise RunFolderError(f"no run at {path}: give a run folder, or a folder that holds run folders")
-        found.update({folder.path.resolve(): folder for folder in folders})
-    return list(found.values())
+        folders_by_path.update({folder.path.resolve(): folder for folder in folders})
+    return list(folders_by_path.values())
 
 
 def runs_inside(path: Path) -> list[RunFolder]:
-    """The run folders in the folder `path`; none if it is no folder.
+    """List the run folders in the folder `path`; none if it is no folder.
 
     Runs of one experiment stand together in the order of its spec, and experiments in the order in which they began.
     """
     folders = [RunFolder(child) for child in sorted(path.iterdir())] if path.is_dir() else []
-    found = [(*_place(folder), folder) for folder in folders if folder.exists()]
+    entries = [(*_place(folder), folder) for folder in folders if folder.exists()]
     experiments: dict[str, list[tuple[int, RunFolder]]] = {}
-    for _, experiment, place, folder in sorted(found, key=itemgetter(0)):
+    for _, experiment, place, folder in sorted(entries, key=itemgetter(0)):
         experiments.setdefault(experiment, []).append((place, folder))
     return [folder for cells in experiments.values() for _, folder in sorted(cells, key=itemgetter(0))]
 
 
 def _place(folder: RunFolder) -> tuple[str, str, int]:
-    """When the run began, its experiment, and its place there; empty, its own name and 0 if that cannot be read."""
-    began, experiment, place = "", folder.name, 0
+    """Read when the run began, its experiment and its place there; empty, its own name and 0 if that cannot be read."""
+    start_time, experiment, place = "", folder.name, 0
     with suppress(RunFolderError):
-        began = str(folder.read_environment().get("started_at", ""))
+        start_time = str(folder.read_environment().get("started_at", ""))
     with suppress(RunFolderError):
         match folder.read_json(SPEC):
-            case {"experiment_digest": str(known), "place": int(at)}:
-                experiment, place = known, at
-    return began, experiment, place
+            case {"experiment_digest": str(experiment_digest), "place": int(position)}:
+                experiment, place = experiment_digest, position
+    return start_time, experiment, place

@@ -19,17 +19,17 @@ _SUFFIX = ".jsonl"
 
 
 def shard_path(folder: Path, worker: str) -> Path:
-    """Where a worker writes what it asks for the run in `folder`."""
+    """Return where a worker writes what it asks for the run in `folder`."""
     return folder / SHARDS / f"{worker}{_SUFFIX}"
 
 
 def has_shards(folder: Path) -> bool:
-    """Whether workers left something in shards of the run in `folder`."""
+    """Return whether workers left something in shards of the run in `folder`."""
     return any(path.exists() and path.stat().st_size for path in (folder / SHARDS).glob(f"*{_SUFFIX}"))
 
 
 def scan_shards(folder: Path, spec_digest: str) -> Iterator[Prediction]:
-    """Every prediction of the shards of the run with this digest, shard by shard.
+    """Yield every prediction of the shards of the run with this digest, shard by shard.
 
     Raises `RunFolderError` where a line is damaged or belongs to another run.
     """
@@ -39,18 +39,20 @@ def scan_shards(folder: Path, spec_digest: str) -> Iterator[Prediction]:
 
 
 def find_unmerged(shards: Iterable[Prediction], merged: Iterable[Prediction]) -> dict[str, Prediction]:
-    """What the shards hold and the lines that are `merged` do not, by question.
+    """Find what the shards hold and the lines that are `merged` do not, by question.
 
     A question that is answered in `merged` is left out, so that a merge that was cut off is repeated without harm. A
     failure counts only if no answer is known.
     """
     # Answers are not kept: a run may be larger than the memory.
-    known = {one.question: one if one.status is Status.FAILED else None for one in merged}
+    failure_by_question = {line.question: line if line.status is Status.FAILED else None for line in merged}
     new: dict[str, Prediction] = {}
     for prediction in shards:
         key = prediction.question
-        is_open = new[key].status is Status.FAILED if key in new else known.get(key, prediction) is not None
-        if is_open and prediction != known.get(key):
+        is_open = (
+            new[key].status is Status.FAILED if key in new else failure_by_question.get(key, prediction) is not None
+        )
+        if is_open and prediction != failure_by_question.get(key):
             new[key] = prediction
     return new
 

@@ -49,23 +49,23 @@ class Stopped:
     """Empty for the baseline."""
 
     def describe(self) -> str:
-        """A sentence for readers of the run's scores."""
+        """Describe it in a sentence for readers of the run's scores."""
         rule = f"its rule ({decimal(self.difference)} points, power {self.power:g})"
-        reached = f"{self.asked:,} of {self.questions:,} questions"
+        progress = f"{self.asked:,} of {self.questions:,} questions"
         if self.ended is None:
-            return f"has had {reached} asked by {rule}, which has not ended: run its spec again to continue it"
+            return f"has had {progress} asked by {rule}, which has not ended: run its spec again to continue it"
         if self.asked == self.questions and not self.is_decided:
             return f"has had all {self.questions:,} questions asked by {rule}: the paired test on all of them decides"
         if not self.looks:
-            return f"stopped after {reached} by {rule}: every comparison with it had ended"
-        low, high = (decimal(100 * end) for end in self.looks[-1].interval)
-        found = {
+            return f"stopped after {progress} by {rule}: every comparison with it had ended"
+        low, high = (decimal(100 * bound) for bound in self.looks[-1].interval)
+        finding = {
             "better": f"better than {self.baseline}",
             "worse": f"worse than {self.baseline}",
             "no difference": f"no difference from {self.baseline} of {decimal(self.difference)} points or more",
         }[self.ended]
         return (
-            f"stopped after {reached} by {rule}: {found}; the difference lies in [{low}, {high}] points (confidence "
+            f"stopped after {progress} by {rule}: {finding}; the difference lies in [{low}, {high}] points (confidence "
             "sequence)"
         )
 

@@ -95,8 +95,8 @@ class StoredRun(Generic[M_co]):
             return cell.program.model_name
         if self.mixed:
             return label_answerers(self.answerers)
-        served: str = (self.environment.get("engine") or {}).get("model", "")
-        return served.rsplit("/", 1)[-1] or cell.model.label
+        model_name: str = (self.environment.get("engine") or {}).get("model", "")
+        return model_name.rsplit("/", 1)[-1] or cell.model.label
 
     @property
     def title(self) -> str:
@@ -135,7 +135,7 @@ ExamRun = StoredRun[Metrics]
 
 
 def load_run(folder: RunFolder) -> AnyRun:
-    """The run in `folder` with its stored metrics, whether or not they are fresh: `current_run` knows.
+    """Load the run in `folder` with its stored metrics, whether or not they are fresh: `current_run` knows.
 
     Raises `RunFolderError` when it holds none that can be read.
     """
@@ -144,7 +144,7 @@ def load_run(folder: RunFolder) -> AnyRun:
 
 
 def stored_metrics(folder: RunFolder) -> Any:
-    """The scores in `folder`, fresh or not; raises `RunFolderError` when it holds none that can be read."""
+    """Read the scores in `folder`, fresh or not; raises `RunFolderError` when it holds none that can be read."""
     stored = folder.read_metrics()
     benchmark = find_stored_benchmark(folder.read_record().cell.dataset, stored)
     try:
@@ -157,7 +157,7 @@ def stored_metrics(folder: RunFolder) -> Any:
 
 
 def find_run(run: str, runs_dir: Path) -> RunFolder:
-    """The run that is meant by its folder, or by its id in `runs_dir` as `find_path` says.
+    """Find the run that is meant by its folder, or by its id in `runs_dir` as `find_path` says.
 
     Raises `RunFolderError` if there is none, or if several may be meant.
     """
@@ -168,34 +168,36 @@ def find_run(run: str, runs_dir: Path) -> RunFolder:
 
 
 def _named_folder(run: str) -> RunFolder:
-    """The run folder at a path, a link as itself: what is done to it must not be done to where it leads."""
+    """Return the run folder at a path, a link as itself: what is done to it must not be done to where it leads."""
     path = Path(run)
     return RunFolder(path.absolute() if path.is_symlink() else path.resolve())
 
 
 def shown_as_scored(reason: str) -> str:
-    """What a reader is told of scores that cannot be checked against the data set, for this reason."""
+    """Describe to a reader scores that cannot be checked against the data set, for this reason."""
     return f"shown as it was scored when it ran, for {reason}"
 
 
 def stored_run(
     folder: RunFolder, metrics: M, predictions: Mapping[str, Prediction], unscored: Sequence[str] | None = None
 ) -> StoredRun[M]:
-    """The run in `folder` under `metrics`; `predictions` are looked at for the failures only.
+    """Build the run in `folder` under `metrics`; `predictions` are looked at for the failures only.
 
     `unscored` warns of metrics of the user's own that could not be run; None: of those whose code is not here now.
     """
     record = folder.read_record()
     if unscored is None:
         unscored = [
-            describe_unscored(short_name(name), found, shown=any(is_entry(each, name) for each in metrics.own))
-            for name, found in digest_metrics(folder).items()
-            if isinstance(found, SpecError)
+            describe_unscored(
+                short_name(name), digest_or_error, has_scores=any(is_entry(entry, name) for entry in metrics.own)
+            )
+            for name, digest_or_error in digest_metrics(folder).items()
+            if isinstance(digest_or_error, SpecError)
         ]
-    stopped = [record.stopped.describe()] if record.stopped is not None else []
+    stop_notes = [record.stopped.describe()] if record.stopped is not None else []
     environment = folder.read_environment()
-    told = ((environment.get("engine") or {}).get("details") or {}).get("warnings") or ()
-    record = replace(record, warnings=(*record.warnings, *stopped, *map(str, told), *unscored))
+    engine_warnings = ((environment.get("engine") or {}).get("details") or {}).get("warnings") or ()
+    record = replace(record, warnings=(*record.warnings, *stop_notes, *map(str, engine_warnings), *unscored))
     failures = count_failures(predictions.values(), frozenset(record.questions))
     return StoredRun(folder, record, metrics, environment, failures, find_answerers(folder, record))
 
@@ -210,30 +212,30 @@ def describe_lookups(metrics: RunMetrics) -> str | None:
     )
 
 
-def describe_unscored(metric: str, error: SpecError, *, shown: bool) -> str:
-    """What a reader is told of a metric whose code cannot be run; `shown` if the folder holds its scores."""
-    return f"metric {metric} is {'shown as it was scored' if shown else 'not scored'}: {error}"
+def describe_unscored(metric: str, error: SpecError, *, has_scores: bool) -> str:
+    """Describe to a reader a metric whose code cannot be run; `has_scores` if the folder holds its scores."""
+    return f"metric {metric} is {'shown as it was scored' if has_scores else 'not scored'}: {error}"
 
 
 def find_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount, ...]:
-    """Which models gave how many of the selected questions' answers, the commonest first; empty for a control."""
+    """Count how many of the selected questions' answers each model gave, the commonest first; empty for a control."""
     answers = folder.scan_predictions() if record.cell.program.asks_model else ()
     return count_answerers(answers, frozenset(record.questions), read_models(folder))
 
 
-def count_failures(predictions: Iterable[Prediction], asked: Collection[str]) -> tuple[FailureCount, ...]:
-    """The failures among the questions of `asked`, by key, the commonest kind first."""
+def count_failures(predictions: Iterable[Prediction], questions: Collection[str]) -> tuple[FailureCount, ...]:
+    """Count the failures among the `questions`, by key, the commonest kind first."""
     counts: Counter[tuple[str, str]] = Counter()
     examples: dict[tuple[str, str], str] = {}
     for prediction in predictions:
         failure = prediction.failure
-        if failure is not None and prediction.question in asked:
+        if failure is not None and prediction.question in questions:
             message = " ".join(failure.message.split())
-            alike = failure.kind, _VARYING.sub("", message)[:_COMPARED].casefold()
-            if alike not in counts and sum(kind == failure.kind for kind, _ in counts) >= _MOST_KINDS:
-                alike = failure.kind, _OTHERS
-            counts[alike] += 1
-            examples[alike] = message
+            failure_key = failure.kind, _VARYING.sub("", message)[:_COMPARED].casefold()
+            if failure_key not in counts and sum(kind == failure.kind for kind, _ in counts) >= _MOST_KINDS:
+                failure_key = failure.kind, _OTHERS
+            counts[failure_key] += 1
+            examples[failure_key] = message
     return tuple(
         FailureCount(_BOUNDARIES.get(kind, "client"), kind, count, examples[kind, shape])
         for (kind, shape), count in counts.most_common()
@@ -241,7 +243,7 @@ def count_failures(predictions: Iterable[Prediction], asked: Collection[str]) ->
 
 
 def run_document(run: AnyRun) -> dict[str, Any]:
-    """The run's entry in the list that `--json` prints, JSON-ready."""
+    """Build the run's entry in the list that `--json` prints, JSON-ready."""
     record = run.record
     return {
         "run_id": record.run_id,
@@ -251,7 +253,7 @@ def run_document(run: AnyRun) -> dict[str, Any]:
         "language": record.cell.dataset.language,
         "program": run.program,
         "model": run.model,
-        "answered_by": [one._asdict() for one in run.answerers],
+        "answered_by": [answerer._asdict() for answerer in run.answerers],
         "mixed": run.mixed,
         "status": run.status,
         "warnings": list(run.warnings),

@@ -33,7 +33,7 @@ _RELATIVE_CODE = re.compile(r"(?![/~])[^\n:]+\.py:\w[\w.]*")
 
 
 def sign(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What `spec.json` holds, with this installation's signature; without one where no key can be kept."""
+    """Return what `spec.json` holds, with this installation's signature; without one where no key can be kept."""
     unsigned = {name: value for name, value in record.items() if name != SIGNATURE}
     with suppress(OSError):
         return {**unsigned, SIGNATURE: _signature(unsigned, _make_key())}
@@ -41,7 +41,7 @@ def sign(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_own(folder: Path) -> bool:
-    """Whether this installation made the run in `folder`, and nobody changed its spec since."""
+    """Return whether this installation made the run in `folder`, and nobody changed its spec since."""
     try:
         record, key = read_record(folder / RECORD), _read_key()
     except (OSError, UnreadableError):
@@ -51,20 +51,22 @@ def is_own(folder: Path) -> bool:
     return hmac.compare_digest(signature.encode(), _signature(record, key).encode())
 
 
-def check_trusted(folder: Path, what: str) -> None:
-    """Raise `SpecError` if importing `what` would run code that the spec of a run from elsewhere names."""
+def check_trusted(folder: Path, subject: str) -> None:
+    """Raise `SpecError` if importing `subject` would run code that the spec of a run from elsewhere names."""
     if not (TRUST.get() or is_own(folder)):
         raise SpecError(
-            f"{what} is not run, for run {folder.name} was not made by this installation: read it, then give --trust"
+            f"{subject} is not run, for run {folder.name} was not made by this installation: read it, then give --trust"
         )
 
 
 def beside_run(value: Any, folder: Path) -> Any:
-    """What a stored spec holds, with names of code in files resolved beside the run, and not where the reader is."""
+    """Return what a stored spec holds, with names of code in files resolved beside the run, and not where the reader
+    is.
+    """
     if isinstance(value, Mapping):
-        return {name: beside_run(each, folder) for name, each in value.items()}
+        return {name: beside_run(part, folder) for name, part in value.items()}
     if isinstance(value, list):
-        return [beside_run(each, folder) for each in value]
+        return [beside_run(part, folder) for part in value]
     if isinstance(value, str) and _RELATIVE_CODE.fullmatch(value):
         return f"{folder.absolute() / value.rpartition(':')[0]}:{value.rpartition(':')[2]}"
     return value
@@ -81,7 +83,7 @@ def _read_key() -> bytes:
 
 
 def _make_key() -> bytes:
-    """The key, which is made at its first use, for its owner alone; raises `OSError`."""
+    """Return the key, which is made at its first use, for its owner alone; raises `OSError`."""
     with suppress(FileNotFoundError):
         return _read_key()
     path = state_dir() / _KEY

@@ -22,19 +22,19 @@ from medexam.text import writable
 
 
 def name_part(text: str) -> str:
-    """A text as a part of a folder's name."""
+    """Turn a text into a part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9._]+", "_", text)
 
 
 def describe_fault(error: ValidationError) -> str:
-    """Place and kind of the first thing that is wrong with a file."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(map(str, first["loc"]))
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
+    """Describe place and kind of the first thing that is wrong with a file."""
+    fault = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, fault["loc"]))
+    return f"{place}: {fault['msg']}" if place else str(fault["msg"])
 
 
 def folders_of(experiment: str, digest: str, parent: Path) -> dict[int, Path]:
-    """The folders in `parent` of an experiment's work of a digest, by the number at the end, 1 if there is none.
+    """Map the number at the end, 1 if there is none, to each folder in `parent` of an experiment's work of a digest.
 
     What stands between them says to people what the work is, and identifies nothing.
     """
@@ -59,7 +59,7 @@ class WorkFolder:
         return self.path.name
 
     def exists(self) -> bool:
-        """Whether the work was begun here."""
+        """Return whether the work was begun here."""
         return (self.path / self.record).is_file()
 
     def create(self) -> None:
@@ -98,7 +98,7 @@ class WorkFolder:
             lock.release()
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """One of the JSON files; raises `RunFolderError` where it cannot be read."""
+        """Read one of the JSON files; raises `RunFolderError` where it cannot be read."""
         path = self.path / name
         try:
             data = read_record(path)

@@ -207,7 +207,7 @@ def test_specs_name_files_beside_them(tmp_path, code):
 def test_the_page_shows_the_scores_of_each_question(run) -> None:
     longest, _ = run("right", "shape")
     (answers,) = read_answers([longest])
-    key, question = next((key, asked) for key, asked in answers.asked.items())
+    key, question = next((key, asked) for key, asked in answers.questions.items())
     shown = dict(build_entry(key, [answers], 1000)["answers"][0]["measures"])
     right = longest.folder.read_predictions()[key].answer == question.gold
     assert shown == {"right": "1" if right else "0", "shape.options": str(len(question.wording["options"]))}

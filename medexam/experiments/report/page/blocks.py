@@ -47,28 +47,30 @@ class Block:
 def build_blocks(
     runs: Sequence[Answers], facets: Mapping[str, str], pictures: Mapping[str, str] = MappingProxyType({})
 ) -> list[Block]:
-    """The blocks of `runs`: every question that any of them was asked, the first run's first; filtered by `facets`.
+    """Build the blocks of `runs`: every question that any run was asked, the first run's first; filtered by `facets`.
 
     `pictures` maps a question's key to its picture, a data URL.
     """
-    keys = list(dict.fromkeys(key for run in runs for key in run.asked))
+    keys = list(dict.fromkeys(key for run in runs for key in run.questions))
     longest = text_limit(runs, ALL_TEXTS)
     entries = (build_entry(key, runs, longest) for key in keys)
-    shown = ({**entry, "picture": pictures[entry["key"]]} if entry["key"] in pictures else entry for entry in entries)
-    starts, parts = _parts(shown)
+    page_entries = (
+        {**entry, "picture": pictures[entry["key"]]} if entry["key"] in pictures else entry for entry in entries
+    )
+    starts, parts = _parts(page_entries)
     index = build_index(keys, runs, facets)
     index |= {"starts": starts, "longest_text": longest if longest < LONGEST_TEXT else None}
     return [pack("index", index), pack("stems", [join_stems(key, runs) for key in keys]), *parts]
 
 
 def pack(name: str, value: Any) -> Block:
-    """`value`, JSON-ready, as a block; what UTF-8 cannot write becomes a question mark."""
+    """Pack `value`, JSON-ready, as a block; what UTF-8 cannot write becomes a question mark."""
     return _pack_json(name, _to_json(value))
 
 
-def _pack_json(name: str, written: bytes) -> Block:
-    packed = gzip.compress(written, LEVEL, mtime=0)
-    return Block(name, base64.b64encode(packed).decode("ascii"))
+def _pack_json(name: str, json_text: bytes) -> Block:
+    archive = gzip.compress(json_text, LEVEL, mtime=0)
+    return Block(name, base64.b64encode(archive).decode("ascii"))
 
 
 def _to_json(value: Any) -> bytes:
@@ -79,18 +81,18 @@ def _to_json(value: Any) -> bytes:
 
 
 def _parts(entries: Iterable[dict[str, Any]]) -> tuple[list[int], list[Block]]:
-    """Where among the questions each part begins, and the parts."""
+    """Return where among the questions each part begins, and the parts."""
     starts: list[int] = []
     blocks: list[Future[Block]] = []
     part = _Part()
     # A part is compressed while the next one is made: zlib lets other threads work.
     with ThreadPoolExecutor(max_workers=1) as pool:
-        for at, entry in enumerate(entries):
+        for place, entry in enumerate(entries):
             if part.full:
                 blocks.append(pool.submit(part.pack, f"part-{len(blocks)}"))
                 part = _Part()
             if not part.items:
-                starts.append(at)
+                starts.append(place)
             part.add(entry)
         if part.items:
             blocks.append(pool.submit(part.pack, f"part-{len(blocks)}"))

@@ -61,12 +61,12 @@ def write_page(runs: Sequence[AnyRun], path: Path, boards: Sequence[Table] = ())
 
 
 def read_asset(name: str) -> str:
-    """The text of a file of `assets/`."""
+    """Read the text of a file of `assets/`."""
     return (files("medexam.experiments.report.page") / ASSETS / name).read_text(encoding="utf-8")
 
 
 def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterator[str]:
-    """The page in pieces."""
+    """Render the page in pieces."""
     names = run_names(runs)
     plots, no_plots = list[tuple[str, str]](), None
     try:
@@ -104,12 +104,12 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterato
 
 
 def draw_plots(runs: Sequence[ExamRun]) -> list[tuple[str, str]]:
-    """Each plot as SVG, with its caption; without that of the strategies, which the first screen shows."""
-    drawn = looks(runs)
-    wanted = [PLOTS[name](drawn) for name in runs[0].benchmark.plots if name != "strategies"]
-    return [(render_svg(plot), plot.caption) for plot in wanted if plot is not None]
+    """Draw each plot as SVG, with its caption; without that of the strategies, which the first screen shows."""
+    run_looks = looks(runs)
+    plots = [PLOTS[name](run_looks) for name in runs[0].benchmark.plots if name != "strategies"]
+    return [(render_svg(plot), plot.caption) for plot in plots if plot is not None]
 
 
 def _hash(text: str) -> str:
-    """What a content security policy calls a style or a script."""
+    """Return what a content security policy calls a style or a script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -44,7 +44,7 @@ class Answers:
 
     name: str
     """What tells the run from the others of the page."""
-    asked: Mapping[str, Asked]
+    questions: Mapping[str, Asked]
     """By key, in the run's order."""
     predictions: Mapping[str, Prediction]
     """By key; a question that is not asked yet has none."""
@@ -58,16 +58,16 @@ class Answers:
 
 
 def read_answers(runs: Sequence[AnyRun]) -> list[Answers]:
-    """What each of `runs` was asked and answered, in their order; each data set is read once."""
+    """Read what each of `runs` was asked and answered, in their order; each data set is read once."""
     sets: dict[DatasetSpec, AnySet | DatasetError] = {}
-    found = []
+    answers = []
     for run, name in zip(runs, run_names(runs), strict=True):
         spec, predictions = run.record.cell.dataset.whole, run.folder.read_predictions()
         if spec not in sets:
             sets[spec] = _load(run, spec)
-        sent = read_conversations(run, predictions)
-        found.append(replace(_answers(run, name, predictions, sets[spec]), conversations=sent))
-    return found
+        conversations = read_conversations(run, predictions)
+        answers.append(replace(_answers(run, name, predictions, sets[spec]), conversations=conversations))
+    return answers
 
 
 def _load(run: AnyRun, spec: DatasetSpec) -> AnySet | DatasetError:
@@ -85,7 +85,10 @@ def _answers(run: AnyRun, name: str, predictions: Mapping[str, Prediction], data
         items = as_asked(run.record, data)
     except DatasetError as error:
         return Answers(name, _asked_of_folder(run), predictions, str(error), own=own)
-    scores = {benchmark.name_measure(each): of for each, of in benchmark.item_scores(items, predictions).items()}
+    scores = {
+        benchmark.name_measure(measure): item_scores
+        for measure, item_scores in benchmark.item_scores(items, predictions).items()
+    }
     return Answers(name, _asked_of_items(benchmark, items), predictions, None, scores, own)
 
 
@@ -104,14 +107,14 @@ def _asked_of_items(benchmark: Benchmark[Any, Any, Any], items: AnySet) -> dict[
 
 
 def _asked_of_folder(run: AnyRun) -> dict[str, Asked]:
-    """What the run folder tells of each question that was asked; nothing but its key where it has no Parquet file."""
-    known = {row["question"]: row for row in read_rows(run.folder)}
+    """Read from the run folder each question that was asked; nothing but its key where it has no Parquet file."""
+    row_by_question = {row["question"]: row for row in read_rows(run.folder)}
     language = run.record.cell.dataset.language
-    found = {}
+    questions = {}
     for key in run.record.questions:
-        row = known.get(key, {})
+        row = row_by_question.get(key, {})
         place = {name: row.get(name) for name in ("exam", "number", *run.benchmark.facets)}
-        found[key] = Asked(
+        questions[key] = Asked(
             key,
             row.get("language", language),
             place,
@@ -119,7 +122,7 @@ def _asked_of_folder(run: AnyRun) -> dict[str, Asked]:
             None,
             tuple(row.get("also_right") or ()),
         )
-    return found
+    return questions
 
 
 def _number(gold: Any) -> int | None:
@@ -135,75 +138,82 @@ RIGHT, WRONG, UNANSWERED, FAILED, MISSING, NOT_ASKED, UNKNOWN = "rwufm-a"
 """What the index says of a question in one run; `UNKNOWN` is an answer whose right one nobody here knows."""
 
 
-def outcome(asked: Asked | None, prediction: Prediction | None) -> str:
-    """One letter for what became of a question in a run that was `asked` it, or was not (None)."""
-    if asked is None:
+def outcome(question: Asked | None, prediction: Prediction | None) -> str:
+    """Return one letter for what became of a `question` in a run that was asked it, or was not (None)."""
+    if question is None:
         return NOT_ASKED
     if prediction is None:
         return MISSING
     if prediction.status is not Status.ANSWERED:
         return FAILED if prediction.status is Status.FAILED else UNANSWERED
-    if asked.gold is None:
+    if question.gold is None:
         return UNKNOWN
-    return RIGHT if prediction.answer in (asked.gold, *asked.others) else WRONG
+    return RIGHT if prediction.answer in (question.gold, *question.others) else WRONG
 
 
 def build_index(keys: Sequence[str], runs: Sequence[Answers], facets: Mapping[str, str]) -> dict[str, Any]:
-    """What the list and its filters need of the questions of `keys`: a value a question, or one a question and run."""
-    firsts = [next(run.asked[key] for run in runs if key in run.asked) for key in keys]
+    """Build what the list and its filters need of the questions of `keys`: a value a question, or one a question and
+    run.
+    """
+    firsts = [next(run.questions[key] for run in runs if key in run.questions) for key in keys]
     return {
         "runs": [run.name for run in runs],
         "without_texts": [run.without_texts for run in runs],
         "without_prompts": [run.conversations.missing for run in runs],
         "keys": keys,
-        "numbers": [asked.place.get("number") for asked in firsts],
-        "facets": [_facet(title, [asked.place.get(name) for asked in firsts]) for name, title in facets.items()],
-        "outcomes": ["".join(outcome(run.asked.get(key), run.predictions.get(key)) for key in keys) for run in runs],
+        "numbers": [question.place.get("number") for question in firsts],
+        "facets": [_facet(title, [question.place.get(name) for question in firsts]) for name, title in facets.items()],
+        "outcomes": [
+            "".join(outcome(run.questions.get(key), run.predictions.get(key)) for key in keys) for run in runs
+        ],
     }
 
 
-def _facet(title: str, found: Sequence[Any]) -> dict[str, Any]:
-    """The values of one facet, and for each question the place of its own among them; -1 for none."""
-    values = sorted({value for value in found if value is not None})
+def _facet(title: str, question_values: Sequence[Any]) -> dict[str, Any]:
+    """Index the values of one facet, and for each question the place of its own among them; -1 for none."""
+    values = sorted({value for value in question_values if value is not None})
     places = {value: place for place, value in enumerate(values)}
-    return {"name": title, "values": values, "of": [places.get(value, -1) for value in found]}
+    return {"name": title, "values": values, "of": [places.get(value, -1) for value in question_values]}
 
 
 def join_stems(key: str, runs: Sequence[Answers]) -> str:
-    """The stem in every language that was asked, a line each; empty where it is not at hand."""
-    wordings = [run.asked[key].wording for run in runs if key in run.asked]
+    """Join the stem in every language that was asked, a line each; empty where it is not at hand."""
+    wordings = [run.questions[key].wording for run in runs if key in run.questions]
     stems = [str(wording.get("stem", "")) for wording in wordings if wording is not None]
     return "\n".join(dict.fromkeys(" ".join(stem.split()) for stem in stems))
 
 
 def build_entry(key: str, runs: Sequence[Answers], longest: int) -> dict[str, Any]:
-    """All that the page shows of one question; each wording of it stands once.
+    """Build all that the page shows of one question; each wording of it stands once.
 
     `longest` is how many characters are kept of a reply or a rationale; a longer one loses its middle.
     """
-    asked: list[Asked] = []
+    variants: list[Asked] = []
     answers: list[dict[str, Any] | None] = []
     for run in runs:
-        if key not in run.asked:
+        if key not in run.questions:
             answers.append(None)
             continue
-        if run.asked[key] not in asked:
-            asked.append(run.asked[key])
-        scores = [[name, percent(of[key])] for name, of in run.scores.items() if key in of]
-        scores += [[name, f"{of[key]:.6g}"] for name, of in run.own.items() if key in of]
-        said = _answer(run, run.predictions.get(key), longest) | ({"measures": scores} if scores else {})
-        answers.append(said | {"wording": asked.index(run.asked[key])})
-    return {"key": key, "wordings": [_wording(each) for each in asked], "answers": answers}
+        if run.questions[key] not in variants:
+            variants.append(run.questions[key])
+        scores = [
+            [name, percent(score_by_key[key])] for name, score_by_key in run.scores.items() if key in score_by_key
+        ]
+        scores += [[name, f"{score_by_key[key]:.6g}"] for name, score_by_key in run.own.items() if key in score_by_key]
+        answer = _answer(run, run.predictions.get(key), longest) | ({"measures": scores} if scores else {})
+        answers.append(answer | {"wording": variants.index(run.questions[key])})
+    return {"key": key, "wordings": [_wording(variant) for variant in variants], "answers": answers}
 
 
 def text_limit(runs: Sequence[Answers], characters: int) -> int:
-    """How many characters each reply and rationale may keep, so that all of them together keep `characters` at most.
+    """Compute how many characters each reply and rationale may keep, so that all of them together keep `characters` at
+    most.
 
     Short ones leave their share to the others. No less than `SHORTEST_LIMIT`, and no more than `LONGEST_TEXT`.
     """
     lengths = sorted(min(len(text), LONGEST_TEXT) for text in _all_texts(runs))
-    for at, length in enumerate(lengths):
-        share = characters // (len(lengths) - at)
+    for place, length in enumerate(lengths):
+        share = characters // (len(lengths) - place)
         if length > share:
             return max(share, SHORTEST_LIMIT)
         characters -= length
@@ -212,40 +222,40 @@ def text_limit(runs: Sequence[Answers], characters: int) -> int:
 
 def _all_texts(runs: Sequence[Answers]) -> Iterator[str]:
     for run in runs:
-        for key in run.asked:
+        for key in run.questions:
             if key in run.predictions:
                 yield from (text for text in _written(run.predictions[key]) if text is not None)
 
 
 def _written(prediction: Prediction) -> tuple[str | None, str | None]:
-    """The reply, and the rationale where the reply does not hold it already."""
+    """Return the reply, and the rationale where the reply does not hold it already."""
     reply, rationale = prediction.reply, prediction.rationale
     if rationale is not None and reply is not None and rationale.strip() in reply:
         rationale = None
     return reply, rationale
 
 
-def _wording(asked: Asked) -> dict[str, Any]:
-    found: dict[str, Any] = {"language": asked.language, "gold": asked.gold, "exam": asked.place.get("exam")}
-    if asked.others:
-        found["others"] = list(asked.others)
-    return found | dict(asked.wording or {})
+def _wording(question: Asked) -> dict[str, Any]:
+    entry: dict[str, Any] = {"language": question.language, "gold": question.gold, "exam": question.place.get("exam")}
+    if question.others:
+        entry["others"] = list(question.others)
+    return entry | dict(question.wording or {})
 
 
 def _answer(run: Answers, prediction: Prediction | None, longest: int) -> dict[str, Any]:
-    """What a run made of the question, without what is None; empty where it has not answered yet."""
+    """Return what a run made of the question, without what is None; empty where it has not answered yet."""
     if prediction is None:
         return {}
     reply, rationale = _written(prediction)
     calls = [
-        {"turns": [[turn["role"], _shorten(turn["content"], LONGEST_TEXT)] for turn in sent.turns]}
-        | ({} if sent.reply is None else {"reply": _shorten(sent.reply, longest)})
-        for sent in run.conversations.of(prediction)
+        {"turns": [[turn["role"], _shorten(turn["content"], LONGEST_TEXT)] for turn in exchange.turns]}
+        | ({} if exchange.reply is None else {"reply": _shorten(exchange.reply, longest)})
+        for exchange in run.conversations.of(prediction)
     ]
     if any("reply" in call for call in calls):
         reply = rationale = None
     scores, failure = prediction.option_scores, prediction.failure
-    found = {
+    answer = {
         "status": prediction.status.value,
         "reason": prediction.reason.value if prediction.reason else None,
         "answer": prediction.answer,
@@ -269,7 +279,7 @@ def _answer(run: Answers, prediction: Prediction | None, longest: int) -> dict[s
         "cited": prediction.cited,
         "failure": None if failure is None else f"{failure.kind}: {failure.message}",
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in answer.items() if value is not None}
 
 
 def _passages(prediction: Prediction) -> list[list[Any]] | None:
@@ -282,14 +292,17 @@ def _passages(prediction: Prediction) -> list[list[Any]] | None:
 
 
 def _rounds(prediction: Prediction) -> list[list[list[Any]]] | None:
-    """Of each round, query, answer and the ids of what was found."""
+    """List each round's query, answer and the ids of what was found."""
     if prediction.rounds is None:
         return None
-    return [[[one.query, one.answer, [each.id for each in one.passages]] for one in done] for done in prediction.rounds]
+    return [
+        [[step.query, step.answer, [passage.id for passage in step.passages]] for step in steps]
+        for steps in prediction.rounds
+    ]
 
 
 def _round(value: float | None) -> float | None:
-    """Six digits, more than anybody reads off a page; None too for what JSON cannot say."""
+    """Round to six digits, more than anybody reads off a page; None too for what JSON cannot say."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 

@@ -56,7 +56,7 @@ class Overview:
 
 
 def build_overview(runs: Sequence[AnyRun]) -> Overview:
-    """The first screen of `runs`, one or more of one family."""
+    """Build the first screen of `runs`, one or more of one family."""
     exams = runs[0].benchmark.right_or_wrong
     panels = tuple(_panels([run.metrics for run in runs])) if exams else ()
     return Overview(
@@ -90,17 +90,17 @@ def _panels(metrics: Sequence[Metrics]) -> Iterator[Panel]:
 
 
 def _panel(title: str, scores: Sequence[tuple[float | None, Interval | None, float | None]]) -> Iterator[Panel]:
-    """The panel of these scores, fractions of 1 with interval and chance level; none if no run has one."""
-    seen: list[float] = [
-        100 * each
+    """Yield the panel of these scores, fractions of 1 with interval and chance level; none if no run has one."""
+    percents: list[float] = [
+        100 * score
         for value, ends, by_chance in scores
-        for each in (value, *(ends or ()), by_chance)
-        if each is not None
+        for score in (value, *(ends or ()), by_chance)
+        if score is not None
     ]
     if all(value is None for value, _, _ in scores):
         return
-    step = next((step for step in STEPS if (max(seen) - min(seen)) / step <= MOST_TICKS - 2), STEPS[-1])
-    first, last = math.floor(min(seen) / step) * step, math.ceil(max(seen) / step) * step
+    step = next((step for step in STEPS if (max(percents) - min(percents)) / step <= MOST_TICKS - 2), STEPS[-1])
+    first, last = math.floor(min(percents) / step) * step, math.ceil(max(percents) / step) * step
     width = (last - first) or step
 
     def place(fraction: float) -> float:

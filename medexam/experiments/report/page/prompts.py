@@ -25,14 +25,14 @@ class Conversations:
     missing: str | None = None
     """Why there are none; None if there are some, or if the run asks no model."""
 
-    def of(self, said: Prediction) -> list[Exchange]:
-        """The calls that led to this prediction; empty where they are not known."""
-        question = (self.questions or {}).get(said.question)
-        return [] if question is None else conversation(self.program, question, said)
+    def of(self, prediction: Prediction) -> list[Exchange]:
+        """List the calls that led to this prediction; empty where they are not known."""
+        question = (self.questions or {}).get(prediction.question)
+        return [] if question is None else conversation(self.program, question, prediction)
 
 
 def read_conversations(run: AnyRun, predictions: Mapping[str, Prediction]) -> Conversations:
-    """Those of a run with these predictions."""
+    """Read the conversations of a run with these predictions."""
     if not run.record.cell.program.asks_model:
         return Conversations()
     try:

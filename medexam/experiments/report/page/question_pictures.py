@@ -20,25 +20,25 @@ ALL_PICTURES = 30_000_000
 
 
 def read_pictures(runs: Sequence[AnyRun]) -> dict[str, str]:
-    """Key of a question that some run was asked with its picture -> the picture, as a data URL."""
-    found: dict[str, str] = {}
+    """Map the key of each question that some run was asked with its picture to the picture, as a data URL."""
+    picture_by_key: dict[str, str] = {}
     for run in runs:
-        if run.record.cell.program.pictures is not None and not found.keys() >= set(run.record.questions):
-            found |= _pictures_of(run)
-    kept, characters = {}, 0
-    for key, picture in found.items():
+        if run.record.cell.program.pictures is not None and not picture_by_key.keys() >= set(run.record.questions):
+            picture_by_key |= _pictures_of(run)
+    page_pictures, characters = {}, 0
+    for key, picture in picture_by_key.items():
         if len(picture) <= LARGEST and characters + len(picture) <= ALL_PICTURES:
-            kept[key] = picture
+            page_pictures[key] = picture
             characters += len(picture)
-    return kept
+    return page_pictures
 
 
 def _pictures_of(run: AnyRun) -> dict[str, str]:
     spec = run.record.cell.dataset.whole
     try:
-        items, known = show_pictures(run.benchmark.load(spec), spec, PictureSettings(SIDE), run.record.questions)
+        items, identity = show_pictures(run.benchmark.load(spec), spec, PictureSettings(SIDE), run.record.questions)
     except DatasetError:
         return {}
-    if known["fingerprint"] != run.record.identity.get("pictures", {}).get("fingerprint"):
+    if identity["fingerprint"] != run.record.identity.get("pictures", {}).get("fingerprint"):
         return {}
-    return {one.key: one.picture for one in items.questions if one.picture is not None}
+    return {question.key: question.picture for question in items.questions if question.picture is not None}

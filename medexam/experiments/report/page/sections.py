@@ -25,7 +25,7 @@ from medexam.tables import Captioned, Table
 
 
 def stack(tables: Sequence[Table], names: Sequence[str]) -> list[Table]:
-    """Tables of several runs as one, with the run's name before each row; one for each set of headers."""
+    """Stack tables of several runs, with the run's name before each row: one table for each set of headers."""
     stacked: dict[tuple[str, ...], Table] = {}
     for table, name in zip(tables, names, strict=True):
         rows = tuple((name, *cells) for cells in table.rows)
@@ -44,15 +44,17 @@ def stack(tables: Sequence[Table], names: Sequence[str]) -> list[Table]:
 
 
 def merge(captions: Sequence[str], names: Sequence[str]) -> str:
-    """Captions of several runs as one: the sentences that all of them have, then each run's own under its name."""
+    """Merge captions of several runs: the sentences that all of them have, then each run's own under its name."""
     sentences = [re.split(r"(?<=\.) ", caption) for caption in captions]
-    shared = [each for each in sentences[0] if all(each in others for others in sentences)] if sentences else []
-    own = [
-        f"{name}: {' '.join(rest)}"
-        for name, each in zip(names, sentences, strict=True)
-        if (rest := [sentence for sentence in each if sentence not in shared])
+    shared_sentences = (
+        [sentence for sentence in sentences[0] if all(sentence in others for others in sentences)] if sentences else []
+    )
+    run_notes = [
+        f"{name}: {' '.join(own_sentences)}"
+        for name, run_sentences in zip(names, sentences, strict=True)
+        if (own_sentences := [sentence for sentence in run_sentences if sentence not in shared_sentences])
     ]
-    return " ".join([*shared, *own])
+    return " ".join([*shared_sentences, *run_notes])
 
 
 SAID_PAIRS = 3
@@ -81,14 +83,14 @@ class Section:
 
 
 def score_tables(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> list[Captioned]:
-    """The tables of the first screen: the runs side by side, their own metrics, and boards."""
+    """Build the tables of the first screen: the runs side by side, their own metrics, and boards."""
     overview = comparison(runs)
     read = f"{legend(runs)} {BOLD}" if overview.best else legend(runs)
     return [(replace(overview, title="Scores"), read), *own_tables(runs), *((board, "") for board in boards)]
 
 
 def build_sections(runs: Sequence[AnyRun], names: Sequence[str]) -> list[Section]:
-    """Every section below the questions; `names` tell the runs apart, one each."""
+    """Build every section below the questions; `names` tell the runs apart, one each."""
     several = len(runs) > 1
     groups = runs[0].benchmark.matrices(table_runs(runs)) if several else _breakdowns(runs[0])
     sections = [
@@ -96,7 +98,7 @@ def build_sections(runs: Sequence[AnyRun], names: Sequence[str]) -> list[Section
         *_compared(runs),
         Section("people", TITLE, tuple(human_baseline(runs)[1])),
         *_passages(runs),
-        *(_grouped(shown) for shown in groups),
+        *(_grouped(matrix) for matrix in groups),
         _stacked("costs", "Costs", [cost_tables(run) for run in runs], names),
         _stacked(
             "failures",
@@ -110,18 +112,20 @@ def build_sections(runs: Sequence[AnyRun], names: Sequence[str]) -> list[Section
 
 
 def warnings(runs: Sequence[AnyRun], names: Sequence[str]) -> list[str]:
-    """What a reader should know before the scores: how runs differ, what they warn of, and what is pending in them."""
-    found = ranking_notes(runs)
-    found += [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.warnings]
-    found += dict.fromkeys(note for run in runs for note in run.benchmark.notes(run.metrics))
+    """List what a reader should know before the scores: how runs differ, what they warn of, and what is pending in
+    them.
+    """
+    notes = ranking_notes(runs)
+    notes += [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.warnings]
+    notes += dict.fromkeys(note for run in runs for note in run.benchmark.notes(run.metrics))
     for run, name in zip(runs, names, strict=True):
         metrics = run.metrics
         if not metrics.complete:
-            found.append(
+            notes.append(
                 f"{name} is incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
                 f"{metrics.missing} not asked yet; these enter no score, and {run.folder.resume_command} asks them"
             )
-    return found
+    return notes
 
 
 def _runs(runs: Sequence[AnyRun], names: Sequence[str]) -> Captioned:
@@ -134,7 +138,7 @@ def _runs(runs: Sequence[AnyRun], names: Sequence[str]) -> Captioned:
             str(run.folder.path),
             when(run),
             str(run.metrics.n),
-            ", ".join(f"{number} {what}" for what, number in run.benchmark.size(run.metrics).items()),
+            ", ".join(f"{number} {unit}" for unit, number in run.benchmark.size(run.metrics).items()),
             run.status,
         )
         for run, name in zip(runs, names, strict=True)
@@ -145,37 +149,37 @@ def _runs(runs: Sequence[AnyRun], names: Sequence[str]) -> Captioned:
 
 
 def when(run: AnyRun) -> str:
-    """Day and minute at which the run ended, as its environment says; `-` where it does not."""
-    ended = str(run.environment.get("ended_at") or run.environment.get("started_at") or "")
-    return ended[:16].replace("T", " ") or NONE
+    """Return day and minute at which the run ended, as its environment says; `-` where it does not."""
+    end_time = str(run.environment.get("ended_at") or run.environment.get("started_at") or "")
+    return end_time[:16].replace("T", " ") or NONE
 
 
 def _compared(runs: Sequence[AnyRun]) -> list[Section]:
-    """One section for each data set that two runs or more were asked."""
-    together: dict[str, list[AnyRun]] = {}
+    """Build one section for each data set that two runs or more were asked."""
+    runs_by_dataset: dict[str, list[AnyRun]] = {}
     for run in runs:
-        together.setdefault(run.record.cell.dataset.name, []).append(run)
+        runs_by_dataset.setdefault(run.record.cell.dataset.name, []).append(run)
     sections = []
-    for dataset, group in together.items():
+    for dataset, group in runs_by_dataset.items():
         if len(group) > 1:
-            title = "Paired comparison" if len(together) == 1 else f"Paired comparison on {dataset}"
+            title = "Paired comparison" if len(runs_by_dataset) == 1 else f"Paired comparison on {dataset}"
             sections.append(_comparison(f"compared-{dataset}", title, group))
     return sections
 
 
 def _comparison(anchor: str, title: str, runs: Sequence[AnyRun]) -> Section:
     try:
-        found = compare_runs([run.folder for run in sorted(runs, key=lambda run: run.mixed)])
+        run_comparison = compare_runs([run.folder for run in sorted(runs, key=lambda run: run.mixed)])
     except DatasetError as error:
         return Section(anchor, title, lines=(f"{describe_all(runs).capitalize()} cannot be compared: {error}.",))
-    lines, said = headline(found), verdicts(found)
-    breakdowns = tuple(found.found.breakdown_tables(found.names))
-    folds = [Fold(f"By {found.found.breakdown}, every run", breakdowns)] if breakdowns else []
-    if len(said) > SAID_PAIRS:
-        folds.insert(0, Fold("In words", lines=tuple(said)))
+    lines, sentences = headline(run_comparison), verdicts(run_comparison)
+    breakdowns = tuple(run_comparison.found.breakdown_tables(run_comparison.names))
+    folds = [Fold(f"By {run_comparison.found.breakdown}, every run", breakdowns)] if breakdowns else []
+    if len(sentences) > SAID_PAIRS:
+        folds.insert(0, Fold("In words", lines=tuple(sentences)))
     else:
-        lines += said
-    return Section(anchor, title, tuple(overall_tables(found)), tuple(lines), tuple(folds))
+        lines += sentences
+    return Section(anchor, title, tuple(overall_tables(run_comparison)), tuple(lines), tuple(folds))
 
 
 def _passages(runs: Sequence[AnyRun]) -> list[Section]:
@@ -195,22 +199,22 @@ def _grouped(captioned: Captioned) -> Section:
 def _breakdowns(run: AnyRun) -> list[Captioned]:
     benchmark = run.benchmark
     first, *others = benchmark.breakdowns(run.metrics, published=True)
-    plain = legend([run])
-    return [(first, plain + benchmark.published_legend), *((table, plain) for table in others)]
+    legend_text = legend([run])
+    return [(first, legend_text + benchmark.published_legend), *((table, legend_text) for table in others)]
 
 
-def _stacked(anchor: str, title: str, of_runs: Sequence[Sequence[Captioned]], names: Sequence[str]) -> Section:
-    """The tables that each run has, of several runs as one table."""
-    named = [(name, table, text) for name, tables in zip(names, of_runs, strict=True) for table, text in tables]
-    tables = [replace(table, title=title) for _, table, _ in named]
-    if len(of_runs) > 1:
-        tables = stack(tables, [name for name, _, _ in named])
-    caption = merge([text for _, _, text in named], [name for name, _, _ in named])
+def _stacked(anchor: str, title: str, tables_by_run: Sequence[Sequence[Captioned]], names: Sequence[str]) -> Section:
+    """Stack the tables that each run has, of several runs as one table."""
+    entries = [(name, table, text) for name, tables in zip(names, tables_by_run, strict=True) for table, text in tables]
+    tables = [replace(table, title=title) for _, table, _ in entries]
+    if len(tables_by_run) > 1:
+        tables = stack(tables, [name for name, _, _ in entries])
+    caption = merge([text for _, _, text in entries], [name for name, _, _ in entries])
     return Section(anchor, title, tuple((table, caption) for table in tables))
 
 
 def _details(runs: Sequence[AnyRun], names: Sequence[str], *, several: bool) -> list[Fold]:
-    """What the sections above do not show of each run; its settings at least."""
+    """Build what the sections above do not show of each run; its settings at least."""
     folds = []
     for run, name in zip(runs, names, strict=True):
         tables = _breakdowns(run) if several else []

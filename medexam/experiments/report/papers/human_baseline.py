@@ -67,12 +67,12 @@ class ExamBoards(FrozenModel):
         return self
 
     def find(self, exam: Exam) -> Sitting | None:
-        """What is known of the people in `exam`; None where nothing is."""
-        wanted = (exam.discipline, exam.year)
-        return next((sitting for sitting in self.sittings if (sitting.discipline, sitting.year) == wanted), None)
+        """Find what is known of the people in `exam`; None where nothing is."""
+        exam_key = (exam.discipline, exam.year)
+        return next((sitting for sitting in self.sittings if (sitting.discipline, sitting.year) == exam_key), None)
 
     def pass_mark(self, sitting: Sitting) -> float:
-        """The fewest points that passed, to four decimals."""
+        """Compute the fewest points that passed, to four decimals."""
         return round(self.pass_share * sitting.ten_best, 4)
 
 
@@ -106,12 +106,12 @@ class AgainstPeople:
         return self.margin >= 0
 
     def document(self) -> dict[str, Any]:
-        """All of it, JSON-ready."""
+        """Return all of it, JSON-ready."""
         return {**asdict(self), "margin": self.margin, "passed": self.passed}
 
 
 def against_people(runs: Sequence[ExamRun]) -> list[tuple[AgainstPeople, ...]]:
-    """What each of `runs` scored in the exams that people's figures are known of, by discipline and year.
+    """Return what each of `runs` scored in the exams that people's figures are known of, by discipline and year.
 
     Empty for a run without such an exam, and where its data set is not at hand to say how long its exams are.
     """
@@ -121,12 +121,12 @@ def against_people(runs: Sequence[ExamRun]) -> list[tuple[AgainstPeople, ...]]:
 
 @cache
 def load_exam_boards() -> ExamBoards:
-    """What the data file says of the people."""
+    """Load what the data file says of the people."""
     return ExamBoards.model_validate(yaml.safe_load(FILE.read_text(encoding="utf-8")))
 
 
 def _may_be_known(run: ExamRun) -> bool:
-    """Whether a look at the data set can find anything."""
+    """Return whether a look at the data set can find anything."""
     boards, metrics = load_exam_boards(), run.metrics
     dataset = run.record.cell.dataset
     return (
@@ -140,7 +140,7 @@ def _may_be_known(run: ExamRun) -> bool:
 
 
 def _count(dataset: DatasetSpec) -> Mapping[Exam, int]:
-    """Exam -> how many questions the data set has of it; empty where it is not at hand."""
+    """Count how many questions the data set has of each exam; empty where it is not at hand."""
     try:
         return Counter(question.exam for question in load_exam_set(dataset).questions)
     except DatasetError:
@@ -149,11 +149,11 @@ def _count(dataset: DatasetSpec) -> Mapping[Exam, int]:
 
 def _beside_people(run: ExamRun, sizes: Mapping[Exam, int]) -> tuple[AgainstPeople, ...]:
     boards = load_exam_boards()
-    found = []
+    rows = []
     for exam, size in sorted(sizes.items(), key=lambda item: (item[0].discipline, item[0].year or 0)):
         sitting, scores = boards.find(exam), run.metrics.by_exam.get(exam.name)
         if sitting is not None and scores is not None and scores.n == size and scores.points is not None:
-            found.append(
+            rows.append(
                 AgainstPeople(
                     exam=exam.name,
                     discipline=exam.discipline,
@@ -165,19 +165,19 @@ def _beside_people(run: ExamRun, sizes: Mapping[Exam, int]) -> tuple[AgainstPeop
                     source=sitting.source,
                 )
             )
-    return tuple(found)
+    return tuple(rows)
 
 
 TITLE = "Against people"
 
 
-def people_tables(found: Sequence[Sequence[AgainstPeople]], names: Sequence[str]) -> list[Captioned]:
-    """One row a run and exam, with its caption; empty if there is nothing to show.
+def people_tables(rows_by_run: Sequence[Sequence[AgainstPeople]], names: Sequence[str]) -> list[Captioned]:
+    """Build one row a run and exam, with its caption; empty if there is nothing to show.
 
-    `found` holds what each run scored, as `against_people` gives it; `names` tell the runs apart, one each. A single
-    run is not named. What passed is stressed.
+    `rows_by_run` holds what each run scored, as `against_people` gives it; `names` tell the runs apart, one each. A
+    single run is not named. What passed is stressed.
     """
-    rows = [(name, row) for name, of_run in zip(names, found, strict=True) for row in of_run]
+    rows = [(name, row) for name, run_rows in zip(names, rows_by_run, strict=True) for row in run_rows]
     if not rows:
         return []
     several = len(names) > 1
@@ -186,14 +186,14 @@ def people_tables(found: Sequence[Sequence[AgainstPeople]], names: Sequence[str]
         TITLE,
         headers,
         tuple((*((name,) if several else ()), *_cells(row)) for name, row in rows),
-        best=frozenset((at, len(headers) - 1) for at, (_, row) in enumerate(rows) if row.passed),
+        best=frozenset((place, len(headers) - 1) for place, (_, row) in enumerate(rows) if row.passed),
         text_columns=2 if several else 1,
     )
     return [(table, _caption())]
 
 
 def result(row: AgainstPeople) -> str:
-    """`passed by 12.7` or `short by 103.3`, in points."""
+    """Describe the margin in points: `passed by 12.7` or `short by 103.3`."""
     return f"{'passed' if row.passed else 'short'} by {decimal(abs(row.margin))}"
 
 
@@ -220,10 +220,11 @@ def _caption() -> str:
 
 
 def human_baseline(runs: Sequence[AnyRun]) -> tuple[list[dict[str, Any]], list[Captioned]]:
-    """What `--json` says of each run beside people, empty for runs without exams, and the tables."""
+    """Return what `--json` says of each run beside people, empty for runs without exams, and the tables."""
     exams = [run for run in runs if run.benchmark.sat_by_people]
-    found = dict(zip(map(id, exams), against_people(exams), strict=True))
+    rows_by_id = dict(zip(map(id, exams), against_people(exams), strict=True))
     documents = [
-        {"against_people": [row.document() for row in found[id(run)]]} if id(run) in found else {} for run in runs
+        {"against_people": [row.document() for row in rows_by_id[id(run)]]} if id(run) in rows_by_id else {}
+        for run in runs
     ]
-    return documents, people_tables(list(found.values()), run_names(exams)) if exams else []
+    return documents, people_tables(list(rows_by_id.values()), run_names(exams)) if exams else []

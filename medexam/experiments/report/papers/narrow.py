@@ -14,16 +14,19 @@ GUTTER = 2
 
 
 def build_paper_tables(tables: Sequence[PaperTable], width: int) -> list[Captioned]:
-    """The tables for a terminal of `width` characters; a wider one of models is cut, the model first in each part."""
-    built: list[Captioned] = []
+    """Build the tables for a terminal of `width` characters; a wider one of models is cut, the model first in each
+    part.
+    """
+    parts: list[Captioned] = []
     for table in tables:
         *first, last = _cut(table.table, width) if table.layout.rows == "models" else [table.table]
-        built += [*((part, "") for part in first), (last, table.legend)]
-    return built
+        parts += [*((part, "") for part in first), (last, table.legend)]
+    return parts
 
 
 def _cut(table: Table, width: int) -> list[Table]:
-    """The table's columns in parts that fit, each behind the text columns, without models that have nothing there.
+    """Cut the table's columns into parts that fit, each behind the text columns, without models that have nothing
+    there.
 
     A model's name runs down its rows.
     """
@@ -33,31 +36,31 @@ def _cut(table: Table, width: int) -> list[Table]:
     for model, group in groupby(table.rows, lambda row: row[0]):
         rows = list(group)
         blocks.append([(name, *row[1:]) for name, row in zip(_down(model, len(rows)), rows, strict=True)])
-    broad = [
+    widths = [
         GUTTER + max(map(len, [*header.split("\n"), *(row[column] for rows in blocks for row in rows)]))
         for column, header in enumerate(headers)
     ]
     parts: list[list[int]] = [[]]
     for column in range(texts, len(headers)):
-        if parts[-1] and sum(broad[:texts]) + sum(broad[each] for each in (*parts[-1], column)) > width:
+        if parts[-1] and sum(widths[:texts]) + sum(widths[index] for index in (*parts[-1], column)) > width:
             parts.append([])
         parts[-1].append(column)
-    cut = []
+    tables = []
     for part in parts:
-        filled = [rows for rows in blocks if any(row[column] != NONE for row in rows for column in part)] or blocks
-        kept = [*range(texts), *part]
-        cut.append(
+        part_blocks = [rows for rows in blocks if any(row[column] != NONE for row in rows for column in part)] or blocks
+        columns = [*range(texts), *part]
+        tables.append(
             Table(
                 table.title,
-                tuple(headers[column] for column in kept),
-                tuple(tuple(row[column] for column in kept) for rows in filled for row in rows),
+                tuple(headers[column] for column in columns),
+                tuple(tuple(row[column] for column in columns) for rows in part_blocks for row in rows),
                 text_columns=texts,
             )
         )
-    return cut
+    return tables
 
 
 def _down(name: str, rows: int) -> list[str]:
-    """The name in one line a row, as many as there are rows."""
+    """Split the name into one line a row, as many as there are rows."""
     lines = textwrap.wrap(name, LONG_NAME)
     return [*lines[: rows - 1], "".join(lines[rows - 1 :]), *[""] * (rows - len(lines))][:rows]

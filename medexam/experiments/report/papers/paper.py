@@ -83,10 +83,10 @@ class TableLayout(FrozenModel):
         return self.title if self.number is None else f"Table {self.number}: {self.title}"
 
     def strategy(self, program: str) -> Strategy | None:
-        """The paper's strategy that a program, by its label, is; None if it is none of them."""
-        for one in self.strategies:
-            if any(fnmatchcase(program, label) for label in one.programs):
-                return one
+        """Find the paper's strategy that a program, by its label, is; None if it is none of them."""
+        for strategy in self.strategies:
+            if any(fnmatchcase(program, label) for label in strategy.programs):
+                return strategy
         return None
 
 
@@ -105,7 +105,7 @@ class Grid(FrozenModel):
         return self
 
     def figure(self, row: str, column: str) -> float | None:
-        """The figure that stands there; None if none does."""
+        """Return the figure that stands there; None if none does."""
         if row not in self.rows or column not in self.columns:
             return None
         return self.rows[row][self.columns.index(column)]
@@ -185,30 +185,30 @@ class Paper(FrozenModel):
         return self
 
     def takes(self, table: TableLayout, kind: str, split: str | None) -> bool:
-        """Whether a run of this kind of program and split, None for selected questions, stands in `table`."""
+        """Return whether a run of this kind of program and split, None for selected questions, stands in `table`."""
 
-        def named(one: TableLayout) -> bool:
-            return (not one.kinds or kind in one.kinds) and (not one.splits or split in one.splits)
+        def is_named(layout: TableLayout) -> bool:
+            return (not layout.kinds or kind in layout.kinds) and (not layout.splits or split in layout.splits)
 
         if table.others:
-            return not any(named(one) for one in self.tables if one.kinds or one.splits)
-        return named(table)
+            return not any(is_named(other) for other in self.tables if other.kinds or other.splits)
+        return is_named(table)
 
 
 @cache
 def all_papers() -> tuple[Paper, ...]:
-    """The papers that ship with the package."""
+    """Load the papers that ship with the package."""
     files = sorted((file for file in FOLDER.iterdir() if file.name.endswith(ENDING)), key=lambda file: file.name)
     return tuple(Paper.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))) for file in files)
 
 
 def load_papers() -> dict[str, Paper]:
-    """Those whose tables show runs, by what `--layout` calls them."""
+    """Load the papers whose tables show runs, by what `--layout` calls them."""
     return {paper.layout: paper for paper in all_papers() if paper.tables}
 
 
 def load_paper(layout: str) -> Paper:
-    """The paper of a layout; raises `SpecError` naming the layouts if there is none of this name."""
+    """Load the paper of a layout; raises `SpecError` naming the layouts if there is none of this name."""
     papers = load_papers()
     for paper in papers.values():
         if layout in (paper.layout, *paper.also):

@@ -69,7 +69,7 @@ class Cell:
         return self.interval[0] <= self.published <= self.interval[1]
 
     def document(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return it as a JSON-ready dictionary."""
         return {
             "value": self.value,
             "interval": self.interval,
@@ -97,15 +97,20 @@ class PaperTable:
     @property
     def columns(self) -> list[Column]:
         """The paper's own in its order, and behind them those that only the runs have."""
-        own = [(strategy.id, language) for strategy in self.layout.strategies for language in self.paper.languages]
-        return list(dict.fromkeys([*own, *(column for _, column in self.cells)]))
+        paper_columns = [
+            (strategy.id, language) for strategy in self.layout.strategies for language in self.paper.languages
+        ]
+        return list(dict.fromkeys([*paper_columns, *(column for _, column in self.cells)]))
 
     @property
     def rows(self) -> list[str]:
         """Models of the runs in the paper's order, then others, then the controls."""
-        found = dict.fromkeys(row for row, _ in self.cells)
-        known = [model for model in self.paper.models if model in found]
-        return sorted(found, key=lambda row: (row == NO_MODEL, known.index(row) if row in known else len(known)))
+        models = dict.fromkeys(row for row, _ in self.cells)
+        paper_models = [model for model in self.paper.models if model in models]
+        return sorted(
+            models,
+            key=lambda row: (row == NO_MODEL, paper_models.index(row) if row in paper_models else len(paper_models)),
+        )
 
     @property
     def runs(self) -> list[ExamRun]:
@@ -120,11 +125,11 @@ class PaperTable:
         measures = self.layout.measures
         if not self._by_exam:
             return [Figure(self.paper.measures[measure].heading, None, measure) for measure in measures]
-        of_exams = [Figure(exam, exam, measures[0]) for exam in self.paper.exams]
-        return [*of_exams, *([Figure(self.layout.whole, None, measures[0])] if self.layout.whole else [])]
+        exam_figures = [Figure(exam, exam, measures[0]) for exam in self.paper.exams]
+        return [*exam_figures, *([Figure(self.layout.whole, None, measures[0])] if self.layout.whole else [])]
 
     def cell(self, run: ExamRun, figure: Figure) -> Cell | None:
-        """A figure of a run beside the paper's; None if the run has scored nothing there."""
+        """Return a figure of a run beside the paper's; None if the run has scored nothing there."""
         if self._by_exam:
             exams = self._exams(run, figure.part)
             value = EXAM_AVERAGES[figure.measure](exams)
@@ -139,21 +144,21 @@ class PaperTable:
         return Cell(value, interval, self.published(run, figure), self.paper.measures[figure.measure].comparable)
 
     def scored(self, run: ExamRun) -> int:
-        """Questions of a run that are scored here."""
+        """Count the questions of a run that are scored here."""
         return sum(exam.n for exam in self._exams(run, None)) if self._by_exam else run.metrics.n
 
     def published(self, run: ExamRun, figure: Figure) -> float | None:
-        """The paper's figure beside that of a run; None if it prints none."""
+        """Return the paper's figure beside that of a run; None if it prints none."""
         grid = self.paper.figures.get(self.layout.number or 0)
         if grid is None or self.dataset != self.paper.dataset:
             return None
-        named = f"{self._strategy(run)} {run.record.cell.dataset.language}"
+        row = f"{self._strategy(run)} {run.record.cell.dataset.language}"
         if self.layout.rows == "runs":
-            return grid.figure(named, figure.heading if self._by_exam else figure.measure)
-        return grid.figure(f"{run.model} {named}", figure.measure)
+            return grid.figure(row, figure.heading if self._by_exam else figure.measure)
+        return grid.figure(f"{run.model} {row}", figure.measure)
 
     def heading(self, column: Column) -> str:
-        """The column's strategy in the paper's words, and its language."""
+        """Return the column's strategy in the paper's words, and its language."""
         if column is None:
             return ""
         name, language = column
@@ -171,7 +176,7 @@ class PaperTable:
         if any(cell.within for cell in cells):
             lines.append(f"{EQUAL}: the same. {WITHIN}: the paper's figure lies within our 95 % interval.")
         stands = {self._strategy(run) for run in runs}
-        lines += [one.stand_in for one in self.layout.strategies if one.id in stands]
+        lines += [strategy.stand_in for strategy in self.layout.strategies if strategy.id in stands]
         if any(run.record.cell.dataset.limit is not None for run in runs):
             lines.append(self.paper.limited)
         if not all(run.complete for run in runs):
@@ -184,7 +189,9 @@ class PaperTable:
         return self._table_of_runs() if self.layout.rows == "runs" else self._table_of_models()
 
     def document(self) -> dict[str, Any]:
-        """What `--json` prints, JSON-ready: each run's figures in the unit of the paper's table, and the paper's."""
+        """Return what `--json` prints, JSON-ready: each run's figures in the unit of the paper's table, and the
+        paper's.
+        """
         table = self.table
         return {
             "dataset": self.dataset,
@@ -208,8 +215,10 @@ class PaperTable:
             rows += [(f"  {label}", *texts, "") for label, texts in self._below([(run, figure) for figure in figures])]
         grid = self.paper.figures.get(self.layout.number or 0)
         for name in self.layout.references if grid is not None and self.dataset == self.paper.dataset else ():
-            found = [grid.figure(name, figure.heading) if grid else None for figure in figures]
-            rows.append((name, *(NONE if one is None else self._print(one) for one in found), ""))
+            references = [grid.figure(name, figure.heading) if grid else None for figure in figures]
+            rows.append(
+                (name, *(NONE if reference is None else self._print(reference) for reference in references), "")
+            )
         return Table(self.title, ("Solver", *(figure.heading for figure in figures), "n"), tuple(rows))
 
     def _table_of_models(self) -> Table:
@@ -223,20 +232,20 @@ class PaperTable:
         return Table(self.title, ("Model", "", *map(self.heading, columns)), tuple(rows), text_columns=2)
 
     def _solver(self, run: ExamRun) -> str:
-        """The paper's name of the solver if it is the same; else what stands for it."""
-        same = self.layout.strategy(run.program)
-        named = same.id if same is not None and not same.stand_in else run.program
-        return " ".join(filter(None, (named, run.model, run.record.cell.dataset.language)))
+        """Return the paper's name of the solver if it is the same; else what stands for it."""
+        strategy = self.layout.strategy(run.program)
+        solver = strategy.id if strategy is not None and not strategy.stand_in else run.program
+        return " ".join(filter(None, (solver, run.model, run.record.cell.dataset.language)))
 
     def _text(self, run: ExamRun | None, figure: Figure) -> str:
-        """A run's own figure, marked if questions are pending."""
+        """Format a run's own figure, marked if questions are pending."""
         cell = None if run is None else self.cell(run, figure)
         if run is None or cell is None:
             return NONE
         return f"{self._print(cell.value)}{'' if run.complete else '*'}"
 
     def _below(self, row: Sequence[tuple[ExamRun | None, Figure]]) -> list[tuple[str, list[str]]]:
-        """The paper's figures of a row and the differences; empty where the paper has none."""
+        """Return the paper's figures of a row and the differences; empty where the paper has none."""
         cells = [None if run is None else self.cell(run, figure) for run, figure in row]
         if all(cell is None or cell.published is None for cell in cells):
             return []
@@ -253,7 +262,7 @@ class PaperTable:
         return f"{f'{WITHIN} ' if cell.within else ''}{cell.difference:+.{self.paper.decimals}f}"
 
     def _run_document(self, run: ExamRun) -> dict[str, Any]:
-        found = {figure.heading: self.cell(run, figure) for figure in self.figures}
+        cells = {figure.heading: self.cell(run, figure) for figure in self.figures}
         return {
             "run_id": run.record.run_id,
             "program": run.program,
@@ -263,7 +272,7 @@ class PaperTable:
             "mixed": run.mixed,
             "status": run.status,
             "n": self.scored(run),
-            "figures": {heading: None if cell is None else cell.document() for heading, cell in found.items()},
+            "figures": {heading: None if cell is None else cell.document() for heading, cell in cells.items()},
         }
 
     def _print(self, value: float) -> str:
@@ -273,7 +282,7 @@ class PaperTable:
         return _strategy(self.layout, run)
 
     def _exams(self, run: ExamRun, part: str | None) -> list[Tally]:
-        """What came of each exam of a part that counts here and has a scored question."""
+        """Count what came of each exam of a part that counts here and has a scored question."""
         patterns = self.paper.exams.values() if part is None else [self.paper.exams[part]]
         return [
             Tally(right=scores.right, wrong=scores.wrong, unanswered=scores.unanswered)
@@ -285,21 +294,21 @@ class PaperTable:
 
 
 def paper_tables(runs: Sequence[ExamRun], paper: Paper) -> list[PaperTable]:
-    """The tables that `runs` have something for, data set by data set.
+    """Build the tables that `runs` have something for, data set by data set.
 
     Raises `SpecError` if two runs would stand in one cell, or if a run asked a data set that the paper refuses.
     """
     tables = []
     for dataset in dict.fromkeys(run.record.cell.dataset.name for run in runs):
-        own = [run for run in runs if run.record.cell.dataset.name == dataset]
+        dataset_runs = [run for run in runs if run.record.cell.dataset.name == dataset]
         if paper.only and dataset != paper.dataset:
             raise SpecError(
-                f"--layout {paper.layout} prints tables of {paper.dataset}, and run {own[0].record.run_id} asked "
-                f"{dataset}: name runs of {paper.dataset} alone, or leave --layout out"
+                f"--layout {paper.layout} prints tables of {paper.dataset}, and run {dataset_runs[0].record.run_id} "
+                f"asked {dataset}: name runs of {paper.dataset} alone, or leave --layout out"
             )
         for layout in paper.tables:
             cells: dict[tuple[str, Column], ExamRun] = {}
-            for run in own:
+            for run in dataset_runs:
                 if paper.takes(layout, run.record.cell.program.kind, _split(run)):
                     _put(cells, run, layout)
             if cells:
@@ -308,18 +317,18 @@ def paper_tables(runs: Sequence[ExamRun], paper: Paper) -> list[PaperTable]:
 
 
 def render_paper_report(tables: Sequence[PaperTable], notes: Sequence[str] = ()) -> str:
-    """The tables and `notes` on them as Markdown."""
+    """Render the tables and `notes` on them as Markdown."""
     return join_markdown([*captioned((table.table, table.legend) for table in tables), *notes])
 
 
 def _strategy(layout: TableLayout, run: ExamRun) -> str:
-    """The id of the strategy that the run's program is, or the program's label."""
-    found = layout.strategy(run.program)
-    return run.program if found is None else found.id
+    """Return the id of the strategy that the run's program is, or the program's label."""
+    strategy = layout.strategy(run.program)
+    return run.program if strategy is None else strategy.id
 
 
 def _split(run: ExamRun) -> str | None:
-    """The split whose questions the run asked; None if they were narrowed further."""
+    """Return the split whose questions the run asked; None if they were narrowed further."""
     dataset = run.record.cell.dataset
     narrowed = dataset.years or dataset.disciplines or dataset.option_counts or dataset.images != "all"
     return None if narrowed else dataset.split

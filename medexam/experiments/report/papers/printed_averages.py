@@ -15,14 +15,15 @@ from medexam.metrics.results import Interval
 
 
 def printed_accuracy(exams: Collection[Tally]) -> float | None:
-    """The mean accuracy of the exams in percent, rounded as the paper prints it; None without an exam."""
+    """Compute the mean accuracy of the exams in percent, rounded as the paper prints it; None without an exam."""
     if not exams:
         return None
     return round(100 * round(sum(round(exam.right / exam.n, 3) for exam in exams) / len(exams), 3), 1)
 
 
 def printed_interval(exams: Sequence[Tally], measure: Literal["accuracy", "points"]) -> Interval | None:
-    """95 % percentile interval of the mean of exams, in percent or points, that resamples the questions of each exam.
+    """Compute the 95 % percentile interval of the mean of exams, in percent or points, resampling each exam's
+    questions.
 
     The exams themselves are those of the paper and are not drawn. Every exam must have a scored question; None without
     an exam.

@@ -47,7 +47,7 @@ class PlacedGroups:
         return dict(sorted(Counter(self.groups).items(), key=lambda item: (-item[1], item[0])))
 
     def of(self, *names: str) -> "Places":
-        """The places of some groups' points, `[m, 2]`."""
+        """Return the places of some groups' points, `[m, 2]`."""
         import numpy as np
 
         return self.places[np.isin(np.array(self.groups, dtype=object), names)]
@@ -70,7 +70,7 @@ class CorpusMap:
     seed: int
 
     def document(self) -> dict[str, Any]:
-        """What the map shows and how it was made, JSON-ready."""
+        """Return what the map shows and how it was made, JSON-ready."""
         return {
             "index": {"folder": str(self.folder.resolve()), "digest": self.manifest.digest},
             "corpus": self.manifest.corpus.name,
@@ -112,7 +112,7 @@ def make_map(folder: Path, spec: DatasetSpec, *, sample: int, seed: int, watch: 
     stems = [question.stem for question in exam.questions]
     encoding = f"encode {len(stems):,} questions with {retriever.manifest.encoder.label}"
     watch(encoding, 0, len(stems))
-    queries = retriever.encoder.encode_queries(stems, lambda done: watch(encoding, done, len(stems)))
+    queries = retriever.encoder.encode_queries(stems, lambda count: watch(encoding, count, len(stems)))
     fitting = f"fit {len(rows):,} of {len(retriever):,} passages"
     watch(fitting, 0, len(rows))
     vectors = retriever.vectors_of(rows)

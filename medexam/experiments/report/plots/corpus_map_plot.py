@@ -58,7 +58,7 @@ class _View:
 
     @classmethod
     def around(cls, places: "Places") -> "_View":
-        """All of the places, with a margin."""
+        """Return the view of all of the places, with a margin."""
         margin = 0.04 * (places.max(axis=0) - places.min(axis=0)).max()
         return cls(places.min(axis=0) - margin, places.max(axis=0) + margin)
 
@@ -86,21 +86,21 @@ class _View:
         return [(edges[1:] + edges[:-1]) / 2 for edges in self.edges]
 
     def density(self, places: "Places") -> "Density":
-        """A round Gaussian kernel density of places on the grid, `[y, x]`, which sums to 1."""
+        """Compute a round Gaussian kernel density of places on the grid, `[y, x]`, which sums to 1."""
         import numpy as np
         from scipy.ndimage import gaussian_filter
 
-        counted, _, _ = np.histogram2d(places[:, 0], places[:, 1], bins=self.edges)
+        counts, _, _ = np.histogram2d(places[:, 0], places[:, 1], bins=self.edges)
         spread = float(np.sqrt(places.var(axis=0).mean()))
         cell = float((self.high - self.low).max()) / GRID
         width = max(1.0, SMOOTHING * len(places) ** (-1 / 6) * spread / cell)
-        smooth = gaussian_filter(counted, width, mode="constant").T
+        smooth = gaussian_filter(counts, width, mode="constant").T
         density: Density = smooth / smooth.sum()
         return density
 
 
 def new_figure() -> Any:
-    """An empty matplotlib figure for `write_map`; raises `MedExamError` without matplotlib."""
+    """Make an empty matplotlib figure for `write_map`; raises `MedExamError` without matplotlib."""
     try:
         with quiet_matplotlib():
             from matplotlib.figure import Figure
@@ -119,12 +119,12 @@ def check_place(path: Path) -> None:
         raise _unwritten(path, error) from None
 
 
-def write_map(figure: Any, drawn: CorpusMap, path: Path) -> None:
+def write_map(figure: Any, corpus_map: CorpusMap, path: Path) -> None:
     """Draw a map on an empty figure and write it to `path` as a PNG, whole or not at all.
 
     Raises `MedExamError` where it cannot be written.
     """
-    draw_map(figure, drawn)
+    draw_map(figure, corpus_map)
     try:
         with whole_file(path) as draft, quiet_matplotlib():
             figure.savefig(draft, format="png")
@@ -137,7 +137,7 @@ def draw_map(figure: Any, drawn: CorpusMap) -> None:
     import numpy as np
 
     view = _View.around(np.concatenate([drawn.passages.places, drawn.questions.places]))
-    disciplines = [one for one in Discipline if one.value in drawn.questions.counts]
+    disciplines = [discipline for discipline in Discipline if discipline.value in drawn.questions.counts]
     columns = min(COLUMNS, len(disciplines))
     lines = -(-len(disciplines) // columns)
     # Panels as high as their width asks for, and inches for what is written around them.
@@ -162,20 +162,24 @@ def draw_map(figure: Any, drawn: CorpusMap) -> None:
         axes.set_yticks([])
         axes.set_aspect("equal")
     corpus, encoder = drawn.manifest.corpus, drawn.manifest.encoder
-    shown = len(drawn.passages.groups)
-    of = f"all {shown:,} passages" if shown == corpus.count else f"{shown:,} of {corpus.count:,} passages"
+    passage_count = len(drawn.passages.groups)
+    passage_note = (
+        f"all {passage_count:,} passages"
+        if passage_count == corpus.count
+        else f"{passage_count:,} of {corpus.count:,} passages"
+    )
     figure.suptitle(
-        f"{of} of the corpus '{corpus.name}' and {len(drawn.questions.groups):,} questions of {drawn.exam.name} "
-        f"({drawn.exam.language}), as {encoder.label} sees them\n"
+        f"{passage_note} of the corpus '{corpus.name}' and {len(drawn.questions.groups):,} questions of "
+        f"{drawn.exam.name} ({drawn.exam.language}), as {encoder.label} sees them\n"
         f"UMAP by cosine, trustworthiness {drawn.trustworthiness:.2f}; contours hold 50 % and 90 % of a "
         "group",
         fontsize="medium",
     )
 
 
-def _draw_sources(axes: Any, drawn: CorpusMap, view: _View) -> None:
-    """Panel a: each source as a filled density between its contours."""
-    for name, places, color, line in _sources(drawn.passages):
+def _draw_sources(axes: Any, corpus_map: CorpusMap, view: _View) -> None:
+    """Draw panel a: each source as a filled density between its contours."""
+    for name, places, color, line in _sources(corpus_map.passages):
         density = view.density(places)
         levels = _levels(density)
         for level in levels:
@@ -186,30 +190,30 @@ def _draw_sources(axes: Any, drawn: CorpusMap, view: _View) -> None:
     _put_legend(axes, columns=2)
 
 
-def _draw_disciplines(axes: Any, drawn: CorpusMap, view: _View, disciplines: Sequence[Discipline]) -> None:
-    """Panel b: every question as a point, in an order that hides no discipline, over the sources' contours."""
+def _draw_disciplines(axes: Any, corpus_map: CorpusMap, view: _View, disciplines: Sequence[Discipline]) -> None:
+    """Draw panel b: every question as a point, in an order that hides no discipline, over the sources' contours."""
     import numpy as np
 
-    for name, places, _, line in _sources(drawn.passages):
+    for name, places, _, line in _sources(corpus_map.passages):
         density = view.density(places)
         outermost = _levels(density)[0]
         axes.contourf(*view.centres, density, [outermost, density.max()], colors=["0.5"], alpha=0.12)
         axes.contour(*view.centres, density, [outermost], colors="0.45", linestyles=[line], linewidths=1.0)
         axes.plot([], [], color="0.45", linestyle=line, label=f"90 % of {name}")
-    places = drawn.questions.places
-    order = np.random.default_rng(drawn.seed).permutation(len(places))
-    colors = np.array([DISCIPLINE_COLORS[Discipline(group)] for group in drawn.questions.groups])
+    places = corpus_map.questions.places
+    order = np.random.default_rng(corpus_map.seed).permutation(len(places))
+    colors = np.array([DISCIPLINE_COLORS[Discipline(group)] for group in corpus_map.questions.groups])
     size = _point_size(len(places), largest=20)
     axes.scatter(places[order, 0], places[order, 1], s=size, c=colors[order], alpha=0.7, linewidths=0)
     for discipline in disciplines:
-        label = f"{discipline.value} (n = {drawn.questions.counts[discipline.value]:,})"
+        label = f"{discipline.value} (n = {corpus_map.questions.counts[discipline.value]:,})"
         axes.scatter([], [], s=36, color=DISCIPLINE_COLORS[discipline], label=label)
     axes.set_title("b  questions by discipline", loc="left")
     _put_legend(axes, columns=3)
 
 
 def _draw_discipline(axes: Any, places: "Places", view: _View, everything: "Density", discipline: Discipline) -> None:
-    """A panel of its own: one discipline's points and contours over the shaded density of all passages."""
+    """Draw a panel of its own: one discipline's points and contours over the shaded density of all passages."""
     import numpy as np
 
     shade = np.sqrt(everything)
@@ -224,35 +228,35 @@ def _draw_discipline(axes: Any, places: "Places", view: _View, everything: "Dens
 
 
 def _point_size(count: int, largest: float) -> float:
-    """The area of each of `count` points, in points squared."""
+    """Return the area of each of `count` points, in points squared."""
     return min(max(12_000 / count, 3.0), largest)
 
 
 def _put_legend(axes: Any, columns: int) -> None:
-    """Below the panel, where it hides no point."""
+    """Put a legend below the panel, where it hides no point."""
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=columns, fontsize="small", frameon=False)
 
 
 def _sources(passages: PlacedGroups) -> "list[tuple[str, Places, str, Any]]":
-    """Name, places, colour and line of each source, the largest first; those that no hue is left for are one."""
+    """List name, places, colour and line of each source, the largest first; those that no hue is left for are one."""
     names = list(passages.counts)
     own = names if len(names) < len(SOURCE_COLORS) else names[: len(SOURCE_COLORS) - 1]
-    found = [
+    sources = [
         (name, passages.of(name), color, line)
         for name, color, line in zip(own, SOURCE_COLORS, SOURCE_LINES, strict=False)
     ]
     if others := names[len(own) :]:
-        found.append((f"{len(others):,} other sources", passages.of(*others), SOURCE_COLORS[-1], SOURCE_LINES[-1]))
-    return found
+        sources.append((f"{len(others):,} other sources", passages.of(*others), SOURCE_COLORS[-1], SOURCE_LINES[-1]))
+    return sources
 
 
 def _levels(density: "Density") -> list[float]:
-    """The densities along the contours that hold `SHARES` of the whole, ascending."""
+    """Find the densities along the contours that hold `SHARES` of the whole, ascending."""
     import numpy as np
 
     steep = np.sort(density.ravel())[::-1]
-    held = np.cumsum(steep)
-    return sorted({float(steep[np.searchsorted(held, share)]) for share in SHARES})
+    mass = np.cumsum(steep)
+    return sorted({float(steep[np.searchsorted(mass, share)]) for share in SHARES})
 
 
 def _unwritten(path: Path, error: OSError) -> MedExamError:

@@ -13,11 +13,11 @@ BAR = 0.8
 """Width of the bars of a place, where 1 is the distance to the next."""
 
 
-def statistics_plots(found: Statistics) -> list[Plot]:
-    """The pictures of a data set, in the order in which they are best looked at; by year where its exams have one."""
-    about = f"{found.name} {found.language}, n = {found.questions:,} questions"
-    questions = partial(_draw_lengths, what="question", of=lambda lengths: lengths.questions)
-    answers = partial(_draw_lengths, what="answer", of=lambda lengths: lengths.answers)
+def statistics_plots(statistics: Statistics) -> list[Plot]:
+    """Plan the pictures of a data set, in the order in which they are best seen; by year where its exams have one."""
+    about = f"{statistics.name} {statistics.language}, n = {statistics.questions:,} questions"
+    questions = partial(_draw_lengths, text_kind="question", lengths_of=lambda lengths: lengths.questions)
+    answers = partial(_draw_lengths, text_kind="answer", lengths_of=lambda lengths: lengths.answers)
     by_year = [
         ("questions_by_year", f"Questions by year and discipline of {about}.", _draw_exams),
         (
@@ -28,35 +28,39 @@ def statistics_plots(found: Statistics) -> list[Plot]:
         ("answer_lengths", f"Mean length of an option by year and discipline: {about}.", answers),
     ]
     places = f"Share of the questions whose right answer stands at each place, by number of options: {about}."
-    drawn = [*(by_year if found.by_year else ()), ("right_answers", places, _draw_positions)]
-    return [Plot(name, caption, (WIDTH, HEIGHT), partial(draw, found=found)) for name, caption, draw in drawn]
+    pictures = [*(by_year if statistics.by_year else ()), ("right_answers", places, _draw_positions)]
+    return [
+        Plot(name, caption, (WIDTH, HEIGHT), partial(draw, statistics=statistics)) for name, caption, draw in pictures
+    ]
 
 
-def _draw_exams(figure: Any, found: Statistics) -> None:
+def _draw_exams(figure: Any, statistics: Statistics) -> None:
     axes = figure.subplots()
-    years = list(found.by_year)
+    years = list(statistics.by_year)
     floor = [0] * len(years)
     entries = []
-    for place, (discipline, counts) in enumerate(found.by_exam.items()):
+    for place, (discipline, counts) in enumerate(statistics.by_exam.items()):
         heights = [counts.get(year, 0) for year in years]
-        drawn = axes.bar(range(len(years)), heights, BAR, bottom=floor, color=PALETTE[place % len(PALETTE)])
+        bars = axes.bar(range(len(years)), heights, BAR, bottom=floor, color=PALETTE[place % len(PALETTE)])
         floor = [low + height for low, height in zip(floor, heights, strict=True)]
-        entries.append((drawn, f"{discipline} (n = {sum(counts.values()):,})"))
+        entries.append((bars, f"{discipline} (n = {sum(counts.values()):,})"))
     _label_years(axes, years)
     axes.set_ylabel("questions")
-    figure.suptitle(f"Questions by year and discipline · {found.name} {found.language}")
+    figure.suptitle(f"Questions by year and discipline · {statistics.name} {statistics.language}")
     legend_below(figure, entries)
 
 
-def _draw_lengths(figure: Any, found: Statistics, what: str, of: Callable[[TextLengths], Lengths]) -> None:
+def _draw_lengths(
+    figure: Any, statistics: Statistics, text_kind: str, lengths_of: Callable[[TextLengths], Lengths]
+) -> None:
     panels = figure.subplots(1, 2, sharex=True)
-    years = list(found.by_year)
+    years = list(statistics.by_year)
     entries: list[tuple[Any, str]] = []
     for axes, unit in zip(panels, ("words", "characters"), strict=True):
         entries = []
-        for place, (discipline, groups) in enumerate(found.by_discipline_and_year.items()):
-            means = [getattr(of(lengths), unit).mean for lengths in groups.values()]
-            (drawn,) = axes.plot(
+        for place, (discipline, groups) in enumerate(statistics.by_discipline_and_year.items()):
+            means = [getattr(lengths_of(lengths), unit).mean for lengths in groups.values()]
+            (line,) = axes.plot(
                 [years.index(year) for year in groups],
                 means,
                 color=PALETTE[place % len(PALETTE)],
@@ -64,17 +68,17 @@ def _draw_lengths(figure: Any, found: Statistics, what: str, of: Callable[[TextL
                 markersize=5,
                 linewidth=1.5,
             )
-            entries.append((drawn, discipline))
+            entries.append((line, discipline))
         _label_years(axes, years)
-        axes.set_ylabel(f"{unit} of {'a question' if what == 'question' else 'an option'}, mean")
+        axes.set_ylabel(f"{unit} of {'a question' if text_kind == 'question' else 'an option'}, mean")
         axes.set_ylim(bottom=0)
-    figure.suptitle(f"Length of {what}s by year · {found.name} {found.language}")
+    figure.suptitle(f"Length of {text_kind}s by year · {statistics.name} {statistics.language}")
     legend_below(figure, entries)
 
 
-def _draw_positions(figure: Any, found: Statistics) -> None:
-    panels = figure.subplots(1, len(found.positions), squeeze=False, sharey=True)[0]
-    for axes, group in zip(panels, found.positions, strict=True):
+def _draw_positions(figure: Any, statistics: Statistics) -> None:
+    panels = figure.subplots(1, len(statistics.positions), squeeze=False, sharey=True)[0]
+    for axes, group in zip(panels, statistics.positions, strict=True):
         shares = [100 * right / group.n for right in group.right]
         axes.bar(range(1, group.options + 1), shares, BAR, color=PALETTE[0])
         axes.axhline(100 / group.options, **CHANCE)
@@ -82,7 +86,7 @@ def _draw_positions(figure: Any, found: Statistics) -> None:
         axes.set_xlabel("place of the right answer")
         axes.set_title(f"{group.options} options, n = {group.n:,}, p = {group.p:.2g}")
     panels[0].set_ylabel("questions, %")
-    figure.suptitle(f"Where the right answer stands · {found.name} {found.language}")
+    figure.suptitle(f"Where the right answer stands · {statistics.name} {statistics.language}")
     legend_below(figure, [(chance_sample(), "equally often")])
 
 

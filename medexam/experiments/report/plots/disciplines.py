@@ -19,9 +19,9 @@ NAME_WIDTH = 30
 CHANCE_ROW = "chance"
 
 
-def disciplines_plot(drawn: Sequence[Look]) -> Plot | None:
-    """The plot of these runs; None where none has scored a question."""
-    scored = [look for look in drawn if look.run.metrics.n]
+def disciplines_plot(run_looks: Sequence[Look]) -> Plot | None:
+    """Plan the plot of these runs; None where none has scored a question."""
+    scored = [look for look in run_looks if look.run.metrics.n]
     if not scored:
         return None
     caption = (
@@ -46,11 +46,11 @@ def _draw(figure: Any, scored: Sequence[Look]) -> None:
     axes = figure.add_subplot()
     chance = chance_levels([look.run for look in scored], _by_discipline)
     disciplines = sorted(chance)
-    found = [_by_discipline(look.run) for look in scored]
-    heights = [[_percent(groups.get(discipline)) for discipline in disciplines] for groups in found]
+    groups_by_run = [_by_discipline(look.run) for look in scored]
+    heights = [[_percent(groups.get(discipline)) for discipline in disciplines] for groups in groups_by_run]
     heights.append([chance[discipline] for discipline in disciplines])
-    known = [height for row in heights for height in row if height is not None]
-    norm = Normalize(min(known), max(*known, min(known) + 1))
+    percents = [height for row in heights for height in row if height is not None]
+    norm = Normalize(min(percents), max(*percents, min(percents) + 1))
     nan = float("nan")
     image = axes.imshow(
         [[nan if height is None else height for height in row] for row in heights],
@@ -58,30 +58,31 @@ def _draw(figure: Any, scored: Sequence[Look]) -> None:
         norm=norm,
         aspect="auto",
     )
-    counts = [{groups[discipline].n for groups in found if discipline in groups} for discipline in disciplines]
-    alike = all(len(each) == 1 for each in counts)
-    for row, groups in enumerate(found):
+    counts = [{groups[discipline].n for groups in groups_by_run if discipline in groups} for discipline in disciplines]
+    same_counts = all(len(sizes) == 1 for sizes in counts)
+    for row, groups in enumerate(groups_by_run):
         for column, discipline in enumerate(disciplines):
             if discipline in groups:
-                text = _written(groups[discipline], n=not alike)
+                text = _written(groups[discipline], n=not same_counts)
                 _write(axes, column, row, text, _ink(image, heights[row][column]))
             else:
                 _write(axes, column, row, "-", "black")
     for column, discipline in enumerate(disciplines):
         level = chance[discipline]
-        _write(axes, column, len(found), decimal(level), _ink(image, level))
+        _write(axes, column, len(groups_by_run), decimal(level), _ink(image, level))
     heads = [
-        f"{name}\nn = {min(each):,}" if alike else str(name) for name, each in zip(disciplines, counts, strict=True)
+        f"{name}\nn = {min(sizes):,}" if same_counts else str(name)
+        for name, sizes in zip(disciplines, counts, strict=True)
     ]
     axes.set_xticks(range(len(disciplines)), heads)
-    axes.set_yticks(range(len(found) + 1), [*(wrap(look.name, NAME_WIDTH) for look in scored), CHANCE_ROW])
+    axes.set_yticks(range(len(groups_by_run) + 1), [*(wrap(look.name, NAME_WIDTH) for look in scored), CHANCE_ROW])
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.axhline(len(found) - 0.5, color="white", linewidth=6)
+    axes.axhline(len(groups_by_run) - 0.5, color="white", linewidth=6)
     for line in range(1, len(disciplines)):
         axes.axvline(line - 0.5, color="white", linewidth=1.5)
-    for line in range(1, len(found)):
+    for line in range(1, len(groups_by_run)):
         axes.axhline(line - 0.5, color="white", linewidth=1.5)
     write_title(figure, f"Accuracy by {_group(scored)}, %", scored)
 
@@ -91,7 +92,7 @@ def _percent(group: PublishedScores | None) -> float | None:
 
 
 def _written(group: PublishedScores, *, n: bool) -> str:
-    """Accuracy over its interval, and how many questions where the runs differ."""
+    """Format accuracy over its interval, and how many questions where the runs differ."""
     low, high = group.accuracy_interval or (0.0, 0.0)
     text = f"{decimal(_percent(group))}\n[{100 * low:.0f}, {100 * high:.0f}]"
     return f"{text} n = {group.n:,}" if n else text
@@ -102,6 +103,6 @@ def _write(axes: Any, column: int, row: int, text: str, ink: str) -> None:
 
 
 def _ink(image: Any, height: float | None) -> str:
-    """Black or white, whichever is read on the cell's colour."""
+    """Choose black or white, whichever is read on the cell's colour."""
     red, green, blue, _ = image.cmap(image.norm(height or 0.0))
     return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"

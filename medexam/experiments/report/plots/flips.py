@@ -32,13 +32,16 @@ Span = tuple[float, float]
 Band = tuple[Mark, Mark]
 
 
-def flips_plot(drawn: Sequence[Look]) -> Plot | None:
-    """The plot of the first of these runs beside each further one; None where `find_flows` finds nothing to draw."""
-    flows = find_flows([look.run for look in drawn])
+def flips_plot(run_looks: Sequence[Look]) -> Plot | None:
+    """Plan the plot of the first of these runs beside each other one; None where `find_flows` finds nothing to draw."""
+    flows = find_flows([look.run for look in run_looks])
     if not flows:
         return None
-    known = {str(look.run.folder.path): look for look in drawn}
-    pairs = [(known[str(flow.before.folder.path)], known[str(flow.after.folder.path)], flow) for flow in flows]
+    look_by_folder = {str(look.run.folder.path): look for look in run_looks}
+    pairs = [
+        (look_by_folder[str(flow.before.folder.path)], look_by_folder[str(flow.after.folder.path)], flow)
+        for flow in flows
+    ]
     caption = (
         f"What became of the n = {flows[0].n:,} questions that {'both' if len(flows) == 1 else 'all'} runs have "
         f"scored: in {pairs[0][0].name} on the left, in another run on the right. Widths are counts; the difference of "
@@ -57,12 +60,12 @@ def _draw(figure: Any, pairs: Sequence[tuple[Look, Look, Flow]]) -> None:
         draw_flow(axes, flow, heading)
     first, _, flow = pairs[0]
     words = f"Flips, n = {flow.n:,}" if len(pairs) == 1 else f"Flips from {first.name}, n = {flow.n:,}"
-    drawn = [first, *(after for _, after, _ in pairs)]
-    write_title(figure, words, drawn, same_questions=True)
+    run_looks = [first, *(after for _, after, _ in pairs)]
+    write_title(figure, words, run_looks, same_questions=True)
 
 
 def draw_flow(axes: Any, flow: Flow, heading: str) -> None:
-    """One flow between two bars; every band carries its number of questions."""
+    """Draw one flow between two bars; every band carries its number of questions."""
     sources = _stack([(part, _total(flow.counts, part, 0)) for part in Mark], flow.n)
     targets = _stack([(part, _total(flow.counts, part, 1)) for part in Mark], flow.n)
     for x, spans, side in ((0.0, sources, 0), (1.0, targets, 1)):
@@ -86,7 +89,7 @@ def _total(counts: Mapping[Band, int], part: Mark, side: int) -> int:
 
 
 def _stack(totals: Sequence[tuple[Mark, int]], n: int) -> dict[Mark, Span]:
-    """The marks that occur from the top down, each as high as its share of the questions."""
+    """Stack the marks that occur from the top down, each as high as its share of the questions."""
     spans: dict[Mark, Span] = {}
     top = 1.0
     for part, total in totals:
@@ -97,24 +100,24 @@ def _stack(totals: Sequence[tuple[Mark, int]], n: int) -> dict[Mark, Span]:
 
 
 def _ends(flow: Flow, spans: Mapping[Mark, Span], side: int) -> dict[Band, Span]:
-    """Where each band leaves (side 0) or reaches (side 1) its bar, from the top down, so that few bands cross."""
-    found: dict[Band, Span] = {}
+    """Find where each band leaves (side 0) or reaches (side 1) its bar, from the top down, so that few bands cross."""
+    span_by_band: dict[Band, Span] = {}
     for part, (_, top) in spans.items():
         for other in Mark:
             band = (part, other) if side == 0 else (other, part)
             if band in flow.counts:
                 height = flow.counts[band] / flow.n
-                found[band] = (top - height, top)
+                span_by_band[band] = (top - height, top)
                 top -= height
-    return found
+    return span_by_band
 
 
 def _spread(places: Sequence[float], lines: int) -> list[float]:
-    """The places, highest first, moved down just as far as a text of `lines` lines needs."""
-    moved = list(places)
-    for above, below in pairwise(range(len(moved))):
-        moved[below] = min(moved[below], moved[above] - lines * LINE)
-    return moved
+    """Move the places, highest first, down just as far as a text of `lines` lines needs."""
+    text_places = list(places)
+    for above, below in pairwise(range(len(text_places))):
+        text_places[below] = min(text_places[below], text_places[above] - lines * LINE)
+    return text_places
 
 
 def _draw_bar(axes: Any, x: float, spans: Mapping[Mark, Span], totals: Mapping[Mark, int], side: int) -> None:
@@ -130,8 +133,8 @@ def _draw_band(axes: Any, start: Span, end: Span, color: str, alpha: float) -> N
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    left, right = BAR / 2, 1 - BAR / 2
-    there = [(left, start[1]), (0.5, start[1]), (0.5, end[1]), (right, end[1])]
-    back = [(right, end[0]), (0.5, end[0]), (0.5, start[0]), (left, start[0])]
+    start_x, end_x = BAR / 2, 1 - BAR / 2
+    upper_edge = [(start_x, start[1]), (0.5, start[1]), (0.5, end[1]), (end_x, end[1])]
+    lower_edge = [(end_x, end[0]), (0.5, end[0]), (0.5, start[0]), (start_x, start[0])]
     codes = [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO, *[Path.CURVE4] * 3]
-    axes.add_patch(PathPatch(Path(there + back, codes), facecolor=color, edgecolor="none", alpha=alpha))
+    axes.add_patch(PathPatch(Path(upper_edge + lower_edge, codes), facecolor=color, edgecolor="none", alpha=alpha))

@@ -33,9 +33,9 @@ SMALLEST_MARKER = 14
 Scored = Sequence[tuple[Look, OptionScoreMetrics]]
 
 
-def reliability_plot(drawn: Sequence[Look]) -> Plot | None:
-    """One diagram a run; None where no run has option scores."""
-    scored = _scored(drawn)
+def reliability_plot(run_looks: Sequence[Look]) -> Plot | None:
+    """Plan one diagram a run; None where no run has option scores."""
+    scored = _scored(run_looks)
     if not scored:
         return None
     caption = (
@@ -48,9 +48,9 @@ def reliability_plot(drawn: Sequence[Look]) -> Plot | None:
     return Plot("reliability", caption, size, partial(_draw_reliability, scored=scored))
 
 
-def thresholds_plot(drawn: Sequence[Look]) -> Plot | None:
-    """The exam score at each threshold of leaving blank; None where no run has option scores."""
-    scored = _scored(drawn)
+def thresholds_plot(run_looks: Sequence[Look]) -> Plot | None:
+    """Plan the plot of the exam score at each threshold of leaving blank; None where no run has option scores."""
+    scored = _scored(run_looks)
     if not scored:
         return None
     caption = (
@@ -62,8 +62,8 @@ def thresholds_plot(drawn: Sequence[Look]) -> Plot | None:
     return Plot("exam_score_by_threshold", caption, size, partial(_draw_thresholds, scored=scored))
 
 
-def _scored(drawn: Sequence[Look]) -> list[tuple[Look, OptionScoreMetrics]]:
-    return [(look, look.run.metrics.option_scores) for look in drawn if look.run.metrics.option_scores is not None]
+def _scored(run_looks: Sequence[Look]) -> list[tuple[Look, OptionScoreMetrics]]:
+    return [(look, look.run.metrics.option_scores) for look in run_looks if look.run.metrics.option_scores is not None]
 
 
 def _describe(scored: Scored) -> str:
@@ -71,7 +71,7 @@ def _describe(scored: Scored) -> str:
 
 
 def _columns(scored: Scored) -> int:
-    """Diagrams side by side: two of four, else three at most."""
+    """Count the diagrams side by side: two of four, else three at most."""
     return 2 if len(scored) == 4 else min(3, len(scored))
 
 
@@ -81,16 +81,16 @@ def _label(look: Look, scores: OptionScoreMetrics) -> str:
 
 def _draw_reliability(figure: Any, scored: Scored) -> None:
     columns = _columns(scored)
-    grid = split_panels(figure, len(scored), columns, shared=True)
+    grid = split_panels(figure, len(scored), columns, same_axes=True)
     for axes, (look, scores) in zip(grid, scored, strict=True):
         bins = [part for part in scores.reliability if part.n]
-        across = [100 * (part.mean_confidence or 0.0) for part in bins]
+        confidences = [100 * (part.mean_confidence or 0.0) for part in bins]
         heights = [100 * (part.accuracy or 0.0) for part in bins]
         bars = error_bars(heights, [part.accuracy_interval for part in bins])
         axes.plot([0, 100], [0, 100], **CHANCE)
-        axes.errorbar(across, heights, yerr=bars, color=look.color, capsize=2, linewidth=1.2, elinewidth=0.9)
+        axes.errorbar(confidences, heights, yerr=bars, color=look.color, capsize=2, linewidth=1.2, elinewidth=0.9)
         areas = [max(SMALLEST_MARKER, MARKER_AREA * part.n / scores.n) for part in bins]
-        axes.scatter(across, heights, s=areas, color=look.color, alpha=0.6, zorder=3)
+        axes.scatter(confidences, heights, s=areas, color=look.color, alpha=0.6, zorder=3)
         error = 100 * scores.expected_calibration_error
         axes.set_title(f"{wrap(look.name, 32)}\nn = {scores.n:,}, ECE {error:.1f} %", fontsize="small")
         axes.set_xlim(-4, 104)

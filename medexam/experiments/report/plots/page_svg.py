@@ -29,20 +29,20 @@ _FONT = re.compile(r"^(?P<words>.*?)(?P<size>[\d.]+)px ")
 
 
 def render_svg(plot: Plot) -> str:
-    """The plot as an `svg` element; raises `MedExamError` without matplotlib."""
+    """Render the plot as an `svg` element; raises `MedExamError` without matplotlib."""
     try:
         with quiet_matplotlib():
             from matplotlib import rc_context
             from matplotlib.figure import Figure
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
-    written = io.BytesIO()
+    buffer = io.BytesIO()
     with rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": plot.name}), quiet_matplotlib():
         figure = Figure(figsize=plot.size, layout="constrained")
         plot.draw(figure)
-        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     # A name may hold characters that XML does not take.
-    return _for_page(ET.fromstring(visible(written.getvalue().decode())), plot)  # noqa: S314 - written just now
+    return _for_page(ET.fromstring(visible(buffer.getvalue().decode())), plot)  # noqa: S314 - written just now
 
 
 def _for_page(root: ET.Element, plot: Plot) -> str:
@@ -68,15 +68,17 @@ def _for_page(root: ET.Element, plot: Plot) -> str:
 
 
 def _declarations(style: str) -> list[tuple[str, str]]:
-    """A style's properties as attributes; of a font, size and weight are kept, for the page has its own family."""
-    found = []
+    """Parse a style as attributes; of a font, size and weight are kept, for the page has its own family."""
+    attributes = []
     for declaration in filter(None, map(str.strip, style.split(";"))):
         name, _, value = (part.strip() for part in declaration.partition(":"))
         if name == "font":
             font = _FONT.match(value)
             if font is not None:
-                found.append(("font-size", font["size"]))
-                found += [("font-weight", word) for word in font["words"].split() if word in {"bold", "600", "700"}]
+                attributes.append(("font-size", font["size"]))
+                attributes += [
+                    ("font-weight", word) for word in font["words"].split() if word in {"bold", "600", "700"}
+                ]
         else:
-            found.append((name, value))
-    return found
+            attributes.append((name, value))
+    return attributes

@@ -56,16 +56,18 @@ class Picture:
 
 
 def build_pictures(runs: Sequence[ExamRun]) -> list[Picture]:
-    """The pictures that `runs`, one or more of one benchmark, have data for.
+    """Build the pictures that `runs`, one or more of one benchmark, have data for.
 
     Raises `MedExamError` without matplotlib.
     """
-    drawn = looks(runs)
-    return [render_plot(plot) for name in runs[0].benchmark.plots if (plot := PLOTS[name](drawn)) is not None]
+    run_looks = looks(runs)
+    return [render_plot(plot) for name in runs[0].benchmark.plots if (plot := PLOTS[name](run_looks)) is not None]
 
 
 def write_pictures(pictures: Iterable[Picture], folder: Path, option: str) -> list[Path]:
-    """Write pictures into `folder`; their paths. Raises `MedExamError` naming `option` if it cannot be written."""
+    """Write pictures into `folder` and return their paths. Raises `MedExamError` naming `option` if it cannot be
+    written.
+    """
     paths = []
     for picture in pictures:
         path = folder / f"{picture.name}.png"
@@ -79,17 +81,17 @@ def write_pictures(pictures: Iterable[Picture], folder: Path, option: str) -> li
 
 
 def render_plot(plot: Plot) -> Picture:
-    """The plot, drawn; raises `MedExamError` without matplotlib."""
+    """Draw the plot; raises `MedExamError` without matplotlib."""
     return Picture(plot.name, plot.caption, render_figure(plot.draw, plot.size, plot.caption))
 
 
 def render_png(draw: Draw, size: tuple[float, float], caption: str = "") -> bytes:
-    """The PNG of what `draw` draws on a single pair of axes, as `render_figure` makes it."""
+    """Render the PNG of what `draw` draws on a single pair of axes, as `render_figure` makes it."""
     return render_figure(lambda figure: draw(figure.add_subplot()), size, caption)
 
 
 def render_figure(draw: Draw, size: tuple[float, float], caption: str = "") -> bytes:
-    """The PNG of what `draw` draws on an empty figure; `size` is its width and height in inches.
+    """Render the PNG of what `draw` draws on an empty figure; `size` is its width and height in inches.
 
     `caption` goes into the file's metadata. Raises `MedExamError` without matplotlib.
     """
@@ -99,9 +101,9 @@ def render_figure(draw: Draw, size: tuple[float, float], caption: str = "") -> b
             from matplotlib.figure import Figure
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
-    written = io.BytesIO()
+    buffer = io.BytesIO()
     with rc_context(STYLE), quiet_matplotlib():
         figure: Any = Figure(figsize=size, dpi=DPI, layout="constrained")
         draw(figure)
-        figure.savefig(written, format="png", metadata={"Description": caption} if caption else None)
-    return written.getvalue()
+        figure.savefig(buffer, format="png", metadata={"Description": caption} if caption else None)
+    return buffer.getvalue()

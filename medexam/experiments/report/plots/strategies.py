@@ -34,24 +34,24 @@ ChartRow = tuple[str, Look | None]
 """A run's name and look, or a heading and None."""
 
 
-def strategies_plot(drawn: Sequence[Look]) -> Plot | None:
-    """The plot of these runs; None where none has scored a question."""
-    counts = [look.run.metrics.n for look in drawn if look.run.metrics.n]
+def strategies_plot(run_looks: Sequence[Look]) -> Plot | None:
+    """Plan the plot of these runs; None where none has scored a question."""
+    counts = [look.run.metrics.n for look in run_looks if look.run.metrics.n]
     if not counts:
         return None
-    rows = _rows(drawn)
-    ways = (look.run.metrics.exam_score_resampled for look in drawn if look.run.metrics.n)
-    over = describe_resampling(ways, "bootstrap", drawn[0].run.benchmark.clusters)
+    rows = _rows(run_looks)
+    resamplings = (look.run.metrics.exam_score_resampled for look in run_looks if look.run.metrics.n)
+    resampling_note = describe_resampling(resamplings, "bootstrap", run_looks[0].run.benchmark.clusters)
     caption = (
         f"Accuracy and exam score of each run, {describe_n(counts)}; bars are 95 % intervals (accuracy: {WILSON}; exam "
-        f"score: {over}). Dotted marks: what choosing at random would score on the same questions."
+        f"score: {resampling_note}). Dotted marks: what choosing at random would score on the same questions."
     )
     height = 1.4 + ROW_HEIGHT * sum(_share(row) for row in rows)
-    return Plot("strategies", caption, (WIDTH, height), partial(_draw, drawn=drawn, rows=rows))
+    return Plot("strategies", caption, (WIDTH, height), partial(_draw, run_looks=run_looks, rows=rows))
 
 
-def _rows(drawn: Sequence[Look]) -> list[ChartRow]:
-    groups = by_model(drawn)
+def _rows(run_looks: Sequence[Look]) -> list[ChartRow]:
+    groups = by_model(run_looks)
     rows: list[ChartRow] = []
     for model, group in groups.items():
         if len(groups) > 1:
@@ -61,40 +61,40 @@ def _rows(drawn: Sequence[Look]) -> list[ChartRow]:
 
 
 def _share(row: ChartRow) -> float:
-    """The row's height, where that of a name in one line is 1."""
+    """Return the row's height, where that of a name in one line is 1."""
     return max(1.0, 0.55 * (1 + row[0].count("\n")))
 
 
-def _draw(figure: Any, drawn: Sequence[Look], rows: Sequence[ChartRow]) -> None:
-    left, right = figure.subplots(1, 2, sharey=True)
+def _draw(figure: Any, run_looks: Sequence[Look], rows: Sequence[ChartRow]) -> None:
+    accuracy_axes, score_axes = figure.subplots(1, 2, sharey=True)
     ends = list(accumulate((-_share(row) for row in rows), initial=0.0))
     places = [(top + bottom) / 2 for top, bottom in pairwise(ends)]
     for place, (_, look) in zip(places, rows, strict=True):
         if look is None:
             continue
         m: Metrics = look.run.metrics
-        _point(left, look, place, m.accuracy, m.accuracy_interval, m.chance_accuracy)
-        _point(right, look, place, m.exam_score, m.exam_score_interval, m.chance_exam_score)
-    left.set_yticks(places, [name for name, _ in rows])
-    for text, (_, look) in zip(left.get_yticklabels(), rows, strict=True):
+        _point(accuracy_axes, look, place, m.accuracy, m.accuracy_interval, m.chance_accuracy)
+        _point(score_axes, look, place, m.exam_score, m.exam_score_interval, m.chance_exam_score)
+    accuracy_axes.set_yticks(places, [name for name, _ in rows])
+    for text, (_, look) in zip(accuracy_axes.get_yticklabels(), rows, strict=True):
         text.set_fontweight("bold" if look is None else "normal")
-    left.set_ylim(ends[-1] - 0.1, 0.1)
-    for axes, name in ((left, "accuracy, %"), (right, "exam score, %")):
+    accuracy_axes.set_ylim(ends[-1] - 0.1, 0.1)
+    for axes, name in ((accuracy_axes, "accuracy, %"), (score_axes, "exam score, %")):
         axes.set_xlabel(name)
         axes.grid(axis="x", alpha=0.3)
         axes.tick_params(axis="y", length=0)
         axes.margins(x=0.08)
-    right.axvline(0, color="0.8", linewidth=0.8, zorder=0)
+    score_axes.axvline(0, color="0.8", linewidth=0.8, zorder=0)
     figure.legend([chance_sample()], ["chance"], loc="outside lower center", frameon=False)
-    write_title(figure, "Strategies side by side", drawn)
+    write_title(figure, "Strategies side by side", run_looks)
 
 
 def _point(
     axes: Any, look: Look, place: float, value: float | None, interval: Interval | None, chance: float | None
 ) -> None:
-    """One run's score with its interval, its number at the right edge, and the chance level behind it."""
-    written = with_interval(percent(value), interval).replace(" [", "\n[")
-    axes.text(1.02, place, written, transform=axes.get_yaxis_transform(), va="center", fontsize="small")
+    """Draw one run's score with its interval, its number at the right edge, and the chance level behind it."""
+    score_text = with_interval(percent(value), interval).replace(" [", "\n[")
+    axes.text(1.02, place, score_text, transform=axes.get_yaxis_transform(), va="center", fontsize="small")
     if value is None:
         return
     bars = error_bars([100 * value], [interval])

@@ -60,18 +60,18 @@ class Look:
 
 
 def looks(runs: Sequence[ExamRun]) -> list[Look]:
-    """The look of each run, in their order."""
+    """Return the look of each run, in their order."""
     return [_look(run, name, position) for position, (run, name) in enumerate(zip(runs, run_names(runs), strict=True))]
 
 
-def by_model(drawn: Sequence[Look]) -> dict[str | None, list[Look]]:
-    """The runs of each model in the order of their first; those that ask no model last, under None.
+def by_model(run_looks: Sequence[Look]) -> dict[str | None, list[Look]]:
+    """Group the runs by model in the order of their first; those that ask no model last, under None.
 
     Runs of several models are named by their strategy, which looks alike below each; but not if a model has two runs
     of one strategy.
     """
     groups: dict[str | None, list[Look]] = {}
-    for look in _by_strategy(drawn):
+    for look in _by_strategy(run_looks):
         groups.setdefault(look.run.model, []).append(look)
     controls = groups.pop(None, None)
     return groups if controls is None else {**groups, None: controls}
@@ -82,54 +82,55 @@ def _look(run: ExamRun, name: str, position: int) -> Look:
     return Look(run, name, color, marker, LINES[position // len(PALETTE) % len(LINES)])
 
 
-def _by_strategy(drawn: Sequence[Look]) -> list[Look]:
-    languages = {look.run.record.cell.dataset.language for look in drawn}
+def _by_strategy(run_looks: Sequence[Look]) -> list[Look]:
+    languages = {look.run.record.cell.dataset.language for look in run_looks}
 
     def strategy(run: ExamRun) -> str:
         name = run.program if len(languages) == 1 else f"{run.program} {run.record.cell.dataset.language}"
         return mark_mixed(run, name)
 
-    names = [strategy(look.run) for look in drawn]
-    if len({(name, look.run.model) for name, look in zip(names, drawn, strict=True)}) < len(names):
-        return list(drawn)
+    names = [strategy(look.run) for look in run_looks]
+    if len({(name, look.run.model) for name, look in zip(names, run_looks, strict=True)}) < len(names):
+        return list(run_looks)
     if len(set(names)) == len(names):
-        return [replace(look, name=name) for name, look in zip(names, drawn, strict=True)]
+        return [replace(look, name=name) for name, look in zip(names, run_looks, strict=True)]
     places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    return [_look(look.run, name, places[name]) for name, look in zip(names, drawn, strict=True)]
+    return [_look(look.run, name, places[name]) for name, look in zip(names, run_looks, strict=True)]
 
 
-def shared(drawn: Sequence[Look]) -> str:
-    """The model, data set and language that all of the runs share, for a title; empty where they share none."""
-    found = []
+def shared(run_looks: Sequence[Look]) -> str:
+    """Name the model, data set and language that all of the runs share, for a title; empty where they share none."""
+    names = []
     for values in (
-        {look.run.model for look in drawn},
-        {look.run.record.cell.dataset.name for look in drawn},
-        {look.run.record.cell.dataset.language for look in drawn},
+        {look.run.model for look in run_looks},
+        {look.run.record.cell.dataset.name for look in run_looks},
+        {look.run.record.cell.dataset.language for look in run_looks},
     ):
         if len(values) == 1:
-            found += [str(value) for value in values if value is not None]
-    return " ".join(found)
+            names += [str(value) for value in values if value is not None]
+    return " ".join(names)
 
 
-def write_title(figure: Any, text: str, drawn: Sequence[Look], *, same_questions: bool = False) -> None:
-    """Above the picture: `text` and behind it what all runs share; below, how the questions that they asked differ.
+def write_title(figure: Any, text: str, run_looks: Sequence[Look], *, same_questions: bool = False) -> None:
+    """Write `text` above the picture, and behind it what all runs share; below, how the questions that they asked
+    differ.
 
     `same_questions` says that the picture shows only those that all runs have scored.
     """
-    lines = [" · ".join(filter(None, (text, shared(drawn))))]
-    difference = None if same_questions else describe_difference([look.run for look in drawn])
+    lines = [" · ".join(filter(None, (text, shared(run_looks))))]
+    difference = None if same_questions else describe_difference([look.run for look in run_looks])
     if difference is not None:
         lines.append(f"Not ranked: the runs asked {difference}.")
     figure.suptitle("\n".join(wrap(line, int(TITLE_CHARACTERS * figure.get_figwidth())) for line in lines))
 
 
 def wrap(text: str, width: int) -> str:
-    """`text` in lines of at most `width` characters, broken at blanks and hyphens first."""
+    """Break `text` into lines of at most `width` characters, at blanks and hyphens first."""
     return "\n".join(textwrap.wrap(text, width)) or text
 
 
 def describe_n(counts: Sequence[int]) -> str:
-    """`n = 6,765 questions a run`, or the range where the runs differ."""
+    """Describe the counts as `n = 6,765 questions a run`, or as the range where the runs differ."""
     low, high = min(counts), max(counts)
     if len(counts) == 1:
         return f"n = {high:,} questions"
@@ -137,7 +138,7 @@ def describe_n(counts: Sequence[int]) -> str:
 
 
 def error_bars(values: Sequence[float], intervals: Sequence[Interval | None]) -> list[list[float]]:
-    """Distances from each value down and up to the ends of its interval, percent; 0 where it has none.
+    """Compute the distances from each value down and up to the ends of its interval, percent; 0 where it has none.
 
     `values` are percent, `intervals` fractions of 1.
     """
@@ -151,23 +152,25 @@ def error_bars(values: Sequence[float], intervals: Sequence[Interval | None]) ->
 def draw_accuracies(
     axes: Any, look: Look, places: Sequence[float], groups: Sequence[Scores | ScoreQuartile], **settings: Any
 ) -> Any:
-    """Points with Wilson's intervals at `places`, percent; every group has scored questions. Gives what is drawn."""
+    """Draw points with Wilson's intervals at `places`, percent, and return what is drawn; every group has scored
+    questions.
+    """
     heights = [100 * (group.accuracy or 0.0) for group in groups]
     bars = error_bars(heights, [group.accuracy_interval for group in groups])
-    drawn = {"markersize": 5, "capsize": 2, "elinewidth": 0.9, "linewidth": 1.5, "linestyle": look.line}
-    return axes.errorbar(places, heights, yerr=bars, color=look.color, marker=look.marker, **(drawn | settings))
+    style = {"markersize": 5, "capsize": 2, "elinewidth": 0.9, "linewidth": 1.5, "linestyle": look.line}
+    return axes.errorbar(places, heights, yerr=bars, color=look.color, marker=look.marker, **(style | settings))
 
 
-def split_panels(figure: Any, count: int, columns: int, *, shared: bool = False) -> Any:
-    """`count` panels, `columns` side by side; `shared` gives them the same axes."""
-    grid = figure.subplots(-(-count // columns), columns, sharex=shared, sharey=shared, squeeze=False).ravel()
+def split_panels(figure: Any, count: int, columns: int, *, same_axes: bool = False) -> Any:
+    """Split the figure into `count` panels, `columns` side by side; `same_axes` gives them the same axes."""
+    grid = figure.subplots(-(-count // columns), columns, sharex=same_axes, sharey=same_axes, squeeze=False).ravel()
     for axes in grid[count:]:
         axes.set_visible(False)
     return grid[:count]
 
 
 def chance_levels(runs: Sequence[ExamRun], groups: Callable[[ExamRun], Mapping[Any, Scores]]) -> dict[Any, float]:
-    """Percent for each group; runs on the same questions share it, and the first one's is taken."""
+    """Map a group to its level in percent; runs on the same questions share it, and the first one's is taken."""
     levels: dict[Any, float] = {}
     for run in runs:
         for name, group in groups(run).items():
@@ -177,7 +180,7 @@ def chance_levels(runs: Sequence[ExamRun], groups: Callable[[ExamRun], Mapping[A
 
 
 def legend_below(figure: Any, entries: Sequence[tuple[Any, str]]) -> None:
-    """A legend below the picture, as many columns as its labels leave room for; `entries` are (artist, label)."""
+    """Draw a legend below the picture, as many columns as its labels leave room for; `entries` are (artist, label)."""
     labels = [wrap(label, 64) for _, label in entries]
     longest = max(len(line) for label in labels for line in label.split("\n"))
     columns = max(1, min(len(entries), int(118 // (longest + 9)), 4))
@@ -192,21 +195,21 @@ def legend_below(figure: Any, entries: Sequence[tuple[Any, str]]) -> None:
 
 
 def sample(look: Look) -> Any:
-    """The run's line and marker for a legend."""
+    """Build the run's line and marker for a legend."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=look.color, marker=look.marker, linestyle=look.line, markersize=6)
 
 
 def chance_sample() -> Any:
-    """The chance level's line for a legend."""
+    """Build the chance level's line for a legend."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], **CHANCE)
 
 
 def legend_height(entries: int, longest: int) -> float:
-    """Inches to leave for a legend of `entries` labels, the longest of `longest` characters."""
+    """Compute the inches to leave for a legend of `entries` labels, the longest of `longest` characters."""
     lines = -(-min(longest, 200) // 64)
     columns = max(1, min(entries, int(118 // (min(longest, 64) + 9)), 4))
     return 0.15 + 0.2 * lines * -(-entries // columns)

@@ -12,7 +12,7 @@ NAME_WIDTH = 60
 
 
 def trend_plot(trend: Trend) -> Plot:
-    """The plot of a trend."""
+    """Plan the plot of a trend."""
     runs = sum(len(line.points) for line in trend.lines)
     caption = f"{trend.measure.replace('_', ' ').capitalize()} of {runs:,} runs over time; bars are 95 % intervals."
     return Plot("trend", caption, (WIDTH, 4.0 + 0.3 * len(trend.lines)), partial(_draw, trend=trend))

@@ -41,9 +41,9 @@ LEAST_SPAN = 12.0
 """Percentage points that the axis shows at least, so that noise does not look like a trend."""
 
 
-def years_plot(drawn: Sequence[Look]) -> Plot | None:
-    """The plot of these runs; None where none has scored a question."""
-    scored = [look for look in drawn if look.run.metrics.n]
+def years_plot(run_looks: Sequence[Look]) -> Plot | None:
+    """Plan the plot of these runs; None where none has scored a question."""
+    scored = [look for look in run_looks if look.run.metrics.n]
     if not scored:
         return None
     panels = _panels(scored)
@@ -58,15 +58,15 @@ def years_plot(drawn: Sequence[Look]) -> Plot | None:
 
 
 def _labels(panels: Mapping[str, Sequence[Look]]) -> dict[str, Look]:
-    """The legend: each strategy or run with its n, and one look that stands for it."""
-    named: dict[str, list[Look]] = {}
+    """Build the legend: each strategy or run with its n, and one look that stands for it."""
+    looks_by_name: dict[str, list[Look]] = {}
     for group in panels.values():
         for look in group:
-            named.setdefault(look.name, []).append(look)
+            looks_by_name.setdefault(look.name, []).append(look)
     labels = {}
-    for name, alike in named.items():
-        low, high = min(look.run.metrics.n for look in alike), max(look.run.metrics.n for look in alike)
-        labels[f"{name} (n = {low:,})" if low == high else f"{name} (n = {low:,} to {high:,})"] = alike[0]
+    for name, members in looks_by_name.items():
+        low, high = min(look.run.metrics.n for look in members), max(look.run.metrics.n for look in members)
+        labels[f"{name} (n = {low:,})" if low == high else f"{name} (n = {low:,} to {high:,})"] = members[0]
     return labels
 
 
@@ -74,11 +74,11 @@ def _by_year(run: ExamRun) -> Mapping[int, Scores]:
     return {year: group for year, group in run.metrics.by_year.items() if group.n}
 
 
-def _panels(drawn: Sequence[Look]) -> dict[str, list[Look]]:
-    """The runs of each panel under its heading; a single panel has none."""
-    groups = by_model(drawn)
-    if len(groups) == 1 or len(drawn) <= TOGETHER:
-        groups = {None: list(drawn)}
+def _panels(run_looks: Sequence[Look]) -> dict[str, list[Look]]:
+    """Group the runs of each panel under its heading; a single panel has none."""
+    groups = by_model(run_looks)
+    if len(groups) == 1 or len(run_looks) <= TOGETHER:
+        groups = {None: list(run_looks)}
     panels: dict[str, list[Look]] = {}
     for model, group in groups.items():
         heading = model or ("no model asked" if len(groups) > 1 else "")
@@ -88,7 +88,7 @@ def _panels(drawn: Sequence[Look]) -> dict[str, list[Look]]:
 
 
 def _parts(group: Sequence[Look]) -> dict[str, list[Look]]:
-    """The runs of one model by language or by way of answering, where they are too many for one panel."""
+    """Split the runs of one model by language or by way of answering, where they are too many for one panel."""
     if len(group) > CROWDED:
         for part_of in (_language, _way):
             parts: dict[str, list[Look]] = {}
@@ -104,21 +104,21 @@ def _language(look: Look) -> str:
 
 
 def _way(look: Look) -> str:
-    """In the words of a panel's heading: how the program comes to its answer."""
+    """Describe in the words of a panel's heading how the program comes to its answer."""
     kind = look.run.record.cell.program.kind
     return {"likelihood": "log-probabilities", "retrieve_then_answer": "with passages"}.get(kind, "replies")
 
 
 def _draw(figure: Any, scored: Sequence[Look], panels: Mapping[str, Sequence[Look]]) -> None:
     columns = min(COLUMNS, len(panels))
-    grid = split_panels(figure, len(panels), columns, shared=True)
+    grid = split_panels(figure, len(panels), columns, same_axes=True)
     levels = chance_levels([look.run for look in scored], _by_year)
     years = sorted(levels)
     for axes, (heading, group) in zip(grid, panels.items(), strict=True):
         for position, look in enumerate(group):
             shift = SPREAD * ((position + 0.5) / len(group) - 0.5)
-            found = _by_year(look.run)
-            draw_accuracies(axes, look, [year + shift for year in found], list(found.values()))
+            group_by_year = _by_year(look.run)
+            draw_accuracies(axes, look, [year + shift for year in group_by_year], list(group_by_year.values()))
         for year in years:
             axes.hlines(levels[year], year - 0.38, year + 0.38, zorder=1, **CHANCE)
         axes.set_title(wrap(heading, 60), fontsize="medium")
