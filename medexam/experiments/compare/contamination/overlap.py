@@ -58,7 +58,7 @@ class Overlap:
 
 
 def find_overlap(corpus: str, words: int | None, compared: Compared) -> Overlap:
-    """Find the compared questions in a corpus: a file, a folder or a data set of the hub. Raises as `load_corpus` does."""
+    """Find the compared questions in a corpus: file, folder or data set of the hub. Raises what `load_corpus` does."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--overlap looks at questions with numbered options: leave it out")
     grams = QuestionGrams(_as_printed(compared), words or WORDS)
