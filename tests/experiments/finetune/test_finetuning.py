@@ -168,7 +168,7 @@ def test_what_nothing_is_learnt_from_is_counted_and_named(tokenizer) -> None:
         item("good", " the heart is", " heart ", 4),
     )
     lessons = make_lessons(SpanFile(Path("f.json"), "", items), tokenizer, 24, 6)
-    assert lessons.left_out == {"long": "too_long", "off": "misplaced", "none": "unanswerable"}
+    assert lessons.omissions == {"long": "too_long", "off": "misplaced", "none": "unanswerable"}
     assert len(lessons.windows) == 1
     told = lessons.warnings()
     assert told[0].startswith("f.json: 1 of 4 questions are left out (answers that fit into no window): long; raise")
