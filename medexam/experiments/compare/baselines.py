@@ -45,7 +45,7 @@ class Contrast:
 
 
 def contrast_runs(runs: Sequence[ExamRun]) -> list[Contrast]:
-    """Every run without passages that is a baseline of another of `runs`, with those; usually empty.
+    """Return every run without passages that is a baseline of another of `runs`, with those runs; usually empty.
 
     A baseline has the data set, the language and the model of the run that retrieves. Where one of them asks in the
     same way too, the others are left aside. Raises `DatasetError` where the data set cannot be read, lacks a
@@ -56,23 +56,23 @@ def contrast_runs(runs: Sequence[ExamRun]) -> list[Contrast]:
     pairs = [(baseline, run) for run in runs for baseline in _baselines(run, runs)]
     contrasts = []
     for baseline in runs:
-        against = [run for other, run in pairs if other is baseline]
-        if against:
+        retrieval_runs = [run for other, run in pairs if other is baseline]
+        if retrieval_runs:
             before = read(baseline.folder)
-            found = (
+            comparisons = (
                 _against(baseline, before, run, load(run.record.cell.dataset.whole), read(run.folder))
-                for run in against
+                for run in retrieval_runs
             )
-            contrasts.append(Contrast(baseline, tuple(found)))
+            contrasts.append(Contrast(baseline, tuple(comparisons)))
     return contrasts
 
 
 def _against(
     baseline: ExamRun, before: Mapping[str, Prediction], run: ExamRun, exams: ExamSet, after: Mapping[str, Prediction]
 ) -> Against:
-    shared = set(baseline.record.questions)
-    asked = [question.key for question in as_asked(run.record, exams).questions if question.key in shared]
-    flips = count_flips(asked, exams.golds, before, after)
+    baseline_keys = set(baseline.record.questions)
+    shared_keys = [question.key for question in as_asked(run.record, exams).questions if question.key in baseline_keys]
+    flips = count_flips(shared_keys, exams.golds, before, after)
     passages = {
         question: tuple(passage.id for passage in after[question].passages or ())
         for question in (*flips.right_to_wrong, *flips.wrong_to_right)
@@ -81,7 +81,7 @@ def _against(
 
 
 def _baselines(run: ExamRun, runs: Sequence[ExamRun]) -> list[ExamRun]:
-    """The runs to compare `run` with; none where it does not retrieve or asks no model."""
+    """Return the runs to compare `run` with; none where it does not retrieve or asks no model."""
     if not run.benchmark.right_or_wrong or run.model is None or run.record.cell.program.retrieval is None:
         return []
     candidates = [other for other in runs if _is_comparable(run, other)]
@@ -89,24 +89,24 @@ def _baselines(run: ExamRun, runs: Sequence[ExamRun]) -> list[ExamRun]:
 
 
 def _is_comparable(run: ExamRun, other: ExamRun) -> bool:
-    mine, its = run.record.cell.dataset, other.record.cell.dataset
+    dataset, other_dataset = run.record.cell.dataset, other.record.cell.dataset
     return (
         other.model == run.model
         and not other.mixed
         and other.record.cell.program.retrieval is None
-        and (mine.name, mine.language) == (its.name, its.language)
+        and (dataset.name, dataset.language) == (other_dataset.name, other_dataset.language)
         and asked_same_texts(run.record, other.record)
         and not set(run.record.questions).isdisjoint(other.record.questions)
     )
 
 
 def _asks_alike(run: ExamRun, other: ExamRun) -> bool:
-    """Whether `other` asks as `run` does behind its passages."""
-    mine, its = run.record.cell.program, other.record.cell.program
-    return its.kind == mine.asked_as and _asking(mine) == _asking(its)
+    """Return whether `other` asks as `run` does behind its passages."""
+    program, other_program = run.record.cell.program, other.record.cell.program
+    return other_program.kind == program.asked_as and _asking(program) == _asking(other_program)
 
 
 def _asking(program: ProgramSpec) -> dict[str, Any]:
-    """The settings that say how a question is asked, whatever stands before it."""
+    """Return the settings that say how a question is asked, whatever stands before it."""
     asking = {"shows_options": program.shows_options, "words": program.words}
     return program.model_dump(exclude=_PASSAGES_ONLY) | asking

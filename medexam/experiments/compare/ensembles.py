@@ -39,7 +39,7 @@ def compare_ensemble(folders: Sequence[RunFolder], combine: Combine, finders: Se
 
 
 def _combine(folders: Sequence[RunFolder], combine: Combine, place: Path) -> RunFolder:
-    """The ensemble's run folder in `place`."""
+    """Write the ensemble's run folder in `place`."""
     records = [folder.read_record() for folder in folders]
     first = records[0]
     for record in records:
@@ -47,15 +47,19 @@ def _combine(folders: Sequence[RunFolder], combine: Combine, place: Path) -> Run
             raise SpecError(f"--ensemble: run {record.run_id} answers in words; an ensemble combines numbered options")
     spec = EnsembleSpec(
         members=tuple(
-            MemberSpec(program=one.cell.program, model=one.cell.model if one.cell.program.asks_model else None)
-            for one in records
+            MemberSpec(program=member.cell.program, model=member.cell.model if member.cell.program.asks_model else None)
+            for member in records
         ),
         combine=combine,
     )
     members = StoredAnswers([folder.read_predictions() for folder in folders])
     in_all = set.intersection(*(set(record.questions) for record in records))
-    asked = [one for one in load_stored(first).questions if isinstance(one, Question) and one.key in in_all]
-    answered = [question for question in asked if members.find(question) is not None]
+    candidates = [
+        candidate
+        for candidate in load_stored(first).questions
+        if isinstance(candidate, Question) and candidate.key in in_all
+    ]
+    answered = [question for question in candidates if members.find(question) is not None]
     if not answered:
         raise DatasetError("--ensemble: no question is answered by all of the runs; run their specs on the same ones")
     record = _record(records, spec, answered)
@@ -65,9 +69,9 @@ def _combine(folders: Sequence[RunFolder], combine: Combine, place: Path) -> Run
     program = Ensemble(combine, members)
     with folder.appending() as log:
         for question in answered:
-            said = program(question=question)
+            outcome = program(question=question)
             log.append(
-                build_prediction(question, said, program=spec.label, spec_digest=record.spec_digest, latency_s=0.0)
+                build_prediction(question, outcome, program=spec.label, spec_digest=record.spec_digest, latency_s=0.0)
             )
     return folder
 

@@ -44,41 +44,41 @@ class Flow:
 
 
 def find_flows(runs: Sequence[ExamRun]) -> list[Flow]:
-    """Every further run beside the first, on the questions that all runs of the first one's data set have scored.
+    """Set every further run beside the first, on the questions that all runs of the first one's data set have scored.
 
     A run that mixes models is the first only if all do.
 
     Empty where fewer than two runs have that data set, where no question is scored by all of them, and where the data
     set is not at hand: the right answers are not stored with a run.
     """
-    alike = [run for run in runs if run.record.cell.dataset.name == runs[0].record.cell.dataset.name]
-    alike.sort(key=lambda run: run.mixed)
-    if len(alike) < 2:
+    peers = [run for run in runs if run.record.cell.dataset.name == runs[0].record.cell.dataset.name]
+    peers.sort(key=lambda run: run.mixed)
+    if len(peers) < 2:
         return []
     try:
-        comparison = compare_runs([run.folder for run in alike])
-        key = alike[0].benchmark.load(alike[0].record.cell.dataset.whole).golds
+        comparison = compare_runs([run.folder for run in peers])
+        key = peers[0].benchmark.load(peers[0].record.cell.dataset.whole).golds
     except DatasetError:
         return []
     clusters = comparison.found.clusters
-    before, *others = (run.folder.read_predictions() for run in alike)
+    before, *others = (run.folder.read_predictions() for run in peers)
     return [
-        Flow(alike[0], run, count_marks(comparison.questions, key, before, after), pair.paired.accuracy, clusters)
-        for run, after, pair in zip(alike[1:], others, comparison.found.paired, strict=True)
+        Flow(peers[0], run, count_marks(comparison.questions, key, before, after), pair.paired.accuracy, clusters)
+        for run, after, pair in zip(peers[1:], others, comparison.found.paired, strict=True)
     ]
 
 
 def count_marks(
     questions: Sequence[str], key: AnswerKey, before: Mapping[str, Prediction], after: Mapping[str, Prediction]
 ) -> dict[tuple[Mark, Mark], int]:
-    """(mark before, mark after) -> how many of `questions`, all of which both have scored."""
+    """Count how many of `questions` have each pair (mark before, mark after); both runs have scored all of them."""
     return dict(
         Counter((mark(before[question], key[question]), mark(after[question], key[question])) for question in questions)
     )
 
 
 def mark(prediction: Prediction, gold: Gold) -> Mark:
-    """The mark of a question with the right answer `gold`; the prediction has not failed."""
+    """Mark a question with the right answer `gold`; the prediction has not failed."""
     if prediction.status is Status.UNANSWERED:
         return Mark.UNANSWERED
     return Mark.RIGHT if gold.accepts(prediction.answer) else Mark.WRONG

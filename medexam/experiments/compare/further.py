@@ -24,7 +24,7 @@ def find_further(
     overlap: str | None = None,
     overlap_words: int | None = None,
 ) -> list[Finder]:
-    """What finds them; raises `SpecError` for a value that cannot be.
+    """Return the finders of the parts; raises `SpecError` for a value that cannot be.
 
     `equivalent_within` is a margin in percentage points; None tests none. `strengths` sets all runs in an order.
     `item_response` judges the questions by them. `subset` chooses that many questions that stand for all. `protocol`

@@ -34,36 +34,36 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> "Gate":
-        """`worse:1.0`; raises `SpecError` for anything else."""
-        what, _, margin = text.partition(":")
+        """Parse `worse:1.0`; raises `SpecError` for anything else."""
+        rule, _, margin = text.partition(":")
         try:
-            found = float(margin)
+            points = float(margin)
         except ValueError:
-            found = 0.0
-        if what != "worse" or not 0 < found < 100:
+            points = 0.0
+        if rule != "worse" or not 0 < points < 100:
             raise SpecError(f"--fail-if {text}: give worse:POINTS, such as worse:1.0, in percentage points over 0")
-        return cls(found)
+        return cls(points)
 
     def find(self, compared: Compared) -> NonInferiority:
-        """The tests that the gate states."""
+        """Run the tests that the gate states."""
         return find_margins(NonInferiority, self.margin, compared)
 
 
-def check_gate(names: Sequence[str], found: NonInferiority) -> list[Passed]:
-    """Of each run but the baseline, whether it passes; `names` are those of all runs."""
-    said = zip(names[1:], found.sentences(names), strict=True)
-    return [Passed(name, found.passes(at), sentence) for at, (name, sentence) in enumerate(said)]
+def check_gate(names: Sequence[str], tests: NonInferiority) -> list[Passed]:
+    """Check of each run but the baseline whether it passes; `names` are those of all runs."""
+    named_sentences = zip(names[1:], tests.sentences(names), strict=True)
+    return [Passed(name, tests.passes(position), sentence) for position, (name, sentence) in enumerate(named_sentences)]
 
 
-def render_junit(checked: list[Passed], baseline: str) -> str:
-    """The runs as test cases in JUnit's XML, which CI services show beside a pull request."""
-    failures = sum(not one.passed for one in checked)
+def render_junit(verdicts: list[Passed], baseline: str) -> str:
+    """Render the runs as test cases in JUnit's XML, which CI services show beside a pull request."""
+    failures = sum(not verdict.passed for verdict in verdicts)
     suite = ElementTree.Element(
-        "testsuite", name=f"medexam against {baseline}", tests=str(len(checked)), failures=str(failures)
+        "testsuite", name=f"medexam against {baseline}", tests=str(len(verdicts)), failures=str(failures)
     )
-    for one in checked:
-        case = ElementTree.SubElement(suite, "testcase", classname="medexam.compare", name=one.run)
-        if not one.passed:
-            ElementTree.SubElement(case, "failure", message=one.said)
+    for verdict in verdicts:
+        case = ElementTree.SubElement(suite, "testcase", classname="medexam.compare", name=verdict.run)
+        if not verdict.passed:
+            ElementTree.SubElement(case, "failure", message=verdict.said)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

@@ -42,53 +42,59 @@ class ItemResponse(Section):
         return len(self.fitted) < FEW_RUNS
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
-        """Abilities, then suspicious, useless and hard questions."""
-        found = [self._abilities(names), self._suspicious(), self._useless(), self._hard()]
-        return [(table, caption) for table, caption in found if table.rows]
+        """List abilities, then suspicious, useless and hard questions."""
+        captioned_tables = [self._abilities(names), self._suspicious(), self._useless(), self._hard()]
+        return [(table, caption) for table, caption in captioned_tables if table.rows]
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """How sound the fit is, and how many questions there are of each kind."""
-        known = [each.standard_error for each in self.questions.values() if each.standard_error is not None]
-        error = f"{float(np.median(known)):.2f}" if known else "unknown"
-        said = []
+        """Write how sound the fit is, and how many questions there are of each kind."""
+        standard_errors = [
+            quality.standard_error for quality in self.questions.values() if quality.standard_error is not None
+        ]
+        error = f"{float(np.median(standard_errors)):.2f}" if standard_errors else "unknown"
+        remarks = []
         if self.weak:
-            said.append(
+            remarks.append(
                 f"The fit is weak: it has {len(self.fitted)} runs and wants {FEW_RUNS} or more, and half of the "
                 f"discriminations have a standard error over {error}. The lists are for review and show nothing alone."
             )
         first, second, correlation = self.erring
         if correlation > DEPENDENT:
-            said.append(
+            remarks.append(
                 f"{names[first]} and {names[second]} err together (residual correlation {coefficient(correlation)}), "
                 "which the model does not allow for: standard errors are too small."
             )
         if self.models == 1 and self._of("suspicious"):
-            said.append("All strong runs are of one model, so that its own mistakes look like wrong keys.")
+            remarks.append("All strong runs are of one model, so that its own mistakes look like wrong keys.")
         are = "may be" if self.weak else "are"
         counts = ", ".join(f"{len(self._of(kind))} {are} {kind}" for kind in ("hard", "useless", "suspicious"))
-        return [*said, f"Of {len(self.questions)} questions, {counts}."]
+        return [*remarks, f"Of {len(self.questions)} questions, {counts}."]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """The abilities by run and everything that is found of each question."""
+        """Build the abilities by run and all findings of each question."""
         abilities = zip(self.fitted, self.fit.abilities, self.fit.ability_sds, strict=True)
         first, second, correlation = self.erring
         return {
             "weak": self.weak,
-            "abilities": {keys[at]: {"ability": float(mean), "sd": float(sd)} for at, mean, sd in abilities},
-            "strong": [keys[self.fitted[at]] for at in strong_runs(self.fit)],
+            "abilities": {
+                keys[position]: {"ability": float(mean), "sd": float(sd)} for position, mean, sd in abilities
+            },
+            "strong": [keys[self.fitted[index]] for index in strong_runs(self.fit)],
             "erring_together": {"runs": [keys[first], keys[second]], "correlation": correlation},
-            "questions": {key: each.model_dump(mode="json") for key, each in self.questions.items()},
+            "questions": {key: quality.model_dump(mode="json") for key, quality in self.questions.items()},
         }
 
     def _of(self, kind: str) -> list[tuple[str, ItemQuality]]:
-        """The questions of a kind."""
-        return [(key, each) for key, each in self.questions.items() if getattr(each, kind) not in (None, False)]
+        """Select the questions of a kind."""
+        return [
+            (key, quality) for key, quality in self.questions.items() if getattr(quality, kind) not in (None, False)
+        ]
 
     def _abilities(self, names: Sequence[str]) -> Captioned:
-        found = zip(self.fitted, self.accuracies, self.fit.abilities, self.fit.ability_sds, strict=True)
+        run_fits = zip(self.fitted, self.accuracies, self.fit.abilities, self.fit.ability_sds, strict=True)
         rows = tuple(
-            (names[at], percent(accuracy), f"{ability:+.2f}", f"{sd:.2f}")
-            for at, accuracy, ability, sd in sorted(found, key=lambda each: -each[2])
+            (names[position], percent(accuracy), f"{ability:+.2f}", f"{sd:.2f}")
+            for position, accuracy, ability, sd in sorted(run_fits, key=lambda run_fit: -run_fit[2])
         )
         caption = (
             "Two-parameter logistic model over the runs that are no ensembles. Ability: in standard deviations of all "
@@ -97,10 +103,10 @@ class ItemResponse(Section):
         return Table("Abilities", ("Run", "Accuracy", "Ability", "SD"), rows), caption
 
     def _suspicious(self) -> Captioned:
-        found = sorted(self._of("suspicious"), key=lambda each: each[1].discrimination)
+        suspects = sorted(self._of("suspicious"), key=lambda pair: pair[1].discrimination)
         rows = [
-            (key, str(self.golds[key]), str(each.suspicious), str(each.right), f"{each.discrimination:+.2f}")
-            for key, each in found
+            (key, str(self.golds[key]), str(quality.suspicious), str(quality.right), f"{quality.discrimination:+.2f}")
+            for key, quality in suspects
         ]
         caption = (
             f"All {len(strong_runs(self.fit))} strong runs choose the same wrong option: the key may be wrong, or the "
@@ -109,31 +115,31 @@ class ItemResponse(Section):
         return self._table("Suspicious", ("Gold", "Chosen", "Right in", "Discrimination"), rows, caption)
 
     def _useless(self) -> Captioned:
-        found = sorted(self._of("useless"), key=lambda each: each[1].discrimination)
+        useless_questions = sorted(self._of("useless"), key=lambda pair: pair[1].discrimination)
         rows = [
             (
                 key,
-                str(each.right),
-                f"{each.discrimination:+.2f}",
-                NONE if each.standard_error is None else f"{each.standard_error:.2f}",
+                str(quality.right),
+                f"{quality.discrimination:+.2f}",
+                NONE if quality.standard_error is None else f"{quality.standard_error:.2f}",
             )
-            for key, each in found
+            for key, quality in useless_questions
         ]
         caption = f"Strong and weak runs have them right alike, or weak ones more: 95 % interval under {USELESS}."
         return self._table("Useless", ("Right in", "Discrimination", "SE"), rows, caption)
 
     def _hard(self) -> Captioned:
-        found = sorted(self._of("hard"), key=lambda each: each[1].strongest)
-        rows = [(key, str(each.right), percent(each.strongest)) for key, each in found]
+        hard_questions = sorted(self._of("hard"), key=lambda pair: pair[1].strongest)
+        rows = [(key, str(quality.right), percent(quality.strongest)) for key, quality in hard_questions]
         caption = "The strongest run has them right less often than a uniform choice, by the model."
         return self._table("Hard", ("Right in", "Strongest run, %"), rows, caption)
 
     def _table(self, kind: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]], caption: str) -> Captioned:
-        """The first questions of a kind, the key of each before the columns."""
+        """Build a table of the first questions of a kind, the key of each before the columns."""
         count = f"first {SHOWN} of {len(rows)}" if len(rows) > SHOWN else str(len(rows))
         title = f"{kind} questions{' to review' if self.weak else ''} ({count})"
-        more = " --json has all." if len(rows) > SHOWN else ""
-        return Table(title, ("Question", *columns), tuple(rows[:SHOWN])), caption + more
+        note = " --json has all." if len(rows) > SHOWN else ""
+        return Table(title, ("Question", *columns), tuple(rows[:SHOWN])), caption + note
 
 
 def find_item_response(compared: Compared) -> ItemResponse:
@@ -143,16 +149,16 @@ def find_item_response(compared: Compared) -> ItemResponse:
             "--item-response wants answers that are right or wrong; these runs answer in words: leave it out"
         )
     cells = [folder.read_record().cell for folder in compared.folders]
-    fitted = tuple(at for at, cell in enumerate(cells) if not cell.program.made_of)
+    fitted = tuple(position for position, cell in enumerate(cells) if not cell.program.made_of)
     if len(fitted) < 3:
         raise SpecError("--item-response wants three runs or more that are no ensembles: name others, or leave it out")
     right = compared.matrix[list(fitted)]
     keys = list(compared.scores[0])
-    answers = [[compared.predictions[at][key].answer for key in keys] for at in fitted]
-    chances: dict[str, float] = {one.key: 1 / len(one.options) for one in compared.items}  # type: ignore[attr-defined]
+    answers = [[compared.predictions[position][key].answer for key in keys] for position in fitted]
+    chances: dict[str, float] = {question.key: 1 / len(question.options) for question in compared.items}  # type: ignore[attr-defined]
     fit = fit_items(right)
-    judged = judge_items(fit, right, answers, [chances[key] for key in keys])
-    strong = [cells[fitted[at]] for at in strong_runs(fit)]
+    qualities = judge_items(fit, right, answers, [chances[key] for key in keys])
+    strong = [cells[fitted[index]] for index in strong_runs(fit)]
     first, second, correlation = together(fit, right)
     golds = compared.sets[0].golds
     return ItemResponse(
@@ -161,6 +167,6 @@ def find_item_response(compared: Compared) -> ItemResponse:
         accuracies=tuple(map(float, right.mean(axis=1))),
         models=len({cell.model.label if cell.program.asks_model else None for cell in strong}),
         erring=(fitted[first], fitted[second], correlation),
-        questions=dict(zip(keys, judged, strict=True)),
+        questions=dict(zip(keys, qualities, strict=True)),
         golds={key: golds[key].number for key in keys},
     )

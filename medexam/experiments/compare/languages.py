@@ -35,7 +35,7 @@ class Consistency(Comparison):
         return self.pair.paired.flips
 
     def document(self) -> dict[str, Any]:
-        """What `--json` prints, JSON-ready."""
+        """Build what `--json` prints, JSON-ready."""
         flips = self.flips
         first, second = self.languages
         return {
@@ -54,7 +54,7 @@ class Consistency(Comparison):
         }
 
     def values(self) -> dict[str, float]:
-        """Name -> value: how many questions are right in both languages, in each alone, and in neither."""
+        """Count how many questions are right in both languages, in each alone, and in neither: name -> value."""
         document = self.document()
         first, second = self.languages
         return {
@@ -102,15 +102,15 @@ def check_consistency(folders: Sequence[RunFolder]) -> Consistency:
     return Consistency(**vars(comparison), pair=comparison.found.paired[0], languages=(first, second), same_wrong=same)
 
 
-def differing(one: RunRecord, other: RunRecord) -> list[str]:
-    """What two runs differ in beside their language, as dotted keys.
+def differing(first: RunRecord, second: RunRecord) -> list[str]:
+    """List what two runs differ in beside their language, as dotted keys.
 
     The files of a data set, with their translations, and the words of a prompt belong to their language; so does the
     language of the queries if both specs say the same of it.
     """
-    found = differences(one.identity, other.identity)
-    own = {"dataset.language", "dataset.fingerprint", "twins"}
-    retrievals = [record.cell.program.retrieval for record in (one, other)]
-    if len({found and found.query_language for found in retrievals}) == 1:
-        own.add("program.query_language")
-    return [key for key in found if key not in own and not key.startswith("words")]
+    dotted_keys = differences(first.identity, second.identity)
+    language_keys = {"dataset.language", "dataset.fingerprint", "twins"}
+    retrievals = [record.cell.program.retrieval for record in (first, second)]
+    if len({retrieval and retrieval.query_language for retrieval in retrievals}) == 1:
+        language_keys.add("program.query_language")
+    return [key for key in dotted_keys if key not in language_keys and not key.startswith("words")]

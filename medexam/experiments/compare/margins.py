@@ -13,7 +13,7 @@ from medexam.metrics.paired.results import Difference
 from medexam.metrics.tasks import cluster_scores
 from medexam.tables import Captioned, Table
 
-_TOLD: dict[Told, str] = {
+_VERDICTS: dict[Told, str] = {
     "equivalent": "is equivalent to",
     "not equivalent": "is not equivalent to",
     "not shown": "is not shown to be equivalent to",
@@ -47,13 +47,13 @@ class Equivalence(Margins):
         return adjust_holm([test.p for test in self.tests])
 
     @property
-    def told(self) -> list[Told]:
+    def verdicts(self) -> list[Told]:
         """What may be said of each pair."""
         pairs = zip(self.differences, self.p_adjusted, strict=True)
         return [judge_margin(difference, self.margin, p) for difference, p in pairs]
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
-        """A row a pair."""
+        """Build a row for each pair."""
         rows = tuple(
             (
                 name,
@@ -74,21 +74,23 @@ class Equivalence(Margins):
         return [(Table(f"Equivalent to {names[0]} within {self.points}", headers, rows), caption)]
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """A sentence a pair."""
+        """Write a sentence for each pair."""
         return [
-            f"{name} {_TOLD[told]} {names[0]} within {self.points}: {signed(difference, 100)}, p {equals(p)} of "
+            f"{name} {_VERDICTS[verdict]} {names[0]} within {self.points}: {signed(difference, 100)}, p {equals(p)} of "
             f"two one-sided tests{' after Holm' if len(names) > 2 else ''}."
-            for name, told, difference, p in zip(names[1:], self.told, self.differences, self.p_adjusted, strict=True)
+            for name, verdict, difference, p in zip(
+                names[1:], self.verdicts, self.differences, self.p_adjusted, strict=True
+            )
         ]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """The margin, and the tests of each pair by run; differences are fractions of 1."""
-        pairs = zip(keys[1:], self.tests, self.p_adjusted, self.told, strict=True)
+        """Build the margin, and the tests of each pair by run; differences are fractions of 1."""
+        pairs = zip(keys[1:], self.tests, self.p_adjusted, self.verdicts, strict=True)
         return {
             "margin": self.margin,
             "pairs": {
-                key: {**test.model_dump(mode="json"), "p": test.p, "p_holm": p, "verdict": told}
-                for key, test, p, told in pairs
+                key: {**test.model_dump(mode="json"), "p": test.p, "p_holm": p, "verdict": verdict}
+                for key, test, p, verdict in pairs
             },
         }
 
@@ -100,36 +102,36 @@ class NonInferiority(Margins):
     name = "non_inferiority"
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """A sentence a pair."""
+        """Write a sentence for each pair."""
         return [
-            f"{name} {self._told(at, names[0])}: {signed(self.differences[at], 100)}, one-sided p "
-            f"{equals(self.tests[at].p_worse)} ({self.tests[at].method})."
-            for at, name in enumerate(names[1:])
+            f"{name} {self._verdict(position, names[0])}: {signed(self.differences[position], 100)}, one-sided p "
+            f"{equals(self.tests[position].p_worse)} ({self.tests[position].method})."
+            for position, name in enumerate(names[1:])
         ]
 
-    def passes(self, at: int) -> bool:
-        """Whether the interval of pair `at` shows that it loses less."""
-        bounds = self.differences[at].bounds
+    def passes(self, position: int) -> bool:
+        """Return whether the interval of the pair at `position` shows that it loses less."""
+        bounds = self.differences[position].bounds
         return bounds is not None and bounds[0] > -self.margin
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """The margin, and of each run whether it passes, with p and the one-sided bound that belongs to it."""
+        """Build the margin, and of each run whether it passes, with p and the one-sided bound that belongs to it."""
         return {
             "margin": self.margin,
             "pairs": {
                 key: {
-                    "passed": self.passes(at),
+                    "passed": self.passes(position),
                     "p": test.p_worse,
                     "bound": None if test.interval is None else test.interval[0],
                     "method": test.method,
                 }
-                for at, (key, test) in enumerate(zip(keys[1:], self.tests, strict=True))
+                for position, (key, test) in enumerate(zip(keys[1:], self.tests, strict=True))
             },
         }
 
-    def _told(self, at: int, baseline: str) -> str:
-        bounds = self.differences[at].bounds
-        if self.passes(at):
+    def _verdict(self, position: int, baseline: str) -> str:
+        bounds = self.differences[position].bounds
+        if self.passes(position):
             return f"is not worse than {baseline} by {self.points}"
         if bounds is not None and bounds[1] < -self.margin:
             return f"is worse than {baseline} by more than {self.points}"
@@ -140,18 +142,21 @@ M = TypeVar("M", bound=Margins)
 
 
 def find_margins(kind: type[M], points: float, compared: Compared) -> M:
-    """The tests of every pair against a margin of that many percentage points."""
+    """Test every pair against a margin of that many percentage points."""
     margin = points / 100
-    pairs = compared.found.paired
+    pairs = compared.statistics.paired
     if pairs:
         flips = [pair.paired.flips for pair in pairs]
-        tests = [score_test(len(each.right_to_wrong), len(each.wrong_to_right), each.n, margin) for each in flips]
+        tests = [
+            score_test(len(flip_counts.right_to_wrong), len(flip_counts.wrong_to_right), flip_counts.n, margin)
+            for flip_counts in flips
+        ]
     else:
         cluster_of = dict(zip(compared.scores[0], compared.clusters, strict=True)).__getitem__
         before, *others = compared.scores
         subtracted = [{key: run[key] - score for key, score in before.items()} for run in others]
-        tests = [cluster_test(cluster_scores(each, cluster_of), margin) for each in subtracted]
-    return kind(margin, tuple(compared.found.known_by), tuple(tests))
+        tests = [cluster_test(cluster_scores(difference, cluster_of), margin) for difference in subtracted]
+    return kind(margin, tuple(compared.statistics.known_by), tuple(tests))
 
 
 def _in_points(interval: Interval | None) -> str:

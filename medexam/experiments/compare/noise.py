@@ -36,11 +36,11 @@ class NoiseFloor(Section):
     name = "noise"
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
-        """A row a run that was asked again."""
+        """Build a row for each run that was asked again."""
         return noise_tables(names, self.runs)
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """The floor of each pair that has one, and whether the difference lies under it."""
+        """Write the floor of each pair that has one, and whether the difference lies under it."""
         return [
             f"{name} against {names[0]}: the noise floor is {decimal(100 * floor)} percentage points, "
             + (
@@ -53,7 +53,7 @@ class NoiseFloor(Section):
         ]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """The noise of each run that was asked again, and the floor of each pair."""
+        """Build the noise of each run that was asked again, and the floor of each pair."""
         return {
             "runs": {
                 key: noise.model_dump(mode="json")
@@ -65,7 +65,7 @@ class NoiseFloor(Section):
 
 
 def find_noise(compared: Compared) -> NoiseFloor | None:
-    """The noise of the runs that were asked again; None if none was."""
+    """Measure the noise of the runs that were asked again; None if none was."""
     runs = tuple(
         _measure(compared.benchmark, folder, data, compared.items, predictions)
         for folder, data, predictions in zip(compared.folders, compared.sets, compared.predictions, strict=True)
@@ -73,11 +73,11 @@ def find_noise(compared: Compared) -> NoiseFloor | None:
     if not any(runs):
         return None
     floors = tuple(noise_floor(runs[0], other) for other in runs[1:])
-    return NoiseFloor(runs, floors, tuple(compared.found.known_by))
+    return NoiseFloor(runs, floors, tuple(compared.statistics.known_by))
 
 
 def run_noise(folder: RunFolder) -> Noise | None:
-    """The noise of one run on all its questions; None if it was not asked again.
+    """Measure the noise of one run on all its questions; None if it was not asked again.
 
     Raises `DatasetError` as `load_stored` does.
     """
@@ -90,7 +90,7 @@ def run_noise(folder: RunFolder) -> Noise | None:
 
 
 def noise_tables(names: Sequence[str], runs: Sequence[Noise | None]) -> list[Captioned]:
-    """A row a run that was asked again; empty if none was."""
+    """Build a row for each run that was asked again; empty if none was."""
     if not any(runs):
         return []
     rows = tuple(
@@ -120,26 +120,30 @@ def noise_tables(names: Sequence[str], runs: Sequence[Noise | None]) -> list[Cap
 def _measure(
     benchmark: Benchmark[Any, Any, Any], folder: RunFolder, data: AnySet, items: Sequence[Item], first: Predictions
 ) -> Noise | None:
-    """The noise of a run, from the repeats that the same model answered and the questions that all have scored."""
+    """Measure a run's noise, from the repeats that the same model answered and the questions that all have scored."""
     if not find_repeats(folder):
         return None
-    repeats = (each for each in _read(folder) if _models(each) == _models(first))
-    begun = [each for each in repeats if len(_scored(items, [each])) >= ENOUGH * len(_scored(items, [first]))]
-    askings = [first, *begun]
+    repeats = (repeat for repeat in _read(folder) if _models(repeat) == _models(first))
+    full_repeats = [
+        repeat for repeat in repeats if len(_scored(items, [repeat])) >= ENOUGH * len(_scored(items, [first]))
+    ]
+    askings = [first, *full_repeats]
     scored = _scored(items, askings)
     if len(askings) < 2 or len(scored) < 2:
         return None
     scores = score_runs(benchmark, scored, [data] * len(askings), askings)
     if len(scores[0]) < 2:
         return None
-    answers = [[_answer(each[key]) for key in scores[0]] for each in askings]
-    return measure_noise(np.array([list(each.values()) for each in scores]), answers)
+    answers = [[_answer(asking[key]) for key in scores[0]] for asking in askings]
+    return measure_noise(np.array([list(run_scores.values()) for run_scores in scores]), answers)
 
 
 def _scored(items: Sequence[Item], askings: Sequence[Predictions]) -> list[Item]:
-    """The items that all askings have scored."""
+    """Select the items that all askings have scored."""
     return [
-        one for one in items if all(one.key in each and each[one.key].status is not Status.FAILED for each in askings)
+        item
+        for item in items
+        if all(item.key in asking and asking[item.key].status is not Status.FAILED for asking in askings)
     ]
 
 
@@ -148,13 +152,13 @@ def _read(folder: RunFolder) -> list[Predictions]:
 
 
 def _models(predictions: Predictions) -> set[str | None]:
-    """Which models answered, by print, or by name if answers carry none."""
-    answered = (one for one in predictions.values() if one.status is not Status.FAILED)
-    return {one.answered_by or one.model for one in answered}
+    """Return which models answered, by print, or by name if answers carry none."""
+    successes = (prediction for prediction in predictions.values() if prediction.status is not Status.FAILED)
+    return {prediction.answered_by or prediction.model for prediction in successes}
 
 
 def _answer(prediction: Prediction) -> object:
-    """What is another answer if it differs: the chosen option, or the text if options are not chosen."""
+    """Return what is another answer if it differs: the chosen option, or the text if options are not chosen."""
     if prediction.answer is not None or prediction.status is Status.UNANSWERED:
         return prediction.answer
     return prediction.text if prediction.text is not None else prediction.reply

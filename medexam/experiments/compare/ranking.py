@@ -13,7 +13,7 @@ from medexam.metrics.paired.pairs import ALPHA, mcnemar_p
 
 
 def rivals(runs: Sequence[AnyRun]) -> list[bool]:
-    """Whether each run may be called the best of `runs`; none may if `why_unranked` gives a reason."""
+    """Return whether each run may be called the best of `runs`; none may if `why_unranked` gives a reason."""
     comparable = why_unranked(runs) is None
     return [comparable and is_rankable(run) for run in runs]
 
@@ -28,7 +28,7 @@ class Standing:
 
 
 def find_standing(runs: Sequence[AnyRun]) -> Standing | None:
-    """Who leads among those of `runs` that may be ranked; None for fewer than two, or without a right answer.
+    """Find who leads among those of `runs` that may be ranked; None for fewer than two, or without a right answer.
 
     A run is told apart from the first by McNemar's exact test, with p times the number of the others below 0.05
     (Bonferroni). What is right is read from the folders' `predictions.parquet`; without it nothing is told apart.
@@ -39,25 +39,25 @@ def find_standing(runs: Sequence[AnyRun]) -> Standing | None:
         return None
     from medexam.experiments.store.parquet import read_right
 
-    mine = read_right(first.folder)
+    outcomes = read_right(first.folder)
     level = []
     for other in rankable:
         if other is not first:
-            its = read_right(other.folder)
-            gained = sum(right and its.get(key) is False for key, right in mine.items())
-            lost = sum(not right and its.get(key) is True for key, right in mine.items())
+            other_outcomes = read_right(other.folder)
+            gained = sum(right and other_outcomes.get(key) is False for key, right in outcomes.items())
+            lost = sum(not right and other_outcomes.get(key) is True for key, right in outcomes.items())
             if gained <= lost or mcnemar_p(lost, gained) * (len(rankable) - 1) >= ALPHA:
                 level.append(other)
     return Standing(first, tuple(level))
 
 
 def is_rankable(run: AnyRun) -> bool:
-    """Whether the run's score is one model's on all of its questions."""
+    """Return whether the run's score is one model's on all of its questions."""
     return run.complete and not run.mixed
 
 
 def why_unranked(runs: Sequence[AnyRun]) -> str | None:
-    """Why the scores of `runs` are not ranked, with the command that compares them; None if they may be ranked."""
+    """Explain why scores of `runs` are not ranked, with the command that compares them; None if they may be ranked."""
     difference = describe_difference(runs)
     if difference is None:
         return None
@@ -70,14 +70,14 @@ def why_unranked(runs: Sequence[AnyRun]) -> str | None:
 
 
 def ranking_notes(runs: Sequence[AnyRun]) -> list[str]:
-    """What a reader must know before ranking `runs` by a table of their scores; usually empty."""
+    """List what a reader must know before ranking `runs` by a table of their scores; usually empty."""
     reason = why_unranked(runs)
     mixed = [f"{note[0].upper()}{note[1:]}." for note in mixed_notes(runs)]
     return mixed if reason is None else [reason, *mixed]
 
 
 def mixed_notes(runs: Sequence[AnyRun]) -> list[str]:
-    """What to say of each run whose answers are of several models, without a full stop; usually empty."""
+    """List what to say of each run whose answers are of several models, without a full stop; usually empty."""
     return [
         f"the run {run.record.run_id} mixes models and is not ranked: {describe_answerers(run.answerers)}"
         for run in runs
@@ -86,20 +86,22 @@ def mixed_notes(runs: Sequence[AnyRun]) -> list[str]:
 
 
 def describe_difference(runs: Sequence[AnyRun]) -> str | None:
-    """How the questions of `runs` differ, as `different languages (en, es)`; None if all asked the same ones."""
+    """Describe how questions of `runs` differ, as `different languages (en, es)`; None if all asked the same ones."""
     datasets = [run.record.cell.dataset for run in runs]
-    for what, values in (
+    for aspect, values in (
         ("data sets", [dataset.name for dataset in datasets]),
         ("languages", [dataset.language for dataset in datasets]),
         ("forms of the questions", [dataset.label for dataset in datasets]),
     ):
         if len(distinct := dict.fromkeys(values)) > 1:
-            return f"different {what} ({', '.join(distinct)})"
+            return f"different {aspect} ({', '.join(distinct)})"
     return None if len({frozenset(run.record.questions) for run in runs}) == 1 else "different questions"
 
 
 def _compare_command(runs: Sequence[AnyRun]) -> str | None:
-    """What compares runs of one data set on the questions that all of them asked; None if there is no such question."""
+    """Build the command that compares runs of one data set on the questions that all of them asked. None if no such
+    question is there.
+    """
     shared = len(frozenset.intersection(*(frozenset(run.record.questions) for run in runs)))
     if len(runs) < 2 or not shared:
         return None

@@ -65,36 +65,36 @@ class Comparison:
     """How the runs are compared if not as usual; it makes another comparison of them."""
 
     def document(self) -> dict[str, Any]:
-        """What `--json` prints, JSON-ready.
+        """Build what `--json` prints, JSON-ready.
 
         Scores are fractions of 1 but for `points`, and differences are the run's score minus the baseline's. Runs are
         named by their `key`.
         """
-        keys, found = run_keys(self.runs), self.found
+        keys, statistics = run_keys(self.runs), self.found
         return {
             "dataset": self.runs[0].record.cell.dataset.name,
             "baseline": keys[0],
             "questions": len(self.questions),
-            **found.size,
+            **statistics.size,
             "dropped": asdict(self.dropped),
             "notes": list(self.notes),
-            "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": _clusters(found)},
+            "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": _clusters(statistics)},
             "runs": [
-                {**document, **more, "metrics": run.metrics.model_dump(mode="json")}
-                for document, more, run in zip(run_documents(self), found.run_documents(), self.runs, strict=True)
+                {**document, **extra, "metrics": run.metrics.model_dump(mode="json")}
+                for document, extra, run in zip(run_documents(self), statistics.run_documents(), self.runs, strict=True)
             ],
             "pairs": [
                 {"run": key, "name": name, **document, **own}
                 for key, name, document, own in zip(
-                    keys[1:], self.names[1:], found.pair_documents(), self._own_documents(), strict=True
+                    keys[1:], self.names[1:], statistics.pair_documents(), self._own_documents(), strict=True
                 )
             ],
-            **found.more_documents(keys),
+            **statistics.more_documents(keys),
             **{section.name: section.document(keys) for section in self.sections},
         }
 
     def values(self) -> dict[str, float]:
-        """Name -> value for MLflow: `n`, `dropped`, and what the benchmark adds, such as `accuracy_difference`.
+        """Return name -> value for MLflow: `n`, `dropped`, and what the benchmark adds, such as `accuracy_difference`.
 
         Over several pairs `name.k`, where the tag `medexam.run.k` names the run; the baseline is run 0.
         """
@@ -104,47 +104,50 @@ class Comparison:
             suffix = f".{position}" if len(pairs) > 1 else ""
             values |= {f"{name}{suffix}": value for name, value in pair.items()}
             for name, measure in self.own[position - 1].items() if self.own else ():
-                found: dict[str, float | None] = {f"own.{name}_p": measure.p, f"own.{name}_p_holm": measure.p_adjusted}
-                found |= difference_values(f"own.{name}", measure.difference)
-                values |= {f"{each}{suffix}": value for each, value in found.items()}
+                own_values: dict[str, float | None] = {
+                    f"own.{name}_p": measure.p,
+                    f"own.{name}_p_holm": measure.p_adjusted,
+                }
+                own_values |= difference_values(f"own.{name}", measure.difference)
+                values |= {f"{metric}{suffix}": value for metric, value in own_values.items()}
         return {name: float(value) for name, value in values.items() if value is not None}
 
     def _own_documents(self) -> list[dict[str, Any]]:
-        """Of each pair `own`, metric -> its document; nothing if there is none."""
+        """Build `own` of each pair, metric -> its document; nothing if there is none."""
         documents = [{name: measure.document() for name, measure in pair.items()} for pair in self.own]
         return [{"own": document} for document in documents] or [{} for _ in self.names[1:]]
 
 
-def _clusters(found: PairedRuns) -> str:
-    """What the intervals resample; a difference that has none says why."""
-    return str(Resampling.WITHIN_EXAMS) if Resampling.WITHIN_EXAMS in found.resampled else found.clusters
+def _clusters(statistics: PairedRuns) -> str:
+    """Name what the intervals resample; a difference that has none says why."""
+    return str(Resampling.WITHIN_EXAMS) if Resampling.WITHIN_EXAMS in statistics.resampled else statistics.clusters
 
 
 def describe_all(runs: Sized) -> str:
-    """`both runs`, or `all 3 runs`."""
+    """Return `both runs`, or `all 3 runs`."""
     return "both runs" if len(runs) == 2 else f"all {len(runs)} runs"
 
 
-def describe_dropped(dropped: Dropped) -> str:
-    """How many questions are dropped for which reasons, in words."""
+def describe_dropped(exclusions: Dropped) -> str:
+    """Describe how many questions are dropped for which reasons."""
     counts = {
-        "not in every run": dropped.not_in_every_run,
-        "failed in at least one": dropped.failed,
-        "not asked yet in at least one": dropped.not_asked_yet,
-        "with another right answer in another run's data": dropped.other_gold,
+        "not in every run": exclusions.not_in_every_run,
+        "failed in at least one": exclusions.failed,
+        "not asked yet in at least one": exclusions.not_asked_yet,
+        "with another right answer in another run's data": exclusions.other_gold,
     }
-    found = ", ".join(f"{count} {reason}" for reason, count in counts.items() if count)
-    return f"Dropped: {found}" if found else "None dropped"
+    reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items() if count)
+    return f"Dropped: {reasons}" if reasons else "None dropped"
 
 
 def run_keys(runs: Sequence[AnyRun]) -> tuple[str, ...]:
-    """What `--json` calls each run: its id, or its folder if two of `runs` have the same id."""
+    """Return what `--json` calls each run: its id, or its folder if two of `runs` have the same id."""
     ids = tuple(run.record.run_id for run in runs)
     return ids if len(set(ids)) == len(ids) else tuple(str(run.folder.path.resolve()) for run in runs)
 
 
 def run_documents(comparison: Comparison) -> list[dict[str, Any]]:
-    """What `--json` says of each run beside its scores, JSON-ready."""
+    """Build what `--json` says of each run beside its scores, JSON-ready."""
     return [
         {
             "key": key,
@@ -156,12 +159,12 @@ def run_documents(comparison: Comparison) -> list[dict[str, Any]]:
             "language": run.record.cell.dataset.language,
             "program": run.program,
             "model": run.model,
-            "answered_by": [one._asdict() for one in run.answerers],
+            "answered_by": [answerer._asdict() for answerer in run.answerers],
             "mixed": run.mixed,
-            "asked": asked,
-            "owed": pending,
+            "asked": question_count,
+            "owed": pending_count,
         }
-        for key, run, name, asked, pending in zip(
+        for key, run, name, question_count, pending_count in zip(
             run_keys(comparison.runs),
             comparison.runs,
             comparison.names,

@@ -37,17 +37,17 @@ Q = TypeVar("Q", bound=Item)
 
 
 def find_compared(paths: Sequence[Path]) -> list[RunFolder]:
-    """The run folders named by `paths`, as `find_runs` finds them, two or more; the baseline first.
+    """Find the run folders named by `paths`, as `find_runs` finds them, two or more; the baseline first.
 
     That is the first run, but of a folder of runs the first that does not mix models.
 
     Raises `SpecError` where a run is named twice or is the only one, and `RunFolderError` for a path without a run.
     """
-    named = [path for path in paths if RunFolder(path).exists()]
-    twice = [path for path, times in Counter(path.resolve() for path in named).items() if times > 1]
-    if twice:
+    run_paths = [path for path in paths if RunFolder(path).exists()]
+    duplicates = [path for path, times in Counter(path.resolve() for path in run_paths).items() if times > 1]
+    if duplicates:
         raise SpecError(
-            f"run {twice[0].name} is given twice, and there is nothing to compare it with; name each run once"
+            f"run {duplicates[0].name} is given twice, and there is nothing to compare it with; name each run once"
         )
     folders = find_runs(paths)
     if len(folders) < 2:
@@ -79,47 +79,50 @@ def compare_runs(
     records = [folder.read_record() for folder in folders]
     _check_same_data(records)
     benchmark = find_benchmark(records[0].cell.dataset)
-    loaded: dict[DatasetSpec, AnySet] = {}
+    full_sets: dict[DatasetSpec, AnySet] = {}
     for record in records:
-        whole = record.cell.dataset.whole
-        if whole not in loaded:
-            loaded[whole] = benchmark.load(whole)
-    sets = [as_asked(record, loaded[record.cell.dataset.whole]) for record in records]
+        full_dataset = record.cell.dataset.whole
+        if full_dataset not in full_sets:
+            full_sets[full_dataset] = benchmark.load(full_dataset)
+    sets = [as_asked(record, full_sets[record.cell.dataset.whole]) for record in records]
     predictions = [_answers(folder, record, reading) for folder, record in zip(folders, records, strict=True)]
-    outcomes = [said.outcomes for said in predictions]
-    one_key = all(each.golds is sets[0].golds for each in sets)
-    kept, dropped = find_common(
+    outcomes = [answers.outcomes for answers in predictions]
+    one_key = all(exam_set.golds is sets[0].golds for exam_set in sets)
+    common_items, exclusions = find_common(
         sets[0].questions, records, outcomes, lambda key: one_key or benchmark.golds_agree(key, sets)
     )
-    if not kept:
+    if not common_items:
         raise DatasetError(
             f"there is nothing to compare, for no question is scored by {describe_all(folders)} "
-            f"({describe_dropped(dropped)}); run their specs on the same questions, finish them with "
+            f"({describe_dropped(exclusions)}); run their specs on the same questions, finish them with "
             "`medexam run --resume RUN`, or name other runs"
         )
-    found = benchmark.compare(replace(sets[0], questions=tuple(kept)), sets, predictions)
-    compared = Compared(benchmark, found, folders, sets, kept, predictions)
+    statistics = benchmark.compare(replace(sets[0], questions=tuple(common_items)), sets, predictions)
+    compared = Compared(benchmark, statistics, folders, sets, common_items, predictions)
     if (noise := find_noise(compared)) is not None:
-        found = found.held_to(noise.floors)
+        statistics = statistics.held_to(noise.floors)
     sections = (noise, *(find(compared) for find in finders))
     scores = list(map(current_own, folders, sets, predictions))
-    asked = [replace(each, questions=tuple(kept)) for each in sets]
+    scored_sets = [replace(exam_set, questions=tuple(common_items)) for exam_set in sets]
     metrics = [
-        with_own(each, benchmark, items, said, own) if own else each
-        for each, items, said, own in zip(found.metrics, asked, predictions, scores, strict=True)
+        with_own(run_metrics, benchmark, items, answers, own) if own else run_metrics
+        for run_metrics, items, answers, own in zip(statistics.metrics, scored_sets, predictions, scores, strict=True)
     ]
     runs = tuple(map(_stored_run, folders, metrics, predictions))
     return Comparison(
         runs=runs,
         names=run_names(runs),
         asked=tuple(len(record.questions) for record in records),
-        pending=tuple(len(pending(record.questions, said)) for record, said in zip(records, outcomes, strict=True)),
-        questions=tuple(item.key for item in kept),
-        dropped=dropped,
+        pending=tuple(
+            len(pending(record.questions, answers_by_key))
+            for record, answers_by_key in zip(records, outcomes, strict=True)
+        ),
+        questions=tuple(item.key for item in common_items),
+        dropped=exclusions,
         notes=(*note_differences(records, sets), *note_stopped(records), *mixed_notes(runs)),
         corrected=tuple(filter(None, map(describe_golds, folders, records, sets))),
-        found=found,
-        own=_compare_own(benchmark, kept, scores),
+        found=statistics,
+        own=_compare_own(benchmark, common_items, scores),
         sections=tuple(section for section in sections if section is not None),
     )
 
@@ -127,22 +130,23 @@ def compare_runs(
 def _check_same_data(records: Sequence[RunRecord]) -> None:
     first = records[0]
     for record in records[1:]:
-        mine, its = first.cell.dataset.name, record.cell.dataset.name
-        if mine != its:
+        dataset_name, other_name = first.cell.dataset.name, record.cell.dataset.name
+        if dataset_name != other_name:
             raise DatasetError(
-                f"the runs asked different data sets: {mine} ({first.run_id}) and {its} ({record.run_id}); "
-                "compare runs of one data set, or run one spec again with the other's --set dataset.name"
+                f"the runs asked different data sets: {dataset_name} ({first.run_id}) and {other_name} "
+                f"({record.run_id}); compare runs of one data set, or run one spec again with the other's --set "
+                "dataset.name"
             )
 
 
 def _stored_run(folder: RunFolder, metrics: Any, answers: RunAnswers) -> AnyRun:
-    """The run under `metrics`; its predictions are read only where one has failed."""
-    failed = any(each.status is Status.FAILED for each in answers.outcomes.values())
+    """Return the run under `metrics`; its predictions are read only where one has failed."""
+    failed = any(outcome.status is Status.FAILED for outcome in answers.outcomes.values())
     return stored_run(folder, metrics, answers if failed else {})
 
 
 def _answers(folder: RunFolder, record: RunRecord, reading: Reading | None) -> RunAnswers:
-    """What a run answered; fresh derived files hold how each question came out, and the scores."""
+    """Read what a run answered; fresh derived files hold how each question came out, and the scores."""
     if reading is not None:
         return RunAnswers(partial(_read_as, folder, record, reading))
     outcomes = None if find_changes(folder).changed else read_outcomes(folder)
@@ -156,25 +160,25 @@ def _answers(folder: RunFolder, record: RunRecord, reading: Reading | None) -> R
 
 
 def _read_as(folder: RunFolder, record: RunRecord, reading: Reading) -> dict[str, Prediction]:
-    today = None if record.outdated is None else read_today(folder, record)
-    predictions = folder.read_predictions() if today is None else today.predictions
-    return {key: as_read(one, reading) for key, one in predictions.items()}
+    rereading = None if record.outdated is None else read_today(folder, record)
+    predictions = folder.read_predictions() if rereading is None else rereading.predictions
+    return {key: as_read(prediction, reading) for key, prediction in predictions.items()}
 
 
 def _compare_own(
-    benchmark: Benchmark[Any, Any, Any], kept: Sequence[Item], scores: Sequence[OwnScores]
+    benchmark: Benchmark[Any, Any, Any], items: Sequence[Item], scores: Sequence[OwnScores]
 ) -> tuple[dict[str, PairedMeasure], ...]:
-    """Of each pair, the metrics that all runs were scored by, on the kept questions; empty if there is none."""
+    """Compare each pair by the metrics that all runs were scored by, on `items`; empty if there is none."""
     if not all(scores):
         return ()
-    clusters = {item.key: benchmark.cluster(item) for item in kept}
+    clusters = {item.key: benchmark.cluster(item) for item in items}
     first, *others = [{name: select_scores(of, clusters) for name, of in own.items()} for own in scores]
     pairs = compare_measures(first, others, partial(clusters_of, cluster_of=clusters))
     return tuple(pairs) if any(pairs) else ()
 
 
 def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
-    """A name for each run, as short as tells all apart.
+    """Name each run, as short as tells all apart.
 
     Its program, with model, language or both where that is needed; else the ids of the runs that share their program,
     or all their paths. Behind it stands whether it mixes models.
@@ -185,22 +189,22 @@ def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
         dataset = run.record.cell.dataset
         return " ".join([dataset.language, *dataset.changes])
 
-    ways: tuple[Callable[[AnyRun], str], ...] = (
+    namers: tuple[Callable[[AnyRun], str], ...] = (
         lambda run: run.program,
         lambda run: " ".join(filter(None, (run.program, run.model))),
         lambda run: f"{run.program} {language(run)}",
         lambda run: " ".join(filter(None, (run.program, run.model, language(run)))),
         lambda run: run.program if programs[run.program] == 1 else run.folder.name,
     )
-    for way in ways:
-        names = tuple(mark_mixed(run, way(run)) for run in runs)
+    for namer in namers:
+        names = tuple(mark_mixed(run, namer(run)) for run in runs)
         if len(set(names)) == len(names):
             return names
     return tuple(mark_mixed(run, str(run.folder.path)) for run in runs)
 
 
 def mark_mixed(run: AnyRun, name: str) -> str:
-    """The run's name in tables and pictures, which says so if its answers are of several models."""
+    """Return the run's name in tables and pictures, which says so if its answers are of several models."""
     return f"{name} (mixed models)" if run.mixed else name
 
 
@@ -210,17 +214,17 @@ def find_common(
     outcomes: Sequence[Mapping[str, Answered]],
     golds_agree: Callable[[str], bool],
 ) -> tuple[list[Q], Dropped]:
-    """The baseline's questions that every run has scored under the same gold, and how many others there are.
+    """Find the baseline's questions that every run has scored under the same gold, and count the others.
 
     `golds_agree` is asked by the keys of questions that every run was asked for.
     """
     in_all = set.intersection(*(set(record.questions) for record in records))
     in_any = set().union(*(record.questions for record in records))
-    kept, counts = [], Counter[str]()
+    common_items, counts = [], Counter[str]()
     for question in baseline:
         if question.key not in in_all:
             continue
-        statuses = [None if (said := run.get(question.key)) is None else said.status for run in outcomes]
+        statuses = [None if (outcome := run.get(question.key)) is None else outcome.status for run in outcomes]
         if Status.FAILED in statuses:
             counts["failed"] += 1
         elif None in statuses:
@@ -228,20 +232,26 @@ def find_common(
         elif not golds_agree(question.key):
             counts["other_gold"] += 1
         else:
-            kept.append(question)
-    return kept, Dropped(len(in_any) - len(in_all), counts["failed"], counts["not_asked_yet"], counts["other_gold"])
+            common_items.append(question)
+    return common_items, Dropped(
+        len(in_any) - len(in_all), counts["failed"], counts["not_asked_yet"], counts["other_gold"]
+    )
 
 
 def note_stopped(records: Sequence[RunRecord]) -> tuple[str, ...]:
-    """What stopping rules found of the runs, and that tests of a fixed number do not count their looks."""
-    found = [f"run {one.run_id} {one.stopped.describe()}" for one in records if one.stopped and one.stopped.is_decided]
-    if not found:
+    """Note what stopping rules found of the runs, and that tests of a fixed number do not count their looks."""
+    decisions = [
+        f"run {record.run_id} {record.stopped.describe()}"
+        for record in records
+        if record.stopped and record.stopped.is_decided
+    ]
+    if not decisions:
         return ()
-    return (*found, "p-values and intervals below take the number of questions as fixed: the rule's decisions hold")
+    return (*decisions, "p-values and intervals below take the number of questions as fixed: the rule's decisions hold")
 
 
 def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tuple[str, ...]:
-    """How the runs differ in what they asked: languages, and versions of the data; usually empty.
+    """Note how the runs differ in what they asked: languages, and versions of the data; usually empty.
 
     Runs of schema 1 are compared by the files that they read, all others by what their data hold.
     """
@@ -256,9 +266,9 @@ def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tu
     versions: dict[tuple[object, ...], set[tuple[str, ...]]] = {}
     for record, data in zip(records, sets, strict=True):
         dataset, is_old = record.cell.dataset, record.schema == 1
-        read = (record.dataset_fingerprint,) if is_old else (data.fingerprint, data.golds_fingerprint)
-        versions.setdefault((dataset.language, is_old, dataset.changes), set()).add(read)
-    for (language, *_), read_by in versions.items():
-        if len(read_by) > 1:
-            notes.append(f"the runs in {language} read {len(read_by)} different versions of the data (SHA-256)")
+        version = (record.dataset_fingerprint,) if is_old else (data.fingerprint, data.golds_fingerprint)
+        versions.setdefault((dataset.language, is_old, dataset.changes), set()).add(version)
+    for (language, *_), fingerprints in versions.items():
+        if len(fingerprints) > 1:
+            notes.append(f"the runs in {language} read {len(fingerprints)} different versions of the data (SHA-256)")
     return tuple(notes)

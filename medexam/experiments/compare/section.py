@@ -25,7 +25,7 @@ class Compared:
     """What a part may be found from: runs, and the items that all of them have scored."""
 
     benchmark: Benchmark[Any, Any, Any]
-    found: PairedRuns
+    statistics: PairedRuns
     folders: Sequence[RunFolder]
     """The baseline first, as in all that follows."""
     sets: Sequence[AnySet]
@@ -47,7 +47,7 @@ class Compared:
     @cached_property
     def clusters(self) -> tuple[str, ...]:
         """What each of these items is resampled with: its exam or its whole question."""
-        cluster_of = {one.key: self.benchmark.cluster(one) for one in self.items}
+        cluster_of = {item.key: self.benchmark.cluster(item) for item in self.items}
         return tuple(cluster_of[key] for key in self.scores[0])
 
 
@@ -57,16 +57,16 @@ def score_runs(
     sets: Sequence[AnySet],
     runs: Sequence[Mapping[str, Prediction]],
 ) -> list[dict[str, float]]:
-    """What `Compared.scores` says, of `items` that all `runs` have scored; `sets` holds the data of each run."""
+    """Score `items` that all `runs` have scored, as `Compared.scores` says; `sets` holds the data of each run."""
     if benchmark.right_or_wrong:
         golds = sets[0].golds
-        return [{one.key: float(benchmark.is_right(run[one.key], golds[one.key])) for one in items} for run in runs]
-    kept = [one.key for one in items]
-    measured = [benchmark.item_scores(_only(data, kept), run) for data, run in zip(sets, runs, strict=True)]
-    first = next(name for name in measured[0] if all(name in each for each in measured))
-    known = [each[first] for each in measured]
-    common = [key for key in kept if all(key in scores for scores in known)]
-    return [{key: scores[key] for key in common} for scores in known]
+        return [{item.key: float(benchmark.is_right(run[item.key], golds[item.key])) for item in items} for run in runs]
+    keys = [item.key for item in items]
+    measures = [benchmark.item_scores(_only(data, keys), run) for data, run in zip(sets, runs, strict=True)]
+    measure = next(name for name in measures[0] if all(name in scores_by_measure for scores_by_measure in measures))
+    run_scores = [scores_by_measure[measure] for scores_by_measure in measures]
+    common = [key for key in keys if all(key in scores for scores in run_scores)]
+    return [{key: scores[key] for key in common} for scores in run_scores]
 
 
 class Section(ABC):
@@ -76,16 +76,16 @@ class Section(ABC):
     """Its key in `--json`."""
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:  # noqa: ARG002
-        """Its tables, each with its caption, if it has any; `names` are those of the runs."""
+        """Build its tables, each with its caption, if it has any; `names` are those of the runs."""
         return []
 
     @abstractmethod
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """What may be said."""
+        """Write what may be said."""
 
     @abstractmethod
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """What `--json` says; `keys` are those of the runs."""
+        """Build what `--json` says; `keys` are those of the runs."""
 
 
 Finder = Callable[[Compared], Section | None]
@@ -93,6 +93,6 @@ Finder = Callable[[Compared], Section | None]
 
 
 def _only(data: AnySet, keys: Sequence[str]) -> AnySet:
-    items = {one.key: one for one in data.questions}
+    items = {item.key: item for item in data.questions}
     golds = {key: data.golds[key] for key in keys}
     return replace(data, questions=tuple(items[key] for key in keys), golds=golds)

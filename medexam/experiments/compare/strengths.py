@@ -16,7 +16,7 @@ from medexam.tables import Captioned, Table
 class Strengths(Section):
     """The strength of each run, in the order of the runs."""
 
-    found: tuple[Strength, ...]
+    strengths: tuple[Strength, ...]
     resampled: Resampling
     clusters: str
     """What is taken as independent if there is enough of it."""
@@ -25,66 +25,66 @@ class Strengths(Section):
     @property
     def order(self) -> list[int]:
         """Positions of the runs, the strongest first."""
-        return sorted(range(len(self.found)), key=lambda at: -self.found[at].strength)
+        return sorted(range(len(self.strengths)), key=lambda position: -self.strengths[position].strength)
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
-        """A row a run, the strongest first."""
-        place = {at: number for number, at in enumerate(self.order, start=1)}
+        """Build a row for each run, the strongest first."""
+        place = {position: number for number, position in enumerate(self.order, start=1)}
         rows = tuple(
             (
-                str(place[at]),
-                names[at],
+                str(place[position]),
+                names[position],
                 str(run.wins),
                 str(run.losses),
                 f"{run.strength:+.2f} [{run.interval[0]:.2f}, {run.interval[1]:.2f}]",
                 _ranges(sorted(place[other] for other in run.not_separable)),
             )
-            for at, run in ((at, self.found[at]) for at in self.order)
+            for position, run in ((at, self.strengths[at]) for at in self.order)
         )
-        apart = self.clusters if self.resampled is Resampling.CLUSTERS else "questions within exams"
+        unit = self.clusters if self.resampled is Resampling.CLUSTERS else "questions within exams"
         caption = (
             "Wins: questions that the run has right and another has not, over all others; losses the other way. "
             "Strength: Bradley and Terry's, the natural logarithm of the odds of a win against the mean run, with 95 % "
-            f"intervals for all runs at once, taking {apart} as independent. Not separable: numbers of the runs whose "
+            f"intervals for all runs at once, taking {unit} as independent. Not separable: numbers of the runs whose "
             "difference in strength may be 0, at 95 % for all pairs at once."
         )
         headers = ("No.", "Run", "Wins", "Losses", "Strength", "Not separable from")
         return [(Table("Strengths of all runs", headers, rows, text_columns=2), caption)]
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """How many pairs are separable, and which runs may be the strongest."""
-        runs = len(self.found)
+        """Write how many pairs are separable, and which runs may be the strongest."""
+        runs = len(self.strengths)
         pairs = runs * (runs - 1) // 2
-        apart = pairs - sum(len(run.not_separable) for run in self.found) // 2
+        separable = pairs - sum(len(run.not_separable) for run in self.strengths) // 2
         first = self.order[0]
-        others = [names[at] for at in self.order if at in self.found[first].not_separable]
-        said = f"{apart} of {pairs} pairs of runs are separable in strength, at 95 % for all pairs at once."
+        others = [names[position] for position in self.order if position in self.strengths[first].not_separable]
+        summary = f"{separable} of {pairs} pairs of runs are separable in strength, at 95 % for all pairs at once."
         if not others:
-            return [said, f"{names[first]} is stronger than every other run."]
-        return [said, f"Not separable from the strongest, {names[first]}: {', '.join(others)}."]
+            return [summary, f"{names[first]} is stronger than every other run."]
+        return [summary, f"Not separable from the strongest, {names[first]}: {', '.join(others)}."]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """By run its strength, interval, and the runs that it is not separable from."""
+        """Map each run to its strength, interval, and the runs that it is not separable from."""
         return {
             "independent": str(self.resampled),
             "runs": {
                 key: run.model_dump(mode="json", exclude={"not_separable"})
-                | {"not_separable": [keys[at] for at in run.not_separable]}
-                for key, run in zip(keys, self.found, strict=True)
+                | {"not_separable": [keys[position] for position in run.not_separable]}
+                for key, run in zip(keys, self.strengths, strict=True)
             },
         }
 
 
 def find_strengths(compared: Compared) -> Strengths:
-    """The strengths of three runs or more; raises `SpecError` if there are fewer."""
+    """Compare the strengths of three runs or more; raises `SpecError` if there are fewer."""
     if len(compared.folders) < 3:
         raise SpecError("--strengths sets three runs or more in an order: name another run, or leave it out")
-    found = compare_strengths(compared.matrix, compared.clusters)
-    return Strengths(tuple(found), resampled_with(compared.clusters), compared.found.clusters)
+    strengths = compare_strengths(compared.matrix, compared.clusters)
+    return Strengths(tuple(strengths), resampled_with(compared.clusters), compared.statistics.clusters)
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """`1-3, 5`, of numbers in ascending order."""
+    """Render numbers in ascending order as `1-3, 5`."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][1] + 1:

@@ -24,40 +24,41 @@ class Subset(Section):
 
     runs: int
     """Those that the questions were chosen by."""
-    of: int
+    total: int
     """Questions to choose from."""
     questions: tuple[str, ...]
     """Keys."""
-    chosen: SubsetError
-    drawn: SubsetError
+    chosen_error: SubsetError
+    drawn_error: SubsetError
     """The same of subsets that are drawn by lot."""
     name = "subset"
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:  # noqa: ARG002
-        """Chosen subsets beside drawn ones."""
-        ways = (("chosen", self.chosen), ("drawn by lot", self.drawn))
-        rows = tuple((way, *map(percent, error)) for way, error in ways)
+        """Set chosen subsets beside drawn ones."""
+        kinds = (("chosen", self.chosen_error), ("drawn by lot", self.drawn_error))
+        rows = tuple((kind, *map(percent, error)) for kind, error in kinds)
         caption = (
             "Percent, measured on runs that were held out in turn. Error: how far the accuracy on the subset lies from "
             "that on all questions, in the mean and in nine of ten cases at most. Same verdict: pairs of which "
             "McNemar's test says the same as on all questions; false: pairs of which it says better or worse otherwise."
         )
-        title = f"Subsets of {len(self.questions)} of {self.of:,} questions"
+        title = f"Subsets of {len(self.questions)} of {self.total:,} questions"
         return [(Table(title, ("Subset", "Error", "Nine of ten", "Same verdict", "False"), rows), caption)]
 
     def sentences(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
-        """What the subset is worth."""
+        """Write what the subset is worth."""
         weak = f" The fit is weak: {self.runs} runs, and it wants {FEW_RUNS}." if self.runs < FEW_RUNS else ""
         return [
-            f"The accuracy on {len(self.questions)} chosen questions errs by {percent(self.chosen.mean)} percentage "
-            f"points in the mean, on as many drawn by lot by {percent(self.drawn.mean)}; --json names them.{weak}"
+            f"The accuracy on {len(self.questions)} chosen questions errs by {percent(self.chosen_error.mean)} "
+            f"percentage points in the mean, on as many drawn by lot by {percent(self.drawn_error.mean)}; --json names "
+            f"them.{weak}"
         ]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:  # noqa: ARG002
-        """The chosen keys and both errors."""
+        """Build the chosen keys and both errors."""
         return {
             "questions": list(self.questions),
-            "errors": {"chosen": self.chosen._asdict(), "drawn": self.drawn._asdict()},
+            "errors": {"chosen": self.chosen_error._asdict(), "drawn": self.drawn_error._asdict()},
         }
 
 
@@ -65,7 +66,9 @@ def find_subset(n: int, compared: Compared) -> Subset:
     """Choose `n` questions; raises `SpecError` if there are too few runs or questions, or runs in words."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--subset wants answers that are right or wrong; these runs answer in words: leave it out")
-    fitted = [at for at, folder in enumerate(compared.folders) if not folder.read_record().cell.program.made_of]
+    fitted = [
+        position for position, folder in enumerate(compared.folders) if not folder.read_record().cell.program.made_of
+    ]
     if len(fitted) < FEWEST_RUNS:
         raise SpecError(
             f"--subset wants {FEWEST_RUNS} runs or more that are no ensembles: name others, or leave it out"
@@ -74,7 +77,7 @@ def find_subset(n: int, compared: Compared) -> Subset:
     if not 2 <= n < len(keys):
         way_out = f"give a number from 2 to {len(keys) - 1}" if len(keys) > 2 else "run their specs on more"
         raise SpecError(f"--subset {n}: questions that all runs scored: {len(keys)}; {way_out}")
-    places = choose_subset(fit_items(right), n, np.random.default_rng(SEED))
-    chosen, drawn = measure_subsets(right, n)
-    questions = tuple(keys[place] for place in places)
-    return Subset(len(fitted), len(keys), questions, chosen, drawn)
+    positions = choose_subset(fit_items(right), n, np.random.default_rng(SEED))
+    chosen_error, drawn_error = measure_subsets(right, n)
+    questions = tuple(keys[position] for position in positions)
+    return Subset(len(fitted), len(keys), questions, chosen_error, drawn_error)

@@ -59,10 +59,14 @@ class Answer:
     @property
     def token_usage(self) -> dict[str, int]:
         """Tokens read and written, as other harnesses name them; empty if the engine reported none."""
-        read, written = self.prediction.prompt_tokens, self.prediction.completion_tokens
-        if read is None or written is None:
+        input_tokens, output_tokens = self.prediction.prompt_tokens, self.prediction.completion_tokens
+        if input_tokens is None or output_tokens is None:
             return {}
-        return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+        return {
+            "input_tokens": input_tokens,
+            "output_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
+        }
 
     def _letter(self, number: int) -> str:
         return ascii_uppercase[self.question.option_numbers.index(number)]
@@ -115,10 +119,10 @@ class ExportedRun:
     @property
     def model(self) -> str:
         """The model that answered, with its developer if the spec names one; `medexam/PROGRAM` if none was asked."""
-        named, ran = str(self.cell.model.name or ""), self.run.model
-        if self.cell.program.asks_model and not self.run.mixed and _HUB_NAME.fullmatch(named):
-            return named
-        return ran or f"medexam/{self.run.program}"
+        spec_name, run_model = str(self.cell.model.name or ""), self.run.model
+        if self.cell.program.asks_model and not self.run.mixed and _HUB_NAME.fullmatch(spec_name):
+            return spec_name
+        return run_model or f"medexam/{self.run.program}"
 
     @property
     def medexam_version(self) -> str:

@@ -22,14 +22,14 @@ UNKNOWN = "unknown"
 
 def write_every_eval_ever(exported: ExportedRun, folder: Path) -> list[Path]:
     """Write both files below `folder`; raises `OSError`."""
-    named = uuid.UUID(bytes=hashlib.sha256(exported.run.folder.name.encode()).digest()[:16], version=4)
+    identifier = uuid.UUID(bytes=hashlib.sha256(exported.run.folder.name.encode()).digest()[:16], version=4)
     developer, _, model = _model_id(exported).partition("/")
     place = Path("data", *map(file_name, (exported.cell.dataset.called, developer, model)))
-    path, samples = (folder / place / f"{named}{ending}" for ending in (".json", "_samples.jsonl"))
+    path, samples = (folder / place / f"{identifier}{ending}" for ending in (".json", "_samples.jsonl"))
     path.parent.mkdir(parents=True, exist_ok=True)
     evaluation = _evaluation(exported)
     lines = "".join(
-        json.dumps(each, ensure_ascii=False) + "\n" for each in _samples(exported, evaluation["evaluation_id"])
+        json.dumps(sample, ensure_ascii=False) + "\n" for sample in _samples(exported, evaluation["evaluation_id"])
     )
     write_whole(samples, lines)
     evaluation["detailed_evaluation_results"] = {
@@ -45,14 +45,14 @@ def write_every_eval_ever(exported: ExportedRun, folder: Path) -> list[Path]:
 
 def _model_id(exported: ExportedRun) -> str:
     """`DEVELOPER/MODEL`; a model whose developer is not known is one of `unknown`."""
-    told = exported.model.strip("/")
-    return told if told.count("/") == 1 else f"{UNKNOWN}/{told.rpartition('/')[2]}"
+    model = exported.model.strip("/")
+    return model if model.count("/") == 1 else f"{UNKNOWN}/{model.rpartition('/')[2]}"
 
 
 def _evaluation(exported: ExportedRun) -> dict[str, Any]:
     run, cell = exported.run, exported.cell
     engine = run.environment.get("engine") or {}
-    ended = datetime.fromisoformat(exported.ended_at).timestamp()
+    end_time = datetime.fromisoformat(exported.ended_at).timestamp()
     model = _model_id(exported)
     details = {
         "program": run.program,
@@ -64,9 +64,9 @@ def _evaluation(exported: ExportedRun) -> dict[str, Any]:
     decoding = {"temperature": cell.model.temperature} if cell.program.asks_model else {}
     return {
         "schema_version": SCHEMA,
-        "evaluation_id": f"{exported.task}/{model.replace('/', '_')}/{ended}",
+        "evaluation_id": f"{exported.task}/{model.replace('/', '_')}/{end_time}",
         "evaluation_timestamp": exported.ended_at,
-        "retrieved_timestamp": str(ended),
+        "retrieved_timestamp": str(end_time),
         "source_metadata": {
             "source_name": "medexam",
             "source_type": "evaluation_run",
@@ -125,7 +125,7 @@ def _samples(exported: ExportedRun, evaluation_id: str) -> Iterator[dict[str, An
             "output": {"raw": [answer.said]},
             "answer_attribution": _attribution(answer),
             "evaluation": {"score": float(answer.right), "is_correct": answer.right},
-            **_taken(answer),
+            **_costs(answer),
             "metadata": {"exam": question.exam.name, "discipline": question.exam.discipline},
         }
 
@@ -135,11 +135,11 @@ def _attribution(answer: Answer) -> list[dict[str, Any]]:
     return [{"turn_idx": 0, "source": "output.raw", **value, "is_terminal": True}]
 
 
-def _taken(answer: Answer) -> dict[str, Any]:
+def _costs(answer: Answer) -> dict[str, Any]:
     """Tokens and time, as far as the engine reported them."""
-    found = dict[str, Any]()
+    costs = dict[str, Any]()
     if answer.token_usage:
-        found["token_usage"] = answer.token_usage
+        costs["token_usage"] = answer.token_usage
     if (seconds := answer.prediction.latency_s) is not None:
-        found["performance"] = {"latency_ms": seconds * 1000}
-    return found
+        costs["performance"] = {"latency_ms": seconds * 1000}
+    return costs

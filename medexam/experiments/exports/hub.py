@@ -26,15 +26,15 @@ def write_hub(runs: Sequence[ExportedRun], folder: Path) -> list[Path]:
     import pyarrow.parquet as pq
 
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     for run in runs:
         path = folder / "data" / f"{run.run.folder.name}.parquet"
         table = pa.Table.from_pylist([_row(run, answer) for answer in run], schema=_schema())
         with whole_file(path) as draft:
             pq.write_table(table, draft, compression="zstd")
-        written.append(path)
+        paths.append(path)
     write_whole(folder / CARD, _card(runs))
-    return [*written, folder / CARD]
+    return [*paths, folder / CARD]
 
 
 def _schema() -> Any:
@@ -49,11 +49,11 @@ def _schema() -> Any:
 
 
 def _row(run: ExportedRun, answer: Answer) -> dict[str, Any]:
-    question, said = answer.question, answer.prediction
-    scores = said.option_scores
-    alike = ("answer", "reply", "rationale", "prompt_tokens", "completion_tokens", "latency_s", "program")
+    question, prediction = answer.question, answer.prediction
+    scores = prediction.option_scores
+    shared_fields = ("answer", "reply", "rationale", "prompt_tokens", "completion_tokens", "latency_s", "program")
     return {
-        **{name: getattr(said, name) for name in alike},
+        **{name: getattr(prediction, name) for name in shared_fields},
         "key": question.key,
         "question": question.asked,
         "options": answer.options,
@@ -64,22 +64,22 @@ def _row(run: ExportedRun, answer: Answer) -> dict[str, Any]:
         "discipline": question.exam.discipline,
         "gold": answer.gold.number,
         "right": answer.right,
-        "status": said.status.value,
-        "reason": said.reason.value if said.reason else None,
+        "status": prediction.status.value,
+        "reason": prediction.reason.value if prediction.reason else None,
         "option_scores": None if scores is None else [scores.get(number) for number in question.option_numbers],
         "model": run.model,
     }
 
 
 def _card(runs: Sequence[ExportedRun]) -> str:
-    """What the hub reads, then what people read; only the latter is Markdown."""
+    """Write what the hub reads, then what people read; only the latter is Markdown."""
     return f"{_front_matter(runs)}\n{disarm(_description(runs))}"
 
 
 def _front_matter(runs: Sequence[ExportedRun]) -> str:
     licences = {run.items.licence for run in runs if run.items.licence}
-    known = {each.lower() for each in licences}
-    licence = known.pop() if len(known) == 1 and known <= LICENCES else "other"
+    names = {name.lower() for name in licences}
+    licence = names.pop() if len(names) == 1 and names <= LICENCES else "other"
     languages = sorted({run.cell.dataset.language for run in runs})
     configs = [
         f"- config_name: {_quoted(run.run.folder.name)}\n  data_files: {_quoted(f'data/{run.run.folder.name}.parquet')}"

@@ -35,8 +35,8 @@ def write_inspect(exported: ExportedRun, folder: Path) -> list[Path]:
         for answer in exported:
             sample = _sample(exported, answer)
             write(f"samples/{sample['id']}_epoch_1.json", sample)
-            kept = ("id", "epoch", "input", "choices", "target", "scores", "metadata", "model_usage", "uuid")
-            summaries.append({name: sample[name] for name in kept} | {"completed": True, "message_count": 2})
+            summary_fields = ("id", "epoch", "input", "choices", "target", "scores", "metadata", "model_usage", "uuid")
+            summaries.append({name: sample[name] for name in summary_fields} | {"completed": True, "message_count": 2})
         write("summaries.json", summaries)
         write("header.json", log)
     return [path]
@@ -44,14 +44,16 @@ def write_inspect(exported: ExportedRun, folder: Path) -> list[Path]:
 
 def _header(exported: ExportedRun) -> dict[str, Any]:
     run, record = exported.run, exported.run.record
-    told = {name: str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name}/{record.spec_digest}")) for name in ("eval_id", "run_id")}
+    identifiers = {
+        name: str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name}/{record.spec_digest}")) for name in ("eval_id", "run_id")
+    }
     accuracy = {"accuracy": exported.accuracy, "stderr": exported.standard_error}
     n = len(exported.answers)
     return {
         "version": 2,
         "status": "success" if run.complete else "cancelled",
         "eval": {
-            **told,
+            **identifiers,
             "created": exported.started_at,
             "task": exported.task,
             "task_id": record.spec_digest,
@@ -95,7 +97,7 @@ def _header(exported: ExportedRun) -> dict[str, Any]:
 
 
 def _sample(exported: ExportedRun, answer: Answer) -> dict[str, Any]:
-    question, said = answer.question, answer.prediction
+    question, prediction = answer.question, answer.prediction
     usage = answer.token_usage
     reply = {"role": "assistant", "content": answer.said, "source": "generate", "model": exported.model}
     score = {"value": "C" if answer.right else "I" if answer.letter else "N", "answer": answer.letter or ""}
@@ -108,21 +110,21 @@ def _sample(exported: ExportedRun, answer: Answer) -> dict[str, Any]:
         "messages": [{"role": "user", "content": question.printed, "source": "input"}, reply],
         "output": {
             "model": exported.model,
-            "choices": [{"message": reply, "stop_reason": _STOPS.get(said.finish_reason or "", "stop")}],
+            "choices": [{"message": reply, "stop_reason": _STOPS.get(prediction.finish_reason or "", "stop")}],
             "completion": answer.said,
             **({"usage": usage} if usage else {}),
-            **({"time": said.latency_s} if said.latency_s is not None else {}),
+            **({"time": prediction.latency_s} if prediction.latency_s is not None else {}),
         },
         "scores": {SCORER: {**score, "explanation": answer.said}},
         "metadata": {
             "exam": question.exam.name,
             "year": question.exam.year,
             "discipline": question.exam.discipline,
-            "reason": said.reason.value if said.reason else None,
+            "reason": prediction.reason.value if prediction.reason else None,
         },
         "store": {},
         "events": [],
         "model_usage": {exported.model: usage} if usage else {},
-        "uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{said.spec_digest}/{question.key}")),
+        "uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{prediction.spec_digest}/{question.key}")),
         "attachments": {},
     }

@@ -27,7 +27,7 @@ def write_lm_eval(exported: ExportedRun, folder: Path) -> list[Path]:
     date = datetime.fromisoformat(exported.ended_at).strftime("%Y-%m-%dT%H-%M-%S.%f")
     samples = folder / exported.run.folder.name / f"samples_{exported.task}_{date}.jsonl"
     samples.parent.mkdir(parents=True, exist_ok=True)
-    lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in _samples(exported, by_scores=by_scores))
+    lines = (json.dumps(sample, ensure_ascii=False) + "\n" for sample in _samples(exported, by_scores=by_scores))
     write_whole(samples, "".join(lines))
     results = samples.with_name(f"results_{date}.json")
     write_whole(results, json.dumps(_results(exported, measure), ensure_ascii=False, indent=2) + "\n")
@@ -35,11 +35,11 @@ def write_lm_eval(exported: ExportedRun, folder: Path) -> list[Path]:
 
 
 def _is_by_scores(answer: Answer) -> bool:
-    """Whether the answer is the first option of the highest sum of log-likelihoods, as the harness chooses."""
-    said = answer.prediction
-    if said.option_scores is None or (said.score_unit, said.score_norm) != ("nats", "sum"):
+    """Return whether the answer is the first option of the highest sum of log-likelihoods, as the harness chooses."""
+    prediction = answer.prediction
+    if prediction.option_scores is None or (prediction.score_unit, prediction.score_norm) != ("nats", "sum"):
         return False
-    return said.answer == max(said.option_scores, key=said.option_scores.__getitem__)
+    return prediction.answer == max(prediction.option_scores, key=prediction.option_scores.__getitem__)
 
 
 def _samples(exported: ExportedRun, *, by_scores: bool) -> Iterator[dict[str, Any]]:
@@ -53,15 +53,15 @@ def _samples(exported: ExportedRun, *, by_scores: bool) -> Iterator[dict[str, An
             "year": exam.year,
             "discipline": exam.discipline,
         }
-        asked = _scored(answer) if by_scores else _generated(answer)
+        fields = _scored(answer) if by_scores else _generated(answer)
         yield {
             "doc_id": place,
             "doc": doc,
-            **asked,
+            **fields,
             "filter": "none",
             "doc_hash": _hash(json.dumps(doc, ensure_ascii=False)),
             "prompt_hash": _hash(question.printed),
-            "target_hash": _hash(str(asked["target"])),
+            "target_hash": _hash(str(fields["target"])),
         }
 
 

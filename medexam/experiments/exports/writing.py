@@ -13,7 +13,7 @@ from medexam.experiments.exports.lm_eval import write_lm_eval
 from medexam.experiments.store.stored_run import AnyRun
 
 Format = Literal["lm-eval", "inspect", "every-eval-ever", "hub"]
-_EACH: Mapping[str, Callable[[ExportedRun, Path], list[Path]]] = {
+_WRITERS: Mapping[str, Callable[[ExportedRun, Path], list[Path]]] = {
     "lm-eval": write_lm_eval,
     "inspect": write_inspect,
     "every-eval-ever": write_every_eval_ever,
@@ -21,7 +21,7 @@ _EACH: Mapping[str, Callable[[ExportedRun, Path], list[Path]]] = {
 
 
 def export_runs(runs: Sequence[AnyRun], to: Format, folder: Path) -> list[Path]:
-    """Write the runs' answers into `folder`; the files that were written.
+    """Write the runs' answers into `folder`. Return the files that were written.
 
     Raises `SpecError` for a run without answers by numbered options, and `RunFolderError` if a file cannot be written.
     """
@@ -29,7 +29,7 @@ def export_runs(runs: Sequence[AnyRun], to: Format, folder: Path) -> list[Path]:
     try:
         if to == "hub":
             return write_hub(exported, folder)
-        return [path for run in exported for path in _EACH[to](run, folder)]
+        return [path for run in exported for path in _WRITERS[to](run, folder)]
     except OSError as error:
         raise RunFolderError(
             f"cannot write {error.filename or folder}: {error.strerror}; choose another folder with --out"

@@ -54,29 +54,29 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
     validation = read_span_file(settings.validation, settings.variant) if settings.validation is not None else None
     if validation and not any(item.answers for item in validation.items):
         raise DatasetError(f"{validation.path}: none of its questions has an answer to score against")
-    seen = seen_before(validation, list(files.values())) if validation else []
+    repeats = seen_before(validation, list(files.values())) if validation else []
     loaded = load_trainable(settings.model, settings.revision, settings.device, settings.seed)
-    taught = {
+    lessons_by_stage = {
         name: make_lessons(file, loaded.tokenizer, settings.window, settings.shared) for name, file in files.items()
     }
-    for line in [line for lessons in taught.values() for line in lessons.warnings()]:
+    for line in [line for lessons in lessons_by_stage.values() for line in lessons.warnings()]:
         observer.warns(line)
-    if validation and seen:
+    if validation and repeats:
         observer.warns(
-            f"{validation.path}: {len(seen):,} of {len(validation.items):,} questions stand in the training data too, "
-            "so the score includes what was learnt by heart: leave them out to see what the model can do"
+            f"{validation.path}: {len(repeats):,} of {len(validation.items):,} questions stand in the training data "
+            "too, so the score includes what was learnt by heart: leave them out to see what the model can do"
         )
-    begun = time.monotonic()
+    start = time.monotonic()
     losses = {}
-    for name, lessons in taught.items():
+    for name, lessons in lessons_by_stage.items():
         epochs = settings.epochs if name == "train" else settings.intermediate_epochs
         losses[name] = teach(loaded, name, lessons, epochs, settings, observer)
     record: dict[str, Any] = {
         "settings": settings.document(),
         "base": {"name": loaded.weights.label, "revision": loaded.weights.revision},
-        "data": {name: lessons.document() for name, lessons in taught.items()},
+        "data": {name: lessons.document() for name, lessons in lessons_by_stage.items()},
         "device": loaded.device,
-        "seconds": round(time.monotonic() - begun, 1),
+        "seconds": round(time.monotonic() - start, 1),
         "losses": losses,
         "environment": describe_environment(),
     }
@@ -89,7 +89,7 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
             "path": str(validation.path.resolve()),
             "sha256": validation.sha256,
             "questions": len(validation.items),
-            "seen_in_training": seen,
+            "seen_in_training": repeats,
             **{rule: asdict(scores) for rule, scores in validated.items()},
         }
     _write(loaded, draft, record, predictions)
@@ -97,23 +97,23 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
 
 
 def _name_stages(files: Sequence[Path]) -> dict[str, Path]:
-    """`intermediate`, or `intermediate 1`, `intermediate 2`, ... if there are several."""
+    """Name the stages `intermediate`, or `intermediate 1`, `intermediate 2`, ... if there are several."""
     if len(files) == 1:
         return {"intermediate": files[0]}
     return {f"intermediate {number}": path for number, path in enumerate(files, start=1)}
 
 
 def _answer(loaded: LoadedReader, file: SpanFile, settings: FinetuningSettings) -> dict[str, str]:
-    """Key -> the span for each question that has an answer, empty where its context has no words; block by block."""
+    """Read a span for each question that has an answer, by key, empty without words in its context; block by block."""
     reading = replace(loaded, model=loaded.model.eval())
     reader = TransformersSpanReader(reading, settings.answer_tokens, settings.window, settings.shared)
     items = [item for item in file.items if item.answers]
-    said = {item.key: "" for item in items}
+    spans = {item.key: "" for item in items}
     for places in by_length([len(item.context) for item in items], 8 * reader.batch):
         pairs = [(items[place].question, items[place].context) for place in places]
         for place, span in zip(places, reader.read(pairs), strict=True):
-            said[items[place].key] = span.text if span is not None else ""
-    return said
+            spans[items[place].key] = span.text if span is not None else ""
+    return spans
 
 
 def _write(loaded: LoadedReader, folder: Path, record: dict[str, Any], predictions: dict[str, str] | None) -> None:
@@ -128,7 +128,7 @@ def _write(loaded: LoadedReader, folder: Path, record: dict[str, Any], predictio
 
 @contextmanager
 def _drafting(out: Path) -> Iterator[Path]:
-    """A folder beside `out` that takes its place at the end of the block; gone where the block fails.
+    """Make a folder beside `out` that takes its place at the end of the block; gone where the block fails.
 
     Raises `SpecError` where `out` exists or cannot be written, before anything is learnt.
     """

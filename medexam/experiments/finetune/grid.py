@@ -108,24 +108,24 @@ class GridCell:
         """`f1` and `exact_match` by SQuAD's rule, in percent; None until it is scored."""
         if not self.finished:
             return None
-        found = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))["validation"]["squad"]
-        return {"f1": found["f1"], "exact_match": found["exact_match"]}
+        squad_scores = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))["validation"]["squad"]
+        return {"f1": squad_scores["f1"], "exact_match": squad_scores["exact_match"]}
 
 
-def load_grid(named: str) -> GridSpec:
-    """The grid of a YAML file, or the shipped one of that name; raises `SpecError` if there is none or it is wrong."""
+def load_grid(name: str) -> GridSpec:
+    """Load the grid of a YAML file, or the shipped one of that name. Raises `SpecError` if it is missing or wrong."""
     shipped = {path.stem: path for path in sorted(GRIDS.glob("*.yaml"))}
-    path = shipped.get(named, Path(named))
+    path = shipped.get(name, Path(name))
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        ways = f"name a YAML file of a grid, or {' or '.join(shipped)}"
-        raise SpecError(f"{named}: cannot be read ({error}): {ways}") from None
+        advice = f"name a YAML file of a grid, or {' or '.join(shipped)}"
+        raise SpecError(f"{name}: cannot be read ({error}): {advice}") from None
     return validate(GridSpec, parse_yaml(text, str(path)))
 
 
 def plan_grid(spec: GridSpec, out: Path, device: str = "auto", *, only_look: bool = False) -> list[GridCell]:
-    """The cells of a grid that is kept under `out`, encoder by encoder.
+    """Plan the cells of a grid that is kept under `out`, encoder by encoder.
 
     Raises `DatasetError` if a file is not here, and `EngineError` if an encoder is not; with `only_look`, cells of
     either are pending.
@@ -133,18 +133,20 @@ def plan_grid(spec: GridSpec, out: Path, device: str = "auto", *, only_look: boo
     sha256 = cache(partial(_hash_file, only_look=only_look))
     cells = []
     for encoder, model in spec.encoders.items():
-        known: dict[str, Any] = {"model": [_identify(model, only_look=only_look)], "settings": _numbers(spec)}
+        basis: dict[str, Any] = {"model": [_identify(model, only_look=only_look)], "settings": _numbers(spec)}
         for training, files in spec.trainings.items():
-            shared, base, learnt = [], model, known
+            shared, base, lineage = [], model, basis
             for path in files:
-                learnt = {"after": digest(learnt), "file": sha256(path)}
-                folder = out / "stages" / f"{name_part(encoder)}-{digest(learnt)}"
+                lineage = {"after": digest(lineage), "file": sha256(path)}
+                folder = out / "stages" / f"{name_part(encoder)}-{digest(lineage)}"
                 shared.append(Stage(_settings(spec, base, path, folder, device)))
                 base = str(folder)
             for variant in spec.variants:
-                train, validation = (Path(each.replace(_PLACE, variant)) for each in (spec.train, spec.validation))
+                train, validation = (
+                    Path(pattern.replace(_PLACE, variant)) for pattern in (spec.train, spec.validation)
+                )
                 cell = {
-                    "after": digest(learnt),
+                    "after": digest(lineage),
                     "files": [sha256(train), sha256(validation)],
                     "variant": variant,
                     "answer_tokens": spec.answer_tokens,
@@ -159,7 +161,7 @@ def plan_grid(spec: GridSpec, out: Path, device: str = "auto", *, only_look: boo
 def run_grid(
     cells: Sequence[GridCell], observer: FinetuningObserver, *, keep_weights: bool
 ) -> Iterator[tuple[GridCell, Finetuned]]:
-    """Train what is not finished, stage by stage; gives each cell as soon as it is scored.
+    """Train what is not finished, stage by stage; yield each cell as soon as it is scored.
 
     Raises as `finetune` does.
     """
@@ -168,15 +170,15 @@ def run_grid(
             if cell.finished or stage.finished:
                 continue
             observer.warns(f"{cell.label}: stage {number} of {len(cell.stages)}, {stage.settings.train.name}")
-            done = finetune(stage.settings, observer)
+            outcome = finetune(stage.settings, observer)
             if number == len(cell.stages):
                 if not keep_weights:
                     _drop_weights(cell.folder)
-                yield cell, done
+                yield cell, outcome
 
 
 def grid_rows(cells: Sequence[GridCell], measure: str) -> dict[str, list[float | None]]:
-    """`ENCODER VARIANT` -> the measure, `f1` or `exact_match`, of each training in percent, and their mean.
+    """Return by `ENCODER VARIANT` the measure, `f1` or `exact_match`, of each training in percent, and the mean.
 
     In the order of the cells. None of what is not scored yet; the mean is None unless all are.
     """
@@ -185,31 +187,34 @@ def grid_rows(cells: Sequence[GridCell], measure: str) -> dict[str, list[float |
     for cell in cells:
         scores = cell.scores
         rows.setdefault(f"{cell.encoder} {cell.variant}", {})[cell.training] = scores[measure] if scores else None
-    found = {}
+    rows_with_mean = {}
     for name, row in rows.items():
         values = [row.get(training) for training in trainings]
-        known = [value for value in values if value is not None]
-        found[name] = [*values, sum(known) / len(known) if len(known) == len(values) else None]
-    return found
+        scored_values = [value for value in values if value is not None]
+        rows_with_mean[name] = [
+            *values,
+            sum(scored_values) / len(scored_values) if len(scored_values) == len(values) else None,
+        ]
+    return rows_with_mean
 
 
 def narrow_grid(
     spec: GridSpec, encoders: Sequence[str] = (), trainings: Sequence[str] = (), variants: Sequence[str] = ()
 ) -> GridSpec:
-    """The part of a grid with these names; empty wants all. Raises `SpecError` for an unknown name."""
-    for flag, wanted, known in (
+    """Select the part of a grid with these names; empty wants all. Raises `SpecError` for an unknown name."""
+    for flag, selection, grid_names in (
         ("--encoder", encoders, spec.encoders),
         ("--training", trainings, spec.trainings),
         ("--variant", variants, spec.variants),
     ):
-        if unknown := [name for name in wanted if name not in known]:
-            raise SpecError(f"{flag} {unknown[0]}: the grid has {', '.join(known)}")
-    chosen = {
+        if unknown := [name for name in selection if name not in grid_names]:
+            raise SpecError(f"{flag} {unknown[0]}: the grid has {', '.join(grid_names)}")
+    parts = {
         "encoders": {name: model for name, model in spec.encoders.items() if not encoders or name in encoders},
         "trainings": {name: files for name, files in spec.trainings.items() if not trainings or name in trainings},
         "variants": tuple(name for name in spec.variants if not variants or name in variants),
     }
-    return spec.model_copy(update=chosen)
+    return spec.model_copy(update=parts)
 
 
 def _settings(spec: GridSpec, model: str, train: Path, out: Path, device: str) -> FinetuningSettings:
@@ -224,7 +229,7 @@ def _settings(spec: GridSpec, model: str, train: Path, out: Path, device: str) -
 
 
 def _numbers(spec: GridSpec) -> dict[str, Any]:
-    """What every stage is told beside files."""
+    """Return what every stage is told beside files."""
     return spec.model_dump(include={"epochs", "window", "shared", "batch", "learning_rate", "seed"})
 
 
@@ -234,7 +239,7 @@ def _drop_weights(folder: Path) -> None:
 
 
 def _identify(model: str, *, only_look: bool) -> str:
-    """The hash or commit of an encoder."""
+    """Return the hash or commit of an encoder."""
     try:
         weights = find_weights(model)
     except EngineError:

@@ -10,7 +10,7 @@ MEASURES = {"f1": "F1", "exact_match": "Exact match"}
 
 
 def grid_tables(cells: Sequence[GridCell]) -> list[Captioned]:
-    """One table a measure; a dash stands for a cell that is not scored yet."""
+    """Build one table for each measure; a dash stands for a cell that is not scored yet."""
     trainings = tuple(dict.fromkeys(cell.training for cell in cells))
     tables = []
     for measure, title in MEASURES.items():

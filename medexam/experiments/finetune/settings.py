@@ -41,14 +41,14 @@ class FinetuningSettings:
     device: Annotated[Literal["auto", "cpu", "cuda"], Setting("auto is CUDA if there is one.")] = "auto"
 
     def __post_init__(self) -> None:
-        """Raises `SpecError` unless the learning rate is above 0. A single intermediate file may be given as a path."""
+        """Raise `SpecError` unless the learning rate is above 0. A single intermediate file may be given as a path."""
         if isinstance(self.intermediate, Path):
             object.__setattr__(self, "intermediate", (self.intermediate,))
         if not self.learning_rate > 0:
             raise SpecError(f"learning_rate: give a number above 0, found {self.learning_rate}")
 
     def document(self) -> dict[str, Any]:
-        """What `finetuning.json` holds of them."""
+        """Build what `finetuning.json` holds of them."""
         return {
             **{name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()},
             "intermediate": [str(path) for path in self.intermediate],

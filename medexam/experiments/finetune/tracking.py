@@ -11,23 +11,23 @@ from medexam.experiments.track.store import experiment_id, open_store
 EXPERIMENT = "finetuning"
 
 
-def track_finetuning(done: Finetuned, *, tracking_uri: str) -> str:
-    """Send a fine-tuning to the MLflow store at `tracking_uri`; gives MLflow's id of the run.
+def track_finetuning(outcome: Finetuned, *, tracking_uri: str) -> str:
+    """Send a fine-tuning to the MLflow store at `tracking_uri`. Return MLflow's id of the run.
 
     Raises `TrackingError` when the store cannot be reached or written.
     """
-    record, now = done.record, round(1000 * time.time())
+    record, now = outcome.record, round(1000 * time.time())
     params = {**record["settings"], "base": record["base"]["name"], "revision": record["base"]["revision"]}
     params |= {f"{stage}_sha256": data["sha256"] for stage, data in record["data"].items()}
-    losses = [(f"{stage}.loss", loss, step) for stage, steps in done.losses.items() for step, loss in steps]
+    losses = [(f"{stage}.loss", loss, step) for stage, steps in outcome.losses.items() for step, loss in steps]
     scores = [
         (f"validation.{rule}.{name}", float(value), 0)
         for rule in ("squad", "spanish")
         for name, value in record.get("validation", {}).get(rule, {}).items()
     ]
     copy = Copy(
-        name=done.folder.name,
-        known={"medexam.kind": "finetuning", "medexam.folder": str(done.folder.resolve())},
+        name=outcome.folder.name,
+        known={"medexam.kind": "finetuning", "medexam.folder": str(outcome.folder.resolve())},
         began=now - round(1000 * record["seconds"]),
         ended=now,
         tags=version_tags(record["environment"]),
@@ -35,6 +35,6 @@ def track_finetuning(done: Finetuned, *, tracking_uri: str) -> str:
         metrics=[*losses, *scores],
         texts={RECORD: json.dumps(record, ensure_ascii=False, indent=2) + "\n"},
     )
-    way_out = f"the model is complete in {done.folder}, with its losses in {RECORD}"
+    way_out = f"the model is complete in {outcome.folder}, with its losses in {RECORD}"
     with open_store(tracking_uri, way_out=way_out) as client:
         return send_copy(client, experiment_id(client, EXPERIMENT, tracking_uri), copy)

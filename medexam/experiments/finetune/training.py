@@ -18,13 +18,15 @@ class FinetuningObserver(Protocol):
     """Watches a fine-tuning, such as a progress bar."""
 
     def warns(self, line: str) -> None:
-        """Something that a reader of the result should know."""
+        """Take notice of something that a reader of the result should know."""
 
     def stage_starts(self, name: str, lessons: Lessons, steps: int) -> None:
-        """A stage, `intermediate` or `train`, begins; it takes `steps` steps."""
+        """Take notice that a stage, `intermediate` or `train`, begins; it takes `steps` steps."""
 
     def step_ends(self, step: int, epoch: float, loss: float | None) -> None:
-        """`step` steps of the stage are done; `loss` is the mean since the last report, None if there is no new one."""
+        """Take notice that `step` steps of the stage are done. `loss` is the mean since the last report, None if there
+        is no new one.
+        """
 
 
 def teach(
@@ -35,7 +37,7 @@ def teach(
     settings: FinetuningSettings,
     observer: FinetuningObserver,
 ) -> list[tuple[int, float]]:
-    """Train the loaded model in place; gives step and mean loss since the one before, about a hundred times.
+    """Train the loaded model in place; return step and mean loss since the one before, about a hundred times.
 
     `name` is the stage's, for `observer`. Raises `EngineError` where the loss is no number.
     """
@@ -90,14 +92,14 @@ def teach(
 
 
 def _collate(tokenizer: Any, batch: Sequence[Lesson]) -> Any:
-    """Tensors `[n, longest]`, and `[n]` for each label; row i is lesson i."""
+    """Pad lessons into tensors `[n, longest]`, and `[n]` for each label; row i is lesson i."""
     import torch
 
     inputs = [{key: value for key, value in lesson.items() if key not in _LABELS} for lesson in batch]
     tensors = tokenizer.pad(inputs, return_tensors="pt")
     length = tensors["input_ids"].shape[1]
-    left = tokenizer.padding_side == "left"
-    shifts = [length - len(one["input_ids"]) if left else 0 for one in inputs]
+    pads_left = tokenizer.padding_side == "left"
+    shifts = [length - len(lesson_inputs["input_ids"]) if pads_left else 0 for lesson_inputs in inputs]
     for label in _LABELS:
-        tensors[label] = torch.tensor([one[label] + shift for one, shift in zip(batch, shifts, strict=True)])
+        tensors[label] = torch.tensor([lesson[label] + shift for lesson, shift in zip(batch, shifts, strict=True)])
     return tensors

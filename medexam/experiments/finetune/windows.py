@@ -36,96 +36,96 @@ class Lessons:
 
     file: SpanFile
     windows: tuple[Lesson, ...]
-    left_out: dict[str, Reason]
+    omissions: dict[str, Reason]
     """Key of each question that nothing is learnt from -> why."""
 
     @property
     def used(self) -> int:
         """Questions that something is learnt from."""
-        return len(self.file.items) - len(self.left_out)
+        return len(self.file.items) - len(self.omissions)
 
-    def warnings(self, shown: int = 5) -> list[str]:
-        """A line for each reason for which questions are left out, with the first keys."""
+    def warnings(self, limit: int = 5) -> list[str]:
+        """Write a line for each reason for which questions are left out, with the first keys."""
         lines = []
         for reason, words in REASONS.items():
-            keys = [key for key, why in self.left_out.items() if why == reason]
+            keys = [key for key, cause in self.omissions.items() if cause == reason]
             if keys:
-                more = f" and {len(keys) - shown:,} more" if len(keys) > shown else ""
-                named = f"{', '.join(keys[:shown])}{more}"
+                note = f" and {len(keys) - limit:,} more" if len(keys) > limit else ""
+                examples = f"{', '.join(keys[:limit])}{note}"
                 advice = "; raise --window to take them in, where the model has places" if reason == "too_long" else ""
                 total = len(self.file.items)
                 lines.append(
-                    f"{self.file.path}: {len(keys):,} of {total:,} questions are left out ({words}): {named}{advice}"
+                    f"{self.file.path}: {len(keys):,} of {total:,} questions are left out ({words}): {examples}{advice}"
                 )
         return lines
 
     def document(self) -> dict[str, Any]:
-        """What the record says of the file, JSON-ready."""
+        """Build what the record says of the file, JSON-ready."""
         return {
             "path": str(self.file.path.resolve()),
             "sha256": self.file.sha256,
             "questions": len(self.file.items),
             "used": self.used,
             "windows": len(self.windows),
-            "left_out": self.left_out,
+            "left_out": self.omissions,
         }
 
 
 def read_span_file(path: Path, variant: str | None = None) -> SpanFile:
-    """The questions of a file, of one variant alone where its rows tell theirs, and its hash.
+    """Read the questions of a file, of one variant alone where its rows tell theirs, and its hash.
 
     Raises `DatasetError` where it cannot be read, or holds other variants alone.
     """
-    found = read_squad(path)
-    items = tuple(item for item in found if variant is None or item.variant in {None, variant})
+    items_in_file = read_squad(path)
+    items = tuple(item for item in items_in_file if variant is None or item.variant in {None, variant})
     if not items:
-        others = ", ".join(sorted({str(item.variant) for item in found}))
+        others = ", ".join(sorted({str(item.variant) for item in items_in_file}))
         raise DatasetError(f"{path}: holds no question of variant {variant}: its variants are {others}")
     with path.open("rb") as stream:
         return SpanFile(path, hashlib.file_digest(stream, "sha256").hexdigest(), items)
 
 
 def make_lessons(file: SpanFile, tokenizer: Any, window: int, shared: int) -> Lessons:
-    """The windows of a file's questions, each with its answer, the first if it has several.
+    """Cut a file's questions into windows, each with its answer, the first if it has several.
 
     A window that does not hold the whole answer teaches the first token, as SQuAD's baselines do; a question whose
     answer no window holds is left out, with all its windows. Raises `DatasetError` where no question is left.
     """
-    left_out: dict[str, Reason] = {}
-    sound: list[SpanItem] = []
+    omissions: dict[str, Reason] = {}
+    sound_items: list[SpanItem] = []
     for item in file.items:
         if not item.answers or not item.answers[0].text.strip():
-            left_out[item.key] = "unanswerable"
+            omissions[item.key] = "unanswerable"
         elif not item.context.startswith(item.answers[0].text, item.answers[0].start):
-            left_out[item.key] = "misplaced"
+            omissions[item.key] = "misplaced"
         else:
-            sound.append(item)
-    cut: list[list[Window]] = [[] for _ in sound]
-    for one in cut_windows(tokenizer, [(item.question, item.context) for item in sound], window, shared):
-        cut[one.pair].append(one)
+            sound_items.append(item)
+    windows_by_item: list[list[Window]] = [[] for _ in sound_items]
+    for piece in cut_windows(tokenizer, [(item.question, item.context) for item in sound_items], window, shared):
+        windows_by_item[piece.pair].append(piece)
     lessons: list[Lesson] = []
-    for item, windows in zip(sound, cut, strict=True):
-        places = [_place(item, one) for one in windows]
+    for item, windows in zip(sound_items, windows_by_item, strict=True):
+        places = [_place(item, piece) for piece in windows]
         if not any(places):
-            left_out[item.key] = "too_long"
+            omissions[item.key] = "too_long"
             continue
-        lessons += [_lesson(one, place, tokenizer) for one, place in zip(windows, places, strict=True)]
+        lessons += [_lesson(piece, place, tokenizer) for piece, place in zip(windows, places, strict=True)]
     if not lessons:
-        reasons = ", ".join(words for reason, words in REASONS.items() if reason in left_out.values())
+        reasons = ", ".join(words for reason, words in REASONS.items() if reason in omissions.values())
         raise DatasetError(
             f"{file.path}: no question is left to learn from ({reasons}): mend the file or raise --window"
         )
-    return Lessons(file, tuple(lessons), left_out)
+    return Lessons(file, tuple(lessons), omissions)
 
 
-def seen_before(validation: SpanFile, taught: Sequence[SpanFile]) -> list[str]:
-    """The keys of the validation questions that stand among those taught, with the same context."""
-    known = {(item.question, item.context) for file in taught for item in file.items}
-    return [item.key for item in validation.items if (item.question, item.context) in known]
+def seen_before(validation: SpanFile, training_files: Sequence[SpanFile]) -> list[str]:
+    """Find the keys of the validation questions that stand in the training files, with the same context."""
+    training_pairs = {(item.question, item.context) for file in training_files for item in file.items}
+    return [item.key for item in validation.items if (item.question, item.context) in training_pairs]
 
 
 def _place(item: SpanItem, window: Window) -> tuple[int, int] | None:
-    """First and last token of the answer in a window; None where it does not hold the whole answer."""
+    """Find the first and last token of the answer in a window; None where it does not hold the whole answer."""
     answer = item.answers[0]
     text = answer.text.strip()
     start = answer.start + answer.text.index(text)
@@ -134,12 +134,12 @@ def _place(item: SpanItem, window: Window) -> tuple[int, int] | None:
     if not inside:
         return None
     first, last = window.offsets[inside[0]], window.offsets[inside[-1]]
-    whole = first is not None and last is not None and first[0] <= start and last[1] >= end
-    return (inside[0], inside[-1]) if whole else None
+    holds_answer = first is not None and last is not None and first[0] <= start and last[1] >= end
+    return (inside[0], inside[-1]) if holds_answer else None
 
 
 def _lesson(window: Window, place: tuple[int, int] | None, tokenizer: Any) -> Lesson:
-    """A window with its labels; without the answer, both stand at the token that means the whole text."""
+    """Build a window with its labels; without the answer, both stand at the token that means the whole text."""
     nowhere = 0
     if tokenizer.cls_token_id in window.inputs["input_ids"]:
         nowhere = window.inputs["input_ids"].index(tokenizer.cls_token_id)

@@ -22,13 +22,13 @@ _LEFT_OUT = {
 def describe(
     path: Path, results: Results, matched: Matched, pairs: Sequence[Pair], reader: ChoiceReader
 ) -> dict[str, Any]:
-    """What is kept of the file, JSON-ready."""
-    told = asdict(replace(results, samples=()))
-    del told["samples"], told["beside"]
+    """Describe the import as it is stored, JSON-ready: the file, and how its samples were matched and read."""
+    account = asdict(replace(results, samples=()))
+    del account["samples"], account["companions"]
     return {
         "file": str(path),
-        "beside": [one.name for one in results.beside],
-        **told,
+        "beside": [companion.name for companion in results.companions],
+        **account,
         "notes": list(results.notes),
         **matched.counts(),
         "unreadable": len(reader.unreadable),
@@ -36,19 +36,19 @@ def describe(
     }
 
 
-def warn_of(results: Results, said: dict[str, Any], predictions: Sequence[Prediction]) -> tuple[str, ...]:
-    """What a reader of the run's scores should know."""
-    found = list(results.notes)
-    lost = [f"{said[name]:,} {word}" for name, word in _LEFT_OUT.items() if said[name]]
-    if lost:
-        found.append(f"of {said['samples']:,} samples in the file {', '.join(lost)}; they are not counted")
-    if said["other_gold"]:
-        found.append(f"the file names another right answer than the data set to {said['other_gold']:,} questions")
-    if said["unreadable"]:
-        found.append(f"{said['unreadable']:,} answers in the file cannot be read: they count as unanswered")
-    if untold := sum(one.reason is Reason.NOT_TOLD for one in predictions):
-        found.append(
-            f"the file says of {untold:,} answers only that they are wrong: they count as unanswered, so accuracy is "
-            "the harness's own, and exam score and points are higher than what was answered"
+def warn_of(results: Results, account: dict[str, Any], predictions: Sequence[Prediction]) -> tuple[str, ...]:
+    """List what a reader of the run's scores should know."""
+    warnings = list(results.notes)
+    losses = [f"{account[name]:,} {word}" for name, word in _LEFT_OUT.items() if account[name]]
+    if losses:
+        warnings.append(f"of {account['samples']:,} samples in the file {', '.join(losses)}; they are not counted")
+    if account["other_gold"]:
+        warnings.append(f"the file names another right answer than the data set to {account['other_gold']:,} questions")
+    if account["unreadable"]:
+        warnings.append(f"{account['unreadable']:,} answers in the file cannot be read: they count as unanswered")
+    if untold_count := sum(prediction.reason is Reason.NOT_TOLD for prediction in predictions):
+        warnings.append(
+            f"the file says of {untold_count:,} answers only that they are wrong: they count as unanswered, so "
+            "accuracy is the harness's own, and exam score and points are higher than what was answered"
         )
-    return tuple(found)
+    return tuple(warnings)

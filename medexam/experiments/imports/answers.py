@@ -44,11 +44,11 @@ class ChoiceReader:
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self._numbers = {question.key: option_numbers(sample.options, question) for sample, question, _ in pairs}
-        self._chosen = self._read((sample.chosen, question) for sample, question, _ in pairs)
+        self._choices = self._read((sample.choice, question) for sample, question, _ in pairs)
         self.unreadable = [
             sample
             for sample, question, _ in pairs
-            if _is_text(sample.chosen) and self._chosen[question.key] is None and sample.right is not True
+            if _is_text(sample.choice) and self._choices[question.key] is None and sample.right is not True
         ]
         """The samples whose answer is a text that names no option, or may mean several, if no verdict says right."""
         self._targets = self._read((sample.target, question) for sample, question, _ in pairs)
@@ -59,33 +59,36 @@ class ChoiceReader:
 
     def chosen(self, question: Question) -> int | None:
         """Return the printed number of the option that is chosen; None if that is none or cannot be told."""
-        return self._chosen[question.key]
+        return self._choices[question.key]
 
     def target(self, question: Question) -> int | None:
         """Return the printed number of the option that is right by the file; None if it does not tell."""
         return self._targets[question.key]
 
     def _read(self, choices: Iterable[tuple[Choice | None, Question]]) -> dict[str, int | None]:
-        """The option that each choice of one column means, by the key of its question."""
-        by_key = {one.key: possible_choices(choice, one, self._numbers[one.key]) for choice, one in choices}
+        """Find the option that each choice of one column means, by the key of its question."""
+        by_key = {
+            question.key: possible_choices(choice, question, self._numbers[question.key])
+            for choice, question in choices
+        }
         forms = {form for possible in by_key.values() if len(possible) == 1 for form in possible}
         return {key: _meant(possible, forms) for key, possible in by_key.items()}
 
 
 def _meant(possible: Possible, forms: Collection[Form]) -> int | None:
-    """The only option that a choice may mean, or may mean in one of these forms."""
-    meant = set(possible.values())
-    if len(meant) > 1:
-        meant = {number for form, number in possible.items() if form in forms}
-    return meant.pop() if len(meant) == 1 else None
+    """Return the only option that a choice may mean, or may mean in one of these forms; else None."""
+    numbers = set(possible.values())
+    if len(numbers) > 1:
+        numbers = {number for form, number in possible.items() if form in forms}
+    return numbers.pop() if len(numbers) == 1 else None
 
 
 def counts_from_zero(pairs: Sequence[Pair]) -> bool:
     """Return whether answers without a verdict are numbers that seem to count from 0: one is 0, and none the last."""
     labels = (
-        (_LABEL.fullmatch(sample.chosen), question)
+        (_LABEL.fullmatch(sample.choice), question)
         for sample, question, _ in pairs
-        if isinstance(sample.chosen, str) and sample.right is None
+        if isinstance(sample.choice, str) and sample.right is None
     )
     numbers = [(int(label[1]), question) for label, question in labels if label and label[1].isdigit()]
     return any(number == 0 for number, _ in numbers) and not any(
@@ -108,8 +111,8 @@ def make_prediction(
     program: str,
     spec_digest: str,
 ) -> Prediction:
-    """The prediction that a sample stands for; `gold` is ours, and `reader` that of the whole file."""
-    same: dict[str, Any] = {
+    """Build the prediction that a sample stands for; `gold` is ours, and `reader` that of the whole file."""
+    fields: dict[str, Any] = {
         "question": question.key,
         "program": program,
         "spec_digest": spec_digest,
@@ -122,26 +125,28 @@ def make_prediction(
     numbers = reader.numbers(question)
     answer = _answer(sample, question, gold, reader)
     if answer is None:
-        unparsed = sample.reply is not None or _is_text(sample.chosen)
+        unparsed = sample.reply is not None or _is_text(sample.choice)
         reason = Reason.UNPARSED if unparsed else Reason.EMPTY if sample.right is None else Reason.NOT_TOLD
-        return Prediction(**same, status=Status.UNANSWERED, reason=reason)
+        return Prediction(**fields, status=Status.UNANSWERED, reason=reason)
     if sample.scores is not None and numbers is not None and len(sample.scores) == len(numbers):
         scores = dict(zip(numbers, sample.scores, strict=True))
-        same["option_scores"] = {number: scores[number] for number in question.option_numbers}
-        same |= {"score_unit": results.score_unit, "score_norm": results.score_norm}
-        same["tied"] = sample.scores.count(max(sample.scores))
-    return Prediction(**same, status=Status.ANSWERED, answer=answer)
+        fields["option_scores"] = {number: scores[number] for number in question.option_numbers}
+        fields |= {"score_unit": results.score_unit, "score_norm": results.score_norm}
+        fields["tied"] = sample.scores.count(max(sample.scores))
+    return Prediction(**fields, status=Status.ANSWERED, answer=answer)
 
 
 def as_worded(sample: Sample, question: Question, published: Question | None) -> Question:
-    """The question in the words of the sample's options: ours, or as `published` before characters were corrected."""
+    """Return the question in the words of the sample's options: ours, or as `published` before characters were
+    corrected.
+    """
     if published is None or option_numbers(sample.options, question) is not None:
         return question
     return published
 
 
 def option_numbers(options: Sequence[str], question: Question) -> tuple[int, ...] | None:
-    """The printed number of each option of a sample; None if they cannot be told.
+    """Return the printed number of each option of a sample; None if they cannot be told.
 
     Without texts they are taken in our order.
     """
@@ -150,13 +155,13 @@ def option_numbers(options: Sequence[str], question: Question) -> tuple[int, ...
     if len(options) != len(question.options):
         return None
     for reduce in (near_text, loose):
-        ours = [reduce(option.text) for option in question.options]
-        theirs = list(map(reduce, options))
-        if theirs == ours:
+        our_texts = [reduce(option.text) for option in question.options]
+        their_texts = list(map(reduce, options))
+        if their_texts == our_texts:
             return question.option_numbers
-        places = dict(zip(ours, question.option_numbers, strict=True))
-        if len(places) == len(ours) and sorted(theirs) == sorted(ours):
-            return tuple(places[text] for text in theirs)
+        places = dict(zip(our_texts, question.option_numbers, strict=True))
+        if len(places) == len(our_texts) and sorted(their_texts) == sorted(our_texts):
+            return tuple(places[text] for text in their_texts)
     return None
 
 
@@ -180,9 +185,9 @@ def possible_choices(choice: Choice | None, question: Question, numbers: Sequenc
         elif by_place := possible_choices(ord(label[1].upper()) - ord("A"), question, numbers):
             possible["letter"] = by_place["place"]
     for reduce in (near_text, loose):
-        meant = [option.number for option in question.options if _same(reduce, option.text, choice)]
-        if len(meant) == 1:
-            return {**possible, "text": meant[0]}
+        matches = [option.number for option in question.options if _same(reduce, option.text, choice)]
+        if len(matches) == 1:
+            return {**possible, "text": matches[0]}
     if possible or label is not None or numbers is None:
         return possible
     texts = {option.number: option.text for option in question.options}
@@ -191,7 +196,7 @@ def possible_choices(choice: Choice | None, question: Question, numbers: Sequenc
 
 
 def _is_text(choice: Choice | None) -> bool:
-    """Whether a choice is written in words, and not as having none."""
+    """Return whether a choice is written in words, and not as having none."""
     return isinstance(choice, str) and choice.strip().lower() not in _NO_ANSWER
 
 
@@ -201,12 +206,12 @@ def _same(reduce: Callable[[str], str], text: str, choice: str) -> bool:
 
 
 def _answer(sample: Sample, question: Question, gold: Gold, reader: ChoiceReader) -> int | None:
-    chosen = reader.chosen(question)
+    choice = reader.chosen(question)
     if sample.right is None:
-        return chosen
+        return choice
     target = reader.target(question)
     # A file may name one of several right options.
-    is_right = chosen == target if is_other_gold(target, gold) else gold.accepts(chosen)
+    is_right = choice == target if is_other_gold(target, gold) else gold.accepts(choice)
     if is_right is sample.right:
-        return chosen
+        return choice
     return (gold.number if target is None else target) if sample.right else None

@@ -33,7 +33,7 @@ _RESULT = re.compile(r"<p>(Correct Answer|Extracted Answer|Score): (.*?)</p>", r
 
 
 def is_opencompass(record: object) -> bool:
-    """Whether a value is what OpenCompass keeps of one question."""
+    """Return whether a value is what OpenCompass keeps of one question."""
     if not isinstance(record, Mapping):
         return False
     if "prediction" in record and ("origin_prompt" in record or any(name.startswith(_LABEL) for name in record)):
@@ -42,50 +42,50 @@ def is_opencompass(record: object) -> bool:
 
 
 def find_opencompass(document: object) -> list[Record]:
-    """What OpenCompass keeps of each question of a file; empty if it wrote none of it."""
+    """Find what OpenCompass keeps of each question of a file; empty if it wrote none of it."""
     inner = document.get("details", document) if isinstance(document, Mapping) else document
     records = list(inner.values()) if isinstance(inner, Mapping) else inner if isinstance(inner, list) else []
-    records = [each for each in records if not isinstance(each, str)]  # Its `type` stands beside the questions.
+    records = [record for record in records if not isinstance(record, str)]  # Its `type` stands beside the questions.
     return records if records and all(map(is_opencompass, records)) else []
 
 
 def is_evalscope(record: object) -> bool:
-    """Whether the first line of a file is a prediction or a review of EvalScope."""
+    """Return whether the first line of a file is a prediction or a review of EvalScope."""
     if not isinstance(record, Mapping) or "index" not in record:
         return False
     return "sample_score" in record or "model_output" in record or {"choices", "raw_input"} <= record.keys()
 
 
 def is_simple_evals(document: object) -> bool:
-    """Whether a JSON document is what simple-evals keeps of all samples."""
+    """Return whether a JSON document is what simple-evals keeps of all samples."""
     return isinstance(document, Mapping) and isinstance(document.get("convos"), list)
 
 
 def read_opencompass(path: Path, records: Sequence[Record]) -> list[Results]:
-    """The predictions of one data set; raises `ResultsError` if one is of another shape."""
+    """Read the predictions of one data set; raises `ResultsError` if one is of another shape."""
     return _collect(path, "opencompass", ((("prediction", _opencompass(record)),) for record in records))
 
 
 def read_evalscope(path: Path, records: Iterable[Record]) -> list[Results]:
-    """The reviews under each metric, or the predictions alone; raises `ResultsError` if one is of another shape."""
-    kept = list(records)
-    models = {str(each["model"]) for each in kept if each.get("model")}
-    return _collect(path, "evalscope", map(_evalscope, kept), models.pop() if len(models) == 1 else None)
+    """Read the reviews under each metric, or the predictions; raises `ResultsError` if one is of another shape."""
+    reviews = list(records)
+    models = {str(review["model"]) for review in reviews if review.get("model")}
+    return _collect(path, "evalscope", map(_evalscope, reviews), models.pop() if len(models) == 1 else None)
 
 
 def read_simple_evals(path: Path, document: Record) -> list[Results]:
-    """The conversations, with what the report says of each; raises `ResultsError` if one is of another shape."""
+    """Read the conversations, and what the report says of each; raises `ResultsError` if one is of another shape."""
     reports = document.get("htmls") or [""] * len(document["convos"])
     pairs = zip(document["convos"], reports, strict=len(reports) == len(document["convos"]))
     return _collect(path, "simple_evals", ((("score", _simple_evals(*pair)),) for pair in pairs))
 
 
 def _collect(
-    path: Path, harness: Harness, found: Iterable[Iterable[tuple[str, Sample]]], model: str | None = None
+    path: Path, harness: Harness, sample_groups: Iterable[Iterable[tuple[str, Sample]]], model: str | None = None
 ) -> list[Results]:
     by_measure: dict[str, list[Sample]] = {}
     try:
-        for samples in found:
+        for samples in sample_groups:
             for measure, sample in samples:
                 by_measure.setdefault(measure, []).append(sample)
     except MISSHAPEN as error:
@@ -99,15 +99,15 @@ def _collect(
 
 def _opencompass(record: Record) -> Sample:
     labels = {name.removeprefix(_LABEL): value for name, value in record.items() if name.startswith(_LABEL)}
-    asked = record.get("origin_prompt", record.get("prompt"))
-    stem = last_question(asked if asked is not None else next(iter(labels.values()))["prompt"])
-    chosen = next(record[name] for name in ("predictions", "prediction", "pred") if name in record)
+    prompt = record.get("origin_prompt", record.get("prompt"))
+    stem = last_question(prompt if prompt is not None else next(iter(labels.values()))["prompt"])
+    choice = next(record[name] for name in ("predictions", "prediction", "pred") if name in record)
     target = record.get("references", record.get("gold", record.get("refr")))
     right = record.get("correct", record.get("is_correct"))
     return Sample(
         stem=stem,
         options=lettered_options(stem or ""),
-        chosen=_place(labels, chosen) if labels else _choice(chosen),
+        choice=_place(labels, choice) if labels else _choice(choice),
         target=_place(labels, target) if labels else _choice(target),
         right=right if isinstance(right, bool) else None,
         reply=None if labels else read_text(record.get("origin_prediction", record.get("prediction"))),
@@ -116,24 +116,24 @@ def _opencompass(record: Record) -> Sample:
 
 def _evalscope(record: Record) -> Iterator[tuple[str, Sample]]:
     raw = record.get("raw_input")
-    asked = last_question(record.get("input") or record.get("messages"))
-    stem = asked if asked is not None else read_stem(raw or {})
-    options = (read_options(raw) if isinstance(raw, Mapping) else ()) or lettered_options(asked or "")
-    scored = (record.get("sample_score") or {}).get("score") or {}
+    prompt = last_question(record.get("input") or record.get("messages"))
+    stem = prompt if prompt is not None else read_stem(raw or {})
+    options = (read_options(raw) if isinstance(raw, Mapping) else ()) or lettered_options(prompt or "")
+    score = (record.get("sample_score") or {}).get("score") or {}
     choice = ((record.get("model_output") or record).get("choices") or [{}])[0]
     review = choice.get("review") or {}
-    reply = read_text(scored.get("prediction", (choice.get("message") or {}).get("content")))
+    reply = read_text(score.get("prediction", (choice.get("message") or {}).get("content")))
     usage = (record.get("model_output") or record).get("usage") or {}
     sample = Sample(
         stem=stem,
         options=options,
-        chosen=_choice(scored.get("extracted_prediction", review.get("pred", reply))),
+        choice=_choice(score.get("extracted_prediction", review.get("pred", reply))),
         target=_choice(record.get("target") or review.get("gold")),
         reply=reply,
         prompt_tokens=read_count(usage.get("input_tokens", usage.get("prompt_tokens"))),
         completion_tokens=read_count(usage.get("output_tokens", usage.get("completion_tokens"))),
     )
-    values = scored.get("value", review.get("result"))
+    values = score.get("value", review.get("result"))
     if not isinstance(values, Mapping):
         values = {} if values is None else {"acc": values}
     for name, value in values.items() or [("prediction", None)]:
@@ -141,27 +141,27 @@ def _evalscope(record: Record) -> Iterator[tuple[str, Sample]]:
 
 
 def _simple_evals(messages: Sequence[Record], report: str) -> Sample:
-    told = {name: html.unescape(value) for name, value in _RESULT.findall(report)}
+    report_fields = {name: html.unescape(value) for name, value in _RESULT.findall(report)}
     stem = last_question(messages)
     reply = read_text(messages[-1]["content"]) if messages[-1]["role"] == "assistant" else None
-    score = told.get("Score", "")
+    score = report_fields.get("Score", "")
     return Sample(
         stem=stem,
         options=lettered_options(stem or ""),
-        chosen=told.get("Extracted Answer", reply) or None,
-        target=told.get("Correct Answer"),
+        choice=report_fields.get("Extracted Answer", reply) or None,
+        target=report_fields.get("Correct Answer"),
         right={"1": True, "1.0": True, "True": True, "0": False, "0.0": False, "False": False}.get(score),
         reply=reply,
     )
 
 
 def _place(labels: Mapping[str, Any], value: Any) -> int | None:
-    """The place of a label, a letter or a number, among those that were compared."""
+    """Find the place of a label, a letter or a number, among those that were compared; None if it is none of them."""
     return list(labels).index(str(value)) if str(value) in labels else None
 
 
 def _choice(value: Any) -> Choice | None:
-    """One answer as it is written; None for several and for none."""
+    """Return one answer as it is written; None for several and for none."""
     if isinstance(value, list):
         value = value[0] if len(value) == 1 else None
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip() else None

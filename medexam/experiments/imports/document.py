@@ -23,12 +23,12 @@ _LETTERED = re.compile(r"(?m)^[ \t]*[(\[]?([A-J])[.):\]\uff0e\uff1a\u3001][ \t]*
 """The beginning of a line that shows an option."""
 
 
-def last_question(asked: Any) -> str | None:
-    """What was asked: a text, or the last message of a dialogue by its user; None if there is none."""
-    if isinstance(asked, str):
-        return asked
-    messages = [each for each in asked or () if isinstance(each, Mapping)]
-    users = [each for each in messages if str(each.get("role")).lower() in ("user", "human")]
+def last_question(prompt: Any) -> str | None:
+    """Return what was asked: a text, or the last message of a dialogue by its user; None if there is none."""
+    if isinstance(prompt, str):
+        return prompt
+    messages = [message for message in prompt or () if isinstance(message, Mapping)]
+    users = [message for message in messages if str(message.get("role")).lower() in ("user", "human")]
     content = users[-1].get("content", users[-1].get("prompt")) if users else None
     if isinstance(content, list):
         content = "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
@@ -36,25 +36,25 @@ def last_question(asked: Any) -> str | None:
 
 
 def lettered_options(prompt: str) -> tuple[str, ...]:
-    """The texts of the last options that a prompt shows behind A, B, C... at the beginning of lines; else empty.
+    """Read the texts of the last options that a prompt shows behind A, B, C... at the beginning of lines; else empty.
 
     Of the last option only the first line is one: what follows may be a request to answer.
     """
-    found: list[str] = []
+    texts: list[str] = []
     labels = list(_LETTERED.finditer(prompt))
     for place, label in enumerate(labels):
         end = labels[place + 1].start() if place + 1 < len(labels) else len(prompt)
         text = prompt[label.end() : end]
         if label[1] == "A":
-            found = []
-        if label[1] == chr(ord("A") + len(found)):
-            found.append(" ".join(text.split()))
+            texts = []
+        if label[1] == chr(ord("A") + len(texts)):
+            texts.append(" ".join(text.split()))
             last = text
-    return (*found[:-1], last.strip().split("\n")[0].strip()) if len(found) >= 2 else ()
+    return (*texts[:-1], last.strip().split("\n")[0].strip()) if len(texts) >= 2 else ()
 
 
 def read_stem(document: Mapping[str, Any]) -> str | None:
-    """The question's text; None if no field is known to hold it."""
+    """Read the question's text; None if no field is known to hold it."""
     for name in _STEMS:
         value = document.get(name)
         if isinstance(value, Mapping):
@@ -65,12 +65,12 @@ def read_stem(document: Mapping[str, Any]) -> str | None:
 
 
 def read_options(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """The texts of the options in their order; empty if no field is known to hold them."""
+    """Read the texts of the options in their order; empty if no field is known to hold them."""
     inner = document.get("question")
     for record in (document, inner if isinstance(inner, Mapping) else {}):
         for name in _OPTIONS:
-            if found := option_texts(record.get(name)):
-                return found
+            if options := option_texts(record.get(name)):
+                return options
     for columns in _COLUMNS:
         values = [document.get(name) for name in columns]
         texts = [str(value) for value in values if value not in (None, "")]
@@ -80,23 +80,23 @@ def read_options(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def option_texts(value: Any) -> tuple[str, ...]:
-    """The texts of a list of options, of a mapping from labels to texts, or of lists of both; empty if it is none."""
+    """Read the texts of a list of options, of a mapping from labels to texts, or of lists of both; else empty."""
     if isinstance(value, Mapping):
         value = value.get("text") or value.get("choices") or list(value.values())
     if not isinstance(value, Sequence) or isinstance(value, str):
         return ()
-    texts = [_option_text(each) for each in value]
+    texts = [_option_text(option) for option in value]
     return tuple(text for text in texts if text is not None) if len(texts) >= 2 and None not in texts else ()
 
 
 def read_ids(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """What may be the question's key, or the key without the name of its data set: year, discipline and number."""
-    found = [str(document[name]) for name in _IDS if document.get(name) not in (None, "")]
+    """Read what may be the question's key, or the key without the name of its data set: year, discipline and number."""
+    identifiers = [str(document[name]) for name in _IDS if document.get(name) not in (None, "")]
     try:
         exam = parse_exam(document.get("name"), document.get("category"), document.get("year"))
     except RowError:
-        return tuple(found)
-    return (*found, *(f"{exam.year}/{exam.discipline}/{each}" for each in found))
+        return tuple(identifiers)
+    return (*identifiers, *(f"{exam.year}/{exam.discipline}/{identifier}" for identifier in identifiers))
 
 
 def _option_text(value: Any) -> str | None:

@@ -29,30 +29,30 @@ SAMPLES = "_samples.jsonl"
 
 
 def is_sample(record: object) -> bool:
-    """Whether the first line of a file is a sample of this schema."""
+    """Return whether the first line of a file is a sample of this schema."""
     return isinstance(record, Mapping) and {"evaluation_id", "sample_id", "interaction_type", "input"} <= record.keys()
 
 
 def is_evaluation(document: object) -> bool:
-    """Whether a JSON document is an evaluation of this schema."""
+    """Return whether a JSON document is an evaluation of this schema."""
     return isinstance(document, Mapping) and {"evaluation_id", "eval_library", "evaluation_results"} <= document.keys()
 
 
 def find_samples(path: Path, evaluation: Record) -> Path:
-    """The file of samples that an evaluation names; raises `ResultsError` if it does not lie beside it."""
-    named = (evaluation.get("detailed_evaluation_results") or {}).get("file_path")
+    """Find the file of samples that an evaluation names; raises `ResultsError` if it does not lie beside it."""
+    file_name = (evaluation.get("detailed_evaluation_results") or {}).get("file_path")
     stem = path.name.removesuffix(".json")
-    names = [*([PurePosixPath(str(named)).name] if named else []), f"{stem}{SAMPLES}", f"{stem}.jsonl"]
-    found = next((beside for name in names if (beside := path.with_name(name)).is_file()), None)
-    if found is None:
+    names = [*([PurePosixPath(str(file_name)).name] if file_name else []), f"{stem}{SAMPLES}", f"{stem}.jsonl"]
+    samples_path = next((candidate for name in names if (candidate := path.with_name(name)).is_file()), None)
+    if samples_path is None:
         raise ResultsError(f"{path}: holds no single answers; put {names[0]} beside it, which holds its samples")
-    return found
+    return samples_path
 
 
 def read_every_eval_ever(path: Path) -> list[Results]:
-    """The samples of each result; raises `ResultsError` if a line is no sample."""
+    """Read the samples of each result; raises `ResultsError` if a line is no sample."""
     evaluation = _read_evaluation(path)
-    told = {each.get("evaluation_result_id"): each for each in evaluation.get("evaluation_results") or ()}
+    results_by_id = {entry.get("evaluation_result_id"): entry for entry in evaluation.get("evaluation_results") or ()}
     values: dict[tuple[str, str | None], list[Sample]] = {}
     unclear: set[tuple[str, str | None]] = set()
     number = 0
@@ -66,7 +66,7 @@ def read_every_eval_ever(path: Path) -> list[Results]:
     except MISSHAPEN as error:
         raise ResultsError(f"{path}: record {number} is no sample of Every Eval Ever ({first_line(error)})") from None
     library = evaluation.get("eval_library") or {}
-    found = [
+    results = [
         Results(
             harness="every_eval_ever",
             task=task,
@@ -74,38 +74,40 @@ def read_every_eval_ever(path: Path) -> list[Results]:
             samples=samples,
             version=None if library.get("version") in (None, "unknown") else str(library["version"]),
             model=read_text((evaluation.get("model_info") or {}).get("id")),
-            stated=_stated(told.get(result), samples),
-            protocol=of_every_eval_ever(evaluation, told.get(result)),
+            stated=_stated(results_by_id.get(result), samples),
+            protocol=of_every_eval_ever(evaluation, results_by_id.get(result)),
         )
         for (task, result), samples in values.items()
         if (task, result) not in unclear
     ]
-    if not found:
+    if not results:
         raise ResultsError(f"{path}: no result of its samples says right or wrong, so there is no answer to import")
-    return found
+    return results
 
 
 def _read_evaluation(path: Path) -> Record:
-    """The evaluation beside a file of samples; empty if there is none."""
+    """Read the evaluation beside a file of samples; empty if there is none."""
     name = path.name.removesuffix(".gz")
     stem = name.removesuffix(SAMPLES) if name.endswith(SAMPLES) else name.removesuffix(".jsonl")
     with suppress(OSError, UnreadableError):
-        found = read_json(path.with_name(f"{stem}.json"))
-        return found if is_evaluation(found) else {}
+        evaluation = read_json(path.with_name(f"{stem}.json"))
+        return evaluation if is_evaluation(evaluation) else {}
     return {}
 
 
 def _measure(evaluation: Record, task: str) -> str:
-    """What the results of a task measure, if the evaluation names one thing; else `score`."""
+    """Name what the results of a task measure, if the evaluation names one thing; else `score`."""
     configs = [
-        one["metric_config"] for one in evaluation.get("evaluation_results") or () if one["evaluation_name"] == task
+        entry["metric_config"]
+        for entry in evaluation.get("evaluation_results") or ()
+        if entry["evaluation_name"] == task
     ]
-    names = {str(one.get("metric_id") or one.get("metric_name") or "score") for one in configs}
+    names = {str(config.get("metric_id") or config.get("metric_name") or "score") for config in configs}
     return names.pop() if len(names) == 1 else "score"
 
 
 def _stated(result: Record | None, samples: Sequence[Sample]) -> float | None:
-    """The score of a result, 0 to 1; None if it is missing or in other units."""
+    """Read the score of a result, 0 to 1; None if it is missing or in other units."""
     if result is None or not samples:
         return None
     score = (result.get("score_details") or {}).get("score")
@@ -113,19 +115,21 @@ def _stated(result: Record | None, samples: Sequence[Sample]) -> float | None:
 
 
 def _sample(record: Record) -> Sample:
-    asked, usage = record["input"], record.get("token_usage") or {}
+    prompt, usage = record["input"], record.get("token_usage") or {}
     latency = read_seconds((record.get("performance") or {}).get("latency_ms"))
-    told = [one["extracted_value"] for one in record["answer_attribution"] if one.get("is_terminal")]
-    final = [value for value in told if isinstance(value, str)]
+    extracts = [
+        attribution["extracted_value"] for attribution in record["answer_attribution"] if attribution.get("is_terminal")
+    ]
+    answers = [value for value in extracts if isinstance(value, str)]
     replies = _texts((record.get("output") or {}).get("raw"))
-    options, targets = _texts(asked.get("choices")), _texts(asked.get("reference"))
+    options, targets = _texts(prompt.get("choices")), _texts(prompt.get("reference"))
     # A number may count the options from 0 or from 1, and the schema does not say which.
     target = targets[0] if len(targets) == 1 and not (targets[0].isdecimal() and options) else None
     return Sample(
         ids=(str(record["sample_id"]),),
-        stem=read_text(asked.get("raw")),
+        stem=read_text(prompt.get("raw")),
         options=options,
-        chosen=(final or replies or (None,))[-1] or None,
+        choice=(answers or replies or (None,))[-1] or None,
         target=target,
         right=bool(record["evaluation"]["is_correct"]),
         reply=replies[0] if replies else None,
@@ -137,5 +141,5 @@ def _sample(record: Record) -> Sample:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """Texts of the schema, which were one text before version 0.2.1."""
+    """Return texts of the schema as a tuple; they were one text before version 0.2.1."""
     return (value,) if isinstance(value, str) else tuple(map(str, value or ()))

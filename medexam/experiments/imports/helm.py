@@ -43,14 +43,14 @@ class _Answer:
     stats: Mapping[str, float]
     """Metric -> its value of this question."""
     reply: str | None
-    chosen: int | None
+    choice: int | None
     """Place among the references; None if the reply is none of them."""
     failed: bool = False
     latency_s: float | None = None
 
 
 def is_helm(document: object) -> bool:
-    """Whether a JSON document is a file of answers of HELM."""
+    """Return whether a JSON document is a file of answers of HELM."""
     if isinstance(document, list) and document:
         first = document[0]
         return isinstance(first, Mapping) and {"instance_id", "train_trial_index", "stats"} <= first.keys()
@@ -58,77 +58,87 @@ def is_helm(document: object) -> bool:
 
 
 def read_helm(path: Path, document: Any) -> list[Results]:
-    """The answers under each metric; raises `ResultsError` if a file beside it is missing, or it is damaged."""
+    """Read the answers under each metric; raises `ResultsError` if a file beside it is missing, or it is damaged."""
     try:
         if isinstance(document, list) and "predicted_text" in document[0]:
-            beside = path.with_name(INSTANCES)
-            answers = list(_short_answers(document, _load(path, beside)))
+            companion = path.with_name(INSTANCES)
+            answers = list(_short_answers(document, _load(path, companion)))
         else:
             is_state = isinstance(document, Mapping)
-            beside = path.with_name(STATS if is_state else STATE)
-            other = _load(path, beside)
+            companion = path.with_name(STATS if is_state else STATE)
+            other = _load(path, companion)
             answers = list(_answers(document, other) if is_state else _answers(other, document))
-        found = _sort(path, beside, answers)
+        results = _sort(path, companion, answers)
     except MISSHAPEN as error:
         raise ResultsError(f"{path}: is no whole file of a run of HELM ({first_line(error)})") from None
-    if not found:
+    if not results:
         raise ResultsError(f"{path}: no metric of HELM says right or wrong, so there is no answer to import")
-    return found
+    return results
 
 
-def _load(path: Path, beside: Path) -> Any:
+def _load(path: Path, companion: Path) -> Any:
     try:
-        return read_json(beside)
+        return read_json(companion)
     except (OSError, UnreadableError) as error:
         raise ResultsError(
-            f"{path}: needs {beside.name} beside it, which cannot be read ({first_line(error)}); import it from the "
+            f"{path}: needs {companion.name} beside it, which cannot be read ({first_line(error)}); import it from the "
             "folder of HELM's run"
         ) from None
 
 
 def _answers(state: Record, stats: Sequence[Record]) -> Iterator[_Answer]:
-    """What `scenario_state.json` and `per_instance_stats.json` say of each unperturbed question and trial."""
+    """Yield what `scenario_state.json` and `per_instance_stats.json` say of each unperturbed question and trial."""
     values: dict[tuple[str, int], dict[str, float]] = {}
-    for each in stats:
-        if not each.get("perturbation"):
-            said = values.setdefault((each["instance_id"], each["train_trial_index"]), {})
-            said.update({one["name"]["name"]: one["mean"] for one in each["stats"] if one.get("mean") is not None})
-    seen: set[tuple[str, int]] = set()
+    for entry in stats:
+        if not entry.get("perturbation"):
+            instance_stats = values.setdefault((entry["instance_id"], entry["train_trial_index"]), {})
+            instance_stats.update(
+                {stat["name"]["name"]: stat["mean"] for stat in entry["stats"] if stat.get("mean") is not None}
+            )
+    places: set[tuple[str, int]] = set()
     for request in state["request_states"]:
         instance = request["instance"]
         place = (instance["id"], request["train_trial_index"])
         # Options that are asked one by one have a request each, and some a second one that calibrates.
-        if instance.get("perturbation") or place in seen:
+        if instance.get("perturbation") or place in places:
             continue
-        seen.add(place)
-        result, said = request.get("result") or {}, values.get(place, {})
-        reply = next((one.get("text") for one in result.get("completions") or ()), None)
-        mapping, index = request.get("output_mapping"), said.get("predicted_index")
+        places.add(place)
+        result, instance_stats = request.get("result") or {}, values.get(place, {})
+        reply = next((completion.get("text") for completion in result.get("completions") or ()), None)
+        mapping, index = request.get("output_mapping"), instance_stats.get("predicted_index")
         pattern = state["adapter_spec"].get("output_mapping_pattern")
-        chosen = None if mapping is None else _place(list(mapping), _mapped(reply, pattern))
+        choice = None if mapping is None else _place(list(mapping), _mapped(reply, pattern))
         if index is not None:
-            reply, chosen = None, read_count(index)
+            reply, choice = None, read_count(index)
         yield _Answer(
-            instance, place[1], said, reply, chosen, result.get("success") is not True, result.get("request_time")
+            instance,
+            place[1],
+            instance_stats,
+            reply,
+            choice,
+            result.get("success") is not True,
+            result.get("request_time"),
         )
 
 
 def _short_answers(predictions: Sequence[Record], instances: Sequence[Record]) -> Iterator[_Answer]:
-    """What `display_predictions.json` says of each unperturbed question and trial."""
-    asked = {each["id"]: each for each in instances if not each.get("perturbation")}
-    for each in predictions:
-        if each.get("perturbation"):
+    """Yield what `display_predictions.json` says of each unperturbed question and trial."""
+    instances_by_id = {instance["id"]: instance for instance in instances if not instance.get("perturbation")}
+    for prediction in predictions:
+        if prediction.get("perturbation"):
             continue
-        instance = asked[each["instance_id"]]
-        chosen = read_count(each.get("reference_index"))
-        reply = each["predicted_text"] if chosen is None else None
-        if chosen is None and each.get("mapped_output") is not None:
-            chosen = _place([one["output"]["text"] for one in instance["references"]], each["mapped_output"])
-        yield _Answer(instance, each["train_trial_index"], each["stats"], reply, chosen)
+        instance = instances_by_id[prediction["instance_id"]]
+        choice = read_count(prediction.get("reference_index"))
+        reply = prediction["predicted_text"] if choice is None else None
+        if choice is None and prediction.get("mapped_output") is not None:
+            choice = _place(
+                [reference["output"]["text"] for reference in instance["references"]], prediction["mapped_output"]
+            )
+        yield _Answer(instance, prediction["train_trial_index"], prediction["stats"], reply, choice)
 
 
 def _mapped(reply: str | None, pattern: str | None) -> str:
-    """The part of a reply that HELM looks up among the labels."""
+    """Return the part of a reply that HELM looks up among the labels."""
     text = (read_text(reply) or "").strip()
     if not pattern:
         return text
@@ -140,40 +150,40 @@ def _place(values: Sequence[str], value: str) -> int | None:
     return values.index(value) if value in values else None
 
 
-def _sort(path: Path, beside: Path, answers: Sequence[_Answer]) -> list[Results]:
-    spec = _beside(path, "run_spec.json", {})
+def _sort(path: Path, companion: Path, answers: Sequence[_Answer]) -> list[Results]:
+    spec = _read_companion(path, "run_spec.json", {})
     adapter, name = spec.get("adapter_spec") or {}, str(spec.get("name") or path.parent.name)
-    names = {name: None for each in answers for name in each.stats if _MEASURE.fullmatch(name)}
-    trials = sorted({each.trial for each in answers})
+    names = {name: None for answer in answers for name in answer.stats if _MEASURE.fullmatch(name)}
+    trials = sorted({answer.trial for answer in answers})
     return [
         Results(
             harness="helm",
             task=re.sub(r"(^|[:,])model(_deployment)?=[^,]*", "", name),
             measure=measure if len(trials) == 1 else f"{measure}-trial-{trial + 1}",
-            samples=[_sample(each, measure) for each in answers if each.trial == trial],
+            samples=[_sample(answer, measure) for answer in answers if answer.trial == trial],
             model=read_text(adapter.get("model")),
             stated=_stated(path, measure) if len(trials) == 1 else None,
             protocol=of_helm(spec, measure),
-            beside=(beside,),
+            companions=(companion,),
         )
         for measure in names
         for trial in trials
     ]
 
 
-def _beside(path: Path, name: str, default: Any) -> Any:
+def _read_companion(path: Path, name: str, default: Any) -> Any:
     with suppress(OSError, UnreadableError):
-        found = read_json(path.with_name(name))
-        return found if isinstance(found, type(default)) else default
+        document = read_json(path.with_name(name))
+        return document if isinstance(document, type(default)) else default
     return default
 
 
 def _stated(path: Path, measure: str) -> float | None:
-    """The mean that HELM states over the questions as they were; None if it states none, or one for each split."""
+    """Read the mean that HELM states over the questions as they were; None if it states none, or one for each split."""
     means = [
-        one.get("mean")
-        for one in _beside(path, "stats.json", [])
-        if one["name"]["name"] == measure and not one["name"].get("perturbation")
+        entry.get("mean")
+        for entry in _read_companion(path, "stats.json", [])
+        if entry["name"]["name"] == measure and not entry["name"].get("perturbation")
     ]
     return float(means[0]) if len(means) == 1 and isinstance(means[0], (int, float)) else None
 
@@ -181,16 +191,16 @@ def _stated(path: Path, measure: str) -> float | None:
 def _sample(answer: _Answer, measure: str) -> Sample:
     instance, value = answer.instance, answer.stats.get(measure)
     references = instance["references"]
-    right = [place for place, one in enumerate(references) if "correct" in one["tags"]]
+    right_places = [place for place, reference in enumerate(references) if "correct" in reference["tags"]]
     # Of options that score alike, HELM counts the share that is right.
-    is_told = value in (0, 1)
+    has_verdict = value in (0, 1)
     return Sample(
         ids=(str(instance["id"]), *read_ids(instance.get("extra_data") or {})),
         stem=read_text(instance["input"].get("text")),
-        options=tuple(one["output"]["text"] for one in references),
-        chosen=answer.chosen,
-        target=right[0] if len(right) == 1 else None,
-        right=bool(value) if is_told else None,
+        options=tuple(reference["output"]["text"] for reference in references),
+        choice=answer.choice,
+        target=right_places[0] if len(right_places) == 1 else None,
+        right=bool(value) if has_verdict else None,
         reply=read_text(answer.reply),
         prompt_tokens=_count(answer, "num_prompt_tokens"),
         completion_tokens=_count(answer, "num_output_tokens"),

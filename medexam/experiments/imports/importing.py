@@ -58,35 +58,39 @@ class Importer:
     """Makes runs of files, all on one data set."""
 
     def __init__(self, dataset: DatasetSpec, runs_dir: Path, *, most_unmatched: float = MOST_UNMATCHED) -> None:
-        """Raises `SpecError` for a data set without numbered options, and `DatasetError` if it cannot be read."""
+        """Load the data set. Raises `SpecError` for one without numbered options, and `DatasetError` if it cannot be
+        read.
+        """
         if dataset != dataset.whole:
             raise SpecError("an import matches the whole data set: leave out what selects a part of it")
         if dataset.question_form != "choice":
             raise SpecError(f"{dataset.called} is answered in words; results are imported for numbered options alone")
         self._dataset = dataset
         self._runs_dir = runs_dir
-        self._most = most_unmatched
+        self._most_unmatched = most_unmatched
         with gc_paused():
             self.items: ExamSet = find_benchmark(dataset).load(dataset)
             self.matcher = Matcher(self.items.questions, self._as_published())
 
     def _as_published(self) -> list[Question]:
-        """The questions of which we corrected characters, as their authors published them; usually none."""
+        """Load the questions of which we corrected characters, as their authors published them; usually none."""
         if not self.items.corrected:
             return []
         published = self._dataset.model_copy(update={"as_published": True})
         corrected = frozenset(self.items.corrected)
-        return [one for one in find_benchmark(published).load(published).questions if one.key in corrected]
+        return [
+            question for question in find_benchmark(published).load(published).questions if question.key in corrected
+        ]
 
     def take(self, path: Path, say: Say, measure: str | None = None) -> Iterator[Imported]:
-        """The runs that a file becomes, one for each measure; only `measure` if it is named.
+        """Yield the runs that a file becomes, one for each measure; only `measure` if it is named.
 
         Raises `ResultsError` if the file cannot be read, or too many of its samples are of no question or of its
         answers name no option.
         """
         with gc_paused():
             for results in read_results(path, measure):
-                sha256 = _hash([path, *results.beside])
+                sha256 = _hash([path, *results.companions])
                 program = ImportedSpec(
                     harness=results.harness,
                     task=results.task,
@@ -100,52 +104,57 @@ class Importer:
                 yield self._import(path, results, cell, say, may_be_key=is_doubtful)
 
     def _import(self, path: Path, results: Results, cell: CellSpec, say: Say, *, may_be_key: bool) -> Imported:
-        known = identity(cell, fingerprint=self.items.fingerprint, words={})
-        name = "-".join(map(name_part, [NAME, cell.program.label, cell.dataset.language, digest(known)]))
+        run_identity = identity(cell, fingerprint=self.items.fingerprint, words={})
+        name = "-".join(map(name_part, [NAME, cell.program.label, cell.dataset.language, digest(run_identity)]))
         folder = RunFolder(self._runs_dir / name)
         if folder.exists():
             return Imported(current_run(folder, say), folder.read_environment()["imported"])
         matched = self.matcher.match(results.samples)
         self._check(path, matched)
-        items = replace(self.items, questions=tuple(one for one in self.items.questions if one.key in matched.pairs))
+        items = replace(
+            self.items, questions=tuple(question for question in self.items.questions if question.key in matched.pairs)
+        )
         pairs = self._pairs(matched, items)
         reader = ChoiceReader(pairs)
         self._check_answers(path, pairs, reader)
         predictions = [
-            make_prediction(*pair, results, reader, program=cell.program.label, spec_digest=digest(known))
+            make_prediction(*pair, results, reader, program=cell.program.label, spec_digest=digest(run_identity))
             for pair in pairs
         ]
-        right = sum(items.golds[one.question].accepts(one.answer) for one in predictions)
+        right = sum(items.golds[prediction.question].accepts(prediction.answer) for prediction in predictions)
         if may_be_key and right == len(pairs) >= MANY:
             raise ResultsError(
                 f"{path}: all {len(pairs):,} answers are right, so the column answer may be the key: name the column "
                 "of the model's answers, such as --measure prediction; or --measure answer if it is this one"
             )
-        said = describe(path, results, matched, pairs, reader)
+        account = describe(path, results, matched, pairs, reader)
         folder.create()
         with folder.locked():
             _write_predictions(folder, predictions)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             times = {"started_at": now, "ended_at": now, "asked_s": 0.0, "asked": 0, "engine": None}
-            folder.write_json(ENVIRONMENT, {**times, **describe_environment(), "imported": said})
+            folder.write_json(ENVIRONMENT, {**times, **describe_environment(), "imported": account})
             # Written last: a folder without it is no run yet.
-            folder.write_record(_record(folder, cell, known, items, warn_of(results, said, predictions)), own=True)
-            return Imported(score_cell(folder, items), said)
+            folder.write_record(
+                _record(folder, cell, run_identity, items, warn_of(results, account, predictions)), own=True
+            )
+            return Imported(score_cell(folder, items), account)
 
     def _check(self, path: Path, matched: Matched) -> None:
-        lost = matched.unmatched + matched.ambiguous
+        lost_count = matched.unmatched + matched.ambiguous
         if not matched.samples:
             raise ResultsError(f"{path}: holds no samples")
-        if matched.pairs and lost <= self._most * matched.samples:
+        if matched.pairs and lost_count <= self._most_unmatched * matched.samples:
             return
-        what = f"{self._dataset.called} in {self._dataset.language}"
-        way = f", or --most-unmatched {min(1.0, lost / matched.samples + 0.005):.2f} to take the others" * bool(
-            matched.pairs
+        dataset_name = f"{self._dataset.called} in {self._dataset.language}"
+        advice = (
+            f", or --most-unmatched {min(1.0, lost_count / matched.samples + 0.005):.2f} to take the others"
+            * bool(matched.pairs)
         )
-        told = f" ({matched.example!r} is the first)" if matched.example else ""
+        example = f" ({matched.example!r} is the first)" if matched.example else ""
         raise ResultsError(
-            f"{path}: {lost:,} of {matched.samples:,} samples match no question of {what}, or may be of several{told}; "
-            f"name their data set by --dataset and --language{way}"
+            f"{path}: {lost_count:,} of {matched.samples:,} samples match no question of {dataset_name}, or may be of "
+            f"several{example}; name their data set by --dataset and --language{advice}"
         )
 
     def _check_answers(self, path: Path, pairs: Sequence[Pair], reader: ChoiceReader) -> None:
@@ -158,35 +167,35 @@ class Importer:
                 f"{path}: the answers are numbers, 0 is one of them, and none is that of a last option: do they count "
                 "from 0? write the printed numbers, from 1, or letters; and leave empty what was not answered"
             )
-        told = sum(sample.right is None for sample, _, _ in pairs)
-        unreadable = [str(sample.chosen) for sample in reader.unreadable if sample.right is None]
-        if len(unreadable) <= max(self._most, MOST_UNREADABLE) * told:
+        answer_count = sum(sample.right is None for sample, _, _ in pairs)
+        unreadable = [str(sample.choice) for sample in reader.unreadable if sample.right is None]
+        if len(unreadable) <= max(self._most_unmatched, MOST_UNREADABLE) * answer_count:
             return
-        shown = ", ".join(f"{text!r:.80}" for text in list(dict.fromkeys(unreadable))[:_SHOWN])
+        examples = ", ".join(f"{text!r:.80}" for text in list(dict.fromkeys(unreadable))[:_SHOWN])
         raise ResultsError(
-            f"{path}: {len(unreadable):,} of {told:,} answers cannot be read, such as {shown}: write the printed "
-            "number, the letter or the text of an option, or leave the answer empty; or --most-unmatched "
-            f"{min(1.0, len(unreadable) / told + 0.005):.2f} to count them as unanswered"
+            f"{path}: {len(unreadable):,} of {answer_count:,} answers cannot be read, such as {examples}: write the "
+            "printed number, the letter or the text of an option, or leave the answer empty; or --most-unmatched "
+            f"{min(1.0, len(unreadable) / answer_count + 0.005):.2f} to count them as unanswered"
         )
 
     def _pairs(self, matched: Matched, items: ExamSet) -> list[Pair]:
-        """Each question of `items` in the words of its sample, with that and our gold."""
-        known = self.matcher.published
+        """Pair each question of `items`, in the words of its sample, with that and our gold."""
+        published = self.matcher.published
         return [
-            (sample, as_worded(sample, one, known.get(one.key)), items.golds[one.key])
-            for one in items.questions
-            for sample in (matched.pairs[one.key],)
+            (sample, as_worded(sample, question, published.get(question.key)), items.golds[question.key])
+            for question in items.questions
+            for sample in (matched.pairs[question.key],)
         ]
 
 
 def _record(
-    folder: RunFolder, cell: CellSpec, known: dict[str, Any], items: ExamSet, warnings: Sequence[str]
+    folder: RunFolder, cell: CellSpec, run_identity: dict[str, Any], items: ExamSet, warnings: Sequence[str]
 ) -> RunRecord:
     return RunRecord(
         run_id=folder.name,
         schema=IDENTITY_SCHEMA,
-        spec_digest=digest(known),
-        identity=known,
+        spec_digest=digest(run_identity),
+        identity=run_identity,
         cell=cell,
         description="",
         dataset_version=items.version,
@@ -196,7 +205,7 @@ def _record(
         dataset_corrected=items.corrected,
         dataset_golds=items.golds_fingerprint,
         questions=tuple(question.key for question in items.questions),
-        experiment_digest=digest({"name": NAME, "cells": [digest(known)]}),
+        experiment_digest=digest({"name": NAME, "cells": [digest(run_identity)]}),
         warnings=(*items.notes, *warnings),
     )
 
@@ -208,9 +217,9 @@ def _write_predictions(folder: RunFolder, predictions: Sequence[Prediction]) -> 
 
 
 def _hash(paths: Sequence[Path]) -> str:
-    """SHA-256 of a file, or of several files' SHA-256."""
-    found = [_hash_one(path) for path in paths]
-    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
+    """Compute the SHA-256 of a file, or of several files' SHA-256."""
+    digests = [_hash_one(path) for path in paths]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def _hash_one(path: Path) -> str:

@@ -33,26 +33,26 @@ _VERDICTS: Mapping[Any, bool] = {"C": True, "I": False, "N": False, 1: True, 0: 
 
 
 def is_inspect(document: object) -> bool:
-    """Whether a JSON document is a log of Inspect."""
+    """Return whether a JSON document is a log of Inspect."""
     return isinstance(document, Mapping) and {"eval", "status", "version"} <= document.keys()
 
 
 def read_inspect(path: Path, document: Any = None) -> list[Results]:
-    """The samples of each scorer and epoch; `document` is what a JSON log holds, None for a zip.
+    """Read the samples of each scorer and epoch; `document` is what a JSON log holds, None for a zip.
 
     Raises `ResultsError` if the log is damaged or holds none.
     """
     try:
         header, samples = _read_archive(path) if document is None else (document, document.get("samples") or ())
-        found = _sort(path, header, samples)
+        results = _sort(path, header, samples)
     except (OSError, UnreadableError, zipfile.BadZipFile, struct.error, *MISSHAPEN) as error:
         raise ResultsError(f"{path}: is no whole log of Inspect ({first_line(error)})") from None
-    if not found:
+    if not results:
         raise ResultsError(
             f"{path}: no scorer says right or wrong of its samples, so there is no answer to import; were samples "
             "logged (--log-samples) and scored?"
         )
-    return found
+    return results
 
 
 def _read_archive(path: Path) -> tuple[Record, Iterator[Record]]:
@@ -79,32 +79,32 @@ def _unpack(path: Path, members: Iterable[zipfile.ZipInfo]) -> Iterator[Any]:
 
 
 def _unpack_member(packed: bytes, member: zipfile.ZipInfo) -> bytes:
-    """The bytes of a member, one more than it says it has at most."""
-    most = member.file_size + 1
+    """Unpack the bytes of a member, one more than it says it has at most."""
+    limit = member.file_size + 1
     try:
         if member.compress_type == zipfile.ZIP_STORED:
             return packed
         if member.compress_type == zipfile.ZIP_DEFLATED:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, limit)
         if member.compress_type == _ZSTANDARD:
-            return _unpack_zstandard(packed, most)
+            return _unpack_zstandard(packed, limit)
     except (OSError, zlib.error) as error:
         raise UnreadableError(first_line(error)) from None
     raise UnreadableError(f"{member.filename} is packed in a way that is not known ({member.compress_type})")
 
 
-def _unpack_zstandard(packed: bytes, most: int) -> bytes:
+def _unpack_zstandard(packed: bytes, limit: int) -> bytes:
     import pyarrow as pa
 
     with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as unpacked:
-        found: bytes = unpacked.read(most)
-    return found
+        content: bytes = unpacked.read(limit)
+    return content
 
 
 def _sort(path: Path, header: Record, samples: Iterable[Record]) -> list[Results]:
-    """Results by scorer and epoch; a sample that failed stands in each of its epoch."""
-    told = header["eval"]
-    names = [str(each["name"]) for each in told.get("scorers") or ()]
+    """Sort results by scorer and epoch; a sample that failed stands in each of its epoch."""
+    evaluation = header["eval"]
+    names = [str(scorer["name"]) for scorer in evaluation.get("scorers") or ()]
     values: dict[tuple[str, int], list[Sample]] = {}
     unclear: set[str] = set()
     failed: dict[int, list[Sample]] = {}
@@ -123,11 +123,11 @@ def _sort(path: Path, header: Record, samples: Iterable[Record]) -> list[Results
     return [
         Results(
             harness="inspect",
-            task=str(told.get("task") or path.name.partition(".")[0]).rpartition("/")[2],
+            task=str(evaluation.get("task") or path.name.partition(".")[0]).rpartition("/")[2],
             measure=name if len(epochs) == 1 else f"{name}-epoch-{epoch}",
             samples=[*values[name, epoch], *failed.get(epoch, ())],
-            version=read_text((told.get("packages") or {}).get("inspect_ai")),
-            model=read_text(told.get("model")),
+            version=read_text((evaluation.get("packages") or {}).get("inspect_ai")),
+            model=read_text(evaluation.get("model")),
             stated=stated.get(name) if len(epochs) == 1 else None,
             protocol=of_inspect(header, name),
         )
@@ -138,9 +138,9 @@ def _sort(path: Path, header: Record, samples: Iterable[Record]) -> list[Results
 
 
 def _stated(header: Record) -> dict[str, float]:
-    """Scorer -> the accuracy that the log states."""
+    """Read the accuracy that the log states for each scorer."""
     scores = (header.get("results") or {}).get("scores") or ()
-    stated = {str(each.get("name")): (each.get("metrics") or {}).get("accuracy", {}).get("value") for each in scores}
+    stated = {str(score.get("name")): (score.get("metrics") or {}).get("accuracy", {}).get("value") for score in scores}
     return {name: float(value) for name, value in stated.items() if isinstance(value, (int, float))}
 
 
@@ -156,7 +156,7 @@ def _sample(record: Record, score: Record) -> Sample:
         ids=(str(record["id"]),),
         stem=last_question(record.get("input")),
         options=tuple(map(str, record.get("choices") or ())),
-        chosen=_letter(score.get("answer")),
+        choice=_letter(score.get("answer")),
         target=_letter(record.get("target")),
         right=_verdict(score) if score else None,
         reply=read_text(output.get("completion")) or None,
@@ -168,7 +168,7 @@ def _sample(record: Record, score: Record) -> Sample:
 
 
 def _letter(value: Any) -> str | None:
-    """One answer as it is written; None for none and for several."""
+    """Return one answer as it is written; None for none and for several."""
     if isinstance(value, list):
         value = value[0] if len(value) == 1 else None
     return value if isinstance(value, str) and value else None

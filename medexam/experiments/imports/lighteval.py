@@ -23,13 +23,13 @@ _NORMS = {"acc": ("nats", "sum"), "acc_norm": ("nats per character", "character"
 
 
 def is_lighteval(columns: Sequence[str]) -> bool:
-    """Whether the columns of a Parquet file are those of lighteval's details."""
-    held = set(columns)
-    return {"doc", "model_response", "metric"} <= held or {"example", "predictions", "choices"} <= held
+    """Return whether the columns of a Parquet file are those of lighteval's details."""
+    names = set(columns)
+    return {"doc", "model_response", "metric"} <= names or {"example", "predictions", "choices"} <= names
 
 
 def read_lighteval(path: Path) -> list[Results]:
-    """The samples under each metric; raises `ResultsError` if a row is of another shape."""
+    """Read the samples under each metric; raises `ResultsError` if a row is of another shape."""
     by_measure: dict[str, list[Sample]] = {}
     unclear: set[str] = set()
     number = 0
@@ -46,20 +46,20 @@ def read_lighteval(path: Path) -> list[Results]:
         raise ResultsError(f"{path}, row {number}: is none of lighteval ({first_line(error)})") from None
     match = _NAME.fullmatch(path.name)
     task = match["task"] if match else path.name.removesuffix(".parquet")
-    found = []
+    results = []
     for measure, samples in by_measure.items():
-        unit, norm = _NORMS.get(measure, (None, None)) if any(each.scores for each in samples) else (None, None)
+        unit, norm = _NORMS.get(measure, (None, None)) if any(sample.scores for sample in samples) else (None, None)
         if measure not in unclear:
-            found.append(
+            results.append(
                 Results("lighteval", task, measure, samples, model=_model(path), score_unit=unit, score_norm=norm)
             )
-    if not found:
+    if not results:
         raise ResultsError(f"{path}: no metric of its samples says right or wrong, so there is no answer to import")
-    return found
+    return results
 
 
 def _read_row(row: Record) -> dict[str, Any]:
-    """What a row of any version says."""
+    """Read what a row of any version says."""
     doc, response = row.get("doc"), row.get("model_response")
     if isinstance(doc, Mapping) and isinstance(response, Mapping):
         outcome = response.get("logprobs") or response.get("text") or []
@@ -89,24 +89,24 @@ def _sample(
     options = tuple(texts) if any(len(text) > 2 for text in texts) else lettered_options(query)
     places = gold if isinstance(gold, list) else [gold]
     target = places[0] if len(places) == 1 and isinstance(places[0], int) else None
-    numbers = [each[0] if isinstance(each, list | tuple) else each for each in predictions]
-    if len(numbers) == len(texts) and numbers and all(isinstance(each, int | float) for each in numbers):
+    numbers = [prediction[0] if isinstance(prediction, list | tuple) else prediction for prediction in predictions]
+    if len(numbers) == len(texts) and numbers and all(isinstance(number, int | float) for number in numbers):
         if not all(map(math.isfinite, numbers)):
             return Sample(stem=query, options=options, target=target, right=right, failed=True)
         lengths = [max(len(text), 1) if measure == "acc_norm" else 1 for text in texts]
         scores = tuple(float(number) / length for number, length in zip(numbers, lengths, strict=True))
-        chosen = scores.index(max(scores)) if measure in _NORMS else None
-        kept = scores if chosen is not None else None
-        return Sample(stem=query, options=options, target=target, right=right, chosen=chosen, scores=kept)
+        choice = scores.index(max(scores)) if measure in _NORMS else None
+        option_scores = scores if choice is not None else None
+        return Sample(stem=query, options=options, target=target, right=right, choice=choice, scores=option_scores)
     reply = read_text(numbers[0]) if numbers else None
-    return Sample(stem=query, options=options, target=target, right=right, chosen=reply, reply=reply)
+    return Sample(stem=query, options=options, target=target, right=right, choice=reply, reply=reply)
 
 
 def _literal(value: Any) -> Any:
-    """A list or an object that Python has written as text; any other value as it is."""
+    """Parse a list or an object that Python has written as text; return any other value as it is."""
     if not isinstance(value, str) or value[:1] not in "[{(" or not value:
         return value
-    plain = _SHOWN.sub(lambda shown: shown[1] or shown[2] or "1e999", value)
+    plain = _SHOWN.sub(lambda match: match[1] or match[2] or "1e999", value)
     try:
         return ast.literal_eval(plain)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -114,7 +114,7 @@ def _literal(value: Any) -> Any:
 
 
 def _model(path: Path) -> str | None:
-    """The model by the folders of lighteval's results, `details/MODEL/DATE/`; None for a file elsewhere."""
+    """Name the model by the folders of lighteval's results, `details/MODEL/DATE/`; None for a file elsewhere."""
     parts = path.resolve().parts
     inside = parts[len(parts) - parts[::-1].index("details") : -2] if "details" in parts else ()
     return "/".join(inside) or None

@@ -12,7 +12,7 @@ from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, open_unp
 
 
 def read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Each line of a JSON Lines file, or each entry of a JSON list, as an object.
+    """Yield each line of a JSON Lines file, or each entry of a JSON list, as an object.
 
     Raises `ResultsError` with the line, or the entry, that is none.
     """

@@ -40,79 +40,81 @@ NO_FILTER = "none"
 
 
 def is_lm_eval(record: object) -> bool:
-    """Whether the first line of a file is a sample of lm-evaluation-harness."""
+    """Return whether the first line of a file is a sample of lm-evaluation-harness."""
     return isinstance(record, Mapping) and {"doc_id", "doc", "resps"} <= record.keys()
 
 
 def read_lm_eval(path: Path) -> list[Results]:
-    """The samples of each filter under each measure; raises `ResultsError` if a line is no sample."""
-    task, told = _read_results(path)
-    delimiter = str((told.get("configs") or {}).get(task, {}).get("target_delimiter", " "))
-    taken: dict[tuple[str, str], list[Sample]] = {}
+    """Read the samples of each filter under each measure; raises `ResultsError` if a line is no sample."""
+    task, report = _read_results(path)
+    delimiter = str((report.get("configs") or {}).get(task, {}).get("target_delimiter", " "))
+    samples_by_measure: dict[tuple[str, str], list[Sample]] = {}
     unclear: set[tuple[str, str]] = set()
-    seen: Counter[str] = Counter()
+    doc_counts: Counter[str] = Counter()
     for number, record in enumerate(read_lines(path), start=1):
-        seen[str(record.get("doc_id"))] += "filter" not in record
-        again = seen[str(record.get("doc_id"))]
-        name = str(record.get("filter", NO_FILTER if again < 2 else f"filter-{again}"))
+        doc_counts[str(record.get("doc_id"))] += "filter" not in record
+        occurrence = doc_counts[str(record.get("doc_id"))]
+        name = str(record.get("filter", NO_FILTER if occurrence < 2 else f"filter-{occurrence}"))
         try:
             for measure, right in _verdicts(record).items():
                 if right is None:
                     unclear.add((name, measure))
                 else:
-                    taken.setdefault((name, measure), []).append(_sample(record, measure, right, delimiter))
+                    samples_by_measure.setdefault((name, measure), []).append(
+                        _sample(record, measure, right, delimiter)
+                    )
         except MISSHAPEN as error:
             raise ResultsError(
                 f"{path}: sample {number} is none of lm-evaluation-harness ({first_line(error)})"
             ) from None
-    found = [
-        _results(task, told, name, measure, samples)
-        for (name, measure), samples in taken.items()
+    results = [
+        _results(task, report, name, measure, samples)
+        for (name, measure), samples in samples_by_measure.items()
         if (name, measure) not in unclear
     ]
-    if not found:
+    if not results:
         raise ResultsError(f"{path}: no measure of its samples says right or wrong, so there is no answer to import")
-    return found
+    return results
 
 
 def _read_results(path: Path) -> tuple[str, Record]:
-    """The task's name, and what the results file beside the samples holds; empty if there is none."""
+    """Read the task's name, and what the results file beside the samples holds; empty if there is none."""
     name = _NAME.fullmatch(path.name)
     stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
     if name is None:
         with suppress(OSError, UnreadableError):
-            told = read_json(path.with_name("results.json"))
-            tasks = [task for task in told.get("results", ()) if stem == task or stem.endswith(f"_{task}")]
+            report = read_json(path.with_name("results.json"))
+            tasks = [task for task in report.get("results", ()) if stem == task or stem.endswith(f"_{task}")]
             if tasks:
-                return max(tasks, key=len), told
+                return max(tasks, key=len), report
         return stem, {}
     with suppress(OSError, UnreadableError):
-        told = read_json(path.with_name(f"results_{name['date']}.json"))
-        if isinstance(told, Mapping):
-            return name["task"], told
+        report = read_json(path.with_name(f"results_{name['date']}.json"))
+        if isinstance(report, Mapping):
+            return name["task"], report
     return name["task"], {}
 
 
-def _results(task: str, told: Record, name: str, measure: str, samples: Sequence[Sample]) -> Results:
-    unit, norm, _ = NORMS[measure] if any(each.scores for each in samples) else (None, None, None)
-    stated = (told.get("results") or {}).get(task, {}).get(f"{measure},{name}")
-    model = told.get("model_name") or (told.get("config") or {}).get("model")
+def _results(task: str, report: Record, name: str, measure: str, samples: Sequence[Sample]) -> Results:
+    unit, norm, _ = NORMS[measure] if any(sample.scores for sample in samples) else (None, None, None)
+    stated = (report.get("results") or {}).get(task, {}).get(f"{measure},{name}")
+    model = report.get("model_name") or (report.get("config") or {}).get("model")
     return Results(
         harness="lm_eval",
         task=task,
         measure=measure if name == NO_FILTER else f"{measure}-{name}",
         samples=samples,
-        version=str(told["lm_eval_version"]) if told.get("lm_eval_version") else None,
+        version=str(report["lm_eval_version"]) if report.get("lm_eval_version") else None,
         model=str(model) if model else None,
         score_unit=unit,
         score_norm=norm,
         stated=float(stated) if isinstance(stated, (int, float)) else None,
-        protocol=of_lm_eval(told, task, measure, name),
+        protocol=of_lm_eval(report, task, measure, name),
     )
 
 
 def _verdicts(record: Record) -> dict[str, bool | None]:
-    """Measure -> whether the sample is right by it; None if the measure says something else of it."""
+    """Return for each measure whether the sample is right by it; None if the measure says something else of it."""
     names = record.get("metrics") or [name for name in record if name not in _OWN]
     values = {str(name): record.get(name) for name in names}
     return {
@@ -132,7 +134,7 @@ def _sample(record: Record, measure: str, right: bool, delimiter: str) -> Sample
     )
     likelihoods = _likelihoods(record.get("filtered_resps"))
     if likelihoods is None:
-        return replace(sample, chosen=_reply(record, "filtered_resps"), reply=_reply(record, "resps"))
+        return replace(sample, choice=_reply(record, "filtered_resps"), reply=_reply(record, "resps"))
     if not all(map(math.isfinite, likelihoods)):
         # Nothing is to be learned from the harness's choice among such numbers, and a run folder holds none of them.
         return replace(sample, failed=True)
@@ -143,11 +145,11 @@ def _sample(record: Record, measure: str, right: bool, delimiter: str) -> Sample
     scores = score_options(measure, likelihoods, continuations)
     if scores is None:
         return replace(sample, target=target)
-    return replace(sample, target=target, chosen=scores.index(max(scores)), scores=scores)
+    return replace(sample, target=target, choice=scores.index(max(scores)), scores=scores)
 
 
 def score_options(measure: str, likelihoods: Sequence[float], texts: Sequence[str]) -> tuple[float, ...] | None:
-    """The score of each option by a measure, of which the highest is chosen; None if the measure compares others."""
+    """Score each option by a measure, of which the highest is chosen; None if the measure compares others."""
     if measure not in NORMS or len(texts) != len(likelihoods):
         return None
     length = NORMS[measure][2]
@@ -159,38 +161,38 @@ def _target(value: Any) -> Choice | None:
 
 
 def _place(target: Choice | None) -> Choice | None:
-    """The place that a multiple-choice task's target is, which the harness writes as text."""
+    """Read the place that a multiple-choice task's target is, which the harness writes as text."""
     return int(target) if isinstance(target, str) and target.isdecimal() else target
 
 
 def _likelihoods(responses: Any) -> tuple[float, ...] | None:
-    """The log-likelihood of each continuation, nats; None if the model generated."""
+    """Read the log-likelihood of each continuation, nats; None if the model generated."""
     if not isinstance(responses, list) or not responses:
         return None
-    if not all(isinstance(each, list) and len(each) == 2 for each in responses):
+    if not all(isinstance(response, list) and len(response) == 2 for response in responses):
         return None
     try:
-        return tuple(float(each[0]) for each in responses)
+        return tuple(float(response[0]) for response in responses)
     except MISSHAPEN:
         return None
 
 
 def _continuations(arguments: Any, delimiter: str) -> tuple[str, ...]:
-    """The text of each option as the harness measures it, without what stands before it."""
+    """Read the text of each option as the harness measures it, without what stands before it."""
     if isinstance(arguments, Mapping):
-        pairs = [list(each.values()) for each in arguments.values() if isinstance(each, Mapping)]
+        pairs = [list(request.values()) for request in arguments.values() if isinstance(request, Mapping)]
     else:
-        pairs = [list(each) for each in arguments or [] if isinstance(each, (list, tuple))]
+        pairs = [list(request) for request in arguments or [] if isinstance(request, (list, tuple))]
     return tuple(str(pair[1]).removeprefix(delimiter) for pair in pairs if len(pair) == 2)
 
 
 def are_labels(texts: Sequence[str]) -> bool:
-    """Whether what was compared are the labels of options, and not their texts."""
+    """Return whether what was compared are the labels of options, and not their texts."""
     return all(len(text.strip()) <= 2 for text in texts)
 
 
 def _reply(record: Record, field: str) -> str | None:
-    """The first reply of a sample, raw or filtered."""
+    """Return the first reply of a sample, raw or filtered; None if there is no text."""
     value = record.get(field)
     while isinstance(value, list) and value:
         value = value[0]

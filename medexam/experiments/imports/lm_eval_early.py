@@ -19,16 +19,16 @@ _VERDICTS = {"1.0": True, "1": True, "True": True, "0.0": False, "0": False, "Fa
 
 
 def find_write_out(document: object) -> list[Record]:
-    """The records of a JSON document of this harness; empty if it is none."""
+    """Find the records of a JSON document of this harness; empty if it is none."""
     records = list(document.values()) if isinstance(document, Mapping) else document
     if not isinstance(records, list) or not records:
         return []
-    is_own = (isinstance(each, Mapping) and {"doc_id", "prompt_0", "logit_0"} <= each.keys() for each in records)
+    is_own = (isinstance(record, Mapping) and {"doc_id", "prompt_0", "logit_0"} <= record.keys() for record in records)
     return records if all(is_own) else []
 
 
 def read_write_out(path: Path, records: Sequence[Record]) -> list[Results]:
-    """The samples under each measure; raises `ResultsError` if a record is of another shape."""
+    """Read the samples under each measure; raises `ResultsError` if a record is of another shape."""
     by_measure: dict[str, list[Sample]] = {}
     unclear: set[str] = set()
     for record in records:
@@ -42,14 +42,14 @@ def read_write_out(path: Path, records: Sequence[Record]) -> list[Results]:
                 f"{path}: question {record['doc_id']} is none of lm-evaluation-harness ({first_line(error)})"
             ) from None
     task = path.name.partition(".")[0].removesuffix("_write_out_info")
-    found = []
+    results = []
     for measure, samples in by_measure.items():
-        unit, norm, _ = NORMS[measure] if any(each.scores for each in samples) else (None, None, None)
+        unit, norm, _ = NORMS[measure] if any(sample.scores for sample in samples) else (None, None, None)
         if measure not in unclear:
-            found.append(Results("lm_eval", task, measure, samples, version="0.3", score_unit=unit, score_norm=norm))
-    if not found:
+            results.append(Results("lm_eval", task, measure, samples, version="0.3", score_unit=unit, score_norm=norm))
+    if not results:
         raise ResultsError(f"{path}: no measure of its samples says right or wrong, so there is no answer to import")
-    return found
+    return results
 
 
 def _verdicts(record: Record) -> dict[str, bool | None]:
@@ -64,21 +64,25 @@ def _sample(record: Record, measure: str, right: bool | None) -> Sample:
     truth = str(record.get("truth", ""))
     if count == 1:
         reply = str(outcomes[0])
-        return Sample(stem=prompts[0], target=truth or None, right=right, chosen=reply, reply=reply)
+        return Sample(stem=prompts[0], target=truth or None, right=right, choice=reply, reply=reply)
     context, texts = _split(prompts)
     options = () if are_labels(texts) else texts
     target = int(truth) if truth.isdecimal() else None
-    likelihoods = tuple(float(each[0] if isinstance(each, list) else each) for each in outcomes)
+    likelihoods = tuple(float(outcome[0] if isinstance(outcome, list) else outcome) for outcome in outcomes)
     if not all(map(math.isfinite, likelihoods)):
         return Sample(stem=context, options=options, target=target, right=right, failed=True)
     scores = score_options(measure, likelihoods, texts)
-    chosen = None if scores is None else scores.index(max(scores))
-    return Sample(stem=context, options=options, target=target, right=right, chosen=chosen, scores=scores)
+    choice = None if scores is None else scores.index(max(scores))
+    return Sample(stem=context, options=options, target=target, right=right, choice=choice, scores=scores)
 
 
 def _split(prompts: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """What all prompts begin with, and the option behind it in each: it begins behind the last line or colon."""
+    """Split prompts into what all begin with, and the option behind it in each. The option begins behind the last line
+    or colon.
+    """
     first, last = min(prompts), max(prompts)
-    alike = next((at for at, pair in enumerate(zip(first, last, strict=False)) if len(set(pair)) > 1), len(first))
-    begins = max(first.rfind("\n", 0, alike), first.rfind(":", 0, alike)) + 1
+    shared_length = next(
+        (position for position, pair in enumerate(zip(first, last, strict=False)) if len(set(pair)) > 1), len(first)
+    )
+    begins = max(first.rfind("\n", 0, shared_length), first.rfind(":", 0, shared_length)) + 1
     return first[:begins], tuple(prompt[begins:].strip() for prompt in prompts)

@@ -28,7 +28,7 @@ class Matched:
 
     pairs: dict[str, Sample] = field(default_factory=dict)
     """Key of a question -> its sample."""
-    ways: Counter[str] = field(default_factory=Counter)
+    methods: Counter[str] = field(default_factory=Counter)
     """How many were found by `key`, `text and options`, `letters and digits`, `text alone`, `text within` a
     prompt, or `text and order`."""
     unmatched: int = 0
@@ -48,11 +48,11 @@ class Matched:
         return len(self.pairs) + self.unmatched + self.ambiguous + self.repeated + self.failed
 
     def counts(self) -> dict[str, Any]:
-        """JSON-ready; every sample is counted once."""
+        """Return the counts, JSON-ready; every sample is counted once."""
         return {
             "samples": self.samples,
             "matched": len(self.pairs),
-            "by": dict(self.ways),
+            "by": dict(self.methods),
             "unmatched": self.unmatched,
             "ambiguous": self.ambiguous,
             "repeated": self.repeated,
@@ -64,7 +64,9 @@ class Matcher:
     """Finds the questions of one data set by what a sample says of them."""
 
     def __init__(self, questions: Sequence[Question], published: Sequence[Question] = ()) -> None:
-        """`published` are those of the questions that were corrected, in the words that other harnesses have."""
+        """Index the questions; `published` are those of them that were corrected, in the words that other harnesses
+        have.
+        """
         self._questions = questions
         self.published = {question.key: question for question in published}
         # Other copies of a data set know year, discipline and number, and not our name of the set.
@@ -72,32 +74,34 @@ class Matcher:
         self._by_key |= {question.key: question for question in questions}
 
     def match(self, samples: Iterable[Sample]) -> Matched:
-        """Each sample's question; samples of several questions alike are taken in order if there are as many."""
-        found = Matched()
+        """Match each sample with its question; samples of several questions alike are taken in order if there are as
+        many.
+        """
+        outcome = Matched()
         waiting: defaultdict[tuple[str, ...], list[Sample]] = defaultdict(list)
         for sample in samples:
             if sample.failed:
-                found.failed += 1
+                outcome.failed += 1
                 continue
-            way, questions = self._find(sample)
+            method, questions = self._find(sample)
             if not questions:
-                found.unmatched += 1
-                found.example = found.example or _shown(sample)
+                outcome.unmatched += 1
+                outcome.example = outcome.example or _shown(sample)
             elif len(questions) > 1:
                 waiting[tuple(question.key for question in questions)].append(sample)
-            elif questions[0].key in found.pairs:
-                found.repeated += 1
+            elif questions[0].key in outcome.pairs:
+                outcome.repeated += 1
             else:
-                found.pairs[questions[0].key] = sample
-                found.ways[way] += 1
-        for keys, alike in waiting.items():
-            free = [key for key in keys if key not in found.pairs]
-            if len(free) == len(alike):
-                found.pairs |= dict(zip(free, alike, strict=True))
-                found.ways["text and order"] += len(alike)
+                outcome.pairs[questions[0].key] = sample
+                outcome.methods[method] += 1
+        for keys, group in waiting.items():
+            free = [key for key in keys if key not in outcome.pairs]
+            if len(free) == len(group):
+                outcome.pairs |= dict(zip(free, group, strict=True))
+                outcome.methods["text and order"] += len(group)
             else:
-                found.ambiguous += len(alike)
-        return found
+                outcome.ambiguous += len(group)
+        return outcome
 
     def _find(self, sample: Sample) -> tuple[str, list[Question]]:
         for name in sample.ids:
@@ -107,14 +111,14 @@ class Matcher:
         if sample.stem is None:
             return "", []
         if not sample.options:
-            if found := self._stems.get((loose(sample.stem),)):
-                return "text alone", found
+            if matches := self._stems.get((loose(sample.stem),)):
+                return "text alone", matches
             return "text within", self._prompts.find(sample.stem, ())
         near = self._near.get(_signature(near_text, sample.stem, sample.options))
         if near:
             return "text and options", near
-        if found := self._loose.get(_signature(loose, sample.stem, sample.options)):
-            return "letters and digits", found
+        if matches := self._loose.get(_signature(loose, sample.stem, sample.options)):
+            return "letters and digits", matches
         return "text within", self._prompts.find(sample.stem, sample.options)
 
     @cached_property
@@ -138,20 +142,20 @@ class Matcher:
         for question in self._questions:
             index.setdefault(sign(question), []).append(question)
         for question in self.published.values():
-            signature, known = sign(question), self._by_key[question.key]
-            if known not in index.get(signature, ()):
-                index.setdefault(signature, []).append(known)
+            signature, our_question = sign(question), self._by_key[question.key]
+            if our_question not in index.get(signature, ()):
+                index.setdefault(signature, []).append(our_question)
         return index
 
 
 def near_text(text: str) -> str:
-    """The text without regard to capitals, white space and forms of one character."""
+    """Reduce the text so that capitals, white space and forms of one character make no difference."""
     text = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return " ".join(text.casefold().split())
 
 
 def loose(text: str) -> str:
-    """The text's letters and digits alone, without accents."""
+    """Reduce the text to its letters and digits alone, without accents."""
     text = text if text.isascii() else unicodedata.normalize("NFKD", text)
     return "".join(filter(str.isalnum, text.casefold()))
 
@@ -166,7 +170,7 @@ def _texts(question: Question) -> list[str]:
 
 
 def _agrees(stem: str, question: Question) -> bool:
-    """Whether a sample's text is, or holds, that of the question: short ids of other data sets look like our keys."""
+    """Return whether a sample's text is, or holds, the question's: short ids of other data sets look like our keys."""
     return loose(question.stem) in loose(stem)
 
 

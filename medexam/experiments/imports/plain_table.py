@@ -31,7 +31,7 @@ _MODELS = re.compile(
 
 
 def read_plain_table(path: Path, measure: str | None = None) -> list[Results]:
-    """The answers of one table, those in the column `measure` if it is named.
+    """Read the answers of one table, those in the column `measure` if it is named.
 
     Raises `ResultsError` if it cannot be read or lacks a column, or if several may hold the answers.
     """
@@ -76,19 +76,19 @@ def _samples(table: SourceTable, answer: str) -> Iterator[Sample]:
             ids=tuple(filter(None, (_text(row.record, "key"), question))),
             stem=question,
             options=read_options(row.record),
-            chosen=_text(row.record, answer if answer != "correct" else "answer"),
+            choice=_text(row.record, answer if answer != "correct" else "answer"),
             right=_verdict(row.record, f"{table.source}, {row.place}") if answer in ("answer", "correct") else None,
             reply=_text(row.record, "reply"),
         )
 
 
 def _verdict(record: Record, place: str) -> bool | None:
-    said = _text(record, "correct")
-    if said is None:
+    verdict = _text(record, "correct")
+    if verdict is None:
         return None
-    if said.strip().lower() not in _VERDICTS:
-        raise ResultsError(f"{place}: correct is {said!r:.60}: write 1 or 0")
-    return _VERDICTS[said.strip().lower()]
+    if verdict.strip().lower() not in _VERDICTS:
+        raise ResultsError(f"{place}: correct is {verdict!r:.60}: write 1 or 0")
+    return _VERDICTS[verdict.strip().lower()]
 
 
 def _text(record: Record, column: str) -> str | None:
@@ -101,6 +101,6 @@ def _text(record: Record, column: str) -> str | None:
 
 
 def _model(table: SourceTable) -> str | None:
-    """The model that every row names in a column `model`; None if they name none or several."""
-    named = {_text(row.record, "model") for row in table.rows if not isinstance(row.record, str)}
-    return named.pop() if len(named) == 1 else None
+    """Name the model that every row names in a column `model`; None if they name none or several."""
+    models = {_text(row.record, "model") for row in table.rows if not isinstance(row.record, str)}
+    return models.pop() if len(models) == 1 else None

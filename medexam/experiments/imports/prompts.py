@@ -17,7 +17,7 @@ class PromptIndex:
     """Finds the question that a prompt asks."""
 
     def __init__(self, questions: Sequence[Question], reduce: Callable[[str], str]) -> None:
-        """`reduce` leaves the letters and digits of a text."""
+        """Index the questions by their opening; `reduce` leaves the letters and digits of a text."""
         self._reduce = reduce
         self._by_opening: defaultdict[str, list[tuple[str, Question]]] = defaultdict(list)
         for question in questions:
@@ -26,21 +26,23 @@ class PromptIndex:
         self._lengths = sorted({len(opening) for opening in self._by_opening})
 
     def find(self, prompt: str, options: Sequence[str]) -> list[Question]:
-        """The questions that may be the last one of a prompt; those with the file's `options`, if it has any."""
-        whole, given = self._reduce(prompt), sorted(map(self._reduce, options))
-        found: list[tuple[int, int, bool, Question]] = []
-        for start in range(len(whole)):
+        """Find the questions that may be the last one of a prompt; those with the file's `options`, if it has any."""
+        full_text, option_texts = self._reduce(prompt), sorted(map(self._reduce, options))
+        candidates: list[tuple[int, int, bool, Question]] = []
+        for start in range(len(full_text)):
             for length in self._lengths:
-                for text, question in self._by_opening.get(whole[start : start + length], ()):
-                    if whole.startswith(text, start):
-                        is_sure = self._has_options(whole[start + len(text) :], given, question)
-                        if is_sure or (not given and len(text) >= OPENING):
-                            found.append((start, len(text), is_sure, question))
-        sure = [each for each in found if each[2]] or found
-        last = max((each[:2] for each in sure), default=None)
-        return [question for *place, _, question in sure if tuple(place) == last]
+                for text, question in self._by_opening.get(full_text[start : start + length], ()):
+                    if full_text.startswith(text, start):
+                        is_sure = self._has_options(full_text[start + len(text) :], option_texts, question)
+                        if is_sure or (not option_texts and len(text) >= OPENING):
+                            candidates.append((start, len(text), is_sure, question))
+        sure_candidates = [candidate for candidate in candidates if candidate[2]] or candidates
+        last_place = max((candidate[:2] for candidate in sure_candidates), default=None)
+        return [question for *place, _, question in sure_candidates if tuple(place) == last_place]
 
-    def _has_options(self, rest: str, given: Sequence[str], question: Question) -> bool:
-        """Whether a question's options are those that the file gives, or stand behind its text if it gives none."""
+    def _has_options(self, tail: str, option_texts: Sequence[str], question: Question) -> bool:
+        """Return whether a question's options are `option_texts`, those that the file gives, or stand in `tail` if it
+        gives none.
+        """
         texts = [self._reduce(option.text) for option in question.options]
-        return sorted(texts) == given if given else all(texts) and all(text in rest for text in texts)
+        return sorted(texts) == option_texts if option_texts else all(texts) and all(text in tail for text in texts)

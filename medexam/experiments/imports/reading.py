@@ -25,17 +25,17 @@ from medexam.inputs import UnreadableError, open_parquet, read_json
 
 
 def read_results(path: Path, measure: str | None = None) -> list[Results]:
-    """What the file holds, one entry for each run that it becomes; only that of `measure` if one is named.
+    """Read what the file holds, one entry for each run that it becomes; only that of `measure` if one is named.
 
     Raises `ResultsError` if the file is missing, damaged or of no known form, or if it has no such measure.
     """
-    found = _read(path, measure)
-    names = [each.measure for each in found]
+    results = _read(path, measure)
+    names = [result.measure for result in results]
     if measure is None:
-        return found
+        return results
     if measure not in names:
         raise ResultsError(f"{path}: has no measure {measure!r}: it has {', '.join(names)}; choose one by --measure")
-    return [each for each in found if each.measure == measure]
+    return [result for result in results if result.measure == measure]
 
 
 def _read(path: Path, measure: str | None) -> list[Results]:
@@ -48,8 +48,8 @@ def _read(path: Path, measure: str | None) -> list[Results]:
         return _read_lines(path, measure)
     if name.endswith(".parquet") and is_lighteval(_columns(path)):
         return read_lighteval(path)
-    found = _read_document(path) if name.endswith(".json") else []
-    return found or read_plain_table(path, measure)
+    results = _read_document(path) if name.endswith(".json") else []
+    return results or read_plain_table(path, measure)
 
 
 def _read_lines(path: Path, measure: str | None) -> list[Results]:
@@ -64,7 +64,7 @@ def _read_lines(path: Path, measure: str | None) -> list[Results]:
 
 
 def _read_document(path: Path) -> list[Results]:
-    """What a JSON document holds; empty if no harness is known that writes the like."""
+    """Read what a JSON document holds; empty if no harness is known that writes the like."""
     document = _load(path)
     if is_inspect(document):
         return read_inspect(path, document)
@@ -72,7 +72,7 @@ def _read_document(path: Path) -> list[Results]:
         return read_helm(path, document)
     if isinstance(document, dict) and is_evaluation(document):
         samples = find_samples(path, document)
-        return [replace(each, beside=(samples,)) for each in read_every_eval_ever(samples)]
+        return [replace(result, companions=(samples,)) for result in read_every_eval_ever(samples)]
     if isinstance(document, list) and document and is_lm_eval(document[0]):
         return read_lm_eval(path)
     if write_out := find_write_out(document):
@@ -87,12 +87,12 @@ def _read_document(path: Path) -> list[Results]:
 
 def _refuse_scores(path: Path, document: object) -> None:
     """Raise `ResultsError` for a file of scores alone, with the name of the one that holds the answers."""
-    known = document.keys() if isinstance(document, dict) else ()
-    if "lm_eval_version" in known or {"results", "versions"} <= set(known):
+    fields = document.keys() if isinstance(document, dict) else ()
+    if "lm_eval_version" in fields or {"results", "versions"} <= set(fields):
         raise ResultsError(f"{path}: holds no single answers; give the samples_*.jsonl beside it (--log_samples)")
-    if "score" in known or "score:std" in known:
+    if "score" in fields or "score:std" in fields:
         raise ResultsError(f"{path}: holds no single answers; give the *_allresults.json of simple-evals beside it")
-    if {"config_general", "results"} <= set(known):
+    if {"config_general", "results"} <= set(fields):
         raise ResultsError(f"{path}: holds no single answers; give the details_*.parquet of lighteval (--save-details)")
 
 

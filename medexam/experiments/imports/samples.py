@@ -25,17 +25,17 @@ class ResultsError(DatasetError):
 
 
 def read_count(value: object) -> int | None:
-    """A count that a file states; None for what is none, such as an infinite number."""
+    """Read a count that a file states; None for what is none, such as an infinite number."""
     return int(value) if isinstance(value, int | float) and 0 <= value < _MOST and value == int(value) else None
 
 
 def read_seconds(value: object) -> float | None:
-    """A time that a file states, s; None for what is none."""
+    """Read a time that a file states, s; None for what is none."""
     return float(value) if isinstance(value, int | float) and 0 <= value < _MOST else None
 
 
 def read_text(value: object) -> str | None:
-    """A text that a file states; None for what is none."""
+    """Read a text that a file states; None for what is none."""
     return value if isinstance(value, str) else None
 
 
@@ -49,7 +49,7 @@ class Sample:
     """None if the file does not hold the question's text."""
     options: tuple[str, ...] = ()
     """In the order in which they were shown; empty if the file does not hold them."""
-    chosen: Choice | None = None
+    choice: Choice | None = None
     """None if nothing was chosen, or if the file does not say what."""
     target: Choice | None = None
     """The right answer by the file; None if it does not say."""
@@ -86,5 +86,5 @@ class Results:
     """What a reader of the results should know of how the file was read; usually empty."""
     protocol: Mapping[str, str] = field(default_factory=dict)
     """How the harness asked and read, as far as its files tell; see `medexam.experiments.store.protocol`."""
-    beside: tuple[Path, ...] = ()
+    companions: tuple[Path, ...] = ()
     """Further files that the answers stand in; usually empty."""

@@ -21,30 +21,32 @@ _HELM_NORMS = {"quasi_": "case, articles, punctuation and white space", "": "whi
 
 
 def of_lm_eval(results: Record, task: str, measure: str, name: str) -> Told:
-    """By the results file of lm-evaluation-harness; empty without one. `name` is the filter's."""
+    """Read the protocol from the results file of lm-evaluation-harness; empty without one. `name` is the filter's."""
     config = (results.get("configs") or {}).get(task)
     if not config:
         return {}
     run = results.get("config") or {}
-    words = {each: config.get(each) for each in _LM_EVAL_WORDS}
-    words |= {each: results.get(each) for each in ("system_instruction", "chat_template_sha", "fewshot_as_multiturn")}
-    steps = next((one.get("filter") or () for one in config.get("filter_list") or () if one["name"] == name), ())
-    metric: Record = next((one for one in config.get("metric_list") or () if one.get("metric") == measure), {})
-    ignored = [each.replace("_", " ") for each in _IGNORED if metric.get(each)]
-    generated = config.get("output_type") == "generate_until"
-    read = ["; ".join(_pairs(step) for step in steps)] if steps else []
-    return _kept(
+    words = {field: config.get(field) for field in _LM_EVAL_WORDS}
+    words |= {
+        field: results.get(field) for field in ("system_instruction", "chat_template_sha", "fewshot_as_multiturn")
+    }
+    steps = next((entry.get("filter") or () for entry in config.get("filter_list") or () if entry["name"] == name), ())
+    metric: Record = next((entry for entry in config.get("metric_list") or () if entry.get("metric") == measure), {})
+    ignored = [field.replace("_", " ") for field in _IGNORED if metric.get(field)]
+    generates = config.get("output_type") == "generate_until"
+    filters = ["; ".join(_pairs(step) for step in steps)] if steps else []
+    return _drop_empty(
         {
             "prompt": f"{config.get('doc_to_text')!s:.60} {digest_of(words)}".replace("\n", " "),
             "demonstrations": str(config.get("num_fewshot") or NONE),
-            "answer": ", ".join([measure, "the reply" if generated else "the likeliest option", *read]),
-            "normalisation": (", ".join(ignored) or NONE) if generated else _NORMS.get(measure),
+            "answer": ", ".join([measure, "the reply" if generates else "the likeliest option", *filters]),
+            "normalisation": (", ".join(ignored) or NONE) if generates else _NORMS.get(measure),
             "decoding": _pairs({**(config.get("generation_kwargs") or {}), **(run.get("gen_kwargs") or {})})
-            if generated
+            if generates
             else NONE,
             "their data": _pairs(
                 {
-                    **{each: config.get(each) for each in ("dataset_path", "dataset_name", "test_split")},
+                    **{field: config.get(field) for field in ("dataset_path", "dataset_name", "test_split")},
                     "version": (results.get("versions") or {}).get(task),
                 }
             ),
@@ -53,35 +55,35 @@ def of_lm_eval(results: Record, task: str, measure: str, name: str) -> Told:
 
 
 def of_inspect(header: Record, scorer: str) -> Told:
-    """By the header of a log of Inspect."""
-    told, plan = header["eval"], header.get("plan") or {}
-    steps = [{name: one.get(name) for name in ("solver", "params")} for one in plan.get("steps") or ()]
-    names = [str(one["solver"]) for one in steps]
-    dataset = told.get("dataset") or {}
-    return _kept(
+    """Read the protocol from the header of a log of Inspect."""
+    evaluation, plan = header["eval"], header.get("plan") or {}
+    steps = [{name: step.get(name) for name in ("solver", "params")} for step in plan.get("steps") or ()]
+    names = [str(step["solver"]) for step in steps]
+    dataset = evaluation.get("dataset") or {}
+    return _drop_empty(
         {
             "prompt": f"{', '.join(names)} {digest_of(steps)}" if steps else None,
             "answer": f"scorer {scorer}",
-            "decoding": _pairs({**(plan.get("config") or {}), **(told.get("model_generate_config") or {})}),
-            "their data": _pairs({each: dataset.get(each) for each in ("name", "location", "samples", "shuffled")}),
+            "decoding": _pairs({**(plan.get("config") or {}), **(evaluation.get("model_generate_config") or {})}),
+            "their data": _pairs({field: dataset.get(field) for field in ("name", "location", "samples", "shuffled")}),
         }
     )
 
 
 def of_helm(spec: Record, measure: str) -> Told:
-    """By `run_spec.json` of HELM; empty without one."""
+    """Read the protocol from `run_spec.json` of HELM; empty without one."""
     adapter = spec.get("adapter_spec")
     if not adapter:
         return {}
     words = {name: adapter[name] for name in adapter if name in _HELM_WORDS or name.endswith(("_prefix", "_suffix"))}
     scenario, pattern = spec.get("scenario_spec") or {}, adapter.get("output_mapping_pattern")
     decoding = {name: adapter.get(name) for name in ("temperature", "max_tokens", "stop_sequences", "num_outputs")}
-    return _kept(
+    return _drop_empty(
         {
             "prompt": f"{adapter.get('method')} {digest_of(words)}",
             "demonstrations": str(adapter.get("max_train_instances") or NONE),
             "answer": ", ".join([measure, *([f"pattern {pattern}"] if pattern else [])]),
-            "normalisation": next(said for start, said in _HELM_NORMS.items() if measure.startswith(start)),
+            "normalisation": next(norm for prefix, norm in _HELM_NORMS.items() if measure.startswith(prefix)),
             "decoding": _pairs(decoding),
             "their data": _pairs({"scenario": scenario.get("class_name"), **(scenario.get("args") or {})}),
         }
@@ -89,24 +91,24 @@ def of_helm(spec: Record, measure: str) -> Told:
 
 
 def of_every_eval_ever(evaluation: Record, result: Record | None) -> Told:
-    """By the evaluation's own file of Every Eval Ever; empty without one."""
-    library, given = evaluation.get("eval_library") or {}, result or {}
-    arguments = dict((given.get("generation_config") or {}).get("generation_args") or {})
+    """Read the protocol from the evaluation's own file of Every Eval Ever; empty without one."""
+    library, result_fields = evaluation.get("eval_library") or {}, result or {}
+    arguments = dict((result_fields.get("generation_config") or {}).get("generation_args") or {})
     template = arguments.pop("prompt_template", None)
-    data, metric = given.get("source_data") or {}, given.get("metric_config") or {}
-    return _kept(
+    data, metric = result_fields.get("source_data") or {}, result_fields.get("metric_config") or {}
+    return _drop_empty(
         {
             "harness": f"{library.get('name')} {library.get('version')}, by Every Eval Ever" if library else None,
             "prompt": digest_of(template) if template else None,
             "answer": metric.get("evaluation_description") or metric.get("metric_id"),
             "decoding": _pairs(arguments) if arguments else None,
-            "their data": _pairs({each: data.get(each) for each in ("dataset_name", "hf_repo", "hf_split")}),
+            "their data": _pairs({field: data.get(field) for field in ("dataset_name", "hf_repo", "hf_split")}),
         }
     )
 
 
-def _kept(told: Mapping[str, str | None]) -> Told:
-    return {name: value for name, value in told.items() if value}
+def _drop_empty(settings: Mapping[str, str | None]) -> Told:
+    return {name: value for name, value in settings.items() if value}
 
 
 def _pairs(values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> str:

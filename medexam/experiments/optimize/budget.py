@@ -20,14 +20,14 @@ class Budget:
     """Counts what is spent; it belongs to the loop that it is used on."""
 
     def __init__(self, limits: OptimizerSpec, *, calls: int, tokens: int, seconds: float) -> None:
-        """`calls`, `tokens` and `seconds` were spent before."""
+        """Take up the counts; `calls`, `tokens` and `seconds` were spent before."""
         self.limits = limits
         """Its `max_calls`, `max_tokens` and `max_minutes`."""
         self.calls = calls
         self.tokens = tokens
-        self.stopped: str | None = None
+        self.stop_reason: str | None = None
         """Why nothing more may be asked; None while something may."""
-        self._begun = time.monotonic() - seconds
+        self._start = time.monotonic() - seconds
         self._in_flight = 0
         self._tokens_in_flight = 0
         """The most that the calls in flight can take."""
@@ -37,7 +37,7 @@ class Budget:
     @property
     def seconds(self) -> float:
         """Seconds of asking so far."""
-        return time.monotonic() - self._begun
+        return time.monotonic() - self._start
 
     @property
     def seconds_left(self) -> float | None:
@@ -49,22 +49,22 @@ class Budget:
         """Calls that may still begin and are not reserved; None without a limit."""
         return None if self.limits.max_calls is None else self.limits.max_calls - self.calls - self._reserved
 
-    def stop(self, why: str) -> None:
+    def stop(self, reason: str) -> None:
         """Let no further call begin."""
-        self.stopped = self.stopped or why
+        self.stop_reason = self.stop_reason or reason
 
     def check(self) -> None:
-        """Raises `StoppedError` if nothing more may be asked."""
-        left = self.seconds_left
-        if left is not None and left <= 0:
+        """Raise `StoppedError` if nothing more may be asked."""
+        seconds_left = self.seconds_left
+        if seconds_left is not None and seconds_left <= 0:
             self.stop(f"{self.limits.max_minutes:g} minutes are over")
-        if self.stopped is not None:
-            raise StoppedError(self.stopped)
+        if self.stop_reason is not None:
+            raise StoppedError(self.stop_reason)
 
     def reserve(self, calls: int) -> bool:
         """Keep calls for one trial, so that none is begun that cannot end; False if fewer are left."""
-        left = self.calls_left
-        if left is not None and left < calls:
+        calls_left = self.calls_left
+        if calls_left is not None and calls_left < calls:
             return False
         self._reserved += calls
         return True
@@ -98,7 +98,7 @@ class Budget:
             self._tokens_in_flight += most_tokens
 
     async def end(self, most_tokens: int, tokens: int) -> None:
-        """The call that could take `most_tokens` took `tokens`."""
+        """End the call that could take `most_tokens` and took `tokens`."""
         async with self._call_ended:
             self._in_flight -= 1
             self._tokens_in_flight -= most_tokens

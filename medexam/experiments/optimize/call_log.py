@@ -69,11 +69,11 @@ class CallLog:
         return sum(self._usage.values(), CallUsage())
 
     def usage(self, group: str) -> CallUsage:
-        """What the calls of one group have cost, in all sessions together."""
+        """Return what the calls of one group have cost, in all sessions together."""
         return self._usage[group]
 
     def recall(self, model: str, key: str, *, repeatable: bool) -> dict[str, Any] | None:
-        """The logged reply of the model of this print to a request of this key; None if there is none left.
+        """Return the logged reply of the model of this print to a request of this key; None if there is none left.
 
         `repeatable` says that the same request gets the same reply, so that one line answers it any number of times.
         """

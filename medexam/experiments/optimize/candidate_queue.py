@@ -21,17 +21,17 @@ class QueuedCandidate:
         """Questions that are not answered yet."""
 
     def asked(self) -> None:
-        """One question is in flight from now on."""
+        """Count one question that is in flight from now on."""
         self._queue.observer.asked()
 
     def answered(self, prediction: Prediction) -> None:
-        """One question is done."""
+        """Count one question that is done."""
         self.pending -= 1
         self._queue.settle(1)
         self._queue.observer.answered(prediction)
 
     def stopping(self, in_flight: int) -> None:
-        """Ctrl-C came."""
+        """Pass on that Ctrl-C came."""
         self._queue.observer.stopping(in_flight)
 
 
@@ -64,7 +64,7 @@ class CandidateQueue:
             self.settle(candidate.pending)
 
     def share(self) -> int:
-        """How many questions of one candidate may be in flight."""
+        """Return how many questions of one candidate may be in flight."""
         return math.ceil(self._concurrency() / max(1, self._active))
 
     def settle(self, questions: int) -> None:

@@ -80,15 +80,15 @@ class OptimizerInputs:
             self.evaluator.evaluate(program, self.validation)
 
     def sample(self, number: int) -> list[dspy.Example]:
-        """The training questions that a candidate may try."""
+        """Draw the training questions that a candidate may try."""
         return random.Random(f"{self.spec.seed}:{number}").sample(  # noqa: S311 - no secret
             list(self.train), min(self.spec.attempts, len(self.train))
         )
 
 
-def score_answer(example: dspy.Example, said: Any, trace: Any = None) -> float:  # noqa: ARG001 - DSPy passes it
-    """The score of an answer that the evaluator gave; of another, 1 if it is right and may be shown, else 0."""
-    return float(said.get("score", said.answer == example.answer))
+def score_answer(example: dspy.Example, prediction: Any, trace: Any = None) -> float:  # noqa: ARG001 - DSPy passes it
+    """Return the score of an answer that the evaluator gave; of another, 1 if it is right and may be shown, else 0."""
+    return float(prediction.get("score", prediction.answer == example.answer))
 
 
 def compile_program(inputs: OptimizerInputs) -> None:
@@ -102,83 +102,83 @@ def compile_program(inputs: OptimizerInputs) -> None:
         _run_at_once([as_written, partial(_COMPILERS[inputs.spec.kind], inputs)])
 
 
-def _labeled(given: OptimizerInputs) -> None:
-    program = LabeledFewShot(k=given.spec.demos).compile(given.program, trainset=given.sample(0))
-    given.try_program("labeled", 1, program)
+def _labeled(inputs: OptimizerInputs) -> None:
+    program = LabeledFewShot(k=inputs.spec.demos).compile(inputs.program, trainset=inputs.sample(0))
+    inputs.try_program("labeled", 1, program)
 
 
-def _knn(given: OptimizerInputs) -> None:
-    finder = NearestDemonstrations(given.train, given.spec.demos, given.spec.encoder)
-    finder.fill([example.question for example in given.validation])
-    program = given.program.reset_copy()
+def _knn(inputs: OptimizerInputs) -> None:
+    finder = NearestDemonstrations(inputs.train, inputs.spec.demos, inputs.spec.encoder)
+    finder.fill([example.question for example in inputs.validation])
+    program = inputs.program.reset_copy()
     for predictor in program.predictors():
-        predictor.demos = list(given.train)
-    given.try_program("knn", 1, WithNearest(program, finder))
+        predictor.demos = list(inputs.train)
+    inputs.try_program("knn", 1, WithNearest(program, finder))
 
 
-def _bootstrap(given: OptimizerInputs) -> None:
+def _bootstrap(inputs: OptimizerInputs) -> None:
     with call_group(CallGroup(BOOTSTRAPPING)):
-        program = BootstrapFewShot(**given.bootstrapping).compile(given.program, trainset=given.sample(0))
-    given.try_program("bootstrap", 1, program)
+        program = BootstrapFewShot(**inputs.bootstrapping).compile(inputs.program, trainset=inputs.sample(0))
+    inputs.try_program("bootstrap", 1, program)
 
 
-def _random_search(given: OptimizerInputs) -> None:
-    """All candidates beside each other: DSPy makes and scores the one of each seed in a thread of its own."""
-    seeds = range(-2 if given.labeled else -1, given.spec.candidates)[: given.spec.candidates - 1]
+def _random_search(inputs: OptimizerInputs) -> None:
+    """Search all candidates beside each other: DSPy makes and scores the one of each seed in a thread of its own."""
+    seeds = range(-2 if inputs.labeled else -1, inputs.spec.candidates)[: inputs.spec.candidates - 1]
 
     def search(number: int, seed: int) -> None:
         optimizer = BootstrapFewShotWithRandomSearch(
-            num_candidate_programs=given.spec.candidates, **given.bootstrapping
+            num_candidate_programs=inputs.spec.candidates, **inputs.bootstrapping
         )
         name = {-2: "labeled", -1: "bootstrap"}.get(seed, f"random {seed}")
-        with given.evaluator.naming(name, number), call_group(CallGroup(BOOTSTRAPPING)):
+        with inputs.evaluator.naming(name, number), call_group(CallGroup(BOOTSTRAPPING)):
             optimizer.compile(
-                given.candidate, trainset=given.sample(max(0, seed)), valset=list(given.validation), restrict=[seed]
+                inputs.candidate, trainset=inputs.sample(max(0, seed)), valset=list(inputs.validation), restrict=[seed]
             )
 
     _run_at_once([partial(search, number, seed) for number, seed in enumerate(seeds, start=1)])
 
 
-def _mipro(given: OptimizerInputs) -> None:
+def _mipro(inputs: OptimizerInputs) -> None:
     try:
         import optuna  # noqa: F401
     except ImportError:
         raise MedExamError("optimizer.kind 'mipro' needs optuna: pip install 'medexam[optimize]'") from None
     optimizer = MIPROv2(
-        prompt_model=given.prompt_lm,
+        prompt_model=inputs.prompt_lm,
         auto=None,
-        num_candidates=max(2, given.spec.candidates // 2),
-        seed=given.spec.seed,
-        **given.bootstrapping,
+        num_candidates=max(2, inputs.spec.candidates // 2),
+        seed=inputs.spec.seed,
+        **inputs.bootstrapping,
     )
-    with _writing_instructions(given):
+    with _writing_instructions(inputs):
         optimizer.compile(
-            given.candidate,
-            trainset=given.sample(0),
-            valset=list(given.validation),
-            num_trials=given.spec.candidates - 1,
+            inputs.candidate,
+            trainset=inputs.sample(0),
+            valset=list(inputs.validation),
+            num_trials=inputs.spec.candidates - 1,
             minibatch=False,
             program_aware_proposer=False,
         )
 
 
-def _copro(given: OptimizerInputs) -> None:
+def _copro(inputs: OptimizerInputs) -> None:
     optimizer = COPRO(
-        metric=score_answer, prompt_model=given.prompt_lm, breadth=given.spec.candidates, depth=given.spec.rounds
+        metric=score_answer, prompt_model=inputs.prompt_lm, breadth=inputs.spec.candidates, depth=inputs.spec.rounds
     )
-    with _writing_instructions(given):
-        optimizer.compile(given.candidate, trainset=list(given.validation), eval_kwargs={})
+    with _writing_instructions(inputs):
+        optimizer.compile(inputs.candidate, trainset=list(inputs.validation), eval_kwargs={})
 
 
-def _gepa(given: OptimizerInputs) -> None:
+def _gepa(inputs: OptimizerInputs) -> None:
     optimizer = GEPA(
         metric=_with_feedback,
-        max_metric_calls=given.spec.candidates * len(given.validation),
-        reflection_lm=given.prompt_lm,
-        seed=given.spec.seed,
+        max_metric_calls=inputs.spec.candidates * len(inputs.validation),
+        reflection_lm=inputs.prompt_lm,
+        seed=inputs.spec.seed,
     )
-    with _writing_instructions(given):
-        optimizer.compile(given.candidate, trainset=given.sample(0), valset=list(given.validation))
+    with _writing_instructions(inputs):
+        optimizer.compile(inputs.candidate, trainset=inputs.sample(0), valset=list(inputs.validation))
 
 
 _COMPILERS: dict[OptimizerKind, Callable[[OptimizerInputs], None]] = {
@@ -194,38 +194,42 @@ _COMPILERS: dict[OptimizerKind, Callable[[OptimizerInputs], None]] = {
 
 def _with_feedback(
     example: dspy.Example,
-    said: Any,
+    prediction: Any,
     trace: Any = None,  # noqa: ARG001
     pred_name: Any = None,  # noqa: ARG001
     pred_trace: Any = None,  # noqa: ARG001
 ) -> dspy.Prediction | float:
-    """What GEPA's reflection reads of an answer; the score alone where the evaluator gave the answer."""
-    if "score" in said:
-        return said.score
+    """Return what GEPA's reflection reads of an answer; the score alone where the evaluator gave the answer."""
+    if "score" in prediction:
+        return prediction.score
     options = {option.number: option.text for option in example.question.options}
     right = f"The right answer is {example.answer}: {options[example.answer]}"
-    if said.answer == example.answer:
+    if prediction.answer == example.answer:
         return dspy.Prediction(score=1.0, feedback=f"Right. {right}")
-    what = f"answered {said.answer}" if said.answer is not None else "gave no answer in the format that is asked for"
-    return dspy.Prediction(score=0.0, feedback=f"Wrong: the reply {what}. {right}")
+    mistake = (
+        f"answered {prediction.answer}"
+        if prediction.answer is not None
+        else "gave no answer in the format that is asked for"
+    )
+    return dspy.Prediction(score=0.0, feedback=f"Wrong: the reply {mistake}. {right}")
 
 
 def _run_at_once(work: Sequence[Callable[[], None]]) -> None:
     """Do each in a thread of its own; the first error is raised when all have ended."""
     with ThreadPoolExecutor(max_workers=len(work), thread_name_prefix="candidate") as pool:
-        futures: list[Future[None]] = [pool.submit(copy_context().run, one) for one in work]
+        futures: list[Future[None]] = [pool.submit(copy_context().run, task) for task in work]
         wait(futures)
     for future in futures:
         future.result()
 
 
 @contextmanager
-def _writing_instructions(given: OptimizerInputs) -> Iterator[None]:
+def _writing_instructions(inputs: OptimizerInputs) -> Iterator[None]:
     """Name the trials of the block after the optimizer; raises `EngineError` if the model keeps to no format."""
     from dspy.utils.exceptions import AdapterParseError
 
     try:
-        with given.evaluator.naming(given.spec.kind), call_group(CallGroup(INSTRUCTIONS)):
+        with inputs.evaluator.naming(inputs.spec.kind), call_group(CallGroup(INSTRUCTIONS)):
             yield
     except AdapterParseError as error:
         raise EngineError(

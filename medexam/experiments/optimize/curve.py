@@ -18,7 +18,7 @@ LEAST_SPAN = 0.05
 
 
 def draw_curve(axes: Any, trials: Sequence[Trial], metric: Metric) -> None:
-    """Each trial's score, the best so far as a stair, and the names of the trials that set a new best.
+    """Draw each trial's score, the best so far as a stair, and the names of the trials that set a new best.
 
     Accuracies have their 95 % interval; the n of the axis is the first trial's.
     """
@@ -33,19 +33,19 @@ def draw_curve(axes: Any, trials: Sequence[Trial], metric: Metric) -> None:
     axes.plot(numbers, scores, "o", color=PALETTE[5], markersize=5, label=f"score of a trial ({len(trials)})")
     bests = list(accumulate(scores, max))
     axes.plot(numbers, bests, drawstyle="steps-post", color=PALETTE[0], linewidth=1.8, label="best so far")
-    improved = [place for place, score in enumerate(scores) if not place or score > bests[place - 1]]
+    improvements = [place for place, score in enumerate(scores) if not place or score > bests[place - 1]]
     axes.plot(
-        [numbers[place] for place in improved],
-        [scores[place] for place in improved],
+        [numbers[place] for place in improvements],
+        [scores[place] for place in improvements],
         "D",
         color=PALETTE[1],
         label="new best",
     )
     low, high = axes.get_ylim()
-    room = max(high - low, scale * LEAST_SPAN)
-    axes.set_ylim(low, high + 0.3 * room)
+    span = max(high - low, scale * LEAST_SPAN)
+    axes.set_ylim(low, high + 0.3 * span)
     axes.set_xlim(min(numbers) - 0.8, max(numbers) + 0.8)
-    _name(axes, [(numbers[place], scores[place], trials[place].name) for place in improved][-LABELS:])
+    _name(axes, [(numbers[place], scores[place], trials[place].name) for place in improvements][-LABELS:])
     axes.set_xlabel("trial")
     axes.set_ylabel(f"{metric_title(metric)} of n = {trials[0].n}")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -53,13 +53,13 @@ def draw_curve(axes: Any, trials: Sequence[Trial], metric: Metric) -> None:
     axes.figure.legend(loc="outside lower center", ncols=4, frameon=False)
 
 
-def _name(axes: Any, improved: Sequence[tuple[int, float, str]]) -> None:
-    """Names in a row above the curve, a leader line down to each trial."""
-    for place, (number, score, name) in enumerate(improved):
+def _name(axes: Any, improvements: Sequence[tuple[int, float, str]]) -> None:
+    """Write the names in a row above the curve, a leader line down to each trial."""
+    for place, (number, score, name) in enumerate(improvements):
         axes.annotate(
             f"{number}: {wrap(name, LABEL_WIDTH)}",
             (number, score),
-            xytext=((place + 0.5) / len(improved), 0.98),
+            xytext=((place + 0.5) / len(improvements), 0.98),
             textcoords="axes fraction",
             ha="center",
             va="top",

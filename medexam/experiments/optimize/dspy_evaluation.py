@@ -34,9 +34,9 @@ class Candidate(dspy.Module):
         """What the evaluator has asked for the evaluation that is going on; empty outside one."""
 
     def forward(self, question: Question) -> dspy.Prediction:
-        """What is answered already; else, as when demonstrations are bootstrapped, what the program answers."""
-        known = self.answers.get(question.key)
-        return self.program(question=question) if known is None else known
+        """Return what is answered already; else, as when demonstrations are bootstrapped, what the program answers."""
+        answer = self.answers.get(question.key)
+        return self.program(question=question) if answer is None else answer
 
 
 class EvaluationError(BaseException):
@@ -54,7 +54,7 @@ class EvaluationCallback(BaseCallback):
     """Asks a candidate's questions as soon as an `Evaluate` is about to."""
 
     def __init__(self, ask: Ask, validation: Set[str]) -> None:
-        """`validation` holds the keys of the questions that candidates are chosen by."""
+        """Ask by `ask`; `validation` holds the keys of the questions that candidates are chosen by."""
         self._ask = ask
         self._validation = validation
         self._evaluated: dict[str, Candidate] = {}

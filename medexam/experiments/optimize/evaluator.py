@@ -42,10 +42,10 @@ class TrialObserver(QuestionObserver, Protocol):
     """Watches the trials of an optimization."""
 
     def trial_starts(self, name: str, questions: int) -> None:
-        """A program is asked this number of questions from now on."""
+        """Take notice that a program is asked this number of questions from now on."""
 
     def trial_ends(self, trial: Trial) -> None:
-        """A program is scored."""
+        """Take notice that a program is scored."""
 
 
 @dataclass
@@ -119,7 +119,7 @@ class Evaluator:
             _naming.reset(token)
 
     def evaluate(self, program: AskingProgram, examples: Sequence[dspy.Example]) -> list[Prediction]:
-        """The program's predictions of these questions, waited for.
+        """Return the program's predictions of these questions, waited for.
 
         All validation questions make a trial. Raises `StoppedError` if the budget does not allow it, and `EngineError`
         if questions fail twice.
@@ -129,16 +129,18 @@ class Evaluator:
         return asyncio.run_coroutine_threadsafe(self._evaluate(program, questions), self._loop).result()
 
     def answer(self, program: AskingProgram, examples: Sequence[dspy.Example]) -> Answers:
-        """The same as DSPy's optimizers read it, by question."""
+        """Return the same by question, as DSPy's optimizers read it."""
         metric = self._optimizer.metric
         return {
-            one.question: dspy.Prediction(
-                answer=one.answer,
-                rationale=one.rationale,
-                reply=one.reply,
-                score=score_prediction(one, Gold(number=example.answer, others=example.get("others", ())), metric),
+            prediction.question: dspy.Prediction(
+                answer=prediction.answer,
+                rationale=prediction.rationale,
+                reply=prediction.reply,
+                score=score_prediction(
+                    prediction, Gold(number=example.answer, others=example.get("others", ())), metric
+                ),
             )
-            for example, one in zip(examples, self.evaluate(program, examples), strict=True)
+            for example, prediction in zip(examples, self.evaluate(program, examples), strict=True)
         }
 
     async def _evaluate(self, program: AskingProgram, questions: Sequence[Question]) -> list[Prediction]:
@@ -148,14 +150,14 @@ class Evaluator:
         try:
             # Optimizers propose the same program twice; the second waits, and then finds the trial of the first.
             async with self._locks[digest]:
-                whole = {one.key for one in questions} == {one.key for one in self._planned.question_set.questions}
-                folder = RunFolder(self._folder / (digest if whole else f"{digest}-part"), digest)
+                is_full = {one.key for one in questions} == {one.key for one in self._planned.question_set.questions}
+                folder = RunFolder(self._folder / (digest if is_full else f"{digest}-part"), digest)
                 planned = replace(self._planned, program=program, folder=folder, spec_digest=digest)
-                if not whole:
+                if not is_full:
                     return await self._ask(planned, questions, CallGroup(PART))
                 if digest in self.trials:
-                    found = folder.read_predictions()
-                    return [found[question.key] for question in questions]
+                    predictions = folder.read_predictions()
+                    return [predictions[question.key] for question in questions]
                 return await self._try(planned, program, questions)
         finally:
             self._active.discard(task)
@@ -170,7 +172,7 @@ class Evaluator:
             planned.folder.create()
             self._save(program, planned.folder.path / PROGRAM)
             self._observer.trial_starts(name, len(questions))
-            said = await self._ask(planned, questions, group)
+            predictions = await self._ask(planned, questions, group)
         finally:
             # What the log answered, or what was never asked, was not called.
             self._budget.release(group.reserved)
@@ -179,7 +181,7 @@ class Evaluator:
             name,
             digest,
             program,
-            said,
+            predictions,
             key=planned.question_set.golds,
             metric=self._optimizer.metric,
             usage=self._log.usage(digest),
@@ -187,7 +189,7 @@ class Evaluator:
         )
         self._observer.trial_ends(trial)
         self._keep()
-        return said
+        return predictions
 
     def _save(self, program: AskingProgram, path: Path) -> None:
         try:
@@ -196,7 +198,9 @@ class Evaluator:
             raise RunFolderError(f"cannot write {path}: {error.strerror}; the same command continues") from error
 
     def _reserve(self, program: AskingProgram, questions: Sequence[Question], digest: str) -> CallGroup:
-        """The calls that the trial still needs; half a trial is worth nothing, so it begins with all or not at all."""
+        """Reserve the calls that the trial still needs. Half a trial is worth nothing: it begins with all or not at
+        all.
+        """
         self._budget.check()
         needed = sum(program.calls_for(question) for question in questions)
         # The log answers what an earlier session asked for this trial.
@@ -212,33 +216,35 @@ class Evaluator:
         folder.create()
         # A session that was interrupted left some here; the log answers those again, and counts them.
         (folder.path / PREDICTIONS).unlink(missing_ok=True)
-        found: dict[str, Prediction] = {}
+        predictions_by_key: dict[str, Prediction] = {}
         with call_group(group):
             for _ in range(2):
-                missing = set(pending(keys, found))
+                missing = set(pending(keys, predictions_by_key))
                 if not missing:
                     break
-                left = tuple(question for question in questions if question.key in missing)
-                async with self._queue.admit(len(left)) as candidate:
+                remainder = tuple(question for question in questions if question.key in missing)
+                async with self._queue.admit(len(remainder)) as candidate:
                     with folder.appending() as log:
                         work, limit = Work.of(planned), self._queue.share
-                        await Scheduler(work, log, candidate, Spending(), limit, left).run()
-                found = folder.read_predictions()
-        if failed := pending(keys, found):
-            failure = found[failed[0]].failure if failed[0] in found else None
+                        await Scheduler(work, log, candidate, Spending(), limit, remainder).run()
+                predictions_by_key = folder.read_predictions()
+        if failed := pending(keys, predictions_by_key):
+            failure = predictions_by_key[failed[0]].failure if failed[0] in predictions_by_key else None
             raise EngineError(
                 f"{len(failed)} of {len(questions)} questions failed"
                 f"{f' ({failure.kind}: {failure.message})' if failure else ''}"
             )
-        said = [found[key] for key in keys]
-        self._check_model(said)
-        return said
+        predictions = [predictions_by_key[key] for key in keys]
+        self._check_model(predictions)
+        return predictions
 
-    def _check_model(self, said: Iterable[Prediction]) -> None:
-        """Raises `EngineError` if a reply names another model than the one that was admitted."""
+    def _check_model(self, predictions: Iterable[Prediction]) -> None:
+        """Raise `EngineError` if a reply names another model than the one that was admitted."""
         admitted = self._planned.answerer
         assert admitted is not None  # noqa: S101 - models are admitted before programs are tried
-        others = {str(one.model) for one in said if one.answered_by not in (None, admitted.print)}
+        others = {
+            str(prediction.model) for prediction in predictions if prediction.answered_by not in (None, admitted.print)
+        }
         if others:
             raise EngineError(
                 f"replies come from {', '.join(sorted(others))}, not from {admitted.name}, and programs that two "

@@ -40,9 +40,9 @@ class OptimizationFolder(WorkFolder):
         self.programs.mkdir(parents=True, exist_ok=True)
 
 
-def find_optimization(named: str, runs_dir: Path) -> OptimizationFolder:
-    """The optimization meant by its folder or by its id in `runs_dir`; raises `RunFolderError` if there is none."""
-    for folder in (OptimizationFolder(Path(named).resolve()), OptimizationFolder(runs_dir / named)):
+def find_optimization(name: str, runs_dir: Path) -> OptimizationFolder:
+    """Find the optimization by its folder or by its id in `runs_dir`; raises `RunFolderError` if there is none."""
+    for folder in (OptimizationFolder(Path(name).resolve()), OptimizationFolder(runs_dir / name)):
         if folder.exists():
             return folder
-    raise RunFolderError(f"no optimization {named} to resume here or in {runs_dir}: give its folder or its id")
+    raise RunFolderError(f"no optimization {name} to resume here or in {runs_dir}: give its folder or its id")

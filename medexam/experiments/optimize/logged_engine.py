@@ -67,7 +67,7 @@ class LoggedEngine:
         return self._engine.concurrency
 
     def info(self) -> EngineInfo:
-        """The engine's own."""
+        """Return the engine's own description."""
         return self._engine.info()
 
     async def aclose(self) -> None:
@@ -75,11 +75,11 @@ class LoggedEngine:
         await self._engine.aclose()
 
     async def complete(self, request: Request) -> Response:
-        """The logged reply, or the engine's; raises `StoppedError` if the budget allows no further call."""
+        """Return the logged reply, or the engine's; raises `StoppedError` if the budget allows no further call."""
         key, repeatable = _key(request), not request.config.temperature
-        known = self._log.recall(self._answerer.print, key, repeatable=repeatable)
-        if known is not None:
-            return _from_json(known)
+        reply = self._log.recall(self._answerer.print, key, repeatable=repeatable)
+        if reply is not None:
+            return _from_json(reply)
         if not repeatable:
             return await self._call(self._reseed(request, key), key, repeatable=False)
         if key in self._in_flight:
@@ -93,22 +93,22 @@ class LoggedEngine:
             self._in_flight.pop(key, None)
 
     def _reseed(self, request: Request, key: str) -> Request:
-        """The same request under a seed of its own: asked twice at a temperature, it shall be answered twice."""
-        asked = self._answerer.print, key
-        times = self._log.times_asked[asked]
-        self._log.times_asked[asked] += 1
+        """Return the request under a seed of its own: asked twice at a temperature, it shall be answered twice."""
+        log_key = self._answerer.print, key
+        times = self._log.times_asked[log_key]
+        self._log.times_asked[log_key] += 1
         if not times or request.config.seed is None:
             return request
         return replace(request, config=replace(request.config, seed=request.config.seed + times))
 
     async def _call(self, request: Request, key: str, *, repeatable: bool) -> Response:
         group = _group.get() or _OTHER
-        most = _most_tokens(request)
+        most_tokens = _most_tokens(request)
         # Taken before the budget is asked, which may wait: another call of the group must not count on the same one.
         reserved = group.reserved > 0
         group.reserved -= reserved
-        await self._budget.begin(most, reserved=reserved)
-        tokens, reply, answered_by = most, None, self._answerer.print
+        await self._budget.begin(most_tokens, reserved=reserved)
+        tokens, reply, answered_by = most_tokens, None, self._answerer.print
         try:
             response = await self._engine.complete(request)
             usage = response.usage
@@ -119,13 +119,13 @@ class LoggedEngine:
             return response
         finally:
             # A failed or cancelled call may have cost as much as it could, and is counted so.
-            await self._budget.end(most, tokens)
+            await self._budget.end(most_tokens, tokens)
             call = LoggedCall(group=group.name, key=key, answered_by=answered_by, tokens=tokens, reply=reply)
             self._log.add(call, repeatable=repeatable)
 
 
 def _key(request: Request) -> str:
-    """Half a SHA-256 over everything that the reply depends on."""
+    """Compute half a SHA-256 over everything that the reply depends on."""
     text = json.dumps(_plain(request), sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -143,16 +143,18 @@ def _plain(value: Any) -> Any:
 
 
 def _most_tokens(request: Request) -> int:
-    """Tokens that the call cannot exceed: no tokenizer makes more of a text than it has bytes."""
+    """Count tokens that the call cannot exceed: no tokenizer makes more of a text than it has bytes."""
     system = (
         [request.system] if isinstance(request.system, str) else [getattr(p, "text", "") for p in request.system or ()]
     )
     messages = [part.text for message in request.messages for part in message.parts if isinstance(part, TextPart)]
-    read = sum(len(text.encode()) for text in (*system, *messages)) + TEMPLATE_TOKENS * (len(request.messages) + 2)
+    prompt_tokens = sum(len(text.encode()) for text in (*system, *messages)) + TEMPLATE_TOKENS * (
+        len(request.messages) + 2
+    )
     extensions = request.config.extensions or {}
     if CHOICE in extensions:
-        return read + max(len(choice.encode()) for choice in extensions[CHOICE])
-    return read + (request.config.max_tokens or DEFAULT_REPLY_TOKENS)
+        return prompt_tokens + max(len(choice.encode()) for choice in extensions[CHOICE])
+    return prompt_tokens + (request.config.max_tokens or DEFAULT_REPLY_TOKENS)
 
 
 def _to_json(response: Response) -> dict[str, Any]:

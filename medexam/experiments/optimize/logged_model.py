@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 def log_best_program(client: Any, optimization: Optimization, run_id: str, experiment_id: str) -> str | None:
-    """Log the best program as a model of the run; its id, which is the old one where it is there already.
+    """Log the best program as a model of the run. Return its id, which is the old one where it is there already.
 
     None if there is none, if it cannot answer a new question, or if the store keeps no models.
     """
@@ -41,8 +41,8 @@ def log_best_program(client: Any, optimization: Optimization, run_id: str, exper
     path = optimization.folder.path / PROGRAM
     if best is None or not path.exists():
         return None
-    if (why := unservable(cell)) is not None:
-        _log.debug("no model of %s: %s", optimization.folder.name, why)
+    if (reason := unservable(cell)) is not None:
+        _log.debug("no model of %s: %s", optimization.folder.name, reason)
         return None
     from mlflow.entities import LoggedModelOutput
     from mlflow.exceptions import MlflowException
@@ -55,10 +55,10 @@ def log_best_program(client: Any, optimization: Optimization, run_id: str, exper
         "mlflow.note.content": f"The best program of {optimization.title}: {best.name} (trial {best.number}).",
     }
     try:
-        mine = f"source_run_id = '{run_id}' AND tags.`medexam.program_digest` = '{best.digest}'"
-        for known in client.search_logged_models([experiment_id], filter_string=mine):
-            if known.status == "READY":
-                return str(known.model_id)
+        filter_string = f"source_run_id = '{run_id}' AND tags.`medexam.program_digest` = '{best.digest}'"
+        for logged_model in client.search_logged_models([experiment_id], filter_string=filter_string):
+            if logged_model.status == "READY":
+                return str(logged_model.model_id)
         model = client.create_logged_model(
             experiment_id,
             # MLflow allows neither slashes nor colons.
@@ -95,7 +95,7 @@ def log_best_program(client: Any, optimization: Optimization, run_id: str, exper
 
 
 def unservable(cell: CellSpec) -> str | None:
-    """Why the program cannot answer a question that is in no data set; None where it can."""
+    """Explain why the program cannot answer a question that is in no data set; None where it can."""
     retrieval, words = cell.program.retrieval, cell.program.words
     if retrieval is not None and retrieval.query_language not in (None, cell.dataset.language):
         return "it looks up each question in another language, and a new one has no translation"
@@ -108,12 +108,12 @@ def unservable(cell: CellSpec) -> str | None:
 
 
 def _own_files(cell: CellSpec) -> dict[str, str]:
-    """The files of the user's that the program reads its words from, by the field that names them."""
+    """Return the files of the user's that the program reads its words from, by the field that names them."""
     words = cell.program.words
-    named = {"prompt": words.prompt, "examples": words.examples} if words is not None else {}
+    sources = {"prompt": words.prompt, "examples": words.examples} if words is not None else {}
     return {
         name: str(value)
-        for name, value in named.items()
+        for name, value in sources.items()
         if value is not None and not (WORDS / f"{value}{_SUFFIXES[name]}.yaml").is_file()
     }
 
@@ -144,8 +144,8 @@ def _write_model(cell: CellSpec, program: Path, target: Path, model: Any, run_id
     document.write_text(json.dumps(cell.model_dump(mode="json"), ensure_ascii=False, indent=2), encoding="utf-8")
     files = {"cell": str(document), "program": str(program), **_own_files(cell)}
     looks_up = cell.program.retrieval is not None or "nearest" in read_state(program)["metadata"]["medexam"]
-    wanted = {"local": cell.model.loads_weights, "retrieval": looks_up}
-    extras = [extra for extra, needed in wanted.items() if needed]
+    extra_needs = {"local": cell.model.loads_weights, "retrieval": looks_up}
+    extras = [extra for extra, needed in extra_needs.items() if needed]
     package = f"medexam[{','.join(extras)}]" if extras else "medexam"
     card = Model(
         artifact_path=model.artifact_location, model_uuid=model.model_id, model_id=model.model_id, run_id=run_id
@@ -163,16 +163,16 @@ def _write_model(cell: CellSpec, program: Path, target: Path, model: Any, run_id
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """MLflow draws a bar for each file that it copies, and warns of its own use of pandas and of type hints."""
+    """Silence MLflow: it draws a bar for each file that it copies, and warns of its use of pandas and type hints."""
     name = "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"
-    before = os.environ.get(name)
+    previous = os.environ.get(name)
     os.environ[name] = "false"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        if before is None:
+        if previous is None:
             del os.environ[name]
         else:
-            os.environ[name] = before
+            os.environ[name] = previous

@@ -87,27 +87,27 @@ class Optimization:
 _FORM = TypeAdapter(Optimization)
 
 
-def write_optimization(done: Optimization) -> None:
+def write_optimization(optimization: Optimization) -> None:
     """Write what is known now; raises `RunFolderError` if that fails."""
-    known = _FORM.dump_python(done, mode="json", exclude={"folder", "trials", "models"})
-    done.folder.write_json(TRIALS, {"trials": [trial.to_json() for trial in done.trials]})
-    done.folder.write_json(RECORD, {"id": done.folder.name, "schema": IDENTITY_SCHEMA, **known})
+    record = _FORM.dump_python(optimization, mode="json", exclude={"folder", "trials", "models"})
+    optimization.folder.write_json(TRIALS, {"trials": [trial.to_json() for trial in optimization.trials]})
+    optimization.folder.write_json(RECORD, {"id": optimization.folder.name, "schema": IDENTITY_SCHEMA, **record})
 
 
 def load_optimization(folder: OptimizationFolder) -> Optimization:
-    """The optimization in `folder`; raises `RunFolderError` if there is none of this version."""
+    """Load the optimization in `folder`; raises `RunFolderError` if there is none of this version."""
     record, trials = folder.read_json(RECORD), folder.read_json(TRIALS)
-    beside = {"folder": folder, "trials": trials.get("trials"), "models": read_identities(folder)}
+    other_fields = {"folder": folder, "trials": trials.get("trials"), "models": read_identities(folder)}
     try:
-        return _FORM.validate_python({**record, **beside, "cell": as_asked_before(record.get("cell", {}))})
+        return _FORM.validate_python({**record, **other_fields, "cell": as_asked_before(record.get("cell", {}))})
     except ValidationError as error:
         first = error.errors()[0]
-        what = ".".join(map(str, first["loc"]))
+        location = ".".join(map(str, first["loc"]))
         raise RunFolderError(
-            f"{folder.path / RECORD} is not of this version ({what}: {first['msg']}); optimize again"
+            f"{folder.path / RECORD} is not of this version ({location}: {first['msg']}); optimize again"
         ) from None
 
 
 def read_identities(folder: OptimizationFolder) -> tuple[ModelIdentity, ...]:
-    """The models that answered, in the order of their first replies."""
-    return tuple(known.identity for known in read_models(folder).values())
+    """Read the models that answered, in the order of their first replies."""
+    return tuple(model.identity for model in read_models(folder).values())

@@ -47,10 +47,10 @@ class OptimizationObserver(TrialObserver, Protocol):
     """Watches an optimization, such as a progress bar."""
 
     def engine_starts(self, model: ModelSpec) -> None:
-        """A model is being loaded or a server probed; it may take a while."""
+        """Take notice that a model is being loaded or a server probed; it may take a while."""
 
     def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:
-        """The optimizer begins; `budget` tells at any time what is spent."""
+        """Take notice that the optimizer begins; `budget` tells at any time what is spent."""
 
 
 @dataclass
@@ -70,8 +70,8 @@ class _Course:
         write_optimization(self.state(Ending.INTERRUPTED))
 
     def state(self, ending: Ending) -> Optimization:
-        """What is known now."""
-        plan, spent = self.plan, self.log.total
+        """Return what is known now."""
+        plan, usage = self.plan, self.log.total
         trials = self.evaluator.ordered if self.evaluator else []
         return Optimization(
             folder=plan.folder,
@@ -88,9 +88,9 @@ class _Course:
             ending=ending,
             why=self.why,
             seconds=round(self.budget.seconds, 2),
-            spent=spent,
+            spent=usage,
             beside=CallUsage(
-                spent.calls - sum(trial.calls for trial in trials), spent.tokens - sum(trial.tokens for trial in trials)
+                usage.calls - sum(trial.calls for trial in trials), usage.tokens - sum(trial.tokens for trial in trials)
             ),
             trials=tuple(trials),
             models=read_identities(plan.folder),
@@ -117,25 +117,29 @@ def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimiza
             course.keep()
         with quiet_dspy():
             run_interruptibly(_optimize(observer, course))
-        done = course.state(course.ending)
-        write_outcome(done, plan)
+        optimization = course.state(course.ending)
+        write_outcome(optimization, plan)
         # Last: what it calls complete is never begun again, whatever is missing.
-        write_optimization(done)
+        write_optimization(optimization)
         return load_optimization(plan.folder)
 
 
-def why_nothing_more(plan: OptimizationPlan, done: Optimization) -> str | None:
-    """Why another budget tried nothing more; None where it is the budget as before, or something is left to try."""
-    tried = done.candidates
-    if done.ending is not Ending.COMPLETE or tried is None or plan.optimizer.budget == done.optimizer.budget:
+def why_nothing_more(plan: OptimizationPlan, optimization: Optimization) -> str | None:
+    """Explain why another budget tried nothing more; None where the budget is as before, or something is left."""
+    candidates = optimization.candidates
+    if (
+        optimization.ending is not Ending.COMPLETE
+        or candidates is None
+        or plan.optimizer.budget == optimization.optimizer.budget
+    ):
         return None
-    if tried < plan.optimizer.programs:
+    if candidates < plan.optimizer.programs:
         return (
-            f"all {tried} programs that its calls allowed were tried, and the budget now allows no more; "
-            f"optimizer.max_calls={plan.calls.most(tried + 1)} or no limit allows another"
+            f"all {candidates} programs that its calls allowed were tried, and the budget now allows no more; "
+            f"optimizer.max_calls={plan.calls.most(candidates + 1)} or no limit allows another"
         )
     return (
-        f"all {tried} programs that it asks for were tried, so another budget changes nothing; other "
+        f"all {candidates} programs that it asks for were tried, so another budget changes nothing; other "
         "optimizer.candidates, kind or seed make another optimization"
     )
 
@@ -146,14 +150,16 @@ async def _optimize(observer: OptimizationObserver, course: _Course) -> None:
     engines: list[Engine] = []
     try:
         observer.engine_starts(model)
-        weighs = EngineNeeds(logprobs=plan.optimizer.metric == "log_probability")
-        engines.append(await build_engine(model, plan.spec.engine_needs | weighs))
+        extra_needs = EngineNeeds(logprobs=plan.optimizer.metric == "log_probability")
+        engines.append(await build_engine(model, plan.spec.engine_needs | extra_needs))
         if prompt_model is not None:
             observer.engine_starts(prompt_model)
             engines.append(await build_engine(prompt_model))
-        admitted = [_admit(course, *one) for one in zip(engines, (MODELS, PROMPT_MODELS), strict=False)]
-        logged = [LoggedEngine(*one, course.log, course.budget) for one in zip(engines, admitted, strict=True)]
-        engine, writer = logged[0], logged[-1]
+        admitted = [_admit(course, *pair) for pair in zip(engines, (MODELS, PROMPT_MODELS), strict=False)]
+        logged_engines = [
+            LoggedEngine(*pair, course.log, course.budget) for pair in zip(engines, admitted, strict=True)
+        ]
+        engine, writer = logged_engines[0], logged_engines[-1]
         lm, prompt_lm = build_lm(model, engine), build_lm(prompt_model or model, writer)
         if plan.validation.retrieval is not None:
             questions = [*plan.exams.train.questions, *plan.exams.validation.questions]
@@ -165,12 +171,12 @@ async def _optimize(observer: OptimizationObserver, course: _Course) -> None:
         with dspy.context(lm=lm, disable_history=True), gc_paused():
             await _compile(_inputs(plan, evaluator, prompt_lm), observer, course)
     finally:
-        for built in engines:
-            await built.aclose()
+        for open_engine in engines:
+            await open_engine.aclose()
 
 
 def _admit(course: _Course, engine: Engine, file: str) -> Answerer:
-    """Raises `RunFolderError` where another model gave the replies of the log."""
+    """Admit the model of an engine; raises `RunFolderError` where another model gave the replies of the log."""
     identity, ways_out = engine.info().identity, "or start anew with --fresh"
     admitted = admit(course.plan.folder, identity, answers=course.log.answered, file=file, ways_out=ways_out)
     # Every program is asked anew under the context of now; a prompt that was cut elsewhere is another call.
@@ -180,8 +186,12 @@ def _admit(course: _Course, engine: Engine, file: str) -> Answerer:
 async def _compile(inputs: OptimizerInputs, observer: OptimizationObserver, course: _Course) -> None:
     """Let the optimizer work until it is through or something ends it."""
     budget, evaluator = course.budget, inputs.evaluator
-    left = budget.seconds_left
-    end = None if left is None else asyncio.get_running_loop().call_later(max(0.0, left), evaluator.cancel)
+    seconds_left = budget.seconds_left
+    end = (
+        None
+        if seconds_left is None
+        else asyncio.get_running_loop().call_later(max(0.0, seconds_left), evaluator.cancel)
+    )
     work = asyncio.ensure_future(asyncio.to_thread(compile_program, inputs))
     try:
         # A thread cannot be cancelled: the shield keeps its future, which ends once its evaluations are cancelled.

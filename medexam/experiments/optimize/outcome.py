@@ -43,8 +43,8 @@ def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
 
 
 def _report(optimization: Optimization) -> Iterator[str]:
-    """The report as Markdown."""
-    spec, spent = optimization.optimizer, optimization.spent
+    """Yield the report as Markdown."""
+    spec, usage = optimization.optimizer, optimization.spent
     yield f"{heading(1, optimization.title)}\n"
     if optimization.description:
         yield f"{paragraphs(optimization.description)}\n"
@@ -54,9 +54,9 @@ def _report(optimization: Optimization) -> Iterator[str]:
         f"shown nor asked. {len(optimization.dropped)} training questions are nearly tested or validation questions "
         "and were left out.\n"
     )
-    ended = f", ended early: {optimization.why}" if optimization.why else ""
+    ending = f", ended early: {optimization.why}" if optimization.why else ""
     yield (
-        f"{spent.calls:,} calls and {spent.tokens:,} tokens in {optimization.seconds:.0f} s{ended}; "
+        f"{usage.calls:,} calls and {usage.tokens:,} tokens in {optimization.seconds:.0f} s{ending}; "
         f"{optimization.beside.calls:,} of the calls went into finding demonstrations and instructions.\n"
     )
     for model in optimization.models:
@@ -72,22 +72,22 @@ def _report(optimization: Optimization) -> Iterator[str]:
 
 
 def trials_table(optimization: Optimization, *, brief: bool = False) -> Table:
-    """Every trial with its scores; `brief` leaves out what is only of use for looking closer."""
+    """List every trial with its scores; `brief` leaves out what is only of use for looking closer."""
     trials, best, metric = optimization.trials, optimization.best, optimization.optimizer.metric
     columns = {
-        "Trial": [str(one.number) for one in trials],
-        "Program": [one.name + (" (best)" if one == best else "") for one in trials],
-        "Demos": [str(one.demos) for one in trials],
-        "n": [str(one.n) for one in trials],
-        "Accuracy": [with_interval(percent(one.accuracy), one.accuracy_interval) for one in trials],
+        "Trial": [str(trial.number) for trial in trials],
+        "Program": [trial.name + (" (best)" if trial == best else "") for trial in trials],
+        "Demos": [str(trial.demos) for trial in trials],
+        "n": [str(trial.n) for trial in trials],
+        "Accuracy": [with_interval(percent(trial.accuracy), trial.accuracy_interval) for trial in trials],
     }
     if metric != "accuracy":
-        columns[metric_title(metric)] = [describe_score(one.score, metric) for one in trials]
+        columns[metric_title(metric)] = [describe_score(trial.score, metric) for trial in trials]
     if not brief:
-        columns["No answer"] = [str(one.unanswered) for one in trials]
-    columns["Calls"] = [f"{one.calls:,}" for one in trials]
+        columns["No answer"] = [str(trial.unanswered) for trial in trials]
+    columns["Calls"] = [f"{trial.calls:,}" for trial in trials]
     if not brief:
-        columns["Tokens"] = [f"{one.tokens:,}" for one in trials]
+        columns["Tokens"] = [f"{trial.tokens:,}" for trial in trials]
     rows = tuple(zip(*columns.values(), strict=True))
     return Table(optimization.title, tuple(columns), rows, text_columns=2)
 
@@ -102,13 +102,13 @@ def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Itera
     for name, predictor in program.named_predictors():
         yield heading(2, f"Instructions of {name}")
         yield "\n".join(f"> {line}" for line in predictor.signature.instructions.splitlines())
-    shown = list(demonstrations(program))
+    demos = list(demonstrations(program))
     if isinstance(program, WithNearest):
-        yield f"Each question is shown the {program.finder.k} nearest of {len(shown)} training questions."
-        shown = []
-    elif not shown:
+        yield f"Each question is shown the {program.finder.k} nearest of {len(demos)} training questions."
+        demos = []
+    elif not demos:
         yield "No demonstrations."
-    for number, (name, demo) in enumerate(shown, start=1):
+    for number, (name, demo) in enumerate(demos, start=1):
         question = demo.get("question")
         if not isinstance(question, Question):
             yield heading(2, f"Demonstration {number}, shown by {name}")

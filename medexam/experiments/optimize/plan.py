@@ -50,11 +50,11 @@ def load_exam_split(dataset: DatasetSpec, optimizer: OptimizerSpec) -> ExamSplit
     validation = load_exam_set(optimizer.validation.of(dataset))
     check_apart({"optimizer.train": train, "optimizer.validation": validation, "dataset": tested})
     near = near_duplicates(train.questions, [*validation.questions, *tested.questions])
-    dropped = {question.key for question in near}
-    kept = tuple(question for question in train.questions if question.key not in dropped)
-    if not kept:
+    duplicates = {question.key for question in near}
+    questions = tuple(question for question in train.questions if question.key not in duplicates)
+    if not questions:
         raise SpecError("optimizer.train: every question is nearly one that is tested; choose other exams")
-    return ExamSplit(replace(train, questions=kept), validation, tested, dropped=tuple(sorted(dropped)))
+    return ExamSplit(replace(train, questions=questions), validation, tested, dropped=tuple(sorted(duplicates)))
 
 
 _BUDGET = {"max_calls", "max_tokens", "max_minutes"}
@@ -74,7 +74,7 @@ class CallEstimate:
     """How often each candidate is asked anew."""
 
     def most(self, candidates: int) -> int:
-        """Of this number of programs, the first as it is written."""
+        """Count the calls of this number of programs at most, the first as it is written."""
         return candidates * self.rounds * self.trial + (candidates - 1) * self.attempt
 
 
@@ -118,7 +118,7 @@ def plan_optimization(
     fresh: bool = False,
     only_look: bool = False,
 ) -> OptimizationPlan:
-    """What optimizing `document` under `overrides` would do.
+    """Plan what optimizing `document` under `overrides` would do.
 
     `fresh` starts another optimization beside one that exists; `only_look` makes a plan that is not carried out, as
     `plan_experiment` does. Raises `SpecError` where the spec has no optimizer or
@@ -140,16 +140,16 @@ def plan_optimization(
 
 
 def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> OptimizationPlan:
-    """What resuming one optimization would do; `changes` are overrides of its budget.
+    """Plan what resuming one optimization would do; `changes` are overrides of its budget.
 
     Raises `RunFolderError` where what it depends on is not what it was, or something else shall be changed.
     """
     record = folder.read_json(RECORD)
-    beyond = [key for key in changes if key not in {f"optimizer.{name}" for name in _BUDGET}]
-    if beyond:
+    other_keys = [key for key in changes if key not in {f"optimizer.{name}" for name in _BUDGET}]
+    if other_keys:
         raise RunFolderError(
             f"{folder.name} continues under its own spec, and only its budget may change (optimizer.max_calls, "
-            f"max_tokens, max_minutes): leave out {beyond[0]}, or optimize the spec anew"
+            f"max_tokens, max_minutes): leave out {other_keys[0]}, or optimize the spec anew"
         )
     if record.get("schema") != IDENTITY_SCHEMA:
         raise RunFolderError(
@@ -160,12 +160,12 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
         cell = name_words(validate(CellSpec, as_asked_before(record["cell"])), record["identity"])
         budget = {key.removeprefix("optimizer."): value for key, value in changes.items()}
         optimizer = validate(OptimizerSpec, {**record["optimizer"], **budget})
-        description, known = record["description"], record["identity"]
+        description, stored_identity = record["description"], record["identity"]
     except (KeyError, TypeError, SpecError) as error:
         raise RunFolderError(f"{folder.path / RECORD} is not of this version: {error}; optimize again") from None
-    plan = _plan(cell, optimizer, description, folder.path.parent, at=folder)
-    if plan.identity != known:
-        keys = ", ".join(differences(plan.identity, known))
+    plan = _plan(cell, optimizer, description, folder.path.parent, folder=folder)
+    if plan.identity != stored_identity:
+        keys = ", ".join(differences(plan.identity, stored_identity))
         raise RunFolderError(
             f"{folder.name} cannot continue: what it depends on has changed ({keys}); restore it, or optimize its spec "
             "to start one of it as it is now"
@@ -181,12 +181,12 @@ def _plan(
     *,
     fresh: bool = False,
     only_look: bool = False,
-    at: OptimizationFolder | None = None,
+    folder: OptimizationFolder | None = None,
 ) -> OptimizationPlan:
     _check_fit(cell, optimizer)
     exams = load_exam_split(cell.dataset, optimizer)
-    chosen = optimizer.validation.of(cell.dataset)
-    document = {**cell.model_dump(mode="json"), "dataset": chosen.model_dump(mode="json")}
+    validation_spec = optimizer.validation.of(cell.dataset)
+    document = {**cell.model_dump(mode="json"), "dataset": validation_spec.model_dump(mode="json")}
     planned = plan_experiment(document, {}, runs_dir=runs_dir / PROGRAMS, only_look=only_look).cells[0]
     program = planned.program
     assert isinstance(program, AskingProgram)  # noqa: S101 - what can be optimized asks
@@ -194,7 +194,7 @@ def _plan(
     if optimizer.metric == "log_probability":
         for _, module in program.named_sub_modules(ExamProgram):
             module.adapter.weighs = True
-    known = {
+    identity = {
         **planned.identity,
         "optimizer": _identity(optimizer, cell.model, only_look=only_look),
         # Optimizers sample candidates at temperatures of their own.
@@ -212,15 +212,15 @@ def _plan(
         description=description,
         validation=planned,
         exams=exams,
-        identity=known,
-        folder=at or _folder(cell, optimizer, known, runs_dir, fresh),
+        identity=identity,
+        folder=folder or _folder(cell, optimizer, identity, runs_dir, fresh),
         calls=calls,
         candidates=_affordable(optimizer, calls),
     )
 
 
 def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
-    """Raises `SpecError` where the program cannot be optimized so."""
+    """Raise `SpecError` where the program cannot be optimized so."""
     if not cell.program.optimizers:
         raise SpecError(
             f"program.kind {cell.program.kind!r} shows no demonstrations and has no instructions to optimize; choose "
@@ -233,10 +233,10 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
         )
     if cell.program.pictures is not None:
         raise SpecError("program.images: an optimizer's demonstrations have no pictures: set it to hidden")
-    fitting = {"kind": cell.program.optimizers, "metric": cell.program.optimized_for}
+    options = {"kind": cell.program.optimizers, "metric": cell.program.optimized_for}
     for name, value in {"kind": optimizer.kind, "metric": optimizer.metric}.items():
-        if value not in fitting[name]:
-            choices = ", ".join(fitting[name])
+        if value not in options[name]:
+            choices = ", ".join(options[name])
             raise SpecError(f"optimizer.{name} {value} is not for {cell.program.label}: choose {choices}")
     if optimizer.metric == "log_probability" and not cell.program.engine_needs.guided:
         raise SpecError(
@@ -246,19 +246,19 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
 
 
 def _identity(optimizer: OptimizerSpec, model: ModelSpec, *, only_look: bool) -> dict[str, Any]:
-    """What is tried depends on it; models and encoders by what they are. The questions stand beside it."""
-    known = optimizer.model_dump(mode="json", exclude=_BUDGET | _BY_CONTENT)
+    """Return what the trials depend on; models and encoders by what they are. The questions stand beside it."""
+    identity = optimizer.model_dump(mode="json", exclude=_BUDGET | _BY_CONTENT)
     if optimizer.kind == "knn":
-        known["nearest"] = nearest_identity(optimizer.demos, optimizer.encoder)
+        identity["nearest"] = nearest_identity(optimizer.demos, optimizer.encoder)
     writer = _prompt_model(optimizer, model)
     if writer is not None:
         try:
-            known["prompt_model"] = known_model(writer)
+            identity["prompt_model"] = known_model(writer)
         except EngineError:
             if not only_look:
                 raise
-        known["prompt_sampling"] = writer.model_dump(mode="json", include={"temperature", "max_tokens", "seed"})
-    return known
+        identity["prompt_sampling"] = writer.model_dump(mode="json", include={"temperature", "max_tokens", "seed"})
+    return identity
 
 
 def _prompt_model(optimizer: OptimizerSpec, model: ModelSpec) -> ModelSpec | None:
@@ -278,28 +278,28 @@ def _estimate(
 
 
 def _affordable(optimizer: OptimizerSpec, calls: CallEstimate) -> int:
-    """The candidates that the calls allow; raises `SpecError` if those are less than two."""
-    wanted, limit = optimizer.programs, optimizer.max_calls
-    fitting = [some for some in range(2, wanted + 1) if limit is None or calls.most(some) <= limit]
-    if not fitting:
+    """Count the candidates that the calls allow; raises `SpecError` if those are less than two."""
+    program_count, limit = optimizer.programs, optimizer.max_calls
+    counts = [count for count in range(2, program_count + 1) if limit is None or calls.most(count) <= limit]
+    if not counts:
         raise SpecError(
             f"optimizer.max_calls {limit} is too small for one round: the program as written and one "
             f"candidate take up to {calls.most(2)} calls; raise it, or ask less with optimizer.validation.limit or "
             "optimizer.attempts"
         )
-    return fitting[-1]
+    return counts[-1]
 
 
 def _folder(
-    cell: CellSpec, optimizer: OptimizerSpec, known: dict[str, Any], runs_dir: Path, fresh: bool
+    cell: CellSpec, optimizer: OptimizerSpec, identity: dict[str, Any], runs_dir: Path, fresh: bool
 ) -> OptimizationFolder:
-    """The last optimization of this identity, whatever it is called; a new name if there is none, or with `fresh`."""
+    """Find the last optimization of this identity, whatever its name. Make a new name without one, or with `fresh`."""
     folders = {
-        number: OptimizationFolder(path) for number, path in folders_of(cell.name, digest(known), runs_dir).items()
+        number: OptimizationFolder(path) for number, path in folders_of(cell.name, digest(identity), runs_dir).items()
     }
-    found = {number: folder for number, folder in folders.items() if folder.exists()}
-    if found and not fresh:
-        return found[max(found)]
-    words = [cell.name, optimizer.kind, cell.model.label, cell.program.label, cell.dataset.language, digest(known)]
+    existing_folders = {number: folder for number, folder in folders.items() if folder.exists()}
+    if existing_folders and not fresh:
+        return existing_folders[max(existing_folders)]
+    words = [cell.name, optimizer.kind, cell.model.label, cell.program.label, cell.dataset.language, digest(identity)]
     name = "-".join(map(name_part, words))
-    return OptimizationFolder(runs_dir / (f"{name}-{max(found) + 1}" if found else name))
+    return OptimizationFolder(runs_dir / (f"{name}-{max(existing_folders) + 1}" if existing_folders else name))

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 def register_prompts(client: Any, optimization: Optimization, run_id: str, experiment_id: str) -> list[str]:
-    """Register the best program's prompts and link them to the run; their `name/version`.
+    """Register the best program's prompts and link them to the run. Return their `name/version`.
 
     Nothing if there is no best program or the store has no prompt registry.
     """
@@ -61,7 +61,7 @@ def register_prompts(client: Any, optimization: Optimization, run_id: str, exper
 
 
 def prompt_templates(optimization: Optimization) -> dict[str, Messages]:
-    """Name of each prompt -> its messages; the one prompt of a single predictor is named after the program's kind."""
+    """Build the messages of each prompt by name; a single predictor's prompt is named after the program's kind."""
     cell = optimization.cell
     spec = cell.program.model_copy(update={"load": optimization.folder.path / PROGRAM})
     context = ProgramContext(finder=_Placeholder(), nearest=_NoDemonstrations)
@@ -70,7 +70,10 @@ def prompt_templates(optimization: Optimization) -> dict[str, Messages]:
     predictors = {id(predictor): name.rsplit(".", 1)[-1] for name, predictor in program.named_predictors()}
     if not isinstance(program, ExamProgram):
         # MLflow takes no brackets in a name, which predictors in a list have.
-        return {f"{stem}-{name_part(name)}": _module_prompt(program, one) for name, one in program.named_predictors()}
+        return {
+            f"{stem}-{name_part(name)}": _module_prompt(program, predictor)
+            for name, predictor in program.named_predictors()
+        }
     calls = list(_calls(program))
     templates = {}
     for call in calls:
@@ -82,28 +85,28 @@ def prompt_templates(optimization: Optimization) -> dict[str, Messages]:
 
 
 def _module_prompt(program: dspy.Module, predictor: dspy.Predict) -> Messages:
-    """What a predictor of the user's own module asks, a variable in place of each input."""
+    """Render what a predictor of the user's own module asks, a variable in place of each input."""
     inputs = {name: f"{{{{{name}}}}}" for name in predictor.signature.input_fields}
     messages: Messages = program.adapter.format(predictor.signature, predictor.demos, inputs)
     return messages
 
 
 def _version(client: Any, optimization: Optimization, name: str, messages: Messages, run_id: str) -> str:
-    """The version that holds these messages; it is made if there is none."""
+    """Find the version that holds these messages, or make it if there is none."""
     state = read_state(optimization.folder.path)
-    shown = {part: state[part]["demos"] for part in sorted(state.keys() - {"metadata"})}
-    text = json.dumps([messages, shown], ensure_ascii=False)
+    demos = {part: state[part]["demos"] for part in sorted(state.keys() - {"metadata"})}
+    text = json.dumps([messages, demos], ensure_ascii=False)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     if client.search_prompts(filter_string=f"name = '{name}'"):
-        for known in client.search_prompt_versions(name):
-            if known.tags.get("medexam.prompt_digest") == digest:
-                return str(known.version)
+        for version in client.search_prompt_versions(name):
+            if version.tags.get("medexam.prompt_digest") == digest:
+                return str(version.version)
     if len(json.dumps(messages)) > _LENGTH:
         text = f"Longer than a prompt may be in MLflow; see {PROGRAM} of run {run_id}."
         messages = [{"role": "system", "content": text}]
     best, cell = optimization.best, optimization.cell
     assert best is not None  # noqa: S101 - the caller has looked
-    made = client.register_prompt(
+    prompt_version = client.register_prompt(
         name,
         messages,
         commit_message=f"{optimization.optimizer.kind}, trial {best.number} ({best.name})",
@@ -115,7 +118,7 @@ def _version(client: Any, optimization: Optimization, name: str, messages: Messa
             "mlflow_run_id": run_id,
         },
     )
-    return str(made.version)
+    return str(prompt_version.version)
 
 
 def _link_to_experiment(client: Any, name: str, experiment_id: str) -> None:
@@ -126,11 +129,11 @@ def _link_to_experiment(client: Any, name: str, experiment_id: str) -> None:
     for thread in threading.enumerate():
         if thread.name.startswith("link_prompt_to_experiment"):
             thread.join()
-    listed = client.get_prompt(name).tags.get(_EXPERIMENTS, "")
-    others = [one for one in listed.split(",") if one not in ("", "0", experiment_id)]
-    wanted = f",{','.join([*others, experiment_id])},"
-    if wanted != listed:
-        client.set_prompt_tag(name, _EXPERIMENTS, wanted)
+    tag = client.get_prompt(name).tags.get(_EXPERIMENTS, "")
+    others = [experiment for experiment in tag.split(",") if experiment not in ("", "0", experiment_id)]
+    new_tag = f",{','.join([*others, experiment_id])},"
+    if new_tag != tag:
+        client.set_prompt_tag(name, _EXPERIMENTS, new_tag)
 
 
 _QUESTION = Question(
@@ -165,7 +168,7 @@ class _NoDemonstrations:
     encoder: str
 
     def find(self, question: Question) -> list[dspy.Example]:  # noqa: ARG002
-        """None: they belong to a question, not to the prompt."""
+        """Return none: they belong to a question, not to the prompt."""
         return []
 
 
@@ -173,9 +176,9 @@ class _Placeholder:
     """Stands where a program's passages come from."""
 
     def find(self, question: Question | Task) -> list[Hit]:  # noqa: ARG002
-        """One mark for all passages."""
+        """Return one mark for all passages."""
         return [Hit(Passage("passages", "", "{{passages}}", ""), 0.0, 1)]
 
     def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
-        """The same mark for each option."""
+        """Return the same mark for each option."""
         return {option.number: self.find(question) for option in question.options}

@@ -69,15 +69,18 @@ class ServedProgram(PythonModel):
         model_input: pd.DataFrame,
         params: dict[str, Any] | None = None,  # noqa: ARG002 - MLflow passes it
     ) -> list[dict[str, Any]]:
-        """One answer a row, in their order; raises where a row is no question or the model does not answer."""
+        """Answer each row, in their order; raises where a row is no question or the model does not answer."""
         questions = [self._question(number, row) for number, row in enumerate(model_input.to_dict(orient="records"))]
         with self._looking_up:
             if self._retrieval is not None:
                 self._retrieval.fill(questions)
             if isinstance(self._program, WithNearest) and isinstance(self._program.finder, NearestDemonstrations):
                 self._program.finder.fill(questions)
-        said = background_loop().run(self._ask(questions))
-        return [{"answer": one.answer, "reply": one.reply, "rationale": one.rationale} for one in said]
+        predictions = background_loop().run(self._ask(questions))
+        return [
+            {"answer": prediction.answer, "reply": prediction.reply, "rationale": prediction.rationale}
+            for prediction in predictions
+        ]
 
     def _question(self, number: int, row: Mapping[str, Any]) -> Question:
         texts = [str(text) for text in row["options"]]
@@ -85,10 +88,10 @@ class ServedProgram(PythonModel):
         digest = hashlib.sha256("\n".join([stem, *texts]).encode()).hexdigest()[:12]
         try:
             # pandas fills a column that a row leaves out with a number that is none.
-            known = discipline if isinstance(discipline, str) and discipline else Discipline.MEDICINE
+            exam_discipline = discipline if isinstance(discipline, str) and discipline else Discipline.MEDICINE
             return Question(
                 key=f"served/{digest}",
-                exam=Exam(name="served", year=0, discipline=known),
+                exam=Exam(name="served", year=0, discipline=exam_discipline),
                 number=1,
                 language=self._cell.dataset.language,
                 stem=stem,
@@ -111,10 +114,10 @@ class ServedProgram(PythonModel):
     async def _answer(self, question: Question) -> Prediction:
         program = self._cell.program.label
         try:
-            said = await self._program.acall(question=question)
+            outcome = await self._program.acall(question=question)
         except ContextWindowExceededError as error:
             return build_failure(question, error, program=program, spec_digest="")
-        return build_prediction(question, said, program=program, spec_digest="", latency_s=0.0)
+        return build_prediction(question, outcome, program=program, spec_digest="", latency_s=0.0)
 
 
 set_model(ServedProgram())

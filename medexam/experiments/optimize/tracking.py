@@ -47,7 +47,7 @@ _STATUS = {Ending.INTERRUPTED: "KILLED", Ending.FAILED: "FAILED"}
 
 
 def track_optimization(optimization: Optimization, *, tracking_uri: str) -> str:
-    """Send an optimization to the MLflow store at `tracking_uri`; MLflow's id of its parent run.
+    """Send an optimization to the MLflow store at `tracking_uri`. Return MLflow's id of its parent run.
 
     It is known by its id and the time it was begun, a trial by its program's digest besides. Raises `TrackingError`
     when the store cannot be reached or written.
@@ -65,16 +65,19 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> str:
 
 
 def best_so_far(optimization: Optimization) -> dict[int, float]:
-    """Number of each trial -> the highest score up to there.
+    """Return the highest score up to each trial, by the trial's number.
 
     While trials are missing, only as far as there is no gap: MLflow keeps every value of a curve, and one that was
     true for a while would stay in it.
     """
     scores = {trial.number: trial.score for trial in optimization.trials}
     if optimization.ending is not Ending.COMPLETE:
-        whole = next(number for number in count() if number not in scores)
-        scores = {number: score for number, score in scores.items() if number < whole}
-    return {number: max(score for at, score in scores.items() if at <= number) for number in sorted(scores)}
+        gap = next(number for number in count() if number not in scores)
+        scores = {number: score for number, score in scores.items() if number < gap}
+    return {
+        number: max(score for trial_number, score in scores.items() if trial_number <= number)
+        for number in sorted(scores)
+    }
 
 
 @dataclass(frozen=True)
@@ -86,9 +89,9 @@ class _Store:
     optimization: Optimization
 
     @property
-    def _known(self) -> dict[str, str]:
-        done = self.optimization
-        return {"medexam.optimization": done.folder.name, "medexam.started_at": done.started_at}
+    def _identity_tags(self) -> dict[str, str]:
+        optimization = self.optimization
+        return {"medexam.optimization": optimization.folder.name, "medexam.started_at": optimization.started_at}
 
     @property
     def _began(self) -> int:
@@ -99,54 +102,54 @@ class _Store:
         return self._began + round(1000 * self.optimization.seconds)
 
     def put_parent(self) -> str:
-        """The run that stands for the whole optimization: what was asked for, what it cost, and the curve.
+        """Write the run that stands for the whole optimization: what was asked for, what it cost, and the curve.
 
         It is updated and not replaced: its trials, its model and its prompts refer to it.
         """
-        done, client = self.optimization, self.client
-        known = {**self._known, "medexam.kind": "optimization"}
-        found = find_runs(client, self.experiment_id, known)
+        optimization, client = self.optimization, self.client
+        identity_tags = {**self._identity_tags, "medexam.kind": "optimization"}
+        runs = find_runs(client, self.experiment_id, identity_tags)
         run_id = (
-            str(found[0].info.run_id)
-            if found
-            else create_run(client, self.experiment_id, f"optimize · {done.title}", known, self._began)
+            str(runs[0].info.run_id)
+            if runs
+            else create_run(client, self.experiment_id, f"optimize · {optimization.title}", identity_tags, self._began)
         )
-        params = flatten({key: value for key, value in done.identity.items() if key != "words"})
+        params = flatten({key: value for key, value in optimization.identity.items() if key != "words"})
         # MLflow never lets a parameter change.
-        sent = client.get_run(run_id).data.params
+        stored_params = client.get_run(run_id).data.params
         stored = storable_names(params)
         log_values(
             client,
             run_id,
             [*self._sums(), *self._curve()],
-            {key: value[:PARAM_LENGTH] for key, value in params.items() if stored[key] not in sent},
-            {key: value[:TAG_LENGTH] for key, value in {**known, **self._tags()}.items()},
+            {key: value[:PARAM_LENGTH] for key, value in params.items() if stored[key] not in stored_params},
+            {key: value[:TAG_LENGTH] for key, value in {**identity_tags, **self._tags()}.items()},
         )
         contexts: tuple[Context, ...] = ("training", "validation")
-        client.log_inputs(run_id, datasets=[dataset_input(self._dataset(one), one) for one in contexts])
-        files = [done.folder.path / name for name in ARTIFACTS]
-        if done.best is not None:
-            files.append(self._programs(done.best) / PREDICTIONS)
+        client.log_inputs(run_id, datasets=[dataset_input(self._dataset(context), context) for context in contexts])
+        files = [optimization.folder.path / name for name in ARTIFACTS]
+        if optimization.best is not None:
+            files.append(self._programs(optimization.best) / PREDICTIONS)
         for path in files:
             if path.exists():
                 client.log_artifact(run_id, str(path))
         return run_id
 
     def put_trial(self, trial: Trial, parent: str) -> None:
-        """One program under its parent; when it was tried is not kept, so a millisecond each keeps them in order."""
-        done, cell, at = self.optimization, self.optimization.cell, self._began + trial.number
+        """Write one program under its parent. When it was tried is not kept; a millisecond each keeps them in order."""
+        optimization, cell, time_ms = self.optimization, self.optimization.cell, self._began + trial.number
         low, high = trial.accuracy_interval
         values = {name: getattr(trial, name) for name in TRIAL_METRICS} | {"accuracy_low": low, "accuracy_high": high}
         copy = Copy(
             name=f"trial {trial.number} · {trial.name}",
-            known={**self._known, "medexam.kind": "trial", "medexam.program_digest": trial.digest},
-            began=at,
-            ended=at,
+            known={**self._identity_tags, "medexam.kind": "trial", "medexam.program_digest": trial.digest},
+            began=time_ms,
+            ended=time_ms,
             tags={
                 PARENT: parent,
                 **SOURCE,
                 "medexam.trial": str(trial.number),
-                "medexam.best": str(trial == done.best).lower(),
+                "medexam.best": str(trial == optimization.best).lower(),
                 "medexam.program": cell.program.label,
                 "medexam.model": cell.model.label,
             },
@@ -154,7 +157,7 @@ class _Store:
                 "name": trial.name,
                 "demos": str(trial.demos),
                 "digest": trial.digest,
-                "optimizer.kind": done.optimizer.kind,
+                "optimizer.kind": optimization.optimizer.kind,
                 "program.kind": cell.program.kind,
             },
             metrics=[(name, float(value), 0) for name, value in values.items()],
@@ -180,56 +183,58 @@ class _Store:
         end_run(self.client, run_id, _STATUS.get(self.optimization.ending, "FINISHED"), self._ended)
 
     def _sums(self) -> Iterator["_Point"]:
-        done, best, written = self.optimization, self.optimization.best, self.optimization.written
+        optimization, best, as_written = self.optimization, self.optimization.best, self.optimization.written
         values: dict[str, float] = {
-            "trials": len(done.trials),
-            "calls": done.spent.calls,
-            "tokens": done.spent.tokens,
-            "calls_beside_trials": done.beside.calls,
-            "seconds": done.seconds,
+            "trials": len(optimization.trials),
+            "calls": optimization.spent.calls,
+            "tokens": optimization.spent.tokens,
+            "calls_beside_trials": optimization.beside.calls,
+            "seconds": optimization.seconds,
         }
         if best is not None:
             values |= {"best_score": best.score, "best_accuracy": best.accuracy, "best_trial": best.number}
             values["best_accuracy_low"], values["best_accuracy_high"] = best.accuracy_interval
-        if written is not None:
-            values |= {"written_score": written.score, "written_accuracy": written.accuracy}
+        if as_written is not None:
+            values |= {"written_score": as_written.score, "written_accuracy": as_written.accuracy}
         for key, value in values.items():
             yield key, float(value), self._ended, 0
 
     def _curve(self) -> Iterator["_Point"]:
-        """Dated by the beginning, which stays, so that sending a longer curve later adds only what is new."""
+        """Yield the points, dated by the beginning, which stays: sending a longer curve later adds only what is new."""
         for trial in self.optimization.trials:
             yield "score", trial.score, self._began, trial.number
         for number, score in best_so_far(self.optimization).items():
             yield "best_so_far", score, self._began, number
 
     def _tags(self) -> dict[str, str]:
-        done, best = self.optimization, self.optimization.best
-        budget = done.optimizer.model_dump(mode="json", include=set(_BUDGET))
-        dataset = done.cell.dataset.model_dump(mode="json")
+        optimization, best = self.optimization, self.optimization.best
+        budget = optimization.optimizer.model_dump(mode="json", include=set(_BUDGET))
+        dataset = optimization.cell.dataset.model_dump(mode="json")
         return {
-            "medexam.status": done.ending.value,
-            "medexam.why": done.why or "",
-            "medexam.run_dir": str(done.folder.path.resolve()),
-            "medexam.program": done.cell.program.label,
-            "medexam.model": done.cell.model.label,
-            "medexam.engine": done.cell.model.engine,
+            "medexam.status": optimization.ending.value,
+            "medexam.why": optimization.why or "",
+            "medexam.run_dir": str(optimization.folder.path.resolve()),
+            "medexam.program": optimization.cell.program.label,
+            "medexam.model": optimization.cell.model.label,
+            "medexam.engine": optimization.cell.model.engine,
             "medexam.best": f"trial {best.number}, {best.name}" if best else "",
             "medexam.program_digest": best.digest if best else "",
             "medexam.version": __version__,
             **SOURCE,
-            "mlflow.note.content": disarm("\n\n".join(filter(None, (paragraphs(done.description), _headline(done))))),
+            "mlflow.note.content": disarm(
+                "\n\n".join(filter(None, (paragraphs(optimization.description), _headline(optimization))))
+            ),
             **{f"medexam.{key}": value for key, value in flatten({"optimizer": budget, "tested": dataset}).items()},
         }
 
     def _dataset(self, context: Context) -> dict[str, str]:
-        done, chosen, teaches = self.optimization, self.optimization.cell.dataset, context == "training"
-        part = done.optimizer.train if teaches else done.optimizer.validation
+        optimization, dataset, is_training = self.optimization, self.optimization.cell.dataset, context == "training"
+        part = optimization.optimizer.train if is_training else optimization.optimizer.validation
         return {
-            "name": f"{chosen.name}-{chosen.language}-{context}",
-            "digest": str(done.identity["train" if teaches else "validation"])[:DIGEST_LENGTH],
-            "source": json.dumps({"uri": chosen.name, **part.model_dump(mode="json", exclude_defaults=True)}),
-            "profile": json.dumps({"num_rows": done.train if teaches else done.validation}),
+            "name": f"{dataset.name}-{dataset.language}-{context}",
+            "digest": str(optimization.identity["train" if is_training else "validation"])[:DIGEST_LENGTH],
+            "source": json.dumps({"uri": dataset.name, **part.model_dump(mode="json", exclude_defaults=True)}),
+            "profile": json.dumps({"num_rows": optimization.train if is_training else optimization.validation}),
         }
 
     def _programs(self, trial: Trial) -> Path:
@@ -240,14 +245,14 @@ _Point = tuple[str, float, int, int]
 """A metric's name, value, time in milliseconds since 1970, and step."""
 
 
-def _headline(done: Optimization) -> str:
-    """How the best compares with the program as written, in one line of Markdown."""
-    best, written = done.best, done.written
-    if best is None or written is None:
+def _headline(optimization: Optimization) -> str:
+    """Describe how the best compares with the program as written, in one line of Markdown."""
+    best, as_written = optimization.best, optimization.written
+    if best is None or as_written is None:
         return "Nothing was tried to the end."
     accuracy = with_interval(f"{percent(best.accuracy)} % right", best.accuracy_interval)
     return (
-        f"Best of {len(done.trials)}: **{best.name}** (trial {best.number}), {accuracy} of {best.n} validation "
-        f"questions; as written {percent(written.accuracy)} %. The best of several looks better on these than it is: "
-        "compare both on the tested questions."
+        f"Best of {len(optimization.trials)}: **{best.name}** (trial {best.number}), {accuracy} of {best.n} validation "
+        f"questions; as written {percent(as_written.accuracy)} %. The best of several looks better on these than it "
+        "is: compare both on the tested questions."
     )

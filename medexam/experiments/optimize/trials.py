@@ -56,32 +56,32 @@ class Trial:
         return rate_interval(self.right, self.n) or (0.0, 1.0)
 
     def to_json(self) -> dict[str, Any]:
-        """The trial as data."""
+        """Return the trial as data."""
         return {**asdict(self), "accuracy": self.accuracy, "accuracy_interval": list(self.accuracy_interval)}
 
 
 def best_trial(trials: Sequence[Trial]) -> Trial:
-    """The one with the highest score, of equal ones the first."""
+    """Return the one with the highest score, of equal ones the first."""
     return min(trials, key=lambda trial: (-trial.score, trial.number))
 
 
 def program_digest(program: AskingProgram) -> str:
-    """Twelve hexadecimal digits over the instructions and demonstrations of a program."""
+    """Compute twelve hexadecimal digits over the instructions and demonstrations of a program."""
     words = {name: predictor.signature.instructions for name, predictor in program.named_predictors()}
-    shown = [[name, _plain(demo)] for name, demo in demonstrations(program)]
-    text = json.dumps([words, shown], sort_keys=True, ensure_ascii=False)
+    demos = [[name, _plain(demo)] for name, demo in demonstrations(program)]
+    text = json.dumps([words, demos], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def score_prediction(said: Prediction, gold: Gold, metric: Metric) -> float:
-    """What one answer is worth: 1 when right, 0 when left out; when wrong 0, or minus a third in an exam's score.
+def score_prediction(prediction: Prediction, gold: Gold, metric: Metric) -> float:
+    """Score one answer: 1 when right, 0 when left out; when wrong 0, or minus a third in an exam's score.
 
     By `log_probability`, the log of the right option's share of the options' probability, nats.
     """
-    answer = said.answer
+    answer = prediction.answer
     if metric == "log_probability":
-        assert said.option_scores is not None  # noqa: S101 - such programs weigh
-        shares = normalise_scores(said.option_scores)
+        assert prediction.option_scores is not None  # noqa: S101 - such programs weigh
+        shares = normalise_scores(prediction.option_scores)
         return math.log(max(sum(share for number, share in shares.items() if gold.accepts(number)), LEAST_SHARE))
     if gold.accepts(answer):
         return 1.0
@@ -89,12 +89,12 @@ def score_prediction(said: Prediction, gold: Gold, metric: Metric) -> float:
 
 
 def metric_title(metric: Metric) -> str:
-    """The head of a column of scores, with their unit."""
+    """Return the head of a column of scores, with their unit."""
     return "log p, nats" if metric == "log_probability" else f"{metric.replace('_', ' ')} %"
 
 
 def describe_score(score: float, metric: Metric) -> str:
-    """A score under that head."""
+    """Render a score under that head."""
     return f"{score:.3f}" if metric == "log_probability" else f"{100 * score:.1f}"
 
 
@@ -103,24 +103,24 @@ def score_trial(
     name: str,
     digest: str,
     program: AskingProgram,
-    said: Sequence[Prediction],
+    predictions: Sequence[Prediction],
     *,
     key: AnswerKey,
     metric: Metric,
     usage: CallUsage,
     answered_by: str | None,
 ) -> Trial:
-    """The trial of a program with this digest that predicted `said`; `usage` is what its calls have cost."""
-    scores = [score_prediction(one, key[one.question], metric) for one in said]
+    """Score a program with this digest by its `predictions`; `usage` is what its calls have cost."""
+    scores = [score_prediction(prediction, key[prediction.question], metric) for prediction in predictions]
     nearest = program.finder.k if isinstance(program, WithNearest) else None
     return Trial(
         number=number,
         name=name,
         digest=digest,
         demos=sum(len(predictor.demos) for predictor in program.predictors()) if nearest is None else nearest,
-        n=len(said),
-        right=sum(key[one.question].accepts(one.answer) for one in said),
-        unanswered=sum(one.answer is None for one in said),
+        n=len(predictions),
+        right=sum(key[prediction.question].accepts(prediction.answer) for prediction in predictions),
+        unanswered=sum(prediction.answer is None for prediction in predictions),
         score=sum(scores) / len(scores),
         calls=usage.calls,
         tokens=usage.tokens,

@@ -81,7 +81,7 @@ def test_no_difference_is_no_sign(write) -> None:
 def test_exams_of_the_cutoffs_own_year_are_left_out(write) -> None:
     section = _found(write(CONTROL, _knows), write(REMEMBERS, _knows), cutoff="2015-06")
     assert section.around is not None
-    assert section.around.not_told == 24
+    assert section.around.leftover_count == 24
     assert sum(side.n for side in section.around.sides) == 96
     ((table, caption),) = section.around.tables(("control", "run"))
     assert "24 questions are left out" in caption

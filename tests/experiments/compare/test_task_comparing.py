@@ -148,7 +148,7 @@ def test_runs_in_words_have_strengths_and_no_item_response(make_run) -> None:
     folders = [make_run("rest", rest), make_run("half", half), make_run("claim", claim)]
     (found,) = compare_runs(folders, [find_strengths]).sections
     assert found.order == [2, 1, 0]
-    assert [(each.wins, each.losses) for each in found.found] == [(0, 72), (24, 24), (72, 0)]
+    assert [(each.wins, each.losses) for each in found.strengths] == [(0, 72), (24, 24), (72, 0)]
     with pytest.raises(SpecError, match="these runs answer in words: leave it out"):
         compare_runs(folders, [find_item_response])
 

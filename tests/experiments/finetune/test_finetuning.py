@@ -168,12 +168,12 @@ def test_what_nothing_is_learnt_from_is_counted_and_named(tokenizer) -> None:
         item("good", " the heart is", " heart ", 4),
     )
     lessons = make_lessons(SpanFile(Path("f.json"), "", items), tokenizer, 24, 6)
-    assert lessons.left_out == {"long": "too_long", "off": "misplaced", "none": "unanswerable"}
+    assert lessons.omissions == {"long": "too_long", "off": "misplaced", "none": "unanswerable"}
     assert len(lessons.windows) == 1
     told = lessons.warnings()
     assert told[0].startswith("f.json: 1 of 4 questions are left out (answers that fit into no window): long; raise")
     assert len(told) == 3
-    assert dataclasses.replace(lessons, left_out=dict.fromkeys("abcdefg", "misplaced")).warnings() == [
+    assert dataclasses.replace(lessons, omissions=dict.fromkeys("abcdefg", "misplaced")).warnings() == [
         "f.json: 7 of 4 questions are left out (answers that do not stand at their offset): a, b, c, d, e and 2 more"
     ]
     with pytest.raises(DatasetError, match=r"f\.json: no question is left to learn from \(no answer\)"):

@@ -43,7 +43,7 @@ class AlteredRun:
     """One run on altered questions; runs are known by their place among the compared ones, the baseline is 0."""
 
     run: int
-    how: Alteration
+    alteration: Alteration
     accuracy: float
     by_place: float
     """What a preference for some places gives alone: the expected accuracy if the right places were exchanged."""
@@ -69,115 +69,126 @@ class AlteredRuns:
     clusters: str
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
-        """A row a run on altered questions."""
+        """Build one table with a row for each run on altered questions."""
         rows = tuple(
             (
-                names[each.run],
-                NONE if each.plain is None else percent(self.accuracies[each.plain]),
-                percent(each.accuracy),
-                percent(each.by_place),
-                signed(each.above, 100),
-                NONE if each.change is None else signed(each.change, 100),
-                NONE if each.against is None else signed(each.against, 100),
+                names[altered_run.run],
+                NONE if altered_run.plain is None else percent(self.accuracies[altered_run.plain]),
+                percent(altered_run.accuracy),
+                percent(altered_run.by_place),
+                signed(altered_run.above, 100),
+                NONE if altered_run.change is None else signed(altered_run.change, 100),
+                NONE if altered_run.against is None else signed(altered_run.against, 100),
             )
-            for each in self.runs
+            for altered_run in self.runs
         )
-        found = [each for run in self.runs for each in (run.above, run.change, run.against) if each is not None]
-        how = describe_resampling({each.resampled for each in found}, "paired bootstrap", self.clusters)
+        contrasts = [
+            contrast for run in self.runs for contrast in (run.above, run.change, run.against) if contrast is not None
+        ]
+        method = describe_resampling({contrast.resampled for contrast in contrasts}, "paired bootstrap", self.clusters)
         caption = (
             "Accuracy, percent, on the compared questions. By place: what the run's preference for some places gives "
             "alone, if the right options changed places. Above it, Change and Against control in percentage points "
-            f"with 95 % intervals ({how}). Change: altered minus unaltered. Against control: minus the change of the "
-            "first run with the same alteration."
+            f"with 95 % intervals ({method}). Change: altered minus unaltered. Against control: minus the change of "
+            "the first run with the same alteration."
         )
         headers = ("Run", "Unaltered", "Altered", "By place", "Above it", "Change", "Against control")
         return [(Table("Contamination: altered questions", headers, rows), caption)]
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """What may be said of each."""
-        return [_sentence(each, names) for each in self.runs]
+        """Write what may be said of each run."""
+        return [_sentence(altered_run, names) for altered_run in self.runs]
 
     def document(self, keys: Sequence[str]) -> list[dict[str, Any]]:
-        """What `--json` says of each; fractions of 1."""
-        found: list[tuple[AlteredRun, dict[str, Difference | None]]] = [
-            (each, {"above_place": each.above, "change": each.change, "against_control": each.against})
-            for each in self.runs
+        """Build what `--json` says of each run; fractions of 1."""
+        entries: list[tuple[AlteredRun, dict[str, Difference | None]]] = [
+            (
+                altered_run,
+                {
+                    "above_place": altered_run.above,
+                    "change": altered_run.change,
+                    "against_control": altered_run.against,
+                },
+            )
+            for altered_run in self.runs
         ]
         return [
             {
-                "run": keys[each.run],
-                "alter": each.how,
-                "accuracy": each.accuracy,
-                "by_place": each.by_place,
-                "unaltered": None if each.plain is None else keys[each.plain],
-                "control": None if each.control is None else keys[each.control],
-                **{name: of and of.model_dump(mode="json") for name, of in measured.items()},
+                "run": keys[altered_run.run],
+                "alter": altered_run.alteration,
+                "accuracy": altered_run.accuracy,
+                "by_place": altered_run.by_place,
+                "unaltered": None if altered_run.plain is None else keys[altered_run.plain],
+                "control": None if altered_run.control is None else keys[altered_run.control],
+                **{name: difference and difference.model_dump(mode="json") for name, difference in contrasts.items()},
             }
-            for each, measured in found
+            for altered_run, contrasts in entries
         ]
 
 
 def find_altered(compared: Compared) -> AlteredRuns | None:
-    """The runs on altered questions; None if no run is."""
+    """Find the runs on altered questions; None if no run is on them."""
     records = [folder.read_record() for folder in compared.folders]
     controls: dict[str, tuple[int, Any]] = {}
-    found = []
+    altered_runs = []
     for place, record in enumerate(records):
-        how = record.cell.dataset.alter
-        if how is None:
+        alteration = record.cell.dataset.alter
+        if alteration is None:
             continue
         plain = _find_plain(record, records)
         change = None if plain is None else compared.matrix[place] - compared.matrix[plain]
-        control, theirs = controls.get(record.cell.dataset.altered, (None, None))
+        control, control_change = controls.get(record.cell.dataset.altered, (None, None))
         if change is not None and control is None:
             controls[record.cell.dataset.altered] = place, change
-        found.append(
+        altered_runs.append(
             _describe(
                 compared,
                 place,
-                how,
+                alteration,
                 plain=plain,
                 control=control if change is not None else None,
                 change=change,
-                theirs=theirs,
+                control_change=control_change,
             )
         )
-    if not found:
+    if not altered_runs:
         return None
-    return AlteredRuns(tuple(found), tuple(map(float, compared.matrix.mean(axis=1))), compared.found.clusters)
+    return AlteredRuns(
+        tuple(altered_runs), tuple(map(float, compared.matrix.mean(axis=1))), compared.statistics.clusters
+    )
 
 
 def _describe(
     compared: Compared,
     place: int,
-    how: Alteration,
+    alteration: Alteration,
     *,
     plain: int | None,
     control: int | None,
     change: Any,
-    theirs: Any,
+    control_change: Any,
 ) -> AlteredRun:
     answers = {item.key: compared.predictions[place][item.key].answer for item in compared.items}
-    shown = {item.key: item for item in compared.sets[place].questions}
-    asked = [shown[item.key] for item in compared.items]
-    by_place = right_by_place(asked, compared.sets[place].golds, answers)
+    items_by_key = {item.key: item for item in compared.sets[place].questions}
+    questions = [items_by_key[item.key] for item in compared.items]
+    by_place = right_by_place(questions, compared.sets[place].golds, answers)
     mean: Callable[[Any], Difference] = lambda values: mean_value(values, compared.clusters)  # noqa: E731
     right = compared.matrix[place]
     return AlteredRun(
         run=place,
-        how=how,
+        alteration=alteration,
         accuracy=float(right.mean()),
         by_place=float(by_place.mean()),
         above=mean(right - by_place),
         plain=plain,
         change=None if change is None else mean(change),
         control=control,
-        against=None if control is None else mean(change - theirs),
+        against=None if control is None else mean(change - control_change),
     )
 
 
 def _find_plain(record: RunRecord, records: Sequence[RunRecord]) -> int | None:
-    """The first run that asks as `record` does, but the questions as they are."""
+    """Find the first run that asks as `record` does, but the questions as they are; None if there is none."""
     for place, other in enumerate(records):
         differing = differences(record.identity, other.identity)
         if other.cell.dataset.alter is None and all(key.startswith(_BY_ALTERATION) for key in differing):
@@ -185,23 +196,27 @@ def _find_plain(record: RunRecord, records: Sequence[RunRecord]) -> int | None:
     return None
 
 
-def _sentence(found: AlteredRun, names: Sequence[str]) -> str:
-    name = names[found.run]
-    if found.how == "question_continued":
+def _sentence(altered_run: AlteredRun, names: Sequence[str]) -> str:
+    name = names[altered_run.run]
+    if altered_run.alteration == "question_continued":
         return (
-            f"{name} picks the own second half of {percent(found.accuracy)} % of the questions, much of it by the "
-            "sense: what --cutoff says of the same runs tells more."
+            f"{name} picks the own second half of {percent(altered_run.accuracy)} % of the questions, much of it by "
+            "the sense: what --cutoff says of the same runs tells more."
         )
-    if found.how in _ABOVE:
-        said = f"{name} has {signed(found.above, 100)} percentage points over what its preference for places gives"
-        if found.above.excludes_zero and found.above.value > 0:
-            return f"{said}. This is consistent with {_ABOVE[found.how]}."
-        return f"{said}, which is no sign of remembered questions."
-    if found.against is None or found.control is None:
+    if altered_run.alteration in _ABOVE:
+        sentence = (
+            f"{name} has {signed(altered_run.above, 100)} percentage points over what its preference for places gives"
+        )
+        if altered_run.above.excludes_zero and altered_run.above.value > 0:
+            return f"{sentence}. This is consistent with {_ABOVE[altered_run.alteration]}."
+        return f"{sentence}, which is no sign of remembered questions."
+    if altered_run.against is None or altered_run.control is None:
         return (
             f"{name} has no control: give two runs of another model, with the same alteration and without, before it."
         )
-    said = f"{name} changes by {signed(found.against, 100)} percentage points beyond {names[found.control]}"
-    if found.against.excludes_zero and found.against.value < 0:
-        return f"{said}. This is consistent with {_LOST[found.how]}."
-    return f"{said}, which is no sign of remembered questions."
+    sentence = (
+        f"{name} changes by {signed(altered_run.against, 100)} percentage points beyond {names[altered_run.control]}"
+    )
+    if altered_run.against.excludes_zero and altered_run.against.value < 0:
+        return f"{sentence}. This is consistent with {_LOST[altered_run.alteration]}."
+    return f"{sentence}, which is no sign of remembered questions."

@@ -26,11 +26,11 @@ class Cutoff:
 
     @classmethod
     def parse(cls, text: str) -> "Cutoff":
-        """`2023` or `2023-06`; raises `SpecError` for anything else."""
-        found = _DATE.fullmatch(text)
-        if found is None:
+        """Parse `2023` or `2023-06`; raises `SpecError` for anything else."""
+        match = _DATE.fullmatch(text)
+        if match is None:
             raise SpecError(f"--cutoff {text}: give the year, or year and month, such as 2023 or 2023-06")
-        return cls(int(found[1]), int(found[2] or 12))
+        return cls(int(match[1]), int(match[2] or 12))
 
     @property
     def shown(self) -> str:
@@ -38,17 +38,17 @@ class Cutoff:
         return str(self.year) if self.month == 12 else f"{self.year}-{self.month:02}"
 
     def is_before(self, year: int | None) -> bool | None:
-        """Whether an exam of `year` lies before it; None if that cannot be told."""
+        """Return whether an exam of `year` lies before the cutoff; None if that cannot be told."""
         if year is None or (year == self.year and self.month < 12):
             return None
         return year <= self.year
 
 
 def find_around(cutoff: Cutoff, compared: Compared) -> TwoSides:
-    """The runs before and after the cutoff; raises `DatasetError` if no exam, or every one, lies before it."""
+    """Contrast the runs before and after the cutoff; raises `DatasetError` if no exam, or every one, lies before it."""
     items = {item.key: item for item in compared.items}
     sides = [cutoff.is_before(compared.benchmark.place(items[key]).get("year")) for key in compared.scores[0]]
-    before, after = (np.array([side is wanted for side in sides]) for wanted in (True, False))
+    before, after = (np.array([side is is_before for side in sides]) for is_before in (True, False))
     if not before.any() or not after.any():
         raise DatasetError(
             f"--cutoff {cutoff.shown}: {int(before.sum()):,} of the compared questions are of years before it and "
@@ -57,7 +57,7 @@ def find_around(cutoff: Cutoff, compared: Compared) -> TwoSides:
     words = SideWords(
         title=f"before and after the cutoff {cutoff.shown}",
         headers=("Before", "After"),
-        where=(f"up to {cutoff.shown}", f"after {cutoff.shown}"),
+        phrases=(f"up to {cutoff.shown}", f"after {cutoff.shown}"),
         neither="their exam may lie on either side",
         cause="earlier exams in its training data",
     )

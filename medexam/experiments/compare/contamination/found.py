@@ -29,20 +29,20 @@ class Contamination(Section):
 
     @property
     def _parts(self) -> list[TwoSides | AlteredRuns]:
-        found = (self.around, self.altered, None if self.overlap is None else self.overlap.sides)
-        return [part for part in found if part is not None]
+        parts = (self.around, self.altered, None if self.overlap is None else self.overlap.sides)
+        return [part for part in parts if part is not None]
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
-        """Those of each."""
+        """Build the tables of each part."""
         return [table for part in self._parts for table in part.tables(names)]
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """Those of each, and what they do not show."""
-        said = [sentence for part in self._parts for sentence in part.sentences(names)]
-        return [*said, *([self.overlap.sentence] if self.overlap is not None else []), CAVEAT]
+        """Write the sentences of each part, and what they do not show."""
+        remarks = [sentence for part in self._parts for sentence in part.sentences(names)]
+        return [*remarks, *([self.overlap.sentence] if self.overlap is not None else []), CAVEAT]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """`cutoff`, `altered` and `overlap`, each null if it was not looked for."""
+        """Build `cutoff`, `altered` and `overlap`, each null if it was not looked for."""
         parts = {"cutoff": self.around, "altered": self.altered, "overlap": self.overlap}
         return {name: part and part.document(keys) for name, part in parts.items()}
 
@@ -50,11 +50,11 @@ class Contamination(Section):
 def find_contamination(
     cutoff: Cutoff | None, overlap: str | None, words: int | None, compared: Compared
 ) -> Contamination | None:
-    """What can be found: altered questions without being asked to; None if there is nothing.
+    """Find what is asked for, and altered questions without being asked to; None if there is nothing.
 
     `overlap` is a corpus, and `words` how many words in a row are shared; None is 13.
     """
     around = None if cutoff is None else find_around(cutoff, compared)
-    found = None if overlap is None else find_overlap(overlap, words, compared)
+    corpus_overlap = None if overlap is None else find_overlap(overlap, words, compared)
     altered = find_altered(compared)
-    return Contamination(around, altered, found) if around or altered or found else None
+    return Contamination(around, altered, corpus_overlap) if around or altered or corpus_overlap else None

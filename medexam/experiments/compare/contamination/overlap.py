@@ -36,16 +36,16 @@ class Overlap:
     @property
     def sentence(self) -> str:
         """How many questions overlap."""
-        counted = self.questions - self.too_short
-        share = f" ({percent(len(self.shared) / counted)} %)" if counted else ""
-        short = f"; {self.too_short:,} more have fewer words" if self.too_short else ""
+        question_count = self.questions - self.too_short
+        share = f" ({percent(len(self.shared) / question_count)} %)" if question_count else ""
+        note = f"; {self.too_short:,} more have fewer words" if self.too_short else ""
         return (
-            f"{len(self.shared):,} of {counted:,} questions{share} share {self.words} words in a row with one of the "
-            f"{self.texts:,} passages of {self.corpus}{short}."
+            f"{len(self.shared):,} of {question_count:,} questions{share} share {self.words} words in a row with one "
+            f"of the {self.texts:,} passages of {self.corpus}{note}."
         )
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """What `--json` says."""
+        """Build what `--json` says."""
         return {
             "corpus": self.corpus,
             "words": self.words,
@@ -58,15 +58,15 @@ class Overlap:
 
 
 def find_overlap(corpus: str, words: int | None, compared: Compared) -> Overlap:
-    """The compared questions in a corpus, a file, a folder or a data set of the hub; raises as `load_corpus` does."""
+    """Find the compared questions in a corpus: file, folder or data set of the hub. Raises what `load_corpus` does."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--overlap looks at questions with numbered options: leave it out")
     grams = QuestionGrams(_as_printed(compared), words or WORDS)
-    read = 0
+    text_count = 0
 
     def counted() -> Iterator[str]:
-        nonlocal read
-        for read, text in enumerate(corpus_texts(corpus), start=1):  # noqa: B007
+        nonlocal text_count
+        for text_count, text in enumerate(corpus_texts(corpus), start=1):  # noqa: B007
             yield text
 
     shared = grams.find(counted())
@@ -74,18 +74,18 @@ def find_overlap(corpus: str, words: int | None, compared: Compared) -> Overlap:
     first = np.array([key in shared for key in keys])
     second = ~first & np.array([key not in grams.too_short for key in keys])
     name = Path(corpus).name
-    said = SideWords(
+    side_words = SideWords(
         title=f"overlap with {name}",
         headers=("With", "Without"),
-        where=(f"with {grams.n} words of {name}", "without"),
+        phrases=(f"with {grams.n} words of {name}", "without"),
         neither="they have fewer words",
         cause="texts like these in its training data",
     )
-    sides = contrast_sides(said, first, second, compared) if first.any() and second.any() else None
+    sides = contrast_sides(side_words, first, second, compared) if first.any() and second.any() else None
     return Overlap(
         corpus=corpus,
         words=grams.n,
-        texts=read,
+        texts=text_count,
         questions=len(keys),
         too_short=len(grams.too_short),
         shared={key: shared[key] for key in keys if key in shared},
@@ -94,8 +94,8 @@ def find_overlap(corpus: str, words: int | None, compared: Compared) -> Overlap:
 
 
 def _as_printed(compared: Compared) -> list[Question]:
-    """The compared questions as the first run without alteration was asked them; else as the first run was."""
+    """Return the compared questions as the first run without alteration was asked them; else as the first run was."""
     records = [folder.read_record() for folder in compared.folders]
     first = next((place for place, record in enumerate(records) if record.cell.dataset.alter is None), 0)
-    shown = {item.key: item for item in compared.sets[first].questions}
-    return [shown[item.key] for item in compared.items]
+    items_by_key = {item.key: item for item in compared.sets[first].questions}
+    return [items_by_key[item.key] for item in compared.items]

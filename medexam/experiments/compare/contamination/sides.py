@@ -29,7 +29,7 @@ class SideWords:
 
     title: str
     headers: tuple[str, str]
-    where: tuple[str, str]
+    phrases: tuple[str, str]
     """Behind a count of questions, and behind `does better` and `than`."""
     neither: str
     """Why questions are left out."""
@@ -43,7 +43,7 @@ class Measure:
 
     name: str
     """In the title of the table, if it is not the accuracy."""
-    what: str
+    description: str
     unit: str
     better: tuple[str, str]
     """`do better`, and `does better`."""
@@ -68,7 +68,7 @@ class TwoSides:
 
     words: SideWords
     sides: tuple[Side, Side]
-    not_told: int
+    leftover_count: int
     """Compared questions that are of neither sort."""
     differences: tuple[Difference, ...]
     """Of each run, the control first: its accuracy on the first side minus that on the second."""
@@ -81,7 +81,7 @@ class TwoSides:
     """The same of how likely each run finds the options; None if a run has not read that."""
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
-        """One for each measure, a row a run."""
+        """Build one table for each measure, a row for each run."""
         return [self._table(names), *([] if self.scores is None else self.scores.tables(names))]
 
     def _table(self, names: Sequence[str]) -> Captioned:
@@ -89,39 +89,41 @@ class TwoSides:
         rows = tuple(
             (
                 name,
-                percent(first.means[at]),
-                percent(second.means[at]),
-                signed(self.differences[at], 100),
-                signed(self.against[at - 1], 100) if at else NONE,
+                percent(first.means[position]),
+                percent(second.means[position]),
+                signed(self.differences[position], 100),
+                signed(self.against[position - 1], 100) if position else NONE,
             )
-            for at, name in enumerate(names)
+            for position, name in enumerate(names)
         )
-        ways = {each.resampled for each in (*self.differences, *self.against)}
-        how = describe_resampling(ways, "bootstrap", self.clusters)
+        resamplings = {difference.resampled for difference in (*self.differences, *self.against)}
+        method = describe_resampling(resamplings, "bootstrap", self.clusters)
         caption = (
-            f"{self.measure.what} of {self._counted(0)} and {self._counted(1)}. Difference: the first minus the "
-            f"second, {self.measure.unit}, with 95 % intervals ({how}). Against control: minus the difference of "
+            f"{self.measure.description} of {self._counted(0)} and {self._counted(1)}. Difference: the first minus the "
+            f"second, {self.measure.unit}, with 95 % intervals ({method}). Against control: minus the difference of "
             f"{names[0]}, question by question."
         )
-        if self.not_told:
-            caption += f" {self.not_told:,} questions are left out: {self.words.neither}."
+        if self.leftover_count:
+            caption += f" {self.leftover_count:,} questions are left out: {self.words.neither}."
         headers = ("Run", *self.words.headers, "Difference", "Against control")
         return Table(f"Contamination: {self.words.title}{self.measure.name}", headers, rows), caption
 
     def sentences(self, names: Sequence[str]) -> list[str]:
-        """What may be said of each run but the control, and of how few exams there are."""
-        said = [self._sentence(name, names[0], found) for name, found in zip(names[1:], self.against, strict=True)]
+        """Write what may be said of each run but the control, and of how few exams there are."""
+        remarks = [
+            self._sentence(name, names[0], difference) for name, difference in zip(names[1:], self.against, strict=True)
+        ]
         if self.scores is not None:
-            said += self.scores.sentences(names)
+            remarks += self.scores.sentences(names)
         few = min(side.exams for side in self.sides)
         if self.measure == ACCURACY and few < FEW_CLUSTERS:
-            said.append(f"One side ({self.words.title}) has {few} {self.clusters} only: its intervals are rough.")
-        return said
+            remarks.append(f"One side ({self.words.title}) has {few} {self.clusters} only: its intervals are rough.")
+        return remarks
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """What `--json` says; fractions of 1, and log-probabilities in nats."""
+        """Build what `--json` says; fractions of 1, and log-probabilities in nats."""
         return {
-            "not_told": self.not_told,
+            "not_told": self.leftover_count,
             **{
                 header.lower(): {
                     "n": side.n,
@@ -130,42 +132,46 @@ class TwoSides:
                 }
                 for header, side in zip(self.words.headers, self.sides, strict=True)
             },
-            "difference": {key: each.model_dump(mode="json") for key, each in zip(keys, self.differences, strict=True)},
+            "difference": {
+                key: difference.model_dump(mode="json") for key, difference in zip(keys, self.differences, strict=True)
+            },
             "against_control": {
-                key: each.model_dump(mode="json") for key, each in zip(keys[1:], self.against, strict=True)
+                key: difference.model_dump(mode="json") for key, difference in zip(keys[1:], self.against, strict=True)
             },
             **({} if self.scores is None else {"log_probability": self.scores.document(keys)}),
         }
 
-    def _counted(self, at: int) -> str:
-        side = self.sides[at]
-        return f"{side.n:,} questions {self.words.where[at]} ({side.exams:,} {self.clusters})"
+    def _counted(self, position: int) -> str:
+        side = self.sides[position]
+        return f"{side.n:,} questions {self.words.phrases[position]} ({side.exams:,} {self.clusters})"
 
-    def _sentence(self, name: str, control: str, found: Difference) -> str:
-        points = f"{signed(found, 100)} {self.measure.unit}"
+    def _sentence(self, name: str, control: str, difference: Difference) -> str:
+        points = f"{signed(difference, 100)} {self.measure.unit}"
         do, does = self.measure.better
-        first, second = self.words.where
-        if found.interval is None:
-            why = why_none(found.resampled, self.clusters)
-            return f"{name} beyond {control}, questions {first} minus those {second}: {points}; no interval, for {why}."
-        if not found.excludes_zero:
+        first, second = self.words.phrases
+        if difference.interval is None:
+            reason = why_none(difference.resampled, self.clusters)
+            return (
+                f"{name} beyond {control}, questions {first} minus those {second}: {points}; no interval, for {reason}."
+            )
+        if not difference.excludes_zero:
             return (
                 f"{name} is not shown to {do} on questions {first} than on those {second}, beyond what {control} "
                 f"does: {points}."
             )
-        better, than = (first, second) if found.value > 0 else (second, first)
-        said = f"{name} {does} on questions {better} than on those {than}, beyond what {control} does: {points}."
-        return f"{said} This is consistent with {self.words.cause}." if found.value > 0 else said
+        better, than = (first, second) if difference.value > 0 else (second, first)
+        sentence = f"{name} {does} on questions {better} than on those {than}, beyond what {control} does: {points}."
+        return f"{sentence} This is consistent with {self.words.cause}." if difference.value > 0 else sentence
 
 
 def contrast_sides(
     words: SideWords, first: NDArray[np.bool_], second: NDArray[np.bool_], compared: Compared
 ) -> TwoSides:
-    """The runs on the scored items that `first` and `second` select, at least one each."""
-    found = _contrast(words, first, second, compared, compared.matrix, ACCURACY)
-    read = _log_probabilities(compared)
-    scores = None if read is None else _contrast(words, first, second, compared, *read)
-    return replace(found, scores=scores)
+    """Contrast the runs on the scored items that `first` and `second` select, at least one each."""
+    accuracies = _contrast(words, first, second, compared, compared.matrix, ACCURACY)
+    likelihoods = _log_probabilities(compared)
+    scores = None if likelihoods is None else _contrast(words, first, second, compared, *likelihoods)
+    return replace(accuracies, scores=scores)
 
 
 def _contrast(
@@ -178,38 +184,39 @@ def _contrast(
 ) -> TwoSides:
     clusters = np.array(compared.clusters)
 
-    def contrast(of: NDArray[np.float64]) -> Difference:
-        return difference_of_means(of[first], [*clusters[first]], of[second], [*clusters[second]])
+    def contrast(scores: NDArray[np.float64]) -> Difference:
+        return difference_of_means(scores[first], [*clusters[first]], scores[second], [*clusters[second]])
 
-    def side(where: NDArray[np.bool_]) -> Side:
-        return Side(int(where.sum()), len(set(clusters[where])), tuple(float(run[where].mean()) for run in values))
+    def side(mask: NDArray[np.bool_]) -> Side:
+        return Side(int(mask.sum()), len(set(clusters[mask])), tuple(float(run[mask].mean()) for run in values))
 
     return TwoSides(
         words=words,
         sides=(side(first), side(second)),
-        not_told=int((~first & ~second).sum()),
+        leftover_count=int((~first & ~second).sum()),
         differences=tuple(map(contrast, values)),
         against=tuple(contrast(run - values[0]) for run in values[1:]),
-        clusters=compared.found.clusters,
+        clusters=compared.statistics.clusters,
         measure=measure,
     )
 
 
 def _log_probabilities(compared: Compared) -> tuple[NDArray[np.float64], Measure] | None:
-    """Row i, column j: how likely run i finds the exam's words of question j; None unless all read them alike.
+    """Read how likely run i finds the exam's words of question j, at row i and column j; None unless all read them
+    alike.
 
     The words are the question's second half where that is what is read, else all options as they are: the mean of their
     scores. Scores must be by length or by the least likely tokens: others grow with the length.
     """
     cells = [folder.read_record().cell for folder in compared.folders]
-    asked = {
+    askings = {
         (cell.program.norm, cell.dataset.alter)
         if isinstance(cell.program, LikelihoodSpec) and cell.program.read == "option_text"
         else None
         for cell in cells
     }
     rows = [[run[key].option_scores for key in compared.scores[0]] for run in compared.predictions]
-    (one, *others) = asked
+    (one, *others) = askings
     if one is None or others or not all(scores for row in rows for scores in row):
         return None
     norm, alter = one
@@ -218,13 +225,13 @@ def _log_probabilities(compared: Compared) -> tuple[NDArray[np.float64], Measure
     if alter is None:
         values, words = [[float(np.mean([*(scores or {}).values()])) for scores in row] for row in rows], "options"
     else:
-        numbers = [[found.golds[key].number for key in compared.scores[0]] for found in compared.sets]
-        both = zip(rows, numbers, strict=True)
-        values = [[(scores or {})[number] for scores, number in zip(*pair, strict=True)] for pair in both]
+        numbers = [[exam_set.golds[key].number for key in compared.scores[0]] for exam_set in compared.sets]
+        pairs = zip(rows, numbers, strict=True)
+        values = [[(scores or {})[number] for scores, number in zip(*pair, strict=True)] for pair in pairs]
         words = "second halves"
     measure = Measure(
         name=f", log-probability of the {words} ({norm})",
-        what=f"Mean log-probability of the {words}, norm {norm}, hundredths of {PER_LENGTH[norm]},",
+        description=f"Mean log-probability of the {words}, norm {norm}, hundredths of {PER_LENGTH[norm]},",
         unit=f"hundredths of {PER_LENGTH[norm]}",
         better=(f"find {words} likelier", f"finds {words} likelier"),
     )
