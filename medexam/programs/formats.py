@@ -88,7 +88,7 @@ class AnswerByFormat(TaskProgram):
             rest = [letter for letter in options if letter not in chosen]
             written = ", ".join(f"{letter}: {options[letter]}" for letter in chosen)
             choices = [*(f", {letter}" for letter in rest), _END] if chosen else rest
-            said = yield self._call(AskedTask(question, said=written, choices=tuple(choices)))
+            said = yield self._call(AskedTask(question, prefill=written, choices=tuple(choices)))
             generations.append(said.generation)
             picked = (said.generation.reply or "")[len(written) :]
             if picked == _END:
@@ -99,8 +99,8 @@ class AnswerByFormat(TaskProgram):
     def _wrong_step(self, question: Task) -> Steps:
         """The number of a step, then why it is wrong."""
         numbers = tuple(str(number) for number in range(1, len(question.given_reasoning) + 1))
-        chosen = yield self._call(AskedTask(question, said=_STEP, choices=numbers))
-        said = yield self._call(AskedTask(question, said=f"{chosen.generation.reply}{_STEP_EXPLANATION}"))
+        chosen = yield self._call(AskedTask(question, prefill=_STEP, choices=numbers))
+        said = yield self._call(AskedTask(question, prefill=f"{chosen.generation.reply}{_STEP_EXPLANATION}"))
         return self.answer(question, [chosen.generation, said.generation])
 
     def _call(self, asked: AskedTask) -> Call:
