@@ -95,20 +95,22 @@ class TaskAdapter(SingleCallAdapter):
 
     def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:  # noqa: ARG002
         """Write the turns of a prompt; the last is the assistant's where the reply is begun for it."""
-        call: AskedTask = inputs["asked"]
+        task_prompt: AskedTask = inputs["asked"]
         turns = [{"role": "system", "content": self.system}] if self.system else []
-        question_text = fill(signature.instructions, call.task, context=call.context, count=call.count)
+        question_text = fill(
+            signature.instructions, task_prompt.task, context=task_prompt.context, count=task_prompt.count
+        )
         turns.append({"role": "user", "content": put_passages_before(inputs.get("passages"), question_text)})
-        if call.prefill:
-            turns.append({"role": "assistant", "content": call.prefill})
+        if task_prompt.prefill:
+            turns.append({"role": "assistant", "content": task_prompt.prefill})
         return turns
 
     def build_request(
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
         """Build the prompt as turns, with the choices attached, if any."""
-        call: AskedTask = inputs["asked"]
-        extensions: dict[str, Any] = {"choice": list(call.choices)} if call.choices else {}
+        task_prompt: AskedTask = inputs["asked"]
+        extensions: dict[str, Any] = {"choice": list(task_prompt.choices)} if task_prompt.choices else {}
         return chat_request(model, self.format(signature, demos, inputs), settings, extensions)
 
     def build_dialogue(
@@ -124,6 +126,6 @@ class TaskAdapter(SingleCallAdapter):
 
     def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:  # noqa: ARG002
         """Read what was said, and the reply itself, behind the words that it was begun with."""
-        generation = replace(generation, reply=inputs["asked"].said + (generation.reply or ""))
+        generation = replace(generation, reply=inputs["asked"].prefill + (generation.reply or ""))
         _, answer = split_thinking(generation.reply or "")
         return {"answer": answer.strip(), "generation": generation}
