@@ -34,7 +34,7 @@ class DirectAnswer(ExamProgram):
     def __init__(
         self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int = DIRECT_TOKENS, *, closes: bool = False
     ) -> None:
-        """`closes`: thinking that is cut off is closed, and the answer is chosen in one further call."""
+        """Make the program; `closes`: thinking that is cut off is closed, and the answer chosen in one further call."""
         super().__init__(adapter)
         self.closes = closes
         self.calls = 1 + closes
@@ -42,19 +42,22 @@ class DirectAnswer(ExamProgram):
         self.respond.demos = _demonstrations(prompt.examples)
 
     def steps(self, question: Question) -> Steps:
-        """One call, and the one that closes its thinking."""
-        said = yield from _ask(Call(self.respond, {"question": question}), closes=self.closes)
+        """Yield one call, and the one that closes its thinking."""
+        prediction = yield from _ask(Call(self.respond, {"question": question}), closes=self.closes)
         return dspy.Prediction(
-            answer=said.answer, rationale=None, generations=[said.generation], scores=_scores(question, said)
+            answer=prediction.answer,
+            rationale=None,
+            generations=[prediction.generation],
+            scores=_scores(question, prediction),
         )
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
-        """The answer in the reply."""
+        """Read the answer in the reply."""
         if stored.reply is None:
             return None
         ending = read_ending(stored.finish_reason)
-        read = self.adapter.read_reply(self.respond.signature, {"question": question}, stored.reply, ending, reading)
-        return dspy.Prediction(answer=read["answer"], rationale=None)
+        fields = self.adapter.read_reply(self.respond.signature, {"question": question}, stored.reply, ending, reading)
+        return dspy.Prediction(answer=fields["answer"], rationale=None)
 
 
 class ChainOfThought(ExamProgram):
@@ -67,7 +70,7 @@ class ChainOfThought(ExamProgram):
     def __init__(
         self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int = REASONING_TOKENS, *, closes: bool = False
     ) -> None:
-        """`closes`: thinking of a free reply that is cut off is closed, and the answer is chosen in a further call."""
+        """Make the program; `closes`: a free reply's thinking that is cut off is closed, and a further call answers."""
         super().__init__(adapter)
         words = prompt.instructions
         self.closes = closes
@@ -83,47 +86,52 @@ class ChainOfThought(ExamProgram):
             self.respond.demos = _demonstrations(prompt.examples)
 
     def steps(self, question: Question) -> Steps:
-        """One call when free, and the one that closes its thinking; two when guided."""
+        """Yield one call when free, and the one that closes its thinking; two when guided."""
         if not self.guided:
-            said = yield from _ask(Call(self.respond, {"question": question}), closes=self.closes)
-            return dspy.Prediction(answer=said.answer, rationale=said.rationale, generations=[said.generation])
-        thought = yield Call(self.reason, {"question": question})
-        rationale = (thought.rationale or "").split(self._stop)[0].rstrip()
-        said = yield Call(self.respond, {"question": question, "rationale": rationale})
-        generations = [thought.generation, said.generation]
+            prediction = yield from _ask(Call(self.respond, {"question": question}), closes=self.closes)
+            return dspy.Prediction(
+                answer=prediction.answer, rationale=prediction.rationale, generations=[prediction.generation]
+            )
+        reasoning = yield Call(self.reason, {"question": question})
+        rationale = (reasoning.rationale or "").split(self._stop)[0].rstrip()
+        prediction = yield Call(self.respond, {"question": question, "rationale": rationale})
+        generations = [reasoning.generation, prediction.generation]
         return dspy.Prediction(
-            answer=said.answer, rationale=rationale or None, generations=generations, scores=_scores(question, said)
+            answer=prediction.answer,
+            rationale=rationale or None,
+            generations=generations,
+            scores=_scores(question, prediction),
         )
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
-        """The answer in the reply, and its reasoning where the reply is free."""
+        """Read the answer in the reply, and its reasoning where the reply is free."""
         if stored.reply is None:
             return None
         inputs = {"question": question, **({"rationale": stored.rationale or ""} if self.guided else {})}
         ending = Ending.COMPLETE if self.guided else read_ending(stored.finish_reason)
-        read = self.adapter.read_reply(self.respond.signature, inputs, stored.reply, ending, reading)
-        return dspy.Prediction(answer=read["answer"], rationale=read.get("rationale", stored.rationale))
+        fields = self.adapter.read_reply(self.respond.signature, inputs, stored.reply, ending, reading)
+        return dspy.Prediction(answer=fields["answer"], rationale=fields.get("rationale", stored.rationale))
 
 
 def _ask(call: Call, *, closes: bool) -> Generator[Call, dspy.Prediction, dspy.Prediction]:
-    """What a call says; if `closes` and its thinking was cut off, that is closed and the answer chosen behind it.
+    """Ask a call; if `closes` and its thinking was cut off, that is closed and the answer chosen behind it.
 
     The two calls are one reply then, with the tokens of both.
     """
-    said = yield call
-    cut: Generation = said.generation
-    if not closes or not is_cut_in_thinking(cut.reply, cut.finish_reason):
-        return said
-    thinking, _ = split_thinking(cut.reply or "")
+    prediction = yield call
+    generation: Generation = prediction.generation
+    if not closes or not is_cut_in_thinking(generation.reply, generation.finish_reason):
+        return prediction
+    thinking, _ = split_thinking(generation.reply or "")
     signature = after_thinking(call.predictor.signature)
-    chosen = yield replace(call, inputs={**call.inputs, "thinking": thinking or "", "signature": signature})
-    chosen["generation"] = add_usage(chosen.generation, cut)
-    return chosen
+    choice = yield replace(call, inputs={**call.inputs, "thinking": thinking or "", "signature": signature})
+    choice["generation"] = add_usage(choice.generation, generation)
+    return choice
 
 
-def _scores(question: Question, said: dspy.Prediction) -> OptionScores | None:
-    """How likely each option's number was; None where the adapter does not weigh."""
-    reading: ContinuationLogprobs | None = said.get("reading")
+def _scores(question: Question, prediction: dspy.Prediction) -> OptionScores | None:
+    """Return how likely each option's number was; None where the adapter does not weigh."""
+    reading: ContinuationLogprobs | None = prediction.get("reading")
     if reading is None:
         return None
     totals = [continuation.total for continuation in reading.continuations]

@@ -71,22 +71,22 @@ class AskingProgram(dspy.Module):
         self.adapter = adapter
 
     def calls_for(self, question: Any) -> int:  # noqa: ARG002
-        """How many times it asks the model for this question."""
+        """Count how many times it asks the model for this question."""
         return self.calls
 
     def steps(self, question: Any) -> Steps:
-        """The calls that lead to an answer."""
+        """Yield the calls that lead to an answer."""
         raise NotImplementedError
 
     def read_again(self, question: Any, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
-        """What the reply of a stored prediction says; None where it keeps too little.
+        """Read what the reply of a stored prediction says; None where it keeps too little.
 
         `reading` strict: as `steps` reads it; lenient: where that reads no option, as the lenient reader does.
         """
         raise NotImplementedError
 
     def shown(self, demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
-        """What prompts show of a demonstration, by field."""
+        """Return what prompts show of a demonstration, by field."""
         return {name: value for name, value in demo.items() if name not in _BOOKKEEPING}
 
     def forward(self, question: Any) -> dspy.Prediction:
@@ -97,12 +97,12 @@ class AskingProgram(dspy.Module):
         with dspy.context(adapter=self.adapter):
             while True:
                 try:
-                    said = call.predictor(**call.inputs, **call.options)
-                    call = steps.send(said)
+                    prediction = call.predictor(**call.inputs, **call.options)
+                    call = steps.send(prediction)
                 except ContextWindowExceededError as error:
                     call = steps.throw(error)
-                except StopIteration as finished:
-                    return finished.value
+                except StopIteration as stop:
+                    return stop.value
 
     async def aforward(self, question: Any) -> dspy.Prediction:
         """Answer one question without blocking."""
@@ -111,12 +111,12 @@ class AskingProgram(dspy.Module):
         call = next(steps)
         while True:
             try:
-                said = await ask_predictor(call.predictor, call.inputs, call.options, self.adapter)
-                call = steps.send(said)
+                prediction = await ask_predictor(call.predictor, call.inputs, call.options, self.adapter)
+                call = steps.send(prediction)
             except ContextWindowExceededError as error:
                 call = steps.throw(error)
-            except StopIteration as finished:
-                return finished.value
+            except StopIteration as stop:
+                return stop.value
 
 
 class ExamProgram(AskingProgram):
@@ -128,16 +128,16 @@ class ExamProgram(AskingProgram):
     adapter: ExamAdapter
 
     def steps(self, question: Question) -> Steps:
-        """The calls that lead to an answer."""
+        """Yield the calls that lead to an answer."""
         raise NotImplementedError
 
     def shown(self, demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
-        """The question as a `Question`, then the rationale and the answer that there are; no passages."""
+        """Return the question as a `Question`, then the rationale and the answer that there are; no passages."""
         return shown_of(demo)
 
 
 def shown_of(demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
-    """What prompts of exam programs show of a demonstration: its question, and the rationale and answer that it has."""
+    """Return what prompts of exam programs show of a demonstration: its question, rationale and answer."""
     return {name: demo[name] for name in ("question", "rationale", "answer") if demo.get(name) is not None}
 
 
@@ -152,38 +152,38 @@ class WrappingProgram(ExamProgram):
         self.program = program
 
     def calls_for(self, question: Any) -> int:
-        """As many as the program's own."""
+        """Count as many as the program's own."""
         return self.program.calls_for(question)
 
     def read_again(self, question: Any, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
-        """As the program's own does."""
+        """Read as the program's own does."""
         return self.program.read_again(question, stored, reading)
 
     def steps_with(self, question: Any, **inputs: Any) -> Steps:
-        """The program's own steps, each called with these inputs too."""
+        """Yield the program's own steps, each called with these inputs too."""
         return altered(self.program.steps(question), lambda call: replace(call, inputs={**call.inputs, **inputs}))
 
 
 def altered(steps: Steps, change: Callable[[Call], Call]) -> Steps:
-    """The same steps with every call changed; replies, and prompts that did not fit, reach them unchanged."""
+    """Yield the same steps with every call changed; replies, and prompts that did not fit, reach them unchanged."""
     try:
         call = next(steps)
         while True:
             try:
-                said = yield change(call)
+                prediction = yield change(call)
             except ContextWindowExceededError as error:
                 call = steps.throw(error)
             else:
-                call = steps.send(said)
-    except StopIteration as finished:
-        return finished.value
+                call = steps.send(prediction)
+    except StopIteration as stop:
+        return stop.value
 
 
 class TaskProgram(AskingProgram):
     """Base of the programs that answer in words; the last of a question's replies holds those before."""
 
     def read(self, question: Task, reply: str) -> dict[str, Any]:
-        """What a reply answers, as the fields of a prediction."""
+        """Read what a reply answers, as the fields of a prediction."""
         raise NotImplementedError
 
     def read_again(
@@ -192,9 +192,9 @@ class TaskProgram(AskingProgram):
         stored: Prediction,
         reading: Reading = "strict",  # noqa: ARG002 - what is answered in words is read in one way
     ) -> dspy.Prediction | None:
-        """What the stored reply answers."""
+        """Read what the stored reply answers."""
         return None if stored.reply is None else dspy.Prediction(**self.read(question, stored.reply))
 
     def answer(self, question: Task, generations: Sequence[Generation]) -> dspy.Prediction:
-        """The prediction from a question's replies."""
+        """Build the prediction from a question's replies."""
         return dspy.Prediction(**self.read(question, generations[-1].reply or ""), generations=list(generations))

@@ -78,7 +78,7 @@ _NOTHING = ProgramContext()
 
 
 def build_program(spec: ProgramSpec, language: Language, context: ProgramContext = _NOTHING) -> dspy.Module:
-    """A DSPy module that answers questions in `language` as `spec` says.
+    """Build a DSPy module that answers questions in `language` as `spec` says.
 
     Raises `SpecError` when a prompt file has no words for the program, or what it loads is not such a program, and
     `ValueError` where `context` lacks what the program needs.
@@ -106,11 +106,11 @@ def _build_reply(spec: ReplySpec, language: Language, context: ProgramContext) -
 
 
 def _build_asking(spec: ReplySpec, language: Language, context: ProgramContext) -> DirectAnswer | ChainOfThought:
-    """What asks for the answer, whatever stands before the question."""
-    asking = ChainOfThought if spec.reasons else DirectAnswer
+    """Build what asks for the answer, whatever stands before the question."""
+    program_class = ChainOfThought if spec.reasons else DirectAnswer
     prompt = load_prompt(spec.words, language)
     adapter = ExamAdapter(spec.answer_format, spec.answer_form, prompt.turn)
-    return asking(prompt, adapter, spec.budget(context.max_tokens), closes=spec.answer_after_budget)
+    return program_class(prompt, adapter, spec.budget(context.max_tokens), closes=spec.answer_after_budget)
 
 
 def _build_retrieve(spec: RetrieveThenAnswerSpec, language: Language, context: ProgramContext) -> dspy.Module:
@@ -135,8 +135,8 @@ def _build_verify(spec: RetrieveVerifySpec, language: Language, context: Program
     else:
         verifier = ModelVerifier(load_task_words(words, language))
     finder = _needed(context.finder, "a finder of passages")
-    asking = _build_asking(spec, language, context)
-    return VerifiedPassages(asking, finder, verifier, k=spec.k, abstains=spec.unsupported == "abstain")
+    program = _build_asking(spec, language, context)
+    return VerifiedPassages(program, finder, verifier, k=spec.k, abstains=spec.unsupported == "abstain")
 
 
 def _build_likelihood(spec: LikelihoodSpec, language: Language, context: ProgramContext) -> dspy.Module:
@@ -206,13 +206,13 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(
 
 
 def _with_passages(program: Asking, spec: ProgramSpec, context: ProgramContext) -> Asking | WithPassages:
-    """The program, behind passages where its spec looks some up."""
+    """Return the program, behind passages where its spec looks some up."""
     if spec.retrieval is None:
         return program
     return WithPassages(program, _needed(context.finder, "a finder of passages"))
 
 
-def _needed(part: T | None, what: str) -> T:
+def _needed(part: T | None, description: str) -> T:
     if part is None:
-        raise ValueError(f"this program needs {what}: give build_program a ProgramContext with one")
+        raise ValueError(f"this program needs {description}: give build_program a ProgramContext with one")
     return part

@@ -15,7 +15,7 @@ class Control(dspy.Module):
     """Base of the controls: called with `question=`, returns a `dspy.Prediction` with `answer`."""
 
     def choose(self, question: Question) -> int | None:
-        """The printed number of the chosen option; None leaves the question unanswered."""
+        """Return the printed number of the chosen option; None leaves the question unanswered."""
         raise NotImplementedError
 
     def forward(self, question: Question) -> dspy.Prediction:
@@ -27,7 +27,7 @@ class Control(dspy.Module):
         return self.say(question)
 
     def say(self, question: Question) -> dspy.Prediction:
-        """What both give."""
+        """Return what both give."""
         check_question(question)
         return dspy.Prediction(answer=self.choose(question), rationale=None, generations=[])
 
@@ -44,7 +44,7 @@ class RandomChoice(Control):
         self.seed = seed
 
     def choose(self, question: Question) -> int:
-        """The same option for the same seed and question."""
+        """Choose the same option for the same seed and question."""
         return random.Random(f"{self.seed}:{question.key}").choice(question.option_numbers)  # noqa: S311 - no secret
 
 
@@ -54,11 +54,11 @@ class RandomInOrder(Control):
     def __init__(self, seed: int, questions: Iterable[Question]) -> None:
         super().__init__()
         stream = random.Random(seed)  # noqa: S311 - no secret
-        self._drawn = {question.key: stream.choice(question.option_numbers) for question in questions}
+        self._choices = {question.key: stream.choice(question.option_numbers) for question in questions}
 
     def choose(self, question: Question) -> int | None:
-        """What was drawn for the question."""
-        return self._drawn.get(question.key)
+        """Return what was drawn for the question."""
+        return self._choices.get(question.key)
 
 
 class BlindChoice(Control):
@@ -69,7 +69,7 @@ class BlindChoice(Control):
         self.option = option
 
     def choose(self, question: Question) -> int | None:
-        """The option's number, if the question has it."""
+        """Return the option's number, if the question has it."""
         return self.option if self.option in question.option_numbers else None
 
 
@@ -77,5 +77,5 @@ class LongestChoice(Control):
     """The first of the longest options, in characters of the stored text (the control Length)."""
 
     def choose(self, question: Question) -> int:
-        """The number of the longest option."""
+        """Return the number of the longest option."""
         return max(question.options, key=lambda option: len(option.text)).number

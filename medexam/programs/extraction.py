@@ -35,7 +35,7 @@ class ExtractExplanation(TaskProgram):
     """
 
     def __init__(self, spec: ExtractExplanationSpec, words: TaskWords, max_tokens: int | None) -> None:
-        """`max_tokens` is the model's own budget; None leaves it to the program."""
+        """Make the program; `max_tokens` is the model's own budget, and None leaves it to the program."""
         super().__init__(TaskAdapter(words.system))
         self.guided = spec.answer_format == "guided"
         self.calls = 2 if self.guided else 1
@@ -43,50 +43,52 @@ class ExtractExplanation(TaskProgram):
         self.extract = dspy.Predict(QuoteContext.with_instructions(words.groups[group]), max_tokens=budget)
 
     def steps(self, question: Task) -> Steps:
-        """One call when free, two when guided."""
+        """Yield one call when free, two when guided."""
         if self.guided:
             return (yield from self._choose(question))
-        said = yield self._call(AskedTask(question))
-        return self.answer(question, [said.generation])
+        prediction = yield self._call(AskedTask(question))
+        return self.answer(question, [prediction.generation])
 
     def read(self, question: Task, reply: str) -> dict[str, Any]:
-        """The part of the context that the reply quotes."""
+        """Find the part of the context that the reply quotes."""
         if self.guided:
-            found = read_sentences(reply, question.context)
+            span = read_sentences(reply, question.context)
         else:
-            _, said = split_thinking(reply)
-            found = find_span(question.context, said)
-        if found is None:
+            _, content = split_thinking(reply)
+            span = find_span(question.context, content)
+        if span is None:
             return {"answer": None, "text": None, "rationale": None, "reason": Reason.NOT_IN_CONTEXT}
         return {
             "answer": None,
-            "text": question.context[found.start : found.end],
-            "span": (found.start, found.end),
-            "alignment": found.alignment,
+            "text": question.context[span.start : span.end],
+            "span": (span.start, span.end),
+            "alignment": span.alignment,
             "rationale": None,
         }
 
-    def _call(self, asked: AskedTask) -> Call:
-        return Call(self.extract, {"asked": asked})
+    def _call(self, task_prompt: AskedTask) -> Call:
+        return Call(self.extract, {"asked": task_prompt})
 
     def _choose(self, question: Task) -> Steps:
         spans = split_sentences(question.context)
-        shown = "\n".join(f"[{number}] {question.context[a:b]}" for number, (a, b) in enumerate(spans, start=1))
-        asked = AskedTask(question, context=shown, count=len(spans))
+        numbered_text = "\n".join(f"[{number}] {question.context[a:b]}" for number, (a, b) in enumerate(spans, start=1))
+        task_prompt = AskedTask(question, context=numbered_text, count=len(spans))
         if not spans:
-            said = yield self._call(asked)
-            return self.answer(question, [said.generation])
+            prediction = yield self._call(task_prompt)
+            return self.answer(question, [prediction.generation])
         numbers = tuple(str(number) for number in range(1, len(spans) + 1))
-        first = yield self._call(replace(asked, said=_FIRST, choices=numbers))
-        begun = (first.generation.reply or "").removeprefix(_FIRST)
-        last = yield self._call(replace(asked, said=f"{_FIRST}{begun}{_LAST}", choices=numbers[int(begun) - 1 :]))
+        first = yield self._call(replace(task_prompt, prefill=_FIRST, choices=numbers))
+        first_number = (first.generation.reply or "").removeprefix(_FIRST)
+        last = yield self._call(
+            replace(task_prompt, prefill=f"{_FIRST}{first_number}{_LAST}", choices=numbers[int(first_number) - 1 :])
+        )
         return self.answer(question, [first.generation, last.generation])
 
 
 def read_sentences(reply: str, context: str) -> FoundSpan | None:
-    """From the first to the last sentence that a guided reply names, `[2 - 4`; None where it names none of them."""
+    """Find the text from the first to the last sentence that a guided reply names, `[2 - 4`; None if none."""
     spans = split_sentences(context)
-    named = _NAMED.fullmatch(reply)
-    if named is None or not 1 <= int(named[1]) <= int(named[2]) <= len(spans):
+    match = _NAMED.fullmatch(reply)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]) <= len(spans):
         return None
-    return FoundSpan(spans[int(named[1]) - 1][0], spans[int(named[2]) - 1][1], "literal")
+    return FoundSpan(spans[int(match[1]) - 1][0], spans[int(match[2]) - 1][1], "literal")

@@ -20,42 +20,48 @@ _UNTYPED = inspect.Parameter.empty
 
 
 def wanted_fields(module: dspy.Module, name: str) -> Wanted:
-    """The fields that `module` is called with: the parameters of its `forward`, else the inputs of its signature.
+    """Return the fields that `module` is called with: the parameters of its `forward`, else its signature's inputs.
 
     Raises `SpecError`, naming the module as `name`, for a field that no question has.
     """
-    wanted, needed = _parameters(module)
-    if unknown := [field for field in needed if field not in _FIELDS]:
+    parameters, required_names = _parameters(module)
+    if unknown := [field for field in required_names if field not in _FIELDS]:
         raise SpecError(
             f"program {name} takes {', '.join(unknown)}, which no question has: the fields are {', '.join(_FIELDS)}"
         )
-    known = {field: kind for field, kind in wanted.items() if field in _FIELDS}
-    if not known:
+    field_types = {field: kind for field, kind in parameters.items() if field in _FIELDS}
+    if not field_types:
         raise SpecError(f"program {name} takes nothing of a question: its fields are {', '.join(_FIELDS)}")
-    return known
+    return field_types
 
 
-def question_fields(question: Asked, wanted: Wanted, hits: Sequence[Hit]) -> dict[str, Any]:
-    """The wanted fields of a question, with the passages found for it."""
-    return {field: _FIELDS[field](question, wanted, hits) for field in wanted}
+def question_fields(question: Asked, field_types: Wanted, hits: Sequence[Hit]) -> dict[str, Any]:
+    """Return the fields of a question that a module takes, with the passages found for it."""
+    return {field: _FIELDS[field](question, field_types, hits) for field in field_types}
 
 
 def _parameters(module: dspy.Module) -> tuple[dict[str, Any], list[str]]:
-    """Name -> type of what the module may be called with, and which of it must be given."""
+    """Return name -> type of what the module may be called with, and the names that must be given."""
     method = type(module).forward if hasattr(type(module), "forward") else type(module).aforward
     parameters = list(inspect.signature(method).parameters.values())[1:]
-    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    if named:
+    explicit_parameters = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    ]
+    if explicit_parameters:
         try:
             kinds = get_type_hints(method)
         except NameError:
             kinds = {}
-        needed = [one.name for one in named if one.default is one.empty]
-        return {one.name: kinds.get(one.name, _UNTYPED) for one in named}, needed
+        required_names = [parameter.name for parameter in explicit_parameters if parameter.default is parameter.empty]
+        return {
+            parameter.name: kinds.get(parameter.name, _UNTYPED) for parameter in explicit_parameters
+        }, required_names
     # `forward(**inputs)`, as DSPy's own modules have it: their signature says what the inputs are.
     signature: Any = getattr(module, "signature", None)
     if signature is None:
-        signature = next((one.signature for one in module.predictors()), None)
+        signature = next((predictor.signature for predictor in module.predictors()), None)
     fields = {} if signature is None else signature.input_fields
     return {key: field.annotation for key, field in fields.items()}, list(fields)
 
@@ -64,43 +70,43 @@ def _is_list(kind: Any) -> bool:
     return (get_origin(kind) or kind) in (list, tuple, Sequence)
 
 
-def _question(asked: Asked, wanted: Wanted, _: Sequence[Hit]) -> Any:
-    """The question itself where its type allows; as text, with its options unless they are a field of their own."""
-    if wanted["question"] is not str:
-        return asked
-    stem = _stem(asked, wanted)
-    if "options" in wanted:
+def _question(question: Asked, field_types: Wanted, _: Sequence[Hit]) -> Any:
+    """Return the question itself where its type allows; as text, with its options unless they are another field."""
+    if field_types["question"] is not str:
+        return question
+    stem = _stem(question, field_types)
+    if "options" in field_types:
         return stem
-    return "\n".join([stem, *_option_lines(asked)])
+    return "\n".join([stem, *_option_lines(question)])
 
 
-def _stem(asked: Asked, wanted: Wanted, *_: Any) -> str:
-    """What is asked, below an exam question's context unless that is a field of its own."""
-    if not isinstance(asked, Question):
-        return asked.question
-    return asked.stem if "context" in wanted else asked.asked
+def _stem(question: Asked, field_types: Wanted, *_: Any) -> str:
+    """Return what is asked, below an exam question's context unless that is a field of its own."""
+    if not isinstance(question, Question):
+        return question.question
+    return question.stem if "context" in field_types else question.asked
 
 
-def _option_lines(asked: Asked) -> list[str]:
-    if isinstance(asked, Question):
-        return [f"{option.number}. {option.text}" for option in asked.options]
-    return list(asked.options)
+def _option_lines(question: Asked) -> list[str]:
+    if isinstance(question, Question):
+        return [f"{option.number}. {option.text}" for option in question.options]
+    return list(question.options)
 
 
-def _options(asked: Asked, wanted: Wanted, _: Sequence[Hit]) -> Any:
-    """A list of texts where the type is a list; else one text, each option on a line behind its number."""
-    if not _is_list(wanted["options"]):
-        return "\n".join(_option_lines(asked))
-    return [option.text for option in asked.options] if isinstance(asked, Question) else list(asked.options)
+def _options(question: Asked, field_types: Wanted, _: Sequence[Hit]) -> Any:
+    """Return a list of texts where the type is a list; else one text, each option on a line behind its number."""
+    if not _is_list(field_types["options"]):
+        return "\n".join(_option_lines(question))
+    return [option.text for option in question.options] if isinstance(question, Question) else list(question.options)
 
 
-def _passages(_: Asked, wanted: Wanted, hits: Sequence[Hit]) -> Any:
+def _passages(_: Asked, field_types: Wanted, hits: Sequence[Hit]) -> Any:
     texts = [hit.passage.text for hit in hits]
-    return texts if _is_list(wanted["passages"]) else "\n\n".join(texts)
+    return texts if _is_list(field_types["passages"]) else "\n\n".join(texts)
 
 
-def _context(asked: Asked, *_: Any) -> str:
-    return asked.context or ""
+def _context(question: Asked, *_: Any) -> str:
+    return question.context or ""
 
 
 _FIELDS: Mapping[str, Callable[[Asked, Wanted, Sequence[Hit]], Any]] = MappingProxyType(
@@ -108,10 +114,10 @@ _FIELDS: Mapping[str, Callable[[Asked, Wanted, Sequence[Hit]], Any]] = MappingPr
         "question": _question,
         "stem": _stem,
         "options": _options,
-        "option_numbers": lambda asked, *_: list(asked.option_numbers) if isinstance(asked, Question) else [],
+        "option_numbers": lambda question, *_: list(question.option_numbers) if isinstance(question, Question) else [],
         "context": _context,
         "passages": _passages,
-        "language": lambda asked, *_: asked.language,
+        "language": lambda question, *_: question.language,
     }
 )
 """Field -> its value of a question; names and types are what the documents promise."""

@@ -35,7 +35,7 @@ class AnswerByFormat(TaskProgram):
     """
 
     def __init__(self, spec: ByFormatSpec, words: TaskWords, max_tokens: int | None) -> None:
-        """`max_tokens` is the model's own budget; None leaves it to the program."""
+        """Make the program; `max_tokens` is the model's own budget, and None leaves it to the program."""
         super().__init__(TaskAdapter(words.system))
         budget = spec.budget(max_tokens)
         self.guided = spec.answer_format == "guided"
@@ -45,73 +45,73 @@ class AnswerByFormat(TaskProgram):
         }
 
     def calls_for(self, question: Task) -> int:
-        """The most that it may take: one, but one for each option of a guided list, and two for a guided wrong step."""
+        """Count the most that it may take: one; one for each option of a guided list; two for a guided wrong step."""
         if self.guided and question.group == "list":
             return len(question.options)
         return 2 if self.guided and question.group == "multi_hop_inverse" and question.given_reasoning else 1
 
     def steps(self, question: Task) -> Steps:
-        """The calls of the question's format."""
+        """Yield the calls of the question's format."""
         kind = question.group
         if self.guided and kind == "list" and question.options:
             return (yield from self._list(question))
         if self.guided and kind == "multi_hop_inverse" and question.given_reasoning:
             return (yield from self._wrong_step(question))
-        asked = AskedTask(question)
+        task_prompt = AskedTask(question)
         if self.guided and kind == "true_false":
-            asked = replace(asked, choices=("True", "False"))
+            task_prompt = replace(task_prompt, choices=("True", "False"))
         elif self.guided and kind == "multiple_choice":
-            asked = replace(asked, choices=tuple(dict.fromkeys(question.options)))
+            task_prompt = replace(task_prompt, choices=tuple(dict.fromkeys(question.options)))
         elif self.guided and kind == "short_inverse":
-            asked = replace(asked, said=_EXPLANATION)
-        said = yield self._call(asked)
-        return self.answer(question, [said.generation])
+            task_prompt = replace(task_prompt, prefill=_EXPLANATION)
+        prediction = yield self._call(task_prompt)
+        return self.answer(question, [prediction.generation])
 
     def read(self, question: Task, reply: str) -> dict[str, Any]:
-        """The answer in the reply."""
+        """Read the answer in the reply."""
         if self.guided and question.group == "list" and question.options:
             text = read_list(reply, question.options)
         else:
-            _, said = split_thinking(reply)
-            text = said.strip()
+            _, content = split_thinking(reply)
+            text = content.strip()
             if not (self.guided and question.group == "multi_hop_inverse" and question.given_reasoning):
                 # An unclosed block of thinking is the answer: the shared task leaves it there.
                 text = text or reply.strip()
         return {"answer": None, "text": text or None, "rationale": None}
 
     def _list(self, question: Task) -> Steps:
-        """One option by its letter, then another or the end; one option alone is the answer."""
+        """Choose one option by its letter, then another or the end; one option alone is the answer."""
         generations: list[Generation] = []
         options = dict(zip(option_letters(question.options), question.options, strict=True))
-        chosen: list[str] = []
-        while len(chosen) < len(options):
-            rest = [letter for letter in options if letter not in chosen]
-            written = ", ".join(f"{letter}: {options[letter]}" for letter in chosen)
-            choices = [*(f", {letter}" for letter in rest), _END] if chosen else rest
-            said = yield self._call(AskedTask(question, said=written, choices=tuple(choices)))
-            generations.append(said.generation)
-            picked = (said.generation.reply or "")[len(written) :]
-            if picked == _END:
+        letters: list[str] = []
+        while len(letters) < len(options):
+            other_letters = [letter for letter in options if letter not in letters]
+            prefill = ", ".join(f"{letter}: {options[letter]}" for letter in letters)
+            choices = [*(f", {letter}" for letter in other_letters), _END] if letters else other_letters
+            prediction = yield self._call(AskedTask(question, prefill=prefill, choices=tuple(choices)))
+            generations.append(prediction.generation)
+            choice = (prediction.generation.reply or "")[len(prefill) :]
+            if choice == _END:
                 break
-            chosen.append(picked.removeprefix(", ") if chosen else picked)
+            letters.append(choice.removeprefix(", ") if letters else choice)
         return self.answer(question, generations)
 
     def _wrong_step(self, question: Task) -> Steps:
-        """The number of a step, then why it is wrong."""
+        """Choose the number of a step, then ask why it is wrong."""
         numbers = tuple(str(number) for number in range(1, len(question.given_reasoning) + 1))
-        chosen = yield self._call(AskedTask(question, said=_STEP, choices=numbers))
-        said = yield self._call(AskedTask(question, said=f"{chosen.generation.reply}{_STEP_EXPLANATION}"))
-        return self.answer(question, [chosen.generation, said.generation])
+        step = yield self._call(AskedTask(question, prefill=_STEP, choices=numbers))
+        explanation = yield self._call(AskedTask(question, prefill=f"{step.generation.reply}{_STEP_EXPLANATION}"))
+        return self.answer(question, [step.generation, explanation.generation])
 
-    def _call(self, asked: AskedTask) -> Call:
-        return Call(self.by_format[asked.task.group], {"asked": asked})
+    def _call(self, task_prompt: AskedTask) -> Call:
+        return Call(self.by_format[task_prompt.task.group], {"asked": task_prompt})
 
 
 def read_list(reply: str, options: Sequence[str]) -> str:
-    """The options that a guided list names by their letters, `A: first, C: third.`, separated by commas."""
+    """Read the options that a guided list names by their letters, `A: first, C: third.`, separated by commas."""
     by_letter = dict(zip(option_letters(options), options, strict=True))
-    chosen, rest = [], reply
-    while (letter := rest[:1]) in by_letter:
-        chosen.append(by_letter[letter])
-        rest = rest[1:].removeprefix(f": {by_letter[letter]}").removeprefix(", ")
-    return ", ".join(chosen)
+    texts, remainder = [], reply
+    while (letter := remainder[:1]) in by_letter:
+        texts.append(by_letter[letter])
+        remainder = remainder[1:].removeprefix(f": {by_letter[letter]}").removeprefix(", ")
+    return ", ".join(texts)

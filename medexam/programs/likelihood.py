@@ -66,27 +66,29 @@ class OptionLikelihood(ExamProgram):
         self.weigh_alone = None if premise is None else dspy.Predict(WeighOptions.with_instructions(premise))
 
     def calls_for(self, question: Question) -> int:
-        """One call for each order of the options, and one more where they are also read without the question."""
+        """Count one call for each order of the options, and one more where they are also read without the question."""
         return len(orders_of(question, self.spec.orders)) + (self.weigh_alone is not None)
 
     def steps(self, question: Question) -> Steps:
         """Read the options in each order that is wanted, then choose."""
         generations = []
-        alone: ContinuationLogprobs | None = None
+        premise_reading: ContinuationLogprobs | None = None
         if self.weigh_alone is not None:
-            said = yield Call(self.weigh_alone, {"question": question})
-            generations.append(said.generation)
-            alone = said.reading
+            prediction = yield Call(self.weigh_alone, {"question": question})
+            generations.append(prediction.generation)
+            premise_reading = prediction.reading
         readings: list[ContinuationLogprobs] = []
         orders = orders_of(question, self.spec.orders)
         for order in orders:
-            said = yield Call(self.weigh, {"question": shown_in(question, order)})
-            generations.append(said.generation)
-            readings.append(said.reading)
-        scores = self._scores(question, orders, readings, alone)
+            prediction = yield Call(self.weigh, {"question": shown_in(question, order)})
+            generations.append(prediction.generation)
+            readings.append(prediction.reading)
+        scores = self._scores(question, orders, readings, premise_reading)
         answer = self._choose(scores.option_scores)
-        shown = None if self.spec.orders == "given" else tuple(orders)
-        return dspy.Prediction(answer=answer, rationale=None, generations=generations, scores=scores, orders=shown)
+        outcome_orders = None if self.spec.orders == "given" else tuple(orders)
+        return dspy.Prediction(
+            answer=answer, rationale=None, generations=generations, scores=scores, orders=outcome_orders
+        )
 
     def read_again(
         self,
@@ -94,15 +96,15 @@ class OptionLikelihood(ExamProgram):
         stored: Prediction,
         reading: Reading = "strict",  # noqa: ARG002 - scores are read in one way
     ) -> dspy.Prediction | None:
-        """The option that the stored scores choose."""
+        """Return the option that the stored scores choose."""
         if stored.option_scores is None:
             return None
         return dspy.Prediction(answer=self._choose(stored.option_scores), rationale=None, orders=stored.orders)
 
     def _choose(self, scores: dict[int, float]) -> int | None:
-        """The best option, the first of equal ones; None where its share of the probability is too small."""
-        least = self.spec.abstain_below
-        if least is not None and max(normalise_scores(scores).values()) < least:
+        """Choose the best option, the first of equal ones; None where its share of the probability is too small."""
+        least_share = self.spec.abstain_below
+        if least_share is not None and max(normalise_scores(scores).values()) < least_share:
             return None
         return max(scores, key=scores.__getitem__)
 
@@ -111,40 +113,40 @@ class OptionLikelihood(ExamProgram):
         question: Question,
         orders: Sequence[Order],
         readings: Sequence[ContinuationLogprobs],
-        alone: ContinuationLogprobs | None,
+        premise_reading: ContinuationLogprobs | None,
     ) -> OptionScores:
         texts, numbers = option_texts(self.spec.read, question), question.option_numbers
-        premises = alone.continuations if alone else [None] * len(texts)
+        premises = premise_reading.continuations if premise_reading else [None] * len(texts)
         rows = []
         for order, reading in zip(orders, readings, strict=True):
             # The numbers stay where they are while the options move on.
-            of = map(numbers.index, order) if self.spec.read == "option_text" else range(len(texts))
+            places = map(numbers.index, order) if self.spec.read == "option_text" else range(len(texts))
             rows.append(
                 tuple(
-                    score(continuation, texts[at], self.spec.norm, premises[at])
-                    for at, continuation in zip(of, reading.continuations, strict=True)
+                    score(continuation, texts[place], self.spec.norm, premises[place])
+                    for place, continuation in zip(places, reading.continuations, strict=True)
                 )
             )
-        several = self.spec.orders != "given"
-        scores = average_orders(orders, rows) if several else dict(zip(numbers, rows[0], strict=True))
+        has_orders = self.spec.orders != "given"
+        scores = average_orders(orders, rows) if has_orders else dict(zip(numbers, rows[0], strict=True))
         masses = [reading.mass for reading in readings] if self.spec.read == "label" else []
-        known = [mass for mass in masses if mass is not None]
+        label_masses = [mass for mass in masses if mass is not None]
         return OptionScores(
             option_scores={number: scores[number] for number in numbers},
-            score_unit="nats" if several else UNITS[self.spec.norm],
+            score_unit="nats" if has_orders else UNITS[self.spec.norm],
             score_norm=self.spec.norm,
             tied=list(scores.values()).count(max(scores.values())),
-            label_mass=math.fsum(known) / len(known) if known else None,
-            order_scores=tuple(rows) if several else None,
+            label_mass=math.fsum(label_masses) / len(label_masses) if label_masses else None,
+            order_scores=tuple(rows) if has_orders else None,
             read_by=readings[-1].read_by,
             read_why=readings[-1].why,
         )
 
 
-def score(continuation: Continuation, text: str, norm: ScoreNorm, alone: Continuation | None) -> float:
-    """The score of an option whose words are `text`, in the unit that `UNITS` names for the norm.
+def score(continuation: Continuation, text: str, norm: ScoreNorm, premise: Continuation | None) -> float:
+    """Score an option whose words are `text`, in the unit that `UNITS` names for the norm.
 
-    `alone` is its reading without the question, for `pmi` (Holtzman et al. 2021, domain conditional PMI). `min_k` is
+    `premise` is its reading without the question, for `pmi` (Holtzman et al. 2021, domain conditional PMI). `min_k` is
     the mean over the least likely fifth of the tokens (Shi et al. 2024, "Detecting pretraining data from large language
     models"). The length in bytes (UTF-8) or characters is that of the words, without the space before them; no words
     count as one.
@@ -159,16 +161,16 @@ def score(continuation: Continuation, text: str, norm: ScoreNorm, alone: Continu
         case "character":
             return continuation.total / max(1, len(text))
         case "pmi":
-            if alone is None:
+            if premise is None:
                 raise ValueError("pmi needs the reading without the question")
-            return continuation.total - alone.total
+            return continuation.total - premise.total
         case "min_k":
-            least = sorted(continuation.logprobs)[: math.ceil(MIN_K * len(continuation.tokens))]
-            return math.fsum(least) / len(least)
+            least_logprobs = sorted(continuation.logprobs)[: math.ceil(MIN_K * len(continuation.tokens))]
+            return math.fsum(least_logprobs) / len(least_logprobs)
 
 
 def average_orders(orders: Sequence[Order], rows: Sequence[Sequence[float]]) -> dict[int, float]:
-    """Printed number of each option -> the log of its mean probability over the orders, nats.
+    """Return printed number of each option -> the log of its mean probability over the orders, nats.
 
     Row `r` holds the scores of order `r`, in the order in which the options were shown.
     """

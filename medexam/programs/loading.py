@@ -33,12 +33,12 @@ _read_turn: TypeAdapter[Turn] = TypeAdapter(Turn)
 
 def save_program(program: AskingProgram, path: Path, spec: ProgramSpec, language: Language) -> None:
     """Write `program.json`, with what `load_program` checks; raises `OSError` where that fails."""
-    plain = program.deepcopy()
-    for predictor in plain.predictors():
+    program_copy = program.deepcopy()
+    for predictor in program_copy.predictors():
         predictor.demos = [dspy.Example(**to_jsonable_python(program.shown(demo))) for demo in predictor.demos]
         predictor.traces, predictor.train, predictor.lm = [], [], None
     try:
-        plain.save(str(path))
+        program_copy.save(str(path))
     except RuntimeError as error:
         if isinstance(error.__context__, OSError):  # DSPy takes a full disk for an object that JSON cannot hold
             raise error.__context__ from None
@@ -61,7 +61,7 @@ Nearest = Callable[[Sequence[dspy.Example], int, str], DemonstrationFinder]
 def load_program(
     program: Loaded, spec: ReplySpec | ModuleSpec, language: Language, nearest: Nearest | None = None
 ) -> Loaded | WithNearest:
-    """`program` with the instructions and demonstrations of `spec.load`.
+    """Load the instructions and demonstrations of `spec.load` into `program`.
 
     `nearest` is needed where the demonstrations are chosen for each question.
 
@@ -73,46 +73,48 @@ def load_program(
     card = state["metadata"].get(_CARD)
     if not isinstance(card, Mapping):
         raise SpecError(f"{path} was not made by medexam optimize; name the folder that it made")
-    for name, ours in _card(spec, language).items():
-        if card.get(name) != ours:
+    for name, entry in _card(spec, language).items():
+        if card.get(name) != entry:
             raise SpecError(
-                f"{path} holds a program whose {name} is {card.get(name)!r}, and the spec's is {ours!r}; "
+                f"{path} holds a program whose {name} is {card.get(name)!r}, and the spec's is {entry!r}; "
                 "run it with the spec that it was optimized from, or optimize this one"
             )
-    chosen = card.get(_NEAREST)
-    prefix = "program." if chosen else ""
-    named = {prefix + name: predictor for name, predictor in program.named_predictors()}
-    known = state.keys() - {"metadata"}
-    if known != named.keys():
+    nearest_card = card.get(_NEAREST)
+    prefix = "program." if nearest_card else ""
+    predictors = {prefix + name: predictor for name, predictor in program.named_predictors()}
+    state_names = state.keys() - {"metadata"}
+    if state_names != predictors.keys():
         raise SpecError(
-            f"{path} holds predictors {sorted(known)}, and the spec's program has {sorted(named)}; "
+            f"{path} holds predictors {sorted(state_names)}, and the spec's program has {sorted(predictors)}; "
             "it is another program"
         )
     with _naming_damage(path):
-        for name, predictor in named.items():
-            theirs, signature = state[name], predictor.signature
-            if len(theirs["signature"]["fields"]) != len(signature.fields):
+        for name, predictor in predictors.items():
+            predictor_state, signature = state[name], predictor.signature
+            if len(predictor_state["signature"]["fields"]) != len(signature.fields):
                 raise SpecError(f"{path}: the signature of {name} is not that of the spec's program")
-            predictor.signature = signature.with_instructions(theirs["signature"]["instructions"])
-            read = _example if isinstance(program, ExamProgram) else partial(_typed_example, predictor.signature)
-            predictor.demos = [read(demo) for demo in theirs["demos"]]
+            predictor.signature = signature.with_instructions(predictor_state["signature"]["instructions"])
+            read_example = (
+                _example if isinstance(program, ExamProgram) else partial(_typed_example, predictor.signature)
+            )
+            predictor.demos = [read_example(demo) for demo in predictor_state["demos"]]
         if isinstance(program, ExamProgram):
             program.adapter.turn = _read_turn.validate_python(card.get(_TURN, "system"))
-    if not chosen or not isinstance(program, ExamProgram):
+    if not nearest_card or not isinstance(program, ExamProgram):
         return program
     if nearest is None:
         raise ValueError("a program that chooses its demonstrations needs what chooses them")
     pool = program.predictors()[0].demos
-    return WithNearest(program, nearest(pool, chosen["k"], chosen["encoder"]))
+    return WithNearest(program, nearest(pool, nearest_card["k"], nearest_card["encoder"]))
 
 
 def program_file(path: Path) -> Path:
-    """The `program.json` that a folder holds, or the file itself."""
+    """Return the `program.json` that a folder holds, or the file itself."""
     return path / PROGRAM if path.is_dir() else path
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """A program's state by predictor, with `metadata`; raises `SpecError` if none can be read."""
+    """Read a program's state by predictor, with `metadata`; raises `SpecError` if none can be read."""
     file = program_file(path)
     try:
         state = read_json(file)
@@ -126,7 +128,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def loaded_words(path: Path) -> dict[str, Any]:
-    """Everything at `path` that a prompt depends on, for a run's identity.
+    """Load everything at `path` that a prompt depends on, for a run's identity.
 
     `predictors`: instructions and demonstrations by predictor; `turn`: whose turn the instructions are, left out for
     the system's; `nearest`: how many demonstrations a question is shown and by which encoder they are chosen, None
@@ -135,23 +137,23 @@ def loaded_words(path: Path) -> dict[str, Any]:
     state = read_state(path)
     with _naming_damage(program_file(path)):
         card = state["metadata"].get(_CARD, {})
-        plain = card.get("kind") == MODULE
+        is_module = card.get("kind") == MODULE
         predictors = {
             name: {
                 "instructions": part["signature"]["instructions"],
-                "demos": part["demos"] if plain else [_shown_json(_example(demo)) for demo in part["demos"]],
+                "demos": part["demos"] if is_module else [_shown_json(_example(demo)) for demo in part["demos"]],
             }
             for name, part in state.items()
             if name != "metadata"
         }
-        chosen = card.get(_NEAREST)
-        nearest = {"k": chosen["k"], "encoder": chosen["encoder"]} if chosen else None
+        nearest_card = card.get(_NEAREST)
+        nearest = {"k": nearest_card["k"], "encoder": nearest_card["encoder"]} if nearest_card else None
     turn = {_TURN: card[_TURN]} if _TURN in card else {}
     return {"predictors": predictors, **turn, "nearest": nearest}
 
 
 def demonstrations(program: AskingProgram) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each demonstration with the name of the predictor that shows it."""
+    """Yield each demonstration with the name of the predictor that shows it."""
     for name, predictor in program.named_predictors():
         for demo in predictor.demos:
             yield name, program.shown(demo)
@@ -167,14 +169,14 @@ def _example(demo: Mapping[str, Any]) -> dspy.Example:
 
 
 def _typed_example(signature: type[dspy.Signature], demo: Mapping[str, Any]) -> dspy.Example:
-    """A demonstration with the types of the signature's fields."""
+    """Return a demonstration with the types of the signature's fields."""
     fields = {name: field for name, field in signature.fields.items() if name in demo}
     values = {name: TypeAdapter(field.annotation).validate_python(demo[name]) for name, field in fields.items()}
     return dspy.Example(**values).with_inputs(*(name for name in signature.input_fields if name in values))
 
 
 def _shown_json(demo: dspy.Example) -> dict[str, Any]:
-    """What a prompt shows of a demonstration, and the key by which a question is known to be its own."""
+    """Return what a prompt shows of a demonstration, and the key by which a question is known to be its own."""
     question = demo.question.model_dump(mode="json", include={"key", "stem", "options", "context"}, exclude_none=True)
     return {**shown_of(demo), "question": question}
 

@@ -26,7 +26,7 @@ class DemonstrationFinder(Protocol):
         ...
 
     def find(self, question: Question) -> Sequence[dspy.Example]:
-        """The demonstrations to show, the nearest last, next to the question."""
+        """Find the demonstrations to show, the nearest last, next to the question."""
         ...
 
 
@@ -41,12 +41,12 @@ class WithNearest(WrappingProgram):
         self.finder = finder
 
     def steps(self, question: Question) -> Steps:
-        """The program's own steps, each with these demonstrations."""
+        """Yield the program's own steps, each with these demonstrations."""
         return self.steps_with(question, demos=list(self.finder.find(question)))
 
 
 def find_nearest(program: dspy.Module) -> DemonstrationFinder | None:
-    """What chooses the demonstrations of a program, also of one that is asked several times; None if nothing does."""
+    """Find what chooses the demonstrations of a program, also of one asked several times; None if nothing does."""
     while isinstance(program, WrappingProgram):
         if isinstance(program, WithNearest):
             return program.finder

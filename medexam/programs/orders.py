@@ -14,7 +14,7 @@ Order = tuple[int, ...]
 
 
 def orders_of(question: Question, orders: Orders) -> list[Order]:
-    """The orders in which the question is shown; the exam's own is the first, but where they are drawn."""
+    """Return the orders in which the question is shown; the exam's own is the first, but where they are drawn."""
     numbers = question.option_numbers
     if isinstance(orders, RandomOrders):
         return _draw(question, orders)
@@ -28,26 +28,26 @@ def orders_of(question: Question, orders: Orders) -> list[Order]:
 
 
 def shown_in(question: Question, order: Order) -> Question:
-    """The question as it is shown in `order`; its key stays the same."""
+    """Return the question as it is shown in `order`; its key stays the same."""
     texts = {option.number: option.text for option in question.options}
     places = zip(question.option_numbers, order, strict=True)
     return question.model_copy(
-        update={"options": tuple(Option(number, texts[number_of]) for number, number_of in places)}
+        update={"options": tuple(Option(number, texts[source_number]) for number, source_number in places)}
     )
 
 
-def original(question: Question, order: Order, shown: int | None) -> int | None:
-    """The printed number of the option that was shown as number `shown` in `order`; None for None."""
-    return None if shown is None else order[question.option_numbers.index(shown)]
+def original(question: Question, order: Order, number: int | None) -> int | None:
+    """Return the printed number of the option that was shown as `number` in `order`; None for None."""
+    return None if number is None else order[question.option_numbers.index(number)]
 
 
 def _draw(question: Question, orders: RandomOrders) -> list[Order]:
     numbers = list(question.option_numbers)
-    drawing = random.Random(f"{orders.seed}/{question.key}")  # noqa: S311 - nothing secret
+    generator = random.Random(f"{orders.seed}/{question.key}")  # noqa: S311 - nothing secret
     if math.factorial(len(numbers)) <= 5040:
-        every = list(permutations(numbers))
-        return drawing.sample(every, min(orders.random, len(every)))
-    drawn: dict[Order, None] = {}
-    while len(drawn) < orders.random:
-        drawn[tuple(drawing.sample(numbers, len(numbers)))] = None
-    return list(drawn)
+        all_orders = list(permutations(numbers))
+        return generator.sample(all_orders, min(orders.random, len(all_orders)))
+    distinct_orders: dict[Order, None] = {}
+    while len(distinct_orders) < orders.random:
+        distinct_orders[tuple(generator.sample(numbers, len(numbers)))] = None
+    return list(distinct_orders)

@@ -30,7 +30,7 @@ _WITHHELD = {Ending.REFUSED: Reason.REFUSED, Ending.FILTERED: Reason.FILTERED}
 
 def build_prediction(
     question: Question | Task,
-    said: dspy.Prediction,
+    outcome: dspy.Prediction,
     *,
     program: str,
     spec_digest: str,
@@ -38,46 +38,46 @@ def build_prediction(
     waiting_s: float | None = None,
     answerer: Answerer | None = None,
 ) -> Prediction:
-    """The prediction of a program that returned; `answerer` is the model asked, None where none was identified.
+    """Build the prediction of a program that returned; `answerer` is the model asked, None where none was identified.
 
     `waiting_s` is the part of `latency_s` before anything was sent; None where nobody measured it.
     """
-    generations: list[Generation] = said.generations
-    last: Generation | None = said.get("told") or (generations[-1] if generations else None)
-    scores: OptionScores | EntailmentScores | None = said.get("scores")
+    generations: list[Generation] = outcome.generations
+    last_reply: Generation | None = outcome.get("told") or (generations[-1] if generations else None)
+    scores: OptionScores | EntailmentScores | None = outcome.get("scores")
     fields = {
-        **_read_fields(said, last, replied=last is not None and scores is None),
+        **_read_fields(outcome, last_reply, replied=last_reply is not None and scores is None),
         **(vars(scores) if scores else {}),
-        **_passages(said),
+        **_passages(outcome),
         **_usage(generations),
-        "generations": tuple(map(_reply, generations)) if said.get("traced") else None,
+        "generations": tuple(map(_reply, generations)) if outcome.get("traced") else None,
     }
-    if last is not None:
+    if last_reply is not None:
         fields |= {
-            "reply": last.reply,
+            "reply": last_reply.reply,
             "latency_s": round(latency_s, 4),
             "waiting_s": None if waiting_s is None else round(waiting_s, 4),
-            "model": last.model,
-            "answered_by": answerer and answerer.print_of(last.model, cut=bool(said.get("passages_cut"))),
-            "finish_reason": last.finish_reason,
+            "model": last_reply.model,
+            "answered_by": answerer and answerer.print_of(last_reply.model, cut=bool(outcome.get("passages_cut"))),
+            "finish_reason": last_reply.finish_reason,
         }
     # A field that is None is not given: to check that it may be takes longer than to leave it out.
-    given = {name: value for name, value in fields.items() if value is not None}
-    return Prediction(question=question.key, program=program, spec_digest=spec_digest, **given)
+    present_fields = {name: value for name, value in fields.items() if value is not None}
+    return Prediction(question=question.key, program=program, spec_digest=spec_digest, **present_fields)
 
 
 def read_again(program: AskingProgram, question: Question | Task, stored: Prediction) -> Prediction | None:
-    """A stored prediction with its reply read as the program reads replies today; nothing is asked.
+    """Return a stored prediction with its reply read as the program reads replies today; nothing is asked.
 
     If there is no reply to be read, for the asking failed or the prompt did not fit, it is as it was. None where it
     keeps too little to be read.
     """
     if stored.status is Status.FAILED or stored.reason in (Reason.CONTEXT_OVERFLOW, Reason.REFUSED, Reason.FILTERED):
         return stored
-    said = program.read_again(question, stored)
-    if said is None:
+    outcome = program.read_again(question, stored)
+    if outcome is None:
         return None
-    fields = _read_fields(said, stored, replied=stored.option_scores is None)
+    fields = _read_fields(outcome, stored, replied=stored.option_scores is None)
     return read_both(program, question, stored.model_copy(update={**fields, "lenient": None}))
 
 
@@ -88,10 +88,10 @@ def read_both(program: AskingProgram, question: Question | Task, prediction: Pre
     """
     if prediction.reason not in _WRITTEN:
         return prediction
-    said = program.read_again(question, prediction, "lenient")
-    if said is None or said.answer is None:
+    outcome = program.read_again(question, prediction, "lenient")
+    if outcome is None or outcome.answer is None:
         return prediction
-    return as_read(prediction.model_copy(update={"lenient": said.answer}), program.reading)
+    return as_read(prediction.model_copy(update={"lenient": outcome.answer}), program.reading)
 
 
 def build_failure(
@@ -102,7 +102,7 @@ def build_failure(
     spec_digest: str,
     answerer: Answerer | None = None,
 ) -> Prediction:
-    """The prediction of a program whose model call broke, or whose own code raised."""
+    """Build the prediction of a program whose model call broke, or whose own code raised."""
     if isinstance(error, ContextWindowExceededError):
         return Prediction(
             question=question.key,
@@ -123,52 +123,56 @@ def build_failure(
     )
 
 
-def _read_fields(said: dspy.Prediction, last: Generation | Prediction | None, *, replied: bool) -> dict[str, Any]:
-    """The fields of a prediction that depend on how what was said is read; `replied`: in words, not in scores.
+def _read_fields(
+    outcome: dspy.Prediction, last_reply: Generation | Prediction | None, *, replied: bool
+) -> dict[str, Any]:
+    """Return the fields of a prediction that depend on how what was said is read; `replied`: in words, not in scores.
 
-    `last` holds the last reply; None if nothing was said.
+    `last_reply` holds the last reply; None if nothing was said.
     """
-    text: str | None = said.get("text")
+    text: str | None = outcome.get("text")
     status, reason = Status.UNANSWERED, None
-    if said.answer is not None or text is not None:
+    if outcome.answer is not None or text is not None:
         status = Status.ANSWERED
     elif not replied:
         reason = Reason.ABSTAINED
     else:
-        reason = (last and _unreadable(last)) or said.get("reason", Reason.UNPARSED)
+        reason = (last_reply and _unreadable(last_reply)) or outcome.get("reason", Reason.UNPARSED)
     return {
         "status": status,
         "reason": reason,
-        "answer": said.answer,
+        "answer": outcome.answer,
         "text": text,
-        "span": said.get("span"),
-        "alignment": said.get("alignment"),
-        "rationale": said.rationale,
-        "votes": said.get("votes"),
-        "orders": said.get("orders"),
+        "span": outcome.get("span"),
+        "alignment": outcome.get("alignment"),
+        "rationale": outcome.rationale,
+        "votes": outcome.get("votes"),
+        "orders": outcome.get("orders"),
     }
 
 
-def _unreadable(last: Generation | Prediction) -> Reason | None:
+def _unreadable(last_reply: Generation | Prediction) -> Reason | None:
     """Return why the last reply holds no answer, where it is no whole one; None where it is."""
-    ending = last.ending if isinstance(last, Generation) else read_ending(last.finish_reason)
+    ending = last_reply.ending if isinstance(last_reply, Generation) else read_ending(last_reply.finish_reason)
     if ending is Ending.CUT:
-        thinks = is_cut_in_thinking(last.reply, last.finish_reason)
+        thinks = is_cut_in_thinking(last_reply.reply, last_reply.finish_reason)
         return Reason.TRUNCATED_THINKING if thinks else Reason.TRUNCATED
     if ending in _WITHHELD:
         return _WITHHELD[ending]
-    return None if (last.reply or "").strip() else Reason.EMPTY
+    return None if (last_reply.reply or "").strip() else Reason.EMPTY
 
 
-def _passages(said: dspy.Prediction) -> dict[str, Any]:
-    hits: list[Hit] | None = said.get("hits")
+def _passages(outcome: dspy.Prediction) -> dict[str, Any]:
+    hits: list[Hit] | None = outcome.get("hits")
     if hits is None:
         return {}
-    found = tuple(map(kept_passage, hits))
-    if (verdicts := said.get("verdicts")) is not None:
-        found = tuple(one.model_copy(update=vars(verdict)) for one, verdict in zip(found, verdicts, strict=True))
-    own = {name: said.get(name) for name in ("passages_cut", "rounds", "supported", "cited", "cited_support")}
-    return {"passages": found, **own}
+    passages = tuple(map(kept_passage, hits))
+    if (verdicts := outcome.get("verdicts")) is not None:
+        passages = tuple(
+            passage.model_copy(update=vars(verdict)) for passage, verdict in zip(passages, verdicts, strict=True)
+        )
+    fields = {name: outcome.get(name) for name in ("passages_cut", "rounds", "supported", "cited", "cited_support")}
+    return {"passages": passages, **fields}
 
 
 def _reply(generation: Generation) -> Reply:
@@ -183,15 +187,15 @@ def _reply(generation: Generation) -> Reply:
 
 
 def _usage(generations: Sequence[Generation]) -> dict[str, int | None]:
-    """The tokens of all replies together; None for prompts or completions if those of one of them are unknown."""
-    thinking = [one.thinking_tokens for one in generations if one.thinking_tokens is not None]
+    """Count the tokens of all replies together; None for prompts or completions if those of one of them are unknown."""
+    thinking = [generation.thinking_tokens for generation in generations if generation.thinking_tokens is not None]
     return {
-        "prompt_tokens": _total([one.prompt_tokens for one in generations]),
-        "completion_tokens": _total([one.completion_tokens for one in generations]),
+        "prompt_tokens": _total([generation.prompt_tokens for generation in generations]),
+        "completion_tokens": _total([generation.completion_tokens for generation in generations]),
         "thinking_tokens": sum(thinking) if thinking else None,
     }
 
 
 def _total(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known and len(known) == len(counts) else None
+    numbers = [count for count in counts if count is not None]
+    return sum(numbers) if numbers and len(numbers) == len(counts) else None

@@ -55,7 +55,8 @@ class OwnProgram(AskingProgram):
         finder: PassageFinder | None,
         search: PassageSearch | None = None,
     ) -> None:
-        """`max_tokens` is the model's own budget; `finder` finds a question's passages and `search` those of any text.
+        """Make the program: `max_tokens` is the model's own budget, `finder` finds a question's passages, `search`
+        those of any text.
 
         Both are None where the spec looks up none.
 
@@ -66,12 +67,12 @@ class OwnProgram(AskingProgram):
         self._max_tokens = spec.budget(max_tokens)
         self._finder = finder
         self._search = search
-        self._wanted: Wanted = wanted_fields(module, spec.label)
-        if "passages" in self._wanted and finder is None:
+        self._field_types: Wanted = wanted_fields(module, spec.label)
+        if "passages" in self._field_types and finder is None:
             raise SpecError(f"program {spec.label} takes passages: set program.retriever")
 
     def calls_for(self, question: Any) -> int:  # noqa: ARG002
-        """One for each of its predictors; how often it really asks is known when it has."""
+        """Count one for each of its predictors; how often it really asks is known when it has."""
         return max(1, len(self.module.predictors()))
 
     def read_again(
@@ -80,32 +81,32 @@ class OwnProgram(AskingProgram):
         stored: Prediction,
         reading: Reading = "strict",  # noqa: ARG002 - what a module returns is read in one way
     ) -> dspy.Prediction | None:
-        """What the module answers if its calls are answered as they were; None where it would ask otherwise now."""
-        _, said = replay(self, question, [reply.text for reply in stored.generations or ()])
-        return said
+        """Answer as the module does if its calls are answered as they were; None where it would ask otherwise now."""
+        _, outcome = replay(self, question, [reply.text for reply in stored.generations or ()])
+        return outcome
 
     def forward(self, question: Asked) -> dspy.Prediction:
         """Answer one question."""
         if not hasattr(type(self.module), "forward"):
-            alone = partial(asyncio.run, self.aforward(question))
-            return _threads().submit(contextvars.copy_context().run, alone).result()
-        with self._asking(question) as (calls, inputs), _naming_faults() as said:
-            said.append(self.module(**inputs))
-        return self._prediction(question, said, calls)
+            job = partial(asyncio.run, self.aforward(question))
+            return _threads().submit(contextvars.copy_context().run, job).result()
+        with self._asking(question) as (calls, inputs), _naming_faults() as outputs:
+            outputs.append(self.module(**inputs))
+        return self._prediction(question, outputs, calls)
 
     async def aforward(self, question: Asked) -> dspy.Prediction:
         """Answer one question without blocking."""
-        with self._asking(question) as (calls, inputs), _naming_faults() as said:
+        with self._asking(question) as (calls, inputs), _naming_faults() as outputs:
             if hasattr(type(self.module), "aforward"):
-                said.append(await self.module.acall(**inputs))
+                outputs.append(await self.module.acall(**inputs))
             else:
                 call = partial(contextvars.copy_context().run, partial(self.module, **inputs))
-                said.append(await asyncio.get_running_loop().run_in_executor(_threads(), call))
-        return self._prediction(question, said, calls)
+                outputs.append(await asyncio.get_running_loop().run_in_executor(_threads(), call))
+        return self._prediction(question, outputs, calls)
 
     @contextmanager
     def _asking(self, question: Asked) -> Iterator[tuple[Calls, dict[str, Any]]]:
-        """Settings of the block, the calls that it makes, and what the module is called with."""
+        """Yield the calls that the block makes, under its settings, and what the module is called with."""
         lm = dspy.settings.lm
         numbers = question.option_numbers if isinstance(question, Question) else ()
         hits = list(self._finder.find(question)) if self._finder else []
@@ -116,23 +117,23 @@ class OwnProgram(AskingProgram):
             "callbacks": [*dspy.settings.callbacks, *([OtherModels(lm)] if lm else [])],
         }
         with recorded_calls() as calls, asked_options(numbers), dspy.context(**settings):
-            yield calls, question_fields(question, self._wanted, hits)
+            yield calls, question_fields(question, self._field_types, hits)
 
     def _retrieve(self, query: str, k: int) -> list[SimpleNamespace]:
-        """What `dspy.Retrieve` calls."""
+        """Look up passages for `dspy.Retrieve`."""
         if self._search is None:
             raise SpecError("the module looks up passages: set program.retriever")
         return [SimpleNamespace(long_text=hit.passage.text) for hit in self._search.search([query], k)[0]]
 
-    def _prediction(self, question: Asked, said: list[Any], calls: Calls) -> dspy.Prediction:
-        """What the module returned, or nothing where a reply could not be parsed, as a program's prediction."""
-        returned = said[0] if said else None
-        answer, rationale = returned, None
-        if isinstance(returned, dspy.Prediction):
-            if "answer" not in returned:
-                raise ProgramFaultError("KeyError", f"the module returned {', '.join(returned.keys())} and no 'answer'")
-            answer = returned.answer
-            rationale = returned.get("rationale") or returned.get("reasoning")
+    def _prediction(self, question: Asked, outputs: list[Any], calls: Calls) -> dspy.Prediction:
+        """Build a program's prediction of what the module returned, or of nothing where a reply could not be parsed."""
+        output = outputs[0] if outputs else None
+        answer, rationale = output, None
+        if isinstance(output, dspy.Prediction):
+            if "answer" not in output:
+                raise ProgramFaultError("KeyError", f"the module returned {', '.join(output.keys())} and no 'answer'")
+            answer = output.answer
+            rationale = output.get("rationale") or output.get("reasoning")
         fields: dict[str, Any] = {
             "rationale": None if rationale is None else str(rationale),
             "generations": list(calls.generations),
@@ -143,30 +144,30 @@ class OwnProgram(AskingProgram):
         if isinstance(question, Question):
             return dspy.Prediction(answer=read_choice(answer, question), **fields)
         text = None if answer is None else str(answer).strip() or None
-        found = find_span(question.context, text) if text and question.context else None
-        if found is not None:
-            text = question.context[found.start : found.end]
-            fields |= {"span": (found.start, found.end), "alignment": found.alignment}
+        span = find_span(question.context, text) if text and question.context else None
+        if span is not None:
+            text = question.context[span.start : span.end]
+            fields |= {"span": (span.start, span.end), "alignment": span.alignment}
         return dspy.Prediction(answer=None, text=text, **fields)
 
 
 def make_module(spec: OwnSpec) -> dspy.Module:
-    """The module that the user's code makes; raises `SpecError` if it makes none."""
-    made = load_object(spec.kind, PROGRAMS)
-    if isinstance(made, dspy.Module):
-        return made.deepcopy()
-    if callable(made):
+    """Make the module of the user's code; raises `SpecError` if it makes none."""
+    module = load_object(spec.kind, PROGRAMS)
+    if isinstance(module, dspy.Module):
+        return module.deepcopy()
+    if callable(module):
         try:
-            made = made(**spec.args)
+            module = module(**spec.args)
         except Exception as error:
             raise SpecError(f"program {spec.kind}: making it failed: {type(error).__name__}: {error}") from error
-    if not isinstance(made, dspy.Module):
-        raise SpecError(f"program {spec.kind} is {type(made).__name__}, not a dspy.Module or what returns one")
-    return made
+    if not isinstance(module, dspy.Module):
+        raise SpecError(f"program {spec.kind} is {type(module).__name__}, not a dspy.Module or what returns one")
+    return module
 
 
 def make_predictor(spec: SignatureSpec) -> dspy.Module:
-    """DSPy's own module for the signature in the spec; raises `SpecError` if that is none."""
+    """Make DSPy's own module for the signature in the spec; raises `SpecError` if that is none."""
     kind = dspy.ChainOfThought if spec.module == "chain_of_thought" else dspy.Predict
     try:
         return kind(dspy.Signature(spec.signature, spec.instructions or None))
@@ -185,7 +186,7 @@ _ADAPTERS: dict[str, Callable[[], dspy.Adapter]] = {
 
 @contextmanager
 def _naming_faults() -> Iterator[list[Any]]:
-    """Takes what the module returned; it stays empty where a reply did not parse, which asking again would not change.
+    """Take what the module returned; it stays empty where a reply did not parse, which asking again would not change.
 
     Raises `ProgramFaultError` for whatever the user's code raises, but faults of models as they are.
     """
@@ -196,8 +197,8 @@ def _naming_faults() -> Iterator[list[Any]]:
     except AdapterParseError:
         pass
     except (Exception, OtherModelError) as error:
-        said = f"{_THREAD} ({error})" if str(error).startswith(_NO_MODEL) else str(error)
-        raise ProgramFaultError(type(error).__name__, said) from error
+        message = f"{_THREAD} ({error})" if str(error).startswith(_NO_MODEL) else str(error)
+        raise ProgramFaultError(type(error).__name__, message) from error
 
 
 @cache

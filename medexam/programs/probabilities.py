@@ -23,11 +23,11 @@ class OptionProbabilities(dspy.Module):
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """Choose by the inputs of the signature."""
         with dspy.context(adapter=self._adapter):
-            said: dspy.Prediction = self.weigh(**inputs)
-        return said
+            prediction: dspy.Prediction = self.weigh(**inputs)
+        return prediction
 
     async def aforward(self, **inputs: Any) -> dspy.Prediction:
         """Choose without blocking."""
         with dspy.context(adapter=self._adapter):
-            said: dspy.Prediction = await self.weigh.acall(**inputs)
-        return said
+            prediction: dspy.Prediction = await self.weigh.acall(**inputs)
+        return prediction

@@ -29,7 +29,7 @@ class Calls:
     """Each reply, in the order in which they came."""
 
     def begin(self, request: Request) -> Request:
-        """The request to send: at a temperature, one that was asked before gets another seed, to be answered anew."""
+        """Return the request to send; at a temperature, one asked before gets another seed, to be answered anew."""
         times = self.requests.count(request)
         self.requests.append(request)
         config = request.config
@@ -83,7 +83,7 @@ class RecordingEngine:
         self._engine = engine
 
     def complete(self, request: Request) -> Response:
-        """The engine's reply."""
+        """Return the engine's reply."""
         calls: Calls | None = dspy.settings.get(_KEY)
         if calls is None:
             return self._engine.complete(request)
@@ -105,7 +105,7 @@ class AsyncRecordingEngine:
         return None if self._writer is None or dspy.settings.get(_KEY) is not None else self._writer
 
     async def complete(self, request: Request) -> Response:
-        """The engine's reply."""
+        """Return the engine's reply."""
         calls: Calls | None = dspy.settings.get(_KEY)
         if calls is None:
             return await self._engine.complete(request)

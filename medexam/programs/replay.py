@@ -25,7 +25,7 @@ class _Replies:
         self.requests: list[Request] = []
 
     def complete(self, request: Request) -> Response:
-        """The next reply."""
+        """Return the next reply."""
         self.requests.append(request)
         if len(self.requests) > len(self._replies):
             raise LM15Error("no more replies are known")
@@ -44,28 +44,28 @@ class _AsyncReplies:
         self._replies = replies
 
     async def complete(self, request: Request) -> Response:
-        """The next reply."""
+        """Return the next reply."""
         return self._replies.complete(request)
 
 
 def replay(program: dspy.Module, question: Any, replies: Sequence[str]) -> tuple[list[Turns], dspy.Prediction | None]:
-    """The turns of each prompt that `program` asks if its calls are answered with `replies`, and what it then answers.
+    """Return the turns of each prompt that `program` asks if its calls get `replies`, and what it then answers.
 
     None where it asks for more than `replies`, as it does whenever only its first prompts are wanted.
     """
     engine = _Replies(replies)
     lm = dspy.LM("medexam/replay", engine=engine, async_engine=_AsyncReplies(engine), cache=False, num_retries=0)
-    said = None
+    outcome = None
     with dspy.context(lm=lm, disable_history=True), suppress(LMError, ProgramFaultError):
-        said = program(question=question)
-    return [_turns(request) for request in engine.requests], said
+        outcome = program(question=question)
+    return [_turns(request) for request in engine.requests], outcome
 
 
 def _turns(request: Request) -> Turns:
-    turns = [{"role": one.role, "content": _text(one.parts)} for one in request.messages]
+    turns = [{"role": message.role, "content": _text(message.parts)} for message in request.messages]
     if request.system is not None:
-        said = request.system if isinstance(request.system, str) else _text(request.system)
-        turns.insert(0, {"role": "system", "content": said})
+        system = request.system if isinstance(request.system, str) else _text(request.system)
+        turns.insert(0, {"role": "system", "content": system})
     return turns
 
 

@@ -14,7 +14,7 @@ class ShortAnswer(TaskProgram):
     """One call a question, with the text that it brings along if it has one; predictions hold `text`."""
 
     def __init__(self, spec: ShortAnswerSpec, words: TaskWords, max_tokens: int | None) -> None:
-        """`max_tokens` is the model's own budget; None leaves it to the program."""
+        """Make the program; `max_tokens` is the model's own budget, and None leaves it to the program."""
         super().__init__(TaskAdapter(words.system))
         budget = spec.budget(max_tokens)
         self.by_group = {
@@ -23,12 +23,12 @@ class ShortAnswer(TaskProgram):
         }
 
     def steps(self, question: Task) -> Steps:
-        """The one call."""
+        """Yield the one call."""
         predictor = self.by_group["answer_from_text" if question.context else "answer"]
-        said = yield Call(predictor, {"asked": AskedTask(question)})
-        return self.answer(question, [said.generation])
+        prediction = yield Call(predictor, {"asked": AskedTask(question)})
+        return self.answer(question, [prediction.generation])
 
     def read(self, question: Task, reply: str) -> dict[str, Any]:  # noqa: ARG002
-        """The reply behind any thinking."""
-        _, said = split_thinking(reply)
-        return {"answer": None, "text": said.strip() or None, "rationale": None}
+        """Read the reply behind any thinking."""
+        _, content = split_thinking(reply)
+        return {"answer": None, "text": content.strip() or None, "rationale": None}

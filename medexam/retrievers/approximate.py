@@ -45,12 +45,12 @@ _SMALLEST_POOL = 100
 
 
 def choose_parameters(kind: ApproximateKind, count: int, dimension: int) -> dict[str, int]:
-    """The settings of a structure over `count` vectors; raises `IndexBuildError` if they are too few for it.
+    """Choose the settings of a structure over `count` vectors; raises `IndexBuildError` if they are too few for it.
 
     `segment` is the rows of a segment; it is left out where one holds them all.
     """
     if kind == "hnsw":
-        chosen = {"links": HNSW_LINKS, "build_width": HNSW_BUILD_WIDTH, "search_width": HNSW_SEARCH_WIDTH}
+        parameters = {"links": HNSW_LINKS, "build_width": HNSW_BUILD_WIDTH, "search_width": HNSW_SEARCH_WIDTH}
         # The lowest level has twice the links, of 4 bytes each; the higher ones together have few.
         row_bytes = dimension * 4 + HNSW_LINKS * 2 * 4 + 24
     elif count < IVFPQ_MINIMUM:
@@ -62,14 +62,14 @@ def choose_parameters(kind: ApproximateKind, count: int, dimension: int) -> dict
         points = min(count, TRAINING_BYTES // (dimension * 4))
         cells = min(4 * isqrt(count), points // POINTS_PER_CENTROID)
         parts = next(parts for parts in range(max(1, dimension // 4), 0, -1) if dimension % parts == 0)
-        chosen = {"cells": cells, "probes": max(16, cells // 8), "parts": parts, "bits": PQ_BITS}
+        parameters = {"cells": cells, "probes": max(16, cells // 8), "parts": parts, "bits": PQ_BITS}
         row_bytes = parts + 8
     segment = max(1, SEGMENT_BYTES // row_bytes)
-    return chosen if count <= segment else {**chosen, "segment": segment}
+    return parameters if count <= segment else {**parameters, "segment": segment}
 
 
 def structure_files(parameters: dict[str, int], count: int) -> list[str]:
-    """The names of the files of a structure over `count` vectors, in the order of its segments."""
+    """Return the names of the files of a structure over `count` vectors, in the order of its segments."""
     stem, _, suffix = STRUCTURE.partition(".")
     number = len(_bounds(parameters, count)) - 1
     return [STRUCTURE] if number == 1 else [f"{stem}-{place:05d}.{suffix}" for place in range(number)]
@@ -81,11 +81,11 @@ def build_structure(kind: ApproximateKind, parameters: dict[str, int], vectors: 
     Cells are trained once, on rows at equal distances, so that the same vectors are always trained in the same way.
     """
     faiss = load_faiss()
-    trained = _train(parameters, vectors) if kind == "ivfpq" else None
+    template = _train(parameters, vectors) if kind == "ivfpq" else None
     segments = pairwise(_bounds(parameters, len(vectors)))
     for name, (start, stop) in zip(structure_files(parameters, len(vectors)), segments, strict=True):
-        if trained is not None:
-            index = faiss.clone_index(trained)
+        if template is not None:
+            index = faiss.clone_index(template)
         else:
             # The metric goes to the constructor: set afterwards, the graph is silently built for another one.
             index = faiss.IndexHNSWFlat(vectors.shape[1], parameters["links"], faiss.METRIC_INNER_PRODUCT)
@@ -100,20 +100,20 @@ def build_structure(kind: ApproximateKind, parameters: dict[str, int], vectors: 
 
 
 def _train(parameters: dict[str, int], vectors: StoredVectors) -> Any:
-    """An empty index of quantised cells."""
+    """Return a trained index of quantised cells that is empty."""
     import numpy as np
 
     faiss = load_faiss()
     recipe = f"IVF{parameters['cells']},PQ{parameters['parts']}x{parameters['bits']}"
     index = faiss.index_factory(vectors.shape[1], recipe, faiss.METRIC_INNER_PRODUCT)
-    wanted = _TRAINING_POINTS_PER_CENTROID * max(parameters["cells"], 2 ** parameters["bits"])
-    size = min(len(vectors), wanted, max(IVFPQ_MINIMUM, TRAINING_BYTES // (vectors.shape[1] * 4)))
+    target_size = _TRAINING_POINTS_PER_CENTROID * max(parameters["cells"], 2 ** parameters["bits"])
+    size = min(len(vectors), target_size, max(IVFPQ_MINIMUM, TRAINING_BYTES // (vectors.shape[1] * 4)))
     index.train(vectors[np.linspace(0, len(vectors) - 1, size).astype(np.int64)])
     return index
 
 
 def _bounds(parameters: dict[str, int], count: int) -> list[int]:
-    """The first row of each segment, and the end of the last."""
+    """Return the first row of each segment, and the end of the last."""
     return [*range(0, count, parameters.get("segment", count)), count]
 
 
@@ -137,10 +137,10 @@ class ApproximateSearch:
         self._parameters = parameters
         self._bounds = _bounds(parameters, len(vectors))
         self._paths = [folder / name for name in structure_files(parameters, len(vectors))]
-        self._held = [self._open(place) for place in range(len(self._paths))] if hold else []
+        self._indexes = [self._open(place) for place in range(len(self._paths))] if hold else []
 
     def search(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
-        """Scores and rows `[n, k]`, best first, equal scores in the order of rows.
+        """Return scores and rows `[n, k]`, best first, equal scores in the order of rows.
 
         A query for which the structure finds fewer than `k` rows is searched exhaustively.
         """
@@ -149,17 +149,17 @@ class ApproximateSearch:
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         candidates = self._find(queries, min(len(self._vectors), max(_POOL * k, _SMALLEST_POOL)))
         scores, rows = order_candidates(self._vectors, queries, candidates, k)
-        short = np.flatnonzero(rows[:, -1] < 0)
-        if len(short):
-            scores[short], rows[short] = self.search_all(queries[short], k)
+        short_rows = np.flatnonzero(rows[:, -1] < 0)
+        if len(short_rows):
+            scores[short_rows], rows[short_rows] = self.search_all(queries[short_rows], k)
         return scores, rows
 
     def search_all(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
-        """Scores and rows `[n, k]` of the exhaustive search of the same vectors."""
+        """Return scores and rows `[n, k]` of the exhaustive search of the same vectors."""
         return search_parts(self._vectors.parts(PART_BYTES), queries, k)
 
     def _find(self, queries: "Vectors", pool: int) -> "Rows":
-        """The `pool` best rows of all segments by the structure's own scores, `[n, pool]`; the rest are -1."""
+        """Find the `pool` best rows of all segments by the structure's own scores, `[n, pool]`; the others are -1."""
         import numpy as np
 
         faiss = load_faiss()
@@ -170,24 +170,24 @@ class ApproximateSearch:
         scores = np.full((len(queries), pool), -np.inf, dtype=np.float32)
         rows: Rows = np.full((len(queries), pool), -1, dtype=np.int64)
         for start, index in zip(self._bounds, self._segments(), strict=False):
-            found, places = index.search(queries, min(pool, index.ntotal), params=settings)
-            found[places < 0] = -np.inf
-            every = np.concatenate([scores, found], axis=1)
-            where = np.concatenate([rows, np.where(places < 0, -1, places + start)], axis=1)
-            best = np.argsort(-every, axis=1, kind="stable")[:, :pool]
-            scores, rows = np.take_along_axis(every, best, axis=1), np.take_along_axis(where, best, axis=1)
+            segment_scores, places = index.search(queries, min(pool, index.ntotal), params=settings)
+            segment_scores[places < 0] = -np.inf
+            all_scores = np.concatenate([scores, segment_scores], axis=1)
+            all_rows = np.concatenate([rows, np.where(places < 0, -1, places + start)], axis=1)
+            best = np.argsort(-all_scores, axis=1, kind="stable")[:, :pool]
+            scores, rows = np.take_along_axis(all_scores, best, axis=1), np.take_along_axis(all_rows, best, axis=1)
         return rows
 
     def _segments(self) -> "Iterator[Any]":
-        yield from self._held or (self._open(place) for place in range(len(self._paths)))
+        yield from self._indexes or (self._open(place) for place in range(len(self._paths)))
 
     def _open(self, place: int) -> Any:
         faiss = load_faiss()
         # A single graph is read into memory, where it is fastest; of several, each page when it is needed.
-        mapped = faiss.IO_FLAG_MMAP_IFC if len(self._paths) > 1 else 0
+        io_flag = faiss.IO_FLAG_MMAP_IFC if len(self._paths) > 1 else 0
         path = self._paths[place]
         try:
-            index: Any = faiss.read_index(str(path), mapped if self._kind == "hnsw" else faiss.IO_FLAG_MMAP)
+            index: Any = faiss.read_index(str(path), io_flag if self._kind == "hnsw" else faiss.IO_FLAG_MMAP)
         except RuntimeError as error:
             raise IndexStaleError(f"{path} cannot be read; build the index again") from error
         if index.ntotal != self._bounds[place + 1] - self._bounds[place] or index.d != self._vectors.shape[1]:
@@ -196,5 +196,8 @@ class ApproximateSearch:
 
 
 def share_found(rows: "Rows", exact: "Rows") -> float:
-    """The mean share of each query's `exact` rows `[n, k]` that `rows` `[n, k]` holds, in any order."""
-    return sum(len(set(mine) & set(all_of)) / len(all_of) for mine, all_of in zip(rows, exact, strict=True)) / len(rows)
+    """Return the mean share of each query's `exact` rows `[n, k]` that `rows` `[n, k]` holds, in any order."""
+    return sum(
+        len(set(query_rows) & set(exact_rows)) / len(exact_rows)
+        for query_rows, exact_rows in zip(rows, exact, strict=True)
+    ) / len(rows)

@@ -54,7 +54,7 @@ class Retriever(Protocol):
     """Identity of everything that a ranking depends on: corpus, method and its settings, encoder and revision."""
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The `k` best passages of each query, best first; passages with equal scores in the order of the corpus.
+        """Find the `k` best passages of each query, best first; passages with equal scores in the order of the corpus.
 
         Fewer than `k` only where a lexical method finds no more passages that share a word with the query. Raises
         `ValueError` where `k` is larger than the corpus.

@@ -65,14 +65,14 @@ class PlannedRetriever:
         _check_ranked(self.spec, "program.k", k, self.size)
 
     def warnings(self, language: Language) -> tuple[str, ...]:
-        """What a reader of the results should know of this retriever and of queries in `language`."""
-        found = warn_of_language(self.spec, self.encoder, language)
+        """Return what a reader of the results should know of this retriever and of queries in `language`."""
+        messages = warn_of_language(self.spec, self.encoder, language)
         if self.corpus is not None and self.corpus.skipped:
-            found.append(
+            messages.append(
                 f"{self.corpus.skipped:,} rows of {self.corpus.source} are no passages and were left out "
                 "(retriever.skip_bad)"
             )
-        return tuple(found)
+        return tuple(messages)
 
     def open(self, cache: Path, progress: Progress | None = None) -> Retriever:
         """Open it; an index that is not there yet is built in `cache`, which takes a while.
@@ -160,14 +160,14 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     revision = rerank_revision = None
     precision: Precision = "float32"
     if manifest is not None:
-        made = manifest.encoder
+        encoder_record = manifest.encoder
         identity["index"] = manifest.digest
-        encoder, precision = spec.encoder or made.source, made.precision
+        encoder, precision = spec.encoder or encoder_record.source, encoder_record.precision
         if spec.encoder is not None:
             revision = find_encoder(encoder, spec.revision).revision
         elif not manifest.hashed:
             local = encoder == MINILM or is_folder(encoder)
-            revision = find_encoder(encoder, None if local else made.revision).revision
+            revision = find_encoder(encoder, None if local else encoder_record.revision).revision
         if not manifest.hashed:
             identity["encoder"] = revision
         _check_named(manifest, spec, fingerprint, revision)
@@ -186,21 +186,21 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
 
 
 def _plan_own(spec: RetrieverSpec) -> PlannedRetriever:
-    """A retriever of the user's own: known by its source, its arguments and its corpus, if it has one."""
-    known: dict[str, Any] = {"kind": hash_source(spec.kind, RETRIEVERS), "args": spec.args}
+    """Plan a retriever of the user's own: known by its source, its arguments and its corpus, if it has one."""
+    identity: dict[str, Any] = {"kind": hash_source(spec.kind, RETRIEVERS), "args": spec.args}
     if spec.corpus is None:
-        return PlannedRetriever(spec, known, sys.maxsize, None, spec.encoder_name, None, "float32", None)
+        return PlannedRetriever(spec, identity, sys.maxsize, None, spec.encoder_name, None, "float32", None)
     corpus = read_corpus(spec.corpus, spec.skip_bad, spec.chunk_tokens, spec.chunk_overlap)
-    known["corpus"] = corpus.fingerprint
-    return PlannedRetriever(spec, known, len(corpus.passages), corpus, spec.encoder_name, None, "float32", None)
+    identity["corpus"] = corpus.fingerprint
+    return PlannedRetriever(spec, identity, len(corpus.passages), corpus, spec.encoder_name, None, "float32", None)
 
 
 def _build_own(spec: RetrieverSpec, corpus: Corpus | None) -> Retriever:
-    """An instance of the user's class; raises `SpecError` if it cannot be made, or searches nothing."""
-    made = load_object(spec.kind, RETRIEVERS)
+    """Make an instance of the user's class; raises `SpecError` if it cannot be made, or searches nothing."""
+    factory = load_object(spec.kind, RETRIEVERS)
     passages = {} if corpus is None else {"passages": corpus.passages}
     try:
-        retriever: Retriever = made(**spec.args, **passages)
+        retriever: Retriever = factory(**spec.args, **passages)
     except Exception as error:
         raise SpecError(f"retriever {spec.kind}: making it failed: {type(error).__name__}: {error}") from error
     if not callable(getattr(retriever, "search", None)):
@@ -209,18 +209,18 @@ def _build_own(spec: RetrieverSpec, corpus: Corpus | None) -> Retriever:
 
 
 def read_corpus(source: str | Path | None, skip_bad: bool, chunk_tokens: int | None, chunk_overlap: int) -> Corpus:
-    """The corpus at `source` as `load_corpus` reads it, in chunks where `chunk_tokens` is not None."""
+    """Read the corpus at `source` as `load_corpus` reads it, in chunks where `chunk_tokens` is not None."""
     corpus = load_corpus(source, skip_bad=skip_bad)
     return corpus if chunk_tokens is None else chunk_corpus(corpus, chunk_tokens, chunk_overlap)
 
 
 def usual_index(corpus: ReadableCorpus, encoder: Encoder, cache: Path) -> Path:
-    """Where the index of a corpus by an encoder lies when no other place is named, whatever they are called."""
+    """Return where the index of a corpus by an encoder lies when no other place is named, whatever they are called."""
     return cache / "indexes" / f"{corpus.fingerprint[:12]}-{digest(EncoderRecord.of(encoder).identity)}"
 
 
 def _deepest(spec: RetrieverSpec, size: int) -> int:
-    """The most passages of a corpus of `size` that can be asked for."""
+    """Return the most passages of a corpus of `size` that can be asked for."""
     return min(DEPTH, size) if spec.kind == "fusion" else size
 
 
@@ -234,7 +234,7 @@ def _check_ranked(spec: RetrieverSpec, key: str, value: int, size: int) -> None:
 
 
 def _named_index(spec: RetrieverSpec) -> IndexManifest | None:
-    """The manifest of the index that a spec names and its kind searches; None if there is none."""
+    """Read the manifest of the index that a spec names and its kind searches; None if there is none."""
     if spec.index is None or not spec.uses_vectors:
         return None
     if not (spec.index / MANIFEST).exists() and not (spec.index / PROGRESS).exists():
@@ -253,9 +253,10 @@ def _check_named(manifest: IndexManifest, spec: RetrieverSpec, fingerprint: str,
     """
     folder = Path(spec.index or "")
     check_manifest(manifest, folder, fingerprint, None)
-    made = manifest.encoder
-    if manifest.hashed and revision not in (None, made.revision):
+    encoder_record = manifest.encoder
+    if manifest.hashed and revision not in (None, encoder_record.revision):
         raise IndexStaleError(
-            f"{folder}: its vectors come from {made.label} {made.revision}, not {spec.encoder} {revision}; correct "
-            f"retriever.encoder or retriever.revision, or leave them out; or {rebuild(folder)}"
+            f"{folder}: its vectors come from {encoder_record.label} {encoder_record.revision}, "
+            f"not {spec.encoder} {revision}; correct retriever.encoder or retriever.revision, or leave "
+            f"them out; or {rebuild(folder)}"
         )

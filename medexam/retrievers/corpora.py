@@ -50,7 +50,7 @@ class Corpus:
         return sum(len(passage.text) for passage in self.passages)
 
     def read(self) -> Iterator[Passage]:
-        """Its passages in order."""
+        """Read its passages in order."""
         return iter(self.passages)
 
 
@@ -73,7 +73,7 @@ class StreamedCorpus:
     """Reads the source anew."""
 
     def read(self) -> Iterator[Passage]:
-        """Its passages in order; raises `DatasetError` at the end if they are not those that were read before."""
+        """Read its passages in order; raises `DatasetError` at the end if they are not those that were read before."""
         digest = Fingerprint()
         for passage in self.passages:
             digest.add(passage)
@@ -98,12 +98,12 @@ class Fingerprint:
         self._digest.update(b"%d %d %d\n%b%b%b" % (len(key), len(title), len(content), key, title, content))
 
     def hexdigest(self) -> str:
-        """The fingerprint of the passages so far."""
+        """Return the fingerprint of the passages so far."""
         return self._digest.hexdigest()
 
 
 def load_corpus(source: str | Path | None, *, skip_bad: bool = False) -> Corpus:
-    """The corpus in a file or folder of passages, or in a data set of the hub.
+    """Load the corpus in a file or folder of passages, or in a data set of the hub.
 
     A folder is read with the folders in it, files in the order of their names: JSON Lines and Parquet, else TSV and
     CSV, else JSON, else text files, each a passage. A text such as `MedRAG/textbooks` that is no path names a data set
@@ -123,42 +123,42 @@ def load_corpus(source: str | Path | None, *, skip_bad: bool = False) -> Corpus:
             raise placed.repeated(passage.id)
         ids.add(passage.id)
         passages.append(passage)
-    return _finish(placed.source.name, tuple(passages), placed.source.shown, placed.source.licence, placed.skipped)
+    return _finish(placed.source.name, tuple(passages), placed.source.label, placed.source.licence, placed.skipped)
 
 
 def stream_corpus(
     source: str | Path | None, *, skip_bad: bool = False, chunk_tokens: int | None = None, chunk_overlap: int = 0
 ) -> StreamedCorpus:
-    """The corpus that `load_corpus` reads and `chunk_corpus` cuts, read once now and again whenever it is iterated.
+    """Read the corpus that `load_corpus` reads and `chunk_corpus` cuts, once now and again whenever it is iterated.
 
     Eight bytes a passage are held, to find an id that stands twice. Raises what those two raise.
     """
     placed = PlacedPassages(find_source(source), skip_bad=skip_bad)
-    stated = _Ids()
-    whole = (stated.note(passage) for _, passage in placed)
-    chunked = chunk_tokens is not None
+    source_ids = _Ids()
+    stream = (source_ids.note(passage) for _, passage in placed)
+    has_chunks = chunk_tokens is not None
     digest, ids, count, characters = Fingerprint(), _Ids(), 0, 0
-    for passage in _chunk(whole, chunk_tokens, chunk_overlap) if chunk_tokens is not None else whole:
-        if chunked:
+    for passage in _chunk(stream, chunk_tokens, chunk_overlap) if chunk_tokens is not None else stream:
+        if has_chunks:
             ids.note(passage)
         digest.add(passage)
         count += 1
         characters += len(passage.text)
-    if repeated := stated.find_repeated(passage for _, passage in placed):
-        raise placed.repeated(repeated)
+    if repeated_id := source_ids.find_repeated(passage for _, passage in placed):
+        raise placed.repeated(repeated_id)
     passages = _ReadAgain(placed, chunk_tokens, chunk_overlap)
-    where = placed.source
-    if repeated := ids.find_repeated(passages):
-        raise _stands_twice(where.name, repeated)
+    origin = placed.source
+    if repeated_id := ids.find_repeated(passages):
+        raise _stands_twice(origin.name, repeated_id)
     if not count:
-        raise _no_passages(where.name, where.shown, placed.skipped)
+        raise _no_passages(origin.name, origin.label, placed.skipped)
     return StreamedCorpus(
-        where.name,
+        origin.name,
         count,
         characters,
         digest.hexdigest(),
-        where.shown,
-        where.licence,
+        origin.label,
+        origin.licence,
         placed.skipped,
         chunk_tokens,
         chunk_overlap,
@@ -175,8 +175,8 @@ class _ReadAgain:
         self._chunk_overlap = chunk_overlap
 
     def __iter__(self) -> Iterator[Passage]:
-        whole = (passage for _, passage in self._placed)
-        return whole if self._chunk_tokens is None else _chunk(whole, self._chunk_tokens, self._chunk_overlap)
+        passages = (passage for _, passage in self._placed)
+        return passages if self._chunk_tokens is None else _chunk(passages, self._chunk_tokens, self._chunk_overlap)
 
 
 class _Ids:
@@ -191,23 +191,23 @@ class _Ids:
         return passage
 
     def find_repeated(self, passages: Iterable[Passage]) -> str | None:
-        """The first id that stands twice, if any; `passages` are iterated only where two hashes are the same."""
+        """Find the first id that stands twice, if any; `passages` are iterated only where two hashes are the same."""
         import numpy as np
 
         hashes = np.frombuffer(self._hashes, dtype=np.int64)
         hashes.sort()
         suspects = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
-        seen: set[str] = set()
+        ids: set[str] = set()
         for passage in passages if suspects else ():
             if hash(passage.id) in suspects:
-                if passage.id in seen:
+                if passage.id in ids:
                     return passage.id
-                seen.add(passage.id)
+                ids.add(passage.id)
         return None
 
 
 def corpus_texts(source: str | Path) -> Iterator[str]:
-    """Title and content of each passage of the corpus that `load_corpus` reads, of which none is kept in memory.
+    """Yield title and content of each passage of the corpus that `load_corpus` reads, of which none is kept in memory.
 
     Raises `DatasetError` if nothing is found, a file cannot be read, or a row has no text; ids are not looked at.
     """
@@ -220,21 +220,21 @@ def corpus_texts(source: str | Path) -> Iterator[str]:
 
 
 def build_corpus(name: str, passages: Iterable[Passage], *, source: str, licence: str | None = None) -> Corpus:
-    """A corpus of passages that are already here, such as the chunks of another one.
+    """Build a corpus of passages that are already here, such as the chunks of another one.
 
     Raises `DatasetError` if there is none, or an id stands twice.
     """
-    kept = tuple(passages)
+    corpus_passages = tuple(passages)
     ids: set[str] = set()
-    for passage in kept:
+    for passage in corpus_passages:
         if passage.id in ids:
             raise _stands_twice(name, passage.id)
         ids.add(passage.id)
-    return _finish(name, kept, source, licence, 0)
+    return _finish(name, corpus_passages, source, licence, 0)
 
 
 def chunk_corpus(corpus: Corpus, size: int, overlap: int = 0) -> Corpus:
-    """The corpus with longer passages cut into chunks of at most `size` tokens, of which neighbours share `overlap`.
+    """Cut a corpus's longer passages into chunks of at most `size` tokens, of which neighbours share `overlap`.
 
     A token is a word or a punctuation mark, whatever the retriever. The title is not counted and every chunk keeps it.
     A passage that fits stays as it is; the chunks of a longer one have the ids `ID#0`, `ID#1`... and the last of them

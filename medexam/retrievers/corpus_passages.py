@@ -37,7 +37,7 @@ class CorpusSource:
     """A file, folder or hub data set, which can be read as often as is needed."""
 
     name: str
-    shown: str
+    label: str
     """As the user wrote it."""
     rows: Callable[[], Iterator[PlacedRow]]
     licence: str | None
@@ -70,7 +70,7 @@ class PlacedPassages:
                 self.skipped += 1
 
     def repeated(self, key: str) -> DatasetError:
-        """The error that says where the id `key` stands for the first and for the second time."""
+        """Build the error that says where the id `key` stands for the first and for the second time."""
         first, second = islice((place for place, row in self.source.rows() if find_id(place, row) == key), 2)
         return DatasetError(
             f"{second}: id {key!r} already stands in {first}: give each passage an id of its own, or name the one "
@@ -83,7 +83,7 @@ class _RowError(Exception):
 
 
 def find_source(source: str | Path | None) -> CorpusSource:
-    """What `medexam.retrievers.corpora.load_corpus` reads; raises `DatasetError` if nothing is found."""
+    """Find what `medexam.retrievers.corpora.load_corpus` reads; raises `DatasetError` if nothing is found."""
     path = _default_path() if source is None else Path(source).expanduser()
     if path.exists():
         files = list_files(path)
@@ -113,7 +113,7 @@ def _default_path() -> Path:
 
 
 def _parse(place: Place, row: Mapping[str, Any] | Unreadable, corpus: str, collections: dict[str, str]) -> Passage:
-    """The passage of a row; `collections` lets all passages of a source share one text."""
+    """Parse the passage of a row; `collections` lets all passages of a source share one text."""
     if isinstance(row, Unreadable):
         raise _RowError(row.reason)
     key = find_id(place, row)
@@ -134,15 +134,15 @@ def _parse(place: Place, row: Mapping[str, Any] | Unreadable, corpus: str, colle
         f"{key}{title}{content}".encode()
     except UnicodeEncodeError:
         raise _RowError(f"passage {key!r} holds half a surrogate pair, which is no character") from None
-    stated = row.get("source") or read_metadata(row, "source")
-    before, mark, _ = key.partition("_")
-    named = mark and before and stated_id(row) is not None
-    collection = stated if isinstance(stated, str) and stated else before if named else corpus
+    source = row.get("source") or read_metadata(row, "source")
+    prefix, mark, _ = key.partition("_")
+    has_prefix = mark and prefix and stated_id(row) is not None
+    collection = source if isinstance(source, str) and source else prefix if has_prefix else corpus
     return Passage(key, composed(title or ""), composed(content), collections.setdefault(collection, collection))
 
 
 def find_id(place: Place, row: Mapping[str, Any] | Unreadable) -> str | None:
-    """The id of a row, or for a document of LangChain without one that of its file and number; None without either."""
+    """Find the id of a row; LangChain's document without one has that of its file and number. None without either."""
     key = stated_id(row)
     if key is None and not isinstance(row, Unreadable) and UNNAMED in row and _value(row, IDS) is None:
         return f"{Path(place.file).name.partition('.')[0]}-{place.number}"
@@ -150,7 +150,7 @@ def find_id(place: Place, row: Mapping[str, Any] | Unreadable) -> str | None:
 
 
 def stated_id(row: Mapping[str, Any] | Unreadable) -> str | None:
-    """The id of a row; None if it has none. Whole numbers are taken as texts."""
+    """Return the id of a row; None if it has none. Whole numbers are taken as texts."""
     key = None if isinstance(row, Unreadable) else _value(row, IDS)
     if isinstance(key, int) and not isinstance(key, bool):
         return str(key)
@@ -162,7 +162,7 @@ def _value(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _fields_of(row: Mapping[str, Any], names: tuple[str, ...] | None = None) -> str:
-    """What a row has instead of the field that is missing; empty if it has that."""
+    """Write what a row has instead of the field that is missing; empty if it has that."""
     if names is not None and find_field(row, names) is not None:
         return ""
     return f" (its fields are {', '.join(list(row)[:20])}; {EXPECTED})"

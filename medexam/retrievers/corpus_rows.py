@@ -45,7 +45,7 @@ PlacedRow = tuple[Place, Mapping[str, Any] | Unreadable]
 
 
 def list_files(path: Path) -> list[Path]:
-    """The file at `path`, or the files of passages in that folder and the folders in it, by name; hidden ones are not.
+    """List the file at `path`, or the files of passages in that folder and the folders in it, by name; no hidden ones.
 
     Other formats hold passages only if no JSON Lines or Parquet lie there, and BEIR's `queries` are none.
     Raises `DatasetError` if there is none.
@@ -54,21 +54,21 @@ def list_files(path: Path) -> list[Path]:
         if not path.name.lower().endswith(SUFFIXES):
             raise DatasetError(f"{path} is no file of passages: name one that ends in {', '.join(SUFFIXES)}")
         return [path]
-    inside = sorted(file.relative_to(path) for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
-    shown = [path / file for file in inside if not any(part.startswith(".") for part in file.parts)]
+    inner_paths = sorted(file.relative_to(path) for file in path.rglob("*") if file.name.lower().endswith(SUFFIXES))
+    visible_files = [path / file for file in inner_paths if not any(part.startswith(".") for part in file.parts)]
     for kind in _KINDS:
-        found = [file for file in shown if file.name.lower().endswith(kind)]
+        matches = [file for file in visible_files if file.name.lower().endswith(kind)]
         if kind is documents.TEXT_SUFFIXES:
-            found = [file for file in found if documents.is_text(file)]
-        if any(_stem(file) == "corpus" for file in found):
-            found = [file for file in found if _stem(file) != "queries"]
-        if found:
-            return found
+            matches = [file for file in matches if documents.is_text(file)]
+        if any(_stem(file) == "corpus" for file in matches):
+            matches = [file for file in matches if _stem(file) != "queries"]
+        if matches:
+            return matches
     raise DatasetError(f"{path} holds no file of passages ({', '.join(SUFFIXES)}): name another in the corpus key")
 
 
 def read_files(files: Sequence[Path], root: Path) -> Iterator[PlacedRow]:
-    """Every row of the files in turn; empty lines are none, and a text file's id is its path within `root`.
+    """Yield every row of the files in turn; empty lines are none, and a text file's id is its path within `root`.
 
     Raises `DatasetError` if a file is damaged or lacks a column.
     """
@@ -83,25 +83,25 @@ def read_files(files: Sequence[Path], root: Path) -> Iterator[PlacedRow]:
 
 
 def read_licence(path: Path) -> str | None:
-    """`license` in the front matter of a data set card; None if there is no card or it says none."""
+    """Read `license` in the front matter of a data set card; None if there is no card or it says none."""
     licence = read_front_matter(path).get("license")
     return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence) if licence else None
 
 
 def read_front_matter(card: Path) -> Mapping[str, Any]:
-    """The fields that a card on the hub begins with; empty if there is no card or it is damaged."""
+    """Read the fields that a card on the hub begins with; empty if there is no card or it is damaged."""
     import yaml
 
     try:
-        before, front, _ = card.read_text(encoding="utf-8").split("---\n", 2)
-        stated = None if before else yaml.safe_load(front)
+        preamble, front, _ = card.read_text(encoding="utf-8").split("---\n", 2)
+        fields = None if preamble else yaml.safe_load(front)
     except (OSError, ValueError, yaml.YAMLError):
         return {}
-    return stated if isinstance(stated, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def load_hub(name: str) -> Mapping[str, Any]:
-    """The splits of a hub data set, by name; what stands behind `#` is its configuration.
+    """Load the splits of a hub data set, by name; what stands behind `#` is its configuration.
 
     Raises `CorpusUnreachableError` if it cannot be brought, and `DatasetError` where it lacks a column.
     """
@@ -133,12 +133,12 @@ def load_hub(name: str) -> Mapping[str, Any]:
 
 
 def read_hub(name: str, parts: Mapping[str, Any]) -> Iterator[PlacedRow]:
-    """Every row of what `load_hub` brought, all splits together."""
+    """Yield every row of what `load_hub` brought, all splits together."""
     for split, part in parts.items():
-        wanted = part.select_columns([field for field in KNOWN if field in part.column_names])
+        subset = part.select_columns([field for field in KNOWN if field in part.column_names])
         place = f"{name}, split {split}"
         number = 0
-        for batch in wanted.iter(batch_size=_BATCH_ROWS):
+        for batch in subset.iter(batch_size=_BATCH_ROWS):
             for values in zip(*batch.values(), strict=True):
                 number += 1
                 yield Place(place, "row", number), dict(zip(batch, values, strict=True))
@@ -161,7 +161,7 @@ def _read_lines(path: Path) -> Iterator[PlacedRow]:
 
 
 def _begins_list(path: Path) -> bool:
-    """Whether a file of JSON Lines is one JSON list instead."""
+    """Return whether a file of JSON Lines is one JSON list instead."""
     try:
         with open_unpacked(path) as lines:
             first = next((line for line in lines if not line.isspace()), b"").strip()
@@ -177,8 +177,8 @@ def _read_other(path: Path, root: Path) -> Iterator[PlacedRow]:
             for number, row in tables.read_table(path):
                 yield Place(name, "line", number), Unreadable(row) if isinstance(row, str) else row
         elif path.name.lower().endswith(documents.TEXT_SUFFIXES):
-            inside = path.relative_to(root).as_posix() if path != root else path.name
-            yield Place(name, "line", 1), _read_text(path, inside, root.stem)
+            inner_path = path.relative_to(root).as_posix() if path != root else path.name
+            yield Place(name, "line", 1), _read_text(path, inner_path, root.stem)
         else:
             for number, row in enumerate(documents.read_json_rows(path), start=1):
                 is_row = isinstance(row, dict)

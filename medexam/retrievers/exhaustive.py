@@ -39,7 +39,7 @@ _ROUNDING = 1e-6
 def search_exhaustively(
     vectors: "Vectors", queries: "Vectors", k: int, block_bytes: int = BLOCK_BYTES
 ) -> "tuple[Scores, Rows]":
-    """Scores and rows `[n, k]` of the `k` best rows of each query, best first, equal scores in the order of rows.
+    """Return scores and rows `[n, k]` of each query's `k` best rows, best first, equal scores in the order of rows.
 
     `vectors` is `[count, d]` and may be a memory map larger than the memory; `queries` is `[n, d]`; `1 <= k <= count`.
     """
@@ -48,43 +48,44 @@ def search_exhaustively(
     scores = np.empty((len(queries), k), dtype=np.float64)
     rows = np.empty((len(queries), k), dtype=np.int64)
     open_queries = np.arange(len(queries))
-    wanted = k + MARGIN
+    depth = k + MARGIN
     while len(open_queries):
-        wanted = min(wanted, len(vectors))
-        asked = queries[open_queries]
-        find = _find_for_many if len(asked) >= MANY_QUERIES else _find_for_few
-        rough, candidates = find(vectors, asked, wanted, block_bytes)
-        error = 2 * _ROUNDING * np.linalg.norm(asked, axis=1) * _longest(vectors, candidates)
-        able = (rough >= rough[:, k - 1, None] - error[:, None]).sum(axis=1).max()
-        scores[open_queries], rows[open_queries] = order_candidates(vectors, asked, candidates[:, :able], k)
-        if wanted == len(vectors):
+        depth = min(depth, len(vectors))
+        batch = queries[open_queries]
+        find = _find_for_many if len(batch) >= MANY_QUERIES else _find_for_few
+        rough_scores, candidates = find(vectors, batch, depth, block_bytes)
+        error = 2 * _ROUNDING * np.linalg.norm(batch, axis=1) * _longest(vectors, candidates)
+        candidate_count = (rough_scores >= rough_scores[:, k - 1, None] - error[:, None]).sum(axis=1).max()
+        scores[open_queries], rows[open_queries] = order_candidates(vectors, batch, candidates[:, :candidate_count], k)
+        if depth == len(vectors):
             break
         # The worst candidate stands for every row that was not fetched: none of them may reach the k-th score.
-        unsure = rough[:, -1] + error >= scores[open_queries, -1]
+        unsure = rough_scores[:, -1] + error >= scores[open_queries, -1]
         open_queries = open_queries[unsure]
-        wanted *= 4
+        depth *= 4
     return scores, rows
 
 
 def search_parts(parts: "Iterable[tuple[int, Vectors]]", queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
-    """`search_exhaustively` over vectors that come part by part, each with the row of its first in the whole."""
-    found = [(*search_exhaustively(part, queries, min(k, len(part))), first) for first, part in parts]
-    return best_of([scores for scores, _, _ in found], [rows + first for _, rows, first in found], k)
+    """Search exhaustively over vectors that come part by part, each with the row of its first in the whole."""
+    rankings = [(*search_exhaustively(part, queries, min(k, len(part))), first) for first, part in parts]
+    return best_of([scores for scores, _, _ in rankings], [rows + first for _, rows, first in rankings], k)
 
 
 def best_of(scores: "Sequence[Scores]", rows: "Sequence[Rows]", k: int) -> "tuple[Scores, Rows]":
-    """The `k` best of several rankings of the same queries, each `[n, any]`, best first, equal scores by row."""
+    """Return the `k` best of several rankings of the same queries, each `[n, any]`, best first, equal scores by row."""
     import numpy as np
 
-    every, where = np.concatenate(scores, axis=1), np.concatenate(rows, axis=1)
-    order = np.lexsort((where, -every), axis=-1)[:, :k]
-    return np.take_along_axis(every, order, axis=-1), np.take_along_axis(where, order, axis=-1)
+    all_scores, all_rows = np.concatenate(scores, axis=1), np.concatenate(rows, axis=1)
+    order = np.lexsort((all_rows, -all_scores), axis=-1)[:, :k]
+    return np.take_along_axis(all_scores, order, axis=-1), np.take_along_axis(all_rows, order, axis=-1)
 
 
 def order_candidates(
     vectors: "Vectors | StoredVectors", queries: "Vectors", candidates: "Rows", k: int
 ) -> "tuple[Scores, Rows]":
-    """The `k` best of each query's candidate rows `[n, m]`, `m >= k`, scored in float64; a row of -1 is no candidate.
+    """Score each query's candidate rows `[n, m]`, `m >= k`, in float64 and return the `k` best. A row of -1 is no
+    candidate.
 
     Where fewer than `k` candidates are real, the last scores are minus infinity and the last rows -1.
     """
@@ -96,18 +97,18 @@ def order_candidates(
     step = max(1, _GATHER_BYTES // width)
     for start in range(0, len(queries), step):
         part = slice(start, start + step)
-        found = candidates[part]
-        gathered = np.asarray(vectors[found], dtype=np.float64)
-        exact = (gathered * queries[part, None, :]).sum(axis=-1)
-        exact[found < 0] = -np.inf
-        order = np.lexsort((found, -exact), axis=-1)[:, :k]
-        scores[part] = np.take_along_axis(exact, order, axis=-1)
-        rows[part] = np.take_along_axis(found, order, axis=-1)
+        part_rows = candidates[part]
+        part_vectors = np.asarray(vectors[part_rows], dtype=np.float64)
+        exact_scores = (part_vectors * queries[part, None, :]).sum(axis=-1)
+        exact_scores[part_rows < 0] = -np.inf
+        order = np.lexsort((part_rows, -exact_scores), axis=-1)[:, :k]
+        scores[part] = np.take_along_axis(exact_scores, order, axis=-1)
+        rows[part] = np.take_along_axis(part_rows, order, axis=-1)
     return scores, rows
 
 
 def load_faiss() -> Any:
-    """The FAISS module; raises `EngineError` with the install line where it is missing."""
+    """Import the FAISS module; raises `EngineError` with the install line where it is missing."""
     try:
         import faiss
     except ModuleNotFoundError:
@@ -116,52 +117,52 @@ def load_faiss() -> Any:
 
 
 def _find_for_few(
-    vectors: "Vectors", queries: "Vectors", wanted: int, block_bytes: int
+    vectors: "Vectors", queries: "Vectors", depth: int, block_bytes: int
 ) -> "tuple[NDArray[np.float32], Rows]":
-    """FAISS's best rows of each query over all blocks, `[n, wanted]`, best first, with its scores."""
+    """Find FAISS's best rows of each query over all blocks, `[n, depth]`, best first, with its scores."""
     import numpy as np
 
     faiss = load_faiss()
     queries = np.ascontiguousarray(queries, dtype=np.float32)
-    heap = faiss.ResultHeap(len(queries), wanted, keep_max=True)
+    heap = faiss.ResultHeap(len(queries), depth, keep_max=True)
     block = max(1, block_bytes // (vectors.shape[1] * 4))
     for start in range(0, len(vectors), block):
         part = np.asarray(vectors[start : start + block])
-        scores, rows = faiss.knn(queries, part, min(wanted, len(part)), metric=faiss.METRIC_INNER_PRODUCT)
+        scores, rows = faiss.knn(queries, part, min(depth, len(part)), metric=faiss.METRIC_INNER_PRODUCT)
         heap.add_result(scores, rows + start)
     heap.finalize()
     return heap.D, heap.I
 
 
 def _find_for_many(
-    vectors: "Vectors", queries: "Vectors", wanted: int, block_bytes: int
+    vectors: "Vectors", queries: "Vectors", depth: int, block_bytes: int
 ) -> "tuple[NDArray[np.float32], Rows]":
-    """The best rows of each query by products of blocks, `[n, wanted]`, best first, with their float32 scores."""
+    """Find the best rows of each query by products of blocks, `[n, depth]`, best first, with their float32 scores."""
     import numpy as np
     import torch
 
     block = min(len(vectors), max(1, block_bytes // (vectors.shape[1] * 4)))
     # Copies: torch takes no arrays that cannot be written to, and a mapped block is read from the disk once.
-    asked = torch.from_numpy(np.array(queries, dtype=np.float32))
-    held = torch.empty((block, vectors.shape[1]))
-    products = torch.empty(min(len(asked), _QUERY_ROWS) * block)
-    scores = torch.full((len(asked), wanted), -torch.inf)
-    rows = torch.full((len(asked), wanted), -1)
+    query_tensor = torch.from_numpy(np.array(queries, dtype=np.float32))
+    buffer = torch.empty((block, vectors.shape[1]))
+    products = torch.empty(min(len(query_tensor), _QUERY_ROWS) * block)
+    scores = torch.full((len(query_tensor), depth), -torch.inf)
+    rows = torch.full((len(query_tensor), depth), -1)
     for start in range(0, len(vectors), block):
-        part = held[: len(vectors) - start]
+        part = buffer[: len(vectors) - start]
         part.numpy()[:] = vectors[start : start + block]
-        for first in range(0, len(asked), _QUERY_ROWS):
-            some = slice(first, first + _QUERY_ROWS)
-            product = products[: len(asked[some]) * len(part)].view(-1, len(part))
-            torch.mm(asked[some], part.T, out=product)
-            found, places = product.topk(min(wanted, len(part)))
-            scores[some], kept = torch.cat([scores[some], found], dim=1).topk(wanted)
-            rows[some] = torch.cat([rows[some], places + start], dim=1).gather(1, kept)
+        for first in range(0, len(query_tensor), _QUERY_ROWS):
+            query_slice = slice(first, first + _QUERY_ROWS)
+            product = products[: len(query_tensor[query_slice]) * len(part)].view(-1, len(part))
+            torch.mm(query_tensor[query_slice], part.T, out=product)
+            block_scores, places = product.topk(min(depth, len(part)))
+            scores[query_slice], order = torch.cat([scores[query_slice], block_scores], dim=1).topk(depth)
+            rows[query_slice] = torch.cat([rows[query_slice], places + start], dim=1).gather(1, order)
     return scores.numpy(), rows.numpy()
 
 
 def _longest(vectors: "Vectors", candidates: "Rows") -> float:
-    """The length of the longest candidate, or of the longest row where many are; the rounding error grows with it."""
+    """Return the length of the longest candidate, or of the longest row if many; the rounding error grows with it."""
     import numpy as np
 
     unique = np.unique(candidates)

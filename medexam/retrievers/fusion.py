@@ -44,7 +44,7 @@ class FusionRetriever:
         self._order = {passage.id: position for position, passage in enumerate(corpus.passages)}
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The `k` best passages of each query, best first; see `Retriever.search`.
+        """Find the `k` best passages of each query, best first; see `Retriever.search`.
 
         Raises `ValueError` also if `k` is larger than the depth.
         """
@@ -52,8 +52,8 @@ class FusionRetriever:
             raise ValueError(f"k is {k}: it must be from 1 to the depth of fusion, which is {self.depth}")
         if not queries:
             return []
-        found = [member.search(queries, self.depth) for member in self.members]
-        return [self._fuse(rankings, k) for rankings in zip(*found, strict=True)]
+        hits_by_member = [member.search(queries, self.depth) for member in self.members]
+        return [self._fuse(rankings, k) for rankings in zip(*hits_by_member, strict=True)]
 
     def _fuse(self, rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
         parts: dict[str, list[float]] = {}

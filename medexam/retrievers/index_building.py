@@ -78,21 +78,21 @@ def build_index(
     if not corpus.count:
         raise IndexBuildError(f"corpus {corpus.name} holds no passages: there is nothing to index")
     check_kind(kind, corpus, encoder)
-    ours = BuildProgress.of(corpus, encoder)
-    tell = progress or (lambda _: None)
+    build = BuildProgress.of(corpus, encoder)
+    report = progress or (lambda _: None)
     with _locked(folder):
         if (folder / MANIFEST).is_file():
-            finished = read_manifest(folder)
-            check_same(folder, finished, ours)
-            if not finished.hashed:
-                finished = _vouch(folder, finished, encoder)
-            if finished.kind == kind:
-                tell(ours.corpus.count)
-                return finished
+            manifest = read_manifest(folder)
+            check_same(folder, manifest, build)
+            if not manifest.hashed:
+                manifest = _vouch(folder, manifest, encoder)
+            if manifest.kind == kind:
+                report(build.corpus.count)
+                return manifest
             # From here on the manifest may go; the vectors stay.
-            _save_progress(folder, ours, ours.corpus.count)
-        _encode_corpus(corpus, encoder, folder, ours, tell)
-        return _finish(folder, ours, kind, encoder)
+            _save_progress(folder, build, build.corpus.count)
+        _encode_corpus(corpus, encoder, folder, build, report)
+        return _finish(folder, build, kind, encoder)
 
 
 def check_kind(kind: IndexKind, corpus: "ReadableCorpus", encoder: Encoder) -> None:
@@ -115,16 +115,16 @@ def _vouch(folder: Path, old: IndexManifest, encoder: Encoder) -> IndexManifest:
 
 
 def _encode_corpus(
-    corpus: "ReadableCorpus", encoder: Encoder, folder: Path, ours: BuildProgress, progress: Progress
+    corpus: "ReadableCorpus", encoder: Encoder, folder: Path, build: BuildProgress, progress: Progress
 ) -> None:
     """Write `vectors.npy`, from the row at which an earlier call stopped."""
-    count = ours.corpus.count
-    row_bytes = ours.encoder.dimension * 4
-    header = _header(count, ours.encoder.dimension)
-    done = _prepare(corpus, folder, ours, row_bytes)
-    progress(done)
+    count = build.corpus.count
+    row_bytes = build.encoder.dimension * 4
+    header = _header(count, build.encoder.dimension)
+    row_count = _prepare(corpus, folder, build, row_bytes)
+    progress(row_count)
     vectors, draft = folder / VECTORS, folder / _DRAFT
-    if done == count and vectors.is_file() and vectors.stat().st_size == len(header) + count * row_bytes:
+    if row_count == count and vectors.is_file() and vectors.stat().st_size == len(header) + count * row_bytes:
         return
     with disk_errors(folder):
         # Unbuffered: what a full disk refused must not be written again when the file is closed.
@@ -132,46 +132,46 @@ def _encode_corpus(
     with stream:
         with disk_errors(folder):
             # A draft with fewer rows than were noted is another one: everything is encoded anew.
-            if not done or stream.seek(0, os.SEEK_END) < len(header) + done * row_bytes:
-                done = 0
+            if not row_count or stream.seek(0, os.SEEK_END) < len(header) + row_count * row_bytes:
+                row_count = 0
                 stream.seek(0)
                 _write(stream, header)
             # Rows behind the last noted block may be torn.
-            stream.truncate(len(header) + done * row_bytes)
+            stream.truncate(len(header) + row_count * row_bytes)
             stream.seek(0, os.SEEK_END)
         passages = PassageStore(folder)
-        for start in range(done, count, BLOCK):
+        for start in range(row_count, count, BLOCK):
             block = passages[start : start + BLOCK]
             encoded = _encode_block(encoder, block, start, progress)
             with disk_errors(folder):
                 _write(stream, encoded.tobytes())
                 # Before the note, which must not name rows that a power cut can still take.
                 os.fsync(stream.fileno())
-            _save_progress(folder, ours, start + len(block))
+            _save_progress(folder, build, start + len(block))
     with disk_errors(folder):
         draft.replace(vectors)
 
 
-def _prepare(corpus: "ReadableCorpus", folder: Path, ours: BuildProgress, row_bytes: int) -> int:
-    """Write the passages unless an earlier call did; how many rows of vectors that call left."""
-    begun = read_progress(folder)
-    if begun is not None:
-        check_same(folder, begun, ours)
-    there = begun is not None and (folder / PASSAGES).is_file() and (folder / OFFSETS).is_file()
-    done = begun.done if begun is not None else 0
+def _prepare(corpus: "ReadableCorpus", folder: Path, build: BuildProgress, row_bytes: int) -> int:
+    """Write the passages unless an earlier call did; return how many rows of vectors that call left."""
+    record = read_progress(folder)
+    if record is not None:
+        check_same(folder, record, build)
+    has_passages = record is not None and (folder / PASSAGES).is_file() and (folder / OFFSETS).is_file()
+    row_count = record.done if record is not None else 0
     with disk_errors(folder):
-        text = 0 if there else corpus.characters
-        _check_space(folder, (ours.corpus.count - done) * row_bytes + text)
-        if not there:
+        text_bytes = 0 if has_passages else corpus.characters
+        _check_space(folder, (build.corpus.count - row_count) * row_bytes + text_bytes)
+        if not has_passages:
             write_passages(corpus.read(), folder)
-    _save_progress(folder, ours, done)
-    return done
+    _save_progress(folder, build, row_count)
+    return row_count
 
 
 def _encode_block(encoder: Encoder, block: Sequence[Passage], start: int, progress: Progress) -> "Vectors":
     import numpy as np
 
-    vectors = encoder.encode_passages(block, lambda done: progress(start + done))
+    vectors = encoder.encode_passages(block, lambda count: progress(start + count))
     if vectors.shape != (len(block), encoder.dimension):
         raise ValueError(f"{encoder.label} made vectors {vectors.shape} of {len(block)} passages")
     return np.ascontiguousarray(vectors, dtype=np.float32)
@@ -179,35 +179,35 @@ def _encode_block(encoder: Encoder, block: Sequence[Passage], start: int, progre
 
 def _write(stream: FileIO, data: bytes) -> None:
     """Write all of `data`; an unbuffered file may take less at a time."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[stream.write(rest) :]
+    remainder = memoryview(data)
+    while remainder:
+        remainder = remainder[stream.write(remainder) :]
 
 
-def _save_progress(folder: Path, ours: BuildProgress, done: int) -> None:
+def _save_progress(folder: Path, build: BuildProgress, row_count: int) -> None:
     """Say how many rows lie on the disk, once they do."""
     with disk_errors(folder):
-        write_record(folder / PROGRESS, ours.model_copy(update={"done": done}))
+        write_record(folder / PROGRESS, build.model_copy(update={"done": row_count}))
 
 
-def _finish(folder: Path, ours: BuildProgress, kind: IndexKind, encoder: Encoder) -> IndexManifest:
+def _finish(folder: Path, build: BuildProgress, kind: IndexKind, encoder: Encoder) -> IndexManifest:
     """Build the structure of an approximate kind, then write the manifest and drop what the building needed."""
-    return finish_index(folder, ours, kind, encoder, PassageStore(folder), [folder])
+    return finish_index(folder, build, kind, encoder, PassageStore(folder), [folder])
 
 
 def finish_index(
     folder: Path,
-    ours: BuildProgress,
+    build: BuildProgress,
     kind: IndexKind,
     encoder: Encoder,
     passages: Sequence[Passage],
     shards: Sequence[Path],
-    besides: Sequence[str] = (VECTORS, PASSAGES, OFFSETS),
+    other_files: Sequence[str] = (VECTORS, PASSAGES, OFFSETS),
 ) -> IndexManifest:
     """Build the structure of an approximate kind over the vectors in `shards`, then write the manifest of `folder`.
 
-    `passages` are those of the vectors; `besides` are the files that the manifest names beside the structure's. Files
-    of a structure of another kind are removed. Raises `IndexBuildError` where the folder cannot be written.
+    `passages` are those of the vectors; `other_files` are the files that the manifest names beside the structure's.
+    Files of a structure of another kind are removed. Raises `IndexBuildError` where the folder cannot be written.
     """
     parameters: dict[str, int] = {}
     recall, structure = None, list[str]()
@@ -222,7 +222,7 @@ def finish_index(
             recall = _measure_recall(
                 ApproximateSearch(kind, parameters, vectors, folder, hold=False), passages, encoder
             )
-        manifest = write_manifest(folder, ours, [*besides, *structure], kind, parameters, recall)
+        manifest = write_manifest(folder, build, [*other_files, *structure], kind, parameters, recall)
         for name in set(structure_names(path.name for path in folder.iterdir())) - set(structure):
             (folder / name).unlink()
     return manifest
@@ -233,23 +233,23 @@ def _measure_recall(structure: ApproximateSearch, passages: Sequence[Passage], e
     import numpy as np
 
     rows = np.unique(np.linspace(0, len(passages) - 1, RECALL_QUERIES).astype(np.int64))
-    asked = [passages[int(row)] for row in rows]
-    texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in asked]
+    sample = [passages[int(row)] for row in rows]
+    texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in sample]
     queries = encoder.encode_queries(texts)
-    at = min(RECALL_AT, len(passages))
-    value = share_found(structure.search(queries, at)[1], structure.search_all(queries, at)[1])
-    return Recall(at=at, queries=len(texts), value=round(value, 4))
+    depth = min(RECALL_AT, len(passages))
+    value = share_found(structure.search(queries, depth)[1], structure.search_all(queries, depth)[1])
+    return Recall(at=depth, queries=len(texts), value=round(value, 4))
 
 
-def check_same(folder: Path, begun: IndexManifest | BuildProgress, ours: BuildProgress) -> None:
+def check_same(folder: Path, record: IndexManifest | BuildProgress, build: BuildProgress) -> None:
     """Raise `IndexBuildError` if a folder was begun with another corpus or encoder."""
     way_out = f"choose another folder, or remove {folder} to start anew"
-    if begun.corpus.fingerprint != ours.corpus.fingerprint:
+    if record.corpus.fingerprint != build.corpus.fingerprint:
         raise IndexBuildError(
-            f"{folder} was begun for corpus {begun.corpus.name} with fingerprint {begun.corpus.fingerprint[:16]}, not "
-            f"{ours.corpus.fingerprint[:16]}; {way_out}"
+            f"{folder} was begun for corpus {record.corpus.name} with fingerprint {record.corpus.fingerprint[:16]}, "
+            f"not {build.corpus.fingerprint[:16]}; {way_out}"
         )
-    if differences := differing_encoder(begun, ours.encoder):
+    if differences := differing_encoder(record, build.encoder):
         raise IndexBuildError(f"{folder} was begun with another encoder: {differences}; {way_out}")
 
 
@@ -263,7 +263,7 @@ def _check_space(folder: Path, needed: int) -> None:
 
 
 def _header(count: int, dimension: int) -> bytes:
-    """The header of a `.npy` file of float32 `[count, dimension]`, row after row."""
+    """Build the header of a `.npy` file of float32 `[count, dimension]`, row after row."""
     import numpy as np
 
     stream = BytesIO()

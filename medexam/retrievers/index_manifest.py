@@ -55,7 +55,7 @@ class CorpusRecord(FrozenModel):
 
     @classmethod
     def of(cls, corpus: ReadableCorpus) -> Self:
-        """What is recorded of a corpus."""
+        """Return what is recorded of a corpus."""
         return cls(**{name: getattr(corpus, name) for name in cls.model_fields})
 
 
@@ -77,7 +77,7 @@ class EncoderRecord(FrozenModel):
 
     @classmethod
     def of(cls, encoder: Encoder) -> "EncoderRecord":
-        """The record of an encoder."""
+        """Return the record of an encoder."""
         return cls(**{name: getattr(encoder, name) for name in cls.model_fields})
 
     @property
@@ -85,10 +85,12 @@ class EncoderRecord(FrozenModel):
         """Everything that a vector depends on."""
         return self.model_dump(exclude=_NAMES)
 
-    def differences(self, other: "EncoderRecord", besides: set[str]) -> str:
-        """What is not the same, as `revision a, not b; ...`, `besides` left out; empty if nothing is."""
-        mine, its = self.model_dump(exclude=_NAMES | besides), other.model_dump(exclude=_NAMES | besides)
-        return "; ".join(f"{name} {mine[name]}, not {its[name]}" for name in mine if mine[name] != its[name])
+    def differences(self, other: "EncoderRecord", omissions: set[str]) -> str:
+        """Return what is not the same, as `revision a, not b; ...`, `omissions` left out; empty if nothing is."""
+        fields, other_fields = self.model_dump(exclude=_NAMES | omissions), other.model_dump(exclude=_NAMES | omissions)
+        return "; ".join(
+            f"{name} {fields[name]}, not {other_fields[name]}" for name in fields if fields[name] != other_fields[name]
+        )
 
 
 class Recall(FrozenModel):
@@ -131,15 +133,15 @@ class IndexManifest(FrozenModel, populate_by_name=True):
         Vectors follow from corpus and encoder; a structure, whose building is not repeatable, counts by its content,
         and so do all files of an old index, which records none.
         """
-        counting = structure_names(self.sha256) if self.hashed else sorted(self.sha256)
-        said = {
+        file_names = structure_names(self.sha256) if self.hashed else sorted(self.sha256)
+        identity = {
             "corpus": self.corpus.fingerprint,
             "encoder": self.encoder.identity,
             "kind": self.kind,
             "parameters": self.parameters,
-            "files": {name: self.sha256[name] for name in counting},
+            "files": {name: self.sha256[name] for name in file_names},
         }
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 class BuildProgress(FrozenModel):
@@ -152,7 +154,7 @@ class BuildProgress(FrozenModel):
 
     @classmethod
     def of(cls, corpus: ReadableCorpus, encoder: Encoder) -> Self:
-        """The beginning of a build, nothing done."""
+        """Return the beginning of a build, nothing done."""
         return cls(corpus=CorpusRecord.of(corpus), encoder=EncoderRecord.of(encoder), done=0)
 
 
@@ -173,7 +175,7 @@ _SHARDS = TypeAdapter(list[Shard])
 
 
 def read_manifest(folder: Path) -> IndexManifest:
-    """The manifest of a finished index whose files are those that were built, byte by byte.
+    """Read the manifest of a finished index whose files are those that were built, byte by byte.
 
     An old index records no hashes: its files are taken as they are, and their hashes count in its digest. Raises
     `IndexStaleError` if there is none, where it or a file is damaged, or where it is of another version.
@@ -194,27 +196,27 @@ def read_manifest(folder: Path) -> IndexManifest:
     except (OSError, ValueError, ValidationError) as error:
         raise IndexStaleError(f"{path} cannot be read ({type(error).__name__}); {rebuild(folder)}") from error
     for name, size in manifest.bytes.items():
-        found = (folder / name).stat().st_size if (folder / name).is_file() else None
-        if found != size:
-            has = "is missing" if found is None else f"has {found:,} bytes instead of {size:,}"
+        file_size = (folder / name).stat().st_size if (folder / name).is_file() else None
+        if file_size != size:
+            has = "is missing" if file_size is None else f"has {file_size:,} bytes instead of {size:,}"
             raise IndexStaleError(f"{folder}: {name} {has}; {rebuild(folder)}")
     return _check_files(manifest, folder)
 
 
 def structure_names(names: Iterable[str]) -> list[str]:
-    """Those of the files of an index folder that hold its structure, or a segment of it."""
+    """Return those of the files of an index folder that hold its structure, or a segment of it."""
     stem, _, suffix = STRUCTURE.partition(".")
     return sorted(name for name in names if name.startswith(stem) and name.endswith(suffix))
 
 
 def hash_index(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The SHA-256 of each of these files of an index folder; raises `OSError`."""
+    """Hash each of these files of an index folder by SHA-256; raises `OSError`."""
     names = list(names)
     return dict(zip(names, hash_files([folder / name for name in names], folder), strict=True))
 
 
 def read_shards(folder: Path) -> list[Shard]:
-    """The shards in the order of the corpus; raises `IndexStaleError` if the record of them is damaged."""
+    """Read the shards in the order of the corpus; raises `IndexStaleError` if the record of them is damaged."""
     try:
         return _SHARDS.validate_python(read_json(folder / SHARDS))
     except (OSError, ValueError) as error:
@@ -223,18 +225,20 @@ def read_shards(folder: Path) -> list[Shard]:
 
 
 def read_shard(folder: Path, shard: Shard, encoder: EncoderRecord) -> IndexManifest:
-    """The manifest of a finished shard; raises `IndexStaleError` if it is unfinished or not of this index."""
+    """Read the manifest of a finished shard; raises `IndexStaleError` if it is unfinished or not of this index."""
     place = folder / shard.folder
     manifest = read_manifest(place)
-    differing = differing_encoder(manifest, encoder)
-    if manifest.corpus.fingerprint != shard.fingerprint or differing:
-        raise IndexStaleError(f"{place}: it is not of this index ({differing or 'another corpus'}); {rebuild(folder)}")
+    differences = differing_encoder(manifest, encoder)
+    if manifest.corpus.fingerprint != shard.fingerprint or differences:
+        raise IndexStaleError(
+            f"{place}: it is not of this index ({differences or 'another corpus'}); {rebuild(folder)}"
+        )
     return manifest
 
 
 def write_manifest(
     folder: Path,
-    built: BuildProgress,
+    build: BuildProgress,
     files: Iterable[str],
     kind: IndexKind = "flat",
     parameters: dict[str, int] | None = None,
@@ -243,8 +247,8 @@ def write_manifest(
     """Finish an index: write the manifest over these files and drop what the building noted. Raises `OSError`."""
     sizes = {name: (folder / name).stat().st_size for name in files}
     manifest = IndexManifest(
-        corpus=built.corpus,
-        encoder=built.encoder,
+        corpus=build.corpus,
+        encoder=build.encoder,
         kind=kind,
         parameters=parameters or {},
         recall=recall,
@@ -257,18 +261,18 @@ def write_manifest(
 
 
 def _check_files(manifest: IndexManifest, folder: Path) -> IndexManifest:
-    """The manifest, with the hashes of an old index; raises `IndexStaleError` if a file is not what was built."""
+    """Return the manifest, with the hashes of an old index; raises `IndexStaleError` if a file was changed."""
     try:
-        found = hash_index(folder, manifest.bytes)
+        hashes = hash_index(folder, manifest.bytes)
     except OSError as error:
         raise IndexStaleError(f"{error.filename}: it cannot be read: {error.strerror}; {rebuild(folder)}") from error
     if not manifest.hashed:
-        return manifest.model_copy(update={"sha256": found})
-    for name, sha256 in found.items():
-        if sha256 != (built := manifest.sha256.get(name, "unknown")):
+        return manifest.model_copy(update={"sha256": hashes})
+    for name, sha256 in hashes.items():
+        if sha256 != (manifest_hash := manifest.sha256.get(name, "unknown")):
             raise IndexStaleError(
                 f"{folder}: {name} was changed after the index was built (its SHA-256 is {sha256[:12]}, not "
-                f"{built[:12]}); bring it back, or {rebuild(folder)}"
+                f"{manifest_hash[:12]}); bring it back, or {rebuild(folder)}"
             )
     return manifest
 
@@ -286,17 +290,17 @@ def check_manifest(
         raise IndexStaleError(f"{folder}: its vectors come from another encoder: {differences}; {rebuild(folder)}")
 
 
-def differing_encoder(made: "IndexManifest | BuildProgress", encoder: EncoderRecord) -> str:
-    """What an encoder has otherwise than the one that made an index; empty if nothing is.
+def differing_encoder(record: "IndexManifest | BuildProgress", encoder: EncoderRecord) -> str:
+    """Return what an encoder has otherwise than the one that made an index; empty if nothing is.
 
     An old index does not tell its encoder's content; whether that makes its vectors is seen when it is opened.
     """
-    old = isinstance(made, IndexManifest) and not made.hashed
-    return made.encoder.differences(encoder, {"revision"} if old else set())
+    is_old = isinstance(record, IndexManifest) and not record.hashed
+    return record.encoder.differences(encoder, {"revision"} if is_old else set())
 
 
 def read_progress(folder: Path) -> BuildProgress | None:
-    """How far an unfinished build came; None if none was begun, or its record is damaged."""
+    """Read how far an unfinished build came; None if none was begun, or its record is damaged."""
     try:
         return BuildProgress.model_validate_json((folder / PROGRESS).read_bytes())
     except (OSError, ValidationError):
@@ -309,7 +313,7 @@ def write_record(path: Path, record: IndexManifest | BuildProgress) -> None:
 
 
 def rebuild(folder: Path) -> str:
-    """The ways out of an index that cannot be used."""
+    """Write the ways out of an index that cannot be used."""
     return f"name another index, or remove {folder} and build it again with `medexam index build`"
 
 

@@ -60,11 +60,11 @@ class DenseRetriever:
         self._structure = _open_structure(folder, manifest, [folder / VECTORS])
 
     def __len__(self) -> int:
-        """How many passages the corpus has."""
+        """Count the passages of the corpus."""
         return len(self.passages)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The `k` best passages of each query, best first; passages with equal scores in the order of the corpus.
+        """Find the `k` best passages of each query, best first; passages with equal scores in the order of the corpus.
 
         Raises `ValueError` if `k` is larger than the corpus, and `IndexStaleError` where the encoder that the
         manifest names is no longer the one that made the vectors.
@@ -77,13 +77,13 @@ class DenseRetriever:
         return [
             [
                 Hit(self.passages[row], score, rank)
-                for rank, (row, score) in enumerate(zip(found, scored, strict=True), start=1)
+                for rank, (row, score) in enumerate(zip(query_rows, query_scores, strict=True), start=1)
             ]
-            for found, scored in zip(rows.tolist(), scores.tolist(), strict=True)
+            for query_rows, query_scores in zip(rows.tolist(), scores.tolist(), strict=True)
         ]
 
     def search_vectors(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
-        """Scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
+        """Return scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
         if self._structure is not None:
             return self._structure.search(queries, k)
         from medexam.retrievers.exhaustive import search_exhaustively
@@ -91,7 +91,7 @@ class DenseRetriever:
         return search_exhaustively(self._vectors, queries, k)
 
     def vectors_of(self, rows: "Rows") -> "Vectors":
-        """The vectors `[n, dimension]` of these rows."""
+        """Return the vectors `[n, dimension]` of these rows."""
         return self._vectors[rows]
 
     @property
@@ -99,11 +99,15 @@ class DenseRetriever:
         """The encoder of the queries, loaded when it is first needed."""
         if self._encoder is not None:
             return self._encoder
-        made = self.manifest.encoder
+        encoder_record = self.manifest.encoder
         # What a folder holds is compared below, where the ways out are those of an index.
-        local = made.source == MINILM or is_folder(made.source)
+        local = encoder_record.source == MINILM or is_folder(encoder_record.source)
         try:
-            encoder = build_encoder(made.source, revision=None if local else made.revision, dtype=made.precision)
+            encoder = build_encoder(
+                encoder_record.source,
+                revision=None if local else encoder_record.revision,
+                dtype=encoder_record.precision,
+            )
         except EngineError as error:
             raise EngineError(f"{error}; or name the encoder of {self.folder} with retriever.encoder") from error
         check_manifest(self.manifest, self.folder, None, EncoderRecord.of(encoder))
@@ -119,13 +123,15 @@ class DenseRetriever:
 
         if not self.manifest.hashed:
             rows = np.unique(np.linspace(0, len(self) - 1, _TRIED).astype(np.int64))
-            kept = self.vectors_of(rows)
-            made = encoder.encode_passages([self.passages[int(row)] for row in rows])
-            off = np.linalg.norm(made - kept, axis=1) / np.maximum(np.linalg.norm(kept, axis=1), 1e-9)
-            if off.max() > _ALLOWED[encoder.precision]:
+            vectors = self.vectors_of(rows)
+            new_vectors = encoder.encode_passages([self.passages[int(row)] for row in rows])
+            distances = np.linalg.norm(new_vectors - vectors, axis=1) / np.maximum(
+                np.linalg.norm(vectors, axis=1), 1e-9
+            )
+            if distances.max() > _ALLOWED[encoder.precision]:
                 raise IndexStaleError(
                     f"{self.folder}: {encoder.label} {encoder.revision} makes other vectors of its passages (they are "
-                    f"{off.max():.0%} off), so another encoder or revision made them; name that one with "
+                    f"{distances.max():.0%} off), so another encoder or revision made them; name that one with "
                     f"retriever.encoder and retriever.revision, or {rebuild(self.folder)}"
                 )
         self._encoder = encoder
@@ -156,7 +162,7 @@ class ShardedRetriever(DenseRetriever):
         self._structure = _open_structure(folder, manifest, [shard.folder / VECTORS for shard in self._shards])
 
     def search_vectors(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
-        """Scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
+        """Return scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
         from medexam.retrievers.exhaustive import best_of
 
         if self._structure is not None:
@@ -165,26 +171,26 @@ class ShardedRetriever(DenseRetriever):
         rows: list[Rows] = []
         start = 0
         for shard in self._shards:
-            found, places = shard.search_vectors(queries, min(k, len(shard)))
-            scores.append(found)
+            shard_scores, places = shard.search_vectors(queries, min(k, len(shard)))
+            scores.append(shard_scores)
             rows.append(places + start)
             start += len(shard)
         return best_of(scores, rows, k)
 
     def vectors_of(self, rows: "Rows") -> "Vectors":
-        """The vectors `[n, dimension]` of these rows."""
+        """Return the vectors `[n, dimension]` of these rows."""
         import numpy as np
 
         starts = np.cumsum([0, *map(len, self._shards)])
-        found = np.empty((len(rows), self.manifest.encoder.dimension), dtype=np.float32)
+        vectors = np.empty((len(rows), self.manifest.encoder.dimension), dtype=np.float32)
         for start, end, shard in zip(starts, starts[1:], self._shards, strict=False):
-            here = (rows >= start) & (rows < end)
-            found[here] = shard.vectors_of(rows[here] - start)
-        return found
+            in_shard = (rows >= start) & (rows < end)
+            vectors[in_shard] = shard.vectors_of(rows[in_shard] - start)
+        return vectors
 
 
 def _open_structure(folder: Path, manifest: IndexManifest, paths: Sequence[Path]) -> "ApproximateSearch | None":
-    """The structure of an approximate kind over the vectors in these files; None for `flat`."""
+    """Open the structure of an approximate kind over the vectors in these files; None for `flat`."""
     if manifest.kind == "flat":
         return None
     from medexam.retrievers.approximate import ApproximateSearch

@@ -21,7 +21,7 @@ _CARD = "README.md"
 
 
 def read_languages(encoder: str | Path) -> frozenset[str] | None:
-    """The languages, as two-letter codes, of an encoder or a cross-encoder; None if they are not known.
+    """Read the languages, as two-letter codes, of an encoder or a cross-encoder; None if they are not known.
 
     They are `language` in the front matter of the folder's `README.md`, or of its query encoder's; a card that says
     `multilingual` names none. Hub ids other than MedCPT's are not looked up.
@@ -41,37 +41,39 @@ def read_languages(encoder: str | Path) -> frozenset[str] | None:
 
 
 def warn_of_language(spec: RetrieverSpec, encoder: str | Path, language: Language) -> list[str]:
-    """What to say where queries in `language` are sent to a retriever that reads another one; usually empty.
+    """Write what to say where queries in `language` are sent to a retriever that reads another one; usually empty.
 
     `encoder` is the one that the spec means, where its kind has one.
     """
-    found = []
-    asked = _NAMES[language]
+    messages = []
+    language_name = _NAMES[language]
     if spec.uses_words and language != spec.language:
-        own = f", or retriever.language: {language} if the corpus is in {asked}" if language == "es" else ""
-        found.append(
-            f"questions in {asked} are looked up by their words in a corpus in {_NAMES[spec.language]} "
-            f"(retriever.language): {_by_translations([spec.language])}{own}"
+        alternative = (
+            f", or retriever.language: {language} if the corpus is in {language_name}" if language == "es" else ""
+        )
+        messages.append(
+            f"questions in {language_name} are looked up by their words in a corpus in {_NAMES[spec.language]} "
+            f"(retriever.language): {_by_translations([spec.language])}{alternative}"
         )
     models = [encoder] if spec.uses_vectors else []
     for model in [*models, *([] if spec.rerank is None else [spec.rerank])]:
-        known = read_languages(model)
-        if known is not None and language not in known:
-            reads = " and ".join(_NAMES.get(code, code) for code in sorted(known))
-            found.append(
-                f"questions in {asked} are looked up by {Path(model).name}, which reads {reads} only: "
-                f"{_by_translations(sorted(known))}, or choose a model that reads {asked}"
+        languages = read_languages(model)
+        if languages is not None and language not in languages:
+            language_names = " and ".join(_NAMES.get(code, code) for code in sorted(languages))
+            messages.append(
+                f"questions in {language_name} are looked up by {Path(model).name}, which reads {language_names} only: "
+                f"{_by_translations(sorted(languages))}, or choose a model that reads {language_name}"
             )
-    return found
+    return messages
 
 
 def _by_translations(codes: Sequence[str]) -> str:
-    """The way out by the same questions in the first of the languages that questions have."""
+    """Write the way out by the same questions in the first of the languages that questions have."""
     code = next((code for code in codes if code in _NAMES), "en")
     return f"set program.query_language: {code} to look up their {_NAMES[code]} translations"
 
 
 def _read_card(card: Path) -> frozenset[str] | None:
-    said = read_front_matter(card).get("language")
-    codes = frozenset(str(code).lower()[:2] for code in ([said] if isinstance(said, str) else said or []))
+    entry = read_front_matter(card).get("language")
+    codes = frozenset(str(code).lower()[:2] for code in ([entry] if isinstance(entry, str) else entry or []))
     return None if not codes or "mu" in codes else codes

@@ -75,18 +75,20 @@ class BM25Retriever:
         self._opening = Lock()
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The `k` best passages of each query, best first; see `Retriever.search`.
+        """Find the `k` best passages of each query, best first; see `Retriever.search`.
 
         Raises `DatasetError` if the corpus has no words or a new index cannot be kept.
         """
         check_k(k, self.corpus)
         index = self._open()
-        found = []
+        rankings = []
         for stems in self._tokenize(queries, return_ids=False):
             # Words that the corpus lacks have no number; a query of such words alone finds nothing.
-            known = index.get_tokens_ids(stems)
-            found.append(rank_scores(index.get_scores_from_ids(known), self.corpus.passages, k) if known else [])
-        return found
+            token_ids = index.get_tokens_ids(stems)
+            rankings.append(
+                rank_scores(index.get_scores_from_ids(token_ids), self.corpus.passages, k) if token_ids else []
+            )
+        return rankings
 
     def _open(self) -> Any:
         with self._opening:
@@ -107,7 +109,7 @@ class BM25Retriever:
         return index
 
     def _tokenize(self, texts: Sequence[str], *, return_ids: bool) -> Any:
-        """Stems of each text. A stemmer of its own for each call: threads may not share one."""
+        """Cut each text into stems, by a stemmer of its own for each call: threads may not share one."""
         return _import("bm25s").tokenize(
             [_drop_articles(text, self.language) for text in texts],
             lower=False,
@@ -163,7 +165,7 @@ class TfidfRetriever:
         self._building = Lock()
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The `k` best passages of each query, best first; see `Retriever.search`.
+        """Find the `k` best passages of each query, best first; see `Retriever.search`.
 
         Raises `DatasetError` if the corpus has no words.
         """
@@ -208,29 +210,29 @@ def _stop_words(language: Language) -> list[str]:
 
 
 def check_k(k: int, corpus: Corpus) -> None:
-    """Raises `ValueError` unless `k` is from 1 to the number of passages."""
+    """Raise `ValueError` unless `k` is from 1 to the number of passages."""
     if not 1 <= k <= len(corpus.passages):
         raise ValueError(f"k is {k}: it must be from 1 to the {len(corpus.passages)} passages of corpus {corpus.name}")
 
 
 def rank_scores(scores: "NDArray[np.floating[Any]]", passages: Sequence[Passage], k: int) -> list[Hit]:
-    """The `k` passages with the highest scores above zero; score i is passage i's, and equal scores keep this order."""
+    """Rank the `k` passages with the highest scores above zero; score i is passage i's, equal ones keep this order."""
     import numpy as np
 
-    found = np.flatnonzero(scores > 0)
-    if len(found) > k:
-        least = np.partition(scores[found], -k)[-k]
-        found = found[scores[found] >= least]
-    best = found[np.argsort(-scores[found], kind="stable")][:k]
+    rows = np.flatnonzero(scores > 0)
+    if len(rows) > k:
+        threshold = np.partition(scores[rows], -k)[-k]
+        rows = rows[scores[rows] >= threshold]
+    best = rows[np.argsort(-scores[rows], kind="stable")][:k]
     return [Hit(passages[i], float(scores[i]), rank) for rank, i in enumerate(best.tolist(), start=1)]
 
 
 def _load_index(place: Path, stamp: dict[str, Any]) -> Any:
-    """The index kept at `place`; None if there is none, or it is damaged, changed or another's."""
+    """Load the index kept at `place`; None if there is none, or it is damaged, changed or another's."""
     bm25s = _import("bm25s")
     try:
-        kept = json.loads((place / STAMP_FILE).read_text(encoding="utf-8"))
-        if kept != stamp | {"files": _hash_files(place)}:
+        disk_stamp = json.loads((place / STAMP_FILE).read_text(encoding="utf-8"))
+        if disk_stamp != stamp | {"files": _hash_files(place)}:
             return None
         return bm25s.BM25.load(place, mmap=True, show_progress=False)
     except (OSError, ValueError, KeyError):
@@ -242,8 +244,8 @@ def _save_index(index: Any, place: Path, stamp: dict[str, Any]) -> None:
     try:
         with whole_folder(place) as draft:
             index.save(draft, show_progress=False)
-            said = stamp | {"files": _hash_files(draft)}
-            (draft / STAMP_FILE).write_text(json.dumps(said), encoding="utf-8")
+            full_stamp = stamp | {"files": _hash_files(draft)}
+            (draft / STAMP_FILE).write_text(json.dumps(full_stamp), encoding="utf-8")
             # Removed only now that a whole one can take its place at once.
             if place.exists() and _load_index(place, stamp) is None:
                 shutil.rmtree(place)
@@ -255,7 +257,7 @@ def _save_index(index: Any, place: Path, stamp: dict[str, Any]) -> None:
 
 
 def _hash_files(place: Path) -> dict[str, str]:
-    """Name -> SHA-256 of each file of an index."""
+    """Return name -> SHA-256 of each file of an index."""
     files = sorted(file for file in place.iterdir() if file.name != STAMP_FILE)
     return dict(zip((file.name for file in files), hash_files(files, place), strict=True))
 

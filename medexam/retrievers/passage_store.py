@@ -36,16 +36,16 @@ class StoredPassages(Sequence[Passage]):
     def __getitem__(self, row: slice) -> list[Passage]: ...
 
     def __getitem__(self, row: int | slice) -> Passage | list[Passage]:
-        """The passage of a row; raises `IndexError` outside of the corpus and `IndexStaleError` for a damaged line."""
+        """Read a row's passage; raises `IndexError` outside of the corpus and `IndexStaleError` for a damaged line."""
         if isinstance(row, slice):
-            return [self.read(one) for one in range(*row.indices(len(self)))]
+            return [self.read(place) for place in range(*row.indices(len(self)))]
         if not 0 <= row < len(self):
             raise IndexError(row)
         return self.read(row)
 
     @abstractmethod
     def read(self, row: int) -> Passage:
-        """The passage of a row that there is; raises `IndexStaleError` for a damaged line."""
+        """Read the passage of a row that there is; raises `IndexStaleError` for a damaged line."""
 
 
 class PassageStore(StoredPassages):
@@ -67,7 +67,7 @@ class PassageStore(StoredPassages):
         return len(self._offsets) - 1
 
     def read(self, row: int) -> Passage:
-        """The passage of a row that there is; raises `IndexStaleError` for a damaged line."""
+        """Read the passage of a row that there is; raises `IndexStaleError` for a damaged line."""
         start, end = (int(offset) for offset in self._offsets[row : row + 2])
         try:
             line = os.pread(self._text.fileno(), end - start, start)
@@ -87,13 +87,13 @@ class JoinedPassages(StoredPassages):
         return self._ends[-1] if self._ends else 0
 
     def read(self, row: int) -> Passage:
-        """The passage of a row that there is."""
+        """Read the passage of a row that there is."""
         store = bisect_right(self._ends, row)
         return self._stores[store][row - (self._ends[store - 1] if store else 0)]
 
 
 def write_passages(passages: Iterable[Passage], folder: Path) -> str:
-    """Write the passages and their offsets; both files appear whole or not at all. Their fingerprint as a corpus.
+    """Write the passages and their offsets, both whole or not at all; return their fingerprint as a corpus.
 
     Raises `OSError`.
     """

@@ -46,7 +46,7 @@ class Projection:
         return places
 
     def project(self, vectors: "Vectors") -> "Places":
-        """Where other vectors `[n, dimension]` lie among the fitted ones, `[n, 2]`: row i is vector i.
+        """Return where other vectors `[n, dimension]` lie among the fitted ones, `[n, 2]`: row i is vector i.
 
         Repeatable for the same vectors together: each row's place depends a little on the other rows.
         """
@@ -58,15 +58,16 @@ class Projection:
         return places
 
     def trustworthiness(self, vectors: "Vectors") -> float:
-        """How far neighbours on the plane are neighbours among the fitted `vectors` too: from 0 to 1, which is best.
+        """Measure how far neighbours on the plane are neighbours among the fitted `vectors` too: from 0 to 1, which is
+        best.
 
         Measured by scikit-learn among at most 2,000 rows, drawn by the projection's seed.
         """
         manifold = importlib.import_module("sklearn.manifold")
         rows = draw_rows(len(vectors), _JUDGED, self._seed)
         near = min(NEIGHBOURS, (len(rows) - 1) // 2)
-        found = manifold.trustworthiness(vectors[rows], self.places[rows], n_neighbors=near, metric=METRIC)
-        return float(found)
+        score = manifold.trustworthiness(vectors[rows], self.places[rows], n_neighbors=near, metric=METRIC)
+        return float(score)
 
 
 def fit_projection(vectors: "Vectors", seed: int) -> Projection:
@@ -99,7 +100,7 @@ def fit_projection(vectors: "Vectors", seed: int) -> Projection:
 
 
 def draw_rows(count: int, most: int, seed: int) -> "NDArray[np.int64]":
-    """At most `most` of the rows from 0 to `count - 1`, drawn by `seed`, ascending; all of them where they suffice."""
+    """Draw at most `most` of the rows from 0 to `count - 1` by `seed`, ascending; all of them where they suffice."""
     import numpy as np
 
     if count <= most:
@@ -108,15 +109,15 @@ def draw_rows(count: int, most: int, seed: int) -> "NDArray[np.int64]":
 
 
 def load_umap() -> Any:
-    """The UMAP module; its first import on a machine compiles for half a minute.
+    """Import the UMAP module; its first import on a machine compiles for half a minute.
 
     What is compiled is kept beside the module, or in medexam's cache where that folder cannot be written. Raises
     `MedExamError` with the install line where umap-learn is missing.
     """
-    found = importlib.util.find_spec("umap")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("umap")
+    if spec is None or spec.origin is None:
         raise MedExamError("the corpus map needs umap-learn: pip install 'medexam[maps]'")
-    if not os.access(Path(found.origin).parent, os.W_OK):
+    if not os.access(Path(spec.origin).parent, os.W_OK):
         os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_dir() / "numba"))
     with warnings.catch_warnings():
         # It tells everyone that its neural variant, which is not used here, would need TensorFlow.

@@ -47,20 +47,27 @@ class RerankingRetriever:
         self._model, weights = _load(cross_encoder, revision)
         self.label = weights.label
         self.revision = weights.revision
-        said = ("rerank", base.digest, weights.revision, PRECISION, str(self._model.max_seq_length), str(self.depth))
-        self.digest = hashlib.sha256("\n".join(said).encode()).hexdigest()
+        identity_parts = (
+            "rerank",
+            base.digest,
+            weights.revision,
+            PRECISION,
+            str(self._model.max_seq_length),
+            str(self.depth),
+        )
+        self.digest = hashlib.sha256("\n".join(identity_parts).encode()).hexdigest()
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The `k` best of the base's `depth` passages, best first; equal scores in the order of the base.
+        """Find the `k` best of the base's `depth` passages, best first; equal scores in the order of the base.
 
         Scores are the cross-encoder's logits. Where `k` is larger than the depth, `k` passages are read. All pairs of
         all queries are scored in one call. Raises `ValueError` if the corpus is smaller than `k` or the depth.
         """
-        found = self.base.search(queries, max(k, self.depth))
-        pairs = [(query, hit.passage.text) for query, hits in zip(queries, found, strict=True) for hit in hits]
+        hit_lists = self.base.search(queries, max(k, self.depth))
+        pairs = [(query, hit.passage.text) for query, hits in zip(queries, hit_lists, strict=True) for hit in hits]
         scores = iter(self._score(pairs))
-        rescored = [[replace(hit, score=next(scores)) for hit in hits] for hits in found]
-        best = [sorted(hits, key=lambda hit: -hit.score)[:k] for hits in rescored]
+        new_hits = [[replace(hit, score=next(scores)) for hit in hits] for hits in hit_lists]
+        best = [sorted(hits, key=lambda hit: -hit.score)[:k] for hits in new_hits]
         return [[replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1)] for hits in best]
 
     def _score(self, pairs: list[tuple[str, str]]) -> list[float]:
@@ -84,7 +91,7 @@ class RerankingRetriever:
 
 
 def find_cross_encoder(name: str | Path, revision: str | None = None) -> tuple[EncoderWeights, int | None]:
-    """The weights of a cross-encoder, found and identified and not loaded, and the tokens at which pairs are cut.
+    """Find and identify the weights of a cross-encoder without loading them, and the tokens at which pairs are cut.
 
     None tokens: as the model says itself. Raises what `find_weights` raises.
     """

@@ -44,13 +44,13 @@ def prepare_shards(corpus: ReadableCorpus, encoder: Encoder, folder: Path, numbe
     build encodes it. Raises `IndexBuildError` if the folder was begun for another corpus or encoder, holds an index
     that is not in shards, or cannot be written.
     """
-    ours = BuildProgress.of(corpus, encoder)
-    before = _before(folder)
-    if before is not None:
-        check_same(folder, before, ours)
+    build = BuildProgress.of(corpus, encoder)
+    record = _before(folder)
+    if record is not None:
+        check_same(folder, record, build)
         if (folder / SHARDS).is_file():
             return read_shards(folder)
-        if isinstance(before, IndexManifest):
+        if isinstance(record, IndexManifest):
             raise IndexBuildError(f"{folder} holds an index that is whole: it needs no shards, or remove it first")
     blocks = math.ceil(corpus.count / BLOCK)
     number = min(number, blocks)
@@ -71,7 +71,7 @@ def prepare_shards(corpus: ReadableCorpus, encoder: Encoder, folder: Path, numbe
             raise IndexBuildError(f"corpus {corpus.name} has grown while it was read: start again")
         # Last, because a later call takes the shards that this file names as laid out.
         write_whole(folder / SHARDS, json.dumps([asdict(shard) for shard in shards], indent=2) + "\n")
-        write_record(folder / PROGRESS, ours)
+        write_record(folder / PROGRESS, build)
     return shards
 
 
@@ -81,11 +81,13 @@ def build_shard(folder: Path, shard: Shard, encoder: Encoder) -> IndexManifest:
     Raises `IndexBuildError` if the encoder is not the one that it was prepared for.
     """
     place = folder / shard.folder
-    before = _before(place)
-    if before is None:
+    record = _before(place)
+    if record is None:
         raise IndexBuildError(f"{place} is not prepared: build the index again in {folder}")
-    said = before.corpus
-    corpus = Corpus(said.name, PassageStore(place), shard.fingerprint, said.source, said.licence)
+    corpus_record = record.corpus
+    corpus = Corpus(
+        corpus_record.name, PassageStore(place), shard.fingerprint, corpus_record.source, corpus_record.licence
+    )
     return build_index(corpus, encoder, place)
 
 
@@ -107,36 +109,36 @@ def join_shards(corpus: ReadableCorpus, encoder: Encoder, folder: Path, kind: In
 def build_or_join(
     corpus: ReadableCorpus, encoder: Encoder, folder: Path, kind: IndexKind = "flat", progress: Progress | None = None
 ) -> IndexManifest:
-    """`build_index`, but an index that is finished in shards keeps them, and only its structure is made for `kind`."""
-    before = _before(folder)
-    if not isinstance(before, IndexManifest) or SHARDS not in before.bytes:
+    """Build an index, but one that is finished in shards keeps them, and only its structure is made for `kind`."""
+    record = _before(folder)
+    if not isinstance(record, IndexManifest) or SHARDS not in record.bytes:
         return build_index(corpus, encoder, folder, kind, progress)
-    check_same(folder, before, BuildProgress.of(corpus, encoder))
+    check_same(folder, record, BuildProgress.of(corpus, encoder))
     check_kind(kind, corpus, encoder)
-    manifest = before if before.kind == kind else join_shards(corpus, encoder, folder, kind)
+    manifest = record if record.kind == kind else join_shards(corpus, encoder, folder, kind)
     if progress is not None:
         progress(corpus.count)
     return manifest
 
 
 def count_encoded(folder: Path, shards: Sequence[Shard]) -> int:
-    """How many passages of all shards have a vector that lies on the disk."""
-    encoded = 0
+    """Count the passages of all shards that have a vector on the disk."""
+    count = 0
     for shard in shards:
         if (folder / shard.folder / MANIFEST).is_file():
-            encoded += shard.count
-        elif (begun := read_progress(folder / shard.folder)) is not None:
-            encoded += begun.done
-    return encoded
+            count += shard.count
+        elif (progress := read_progress(folder / shard.folder)) is not None:
+            count += progress.done
+    return count
 
 
 def note_progress(folder: Path, shards: Sequence[Shard]) -> None:
     """Let the folder say how far its shards are, for those who look at it."""
-    begun = read_progress(folder)
-    if begun is not None:
-        write_record(folder / PROGRESS, begun.model_copy(update={"done": count_encoded(folder, shards)}))
+    progress = read_progress(folder)
+    if progress is not None:
+        write_record(folder / PROGRESS, progress.model_copy(update={"done": count_encoded(folder, shards)}))
 
 
 def _before(folder: Path) -> IndexManifest | BuildProgress | None:
-    """What a folder says of itself; None if nothing was begun."""
+    """Read what a folder says of itself; None if nothing was begun."""
     return read_manifest(folder) if (folder / MANIFEST).is_file() else read_progress(folder)

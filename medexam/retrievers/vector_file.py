@@ -22,7 +22,7 @@ class StoredVectors:
     """The float32 rows of one or more `.npy` files of equal width, one file behind the other."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Raises `OSError` if a file cannot be opened and `ValueError` if it holds no such rows."""
+        """Open the files; raises `OSError` if one cannot be opened and `ValueError` if it holds no such rows."""
         import numpy as np
 
         self._files = [path.open("rb", buffering=0) for path in paths]
@@ -43,42 +43,42 @@ class StoredVectors:
         return self.shape[0]
 
     def __getitem__(self, rows: "NDArray[np.int64]") -> "Vectors":
-        """The vectors of rows of any shape `[...]`, as `[..., dimension]`; -1 is the last row."""
+        """Read the vectors of rows of any shape `[...]`, as `[..., dimension]`; -1 is the last row."""
         import numpy as np
 
-        unique, where = np.unique(rows % len(self), return_inverse=True)
-        found = np.empty((len(unique), self.shape[1]), dtype=np.float32)
+        unique, inverse = np.unique(rows % len(self), return_inverse=True)
+        vectors = np.empty((len(unique), self.shape[1]), dtype=np.float32)
         for place, row in enumerate(unique.tolist()):
-            self._read_into(found[place : place + 1], row)
-        return found[where.reshape(rows.shape)]
+            self._read_into(vectors[place : place + 1], row)
+        return vectors[inverse.reshape(rows.shape)]
 
     def read(self, start: int, stop: int) -> "Vectors":
-        """The rows from `start` to before `stop`, of which those that exist are given."""
+        """Read the rows from `start` to before `stop`, of which those that exist are given."""
         import numpy as np
 
-        found = np.empty((max(0, min(stop, len(self)) - start), self.shape[1]), dtype=np.float32)
-        self._read_into(found, start)
-        return found
+        vectors = np.empty((max(0, min(stop, len(self)) - start), self.shape[1]), dtype=np.float32)
+        self._read_into(vectors, start)
+        return vectors
 
     def parts(self, most_bytes: int, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, "Vectors"]]:
-        """The rows from `start` to before `stop` (None: all) in parts of at most `most_bytes`, with their first row."""
+        """Yield the rows from `start` to before `stop` (None: all) in parts of at most `most_bytes`, with first row."""
         step = max(1, most_bytes // (self.shape[1] * 4))
         stop = len(self) if stop is None else stop
         for first in range(start, stop, step):
             yield first, self.read(first, min(first + step, stop))
 
-    def _read_into(self, found: "Vectors", start: int) -> None:
-        """Fill `found` with the rows that begin at `start`; raises `OSError` where a file has become shorter."""
-        done = 0
-        while done < len(found):
-            file = bisect_right(self._ends, start + done)
-            row = start + done - (self._ends[file - 1] if file else 0)
-            here = min(len(found) - done, self._ends[file] - start - done)
-            part = found[done : done + here].data.cast("B")
+    def _read_into(self, vectors: "Vectors", start: int) -> None:
+        """Fill `vectors` with the rows that begin at `start`; raises `OSError` where a file has become shorter."""
+        row_count = 0
+        while row_count < len(vectors):
+            file = bisect_right(self._ends, start + row_count)
+            row = start + row_count - (self._ends[file - 1] if file else 0)
+            part_rows = min(len(vectors) - row_count, self._ends[file] - start - row_count)
+            part = vectors[row_count : row_count + part_rows].data.cast("B")
             offset = self._begins[file] + row * self.shape[1] * 4
             while part:
-                taken = os.preadv(self._files[file].fileno(), [part], offset)
-                if not taken:
+                byte_count = os.preadv(self._files[file].fileno(), [part], offset)
+                if not byte_count:
                     raise OSError(f"{self._files[file].name} ends too early")
-                part, offset = part[taken:], offset + taken
-            done += here
+                part, offset = part[byte_count:], offset + byte_count
+            row_count += part_rows

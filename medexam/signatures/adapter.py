@@ -65,7 +65,7 @@ class Reason(dspy.Signature):
 
 
 def after_thinking(signature: type[dspy.Signature]) -> type[dspy.Signature]:
-    """The signature with thinking that was cut off and is closed; its answer is chosen."""
+    """Return the signature with thinking that was cut off and is closed; its answer is chosen."""
     field = dspy.InputField(desc="the assistant's own thinking so far")
     extended: type[dspy.Signature] = signature.append("thinking", field, str)
     return extended
@@ -89,7 +89,7 @@ class CitePassage(dspy.Signature):
 
 
 def behind_passages(signature: type[dspy.Signature]) -> type[dspy.Signature]:
-    """The signature with passages that stand before the question."""
+    """Return the signature with passages that stand before the question."""
     field = dspy.InputField(desc="passages that may help, most relevant first")
     extended: type[dspy.Signature] = signature.prepend("passages", field, str)
     return extended
@@ -116,15 +116,15 @@ class ExamAdapter(SingleCallAdapter):
         `reading`, instead of one that it writes."""
 
     def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:
-        """The turns of a prompt; the last is the assistant's where the reply is begun for it."""
+        """Write the turns of a prompt; the last is the assistant's where the reply is begun for it."""
         turns = [{"role": self.turn, "content": _instructions(signature)}]
         if self.turn != "system":
             turns.insert(0, {"role": "system", "content": ""})
         for demo in demos:
             turns.append({"role": "user", "content": render_question(_question(demo))})
             turns.append({"role": "assistant", "content": self._solved(signature, demo)})
-        shown = put_passages_before(inputs.get("passages"), render_question(_question(inputs)))
-        turns.append({"role": "user", "content": shown})
+        content = put_passages_before(inputs.get("passages"), render_question(_question(inputs)))
+        turns.append({"role": "user", "content": content})
         if beginning := self._beginning(signature, inputs):
             turns.append({"role": "assistant", "content": beginning})
         return turns
@@ -132,7 +132,7 @@ class ExamAdapter(SingleCallAdapter):
     def build_request(
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
-        """The prompt as turns, with the question's picture if it is shown, and the choice if the answer is guided."""
+        """Build the prompt as turns, with the question's picture if it is shown, and the choice of a guided answer."""
         choices = self._choices(signature, inputs)
         extensions: dict[str, Any] = {}
         if choices is not None:
@@ -144,26 +144,26 @@ class ExamAdapter(SingleCallAdapter):
     def build_dialogue(
         self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Dialogue | None:
-        """The prompt as messages; None for a question with a picture, or whose options are weighed."""
+        """Build the prompt as messages; None for a question with a picture, or whose options are weighed."""
         if self.weighs or _question(inputs).picture is not None:
             return None
         turns = self.format(signature, demos, inputs)
         return Dialogue.of(turns, Sampling.of(settings), self._choices(signature, inputs))
 
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
-        """The answer and the rationale that the reply holds, and the reply itself."""
+        """Read the answer and the rationale that the reply holds, and the reply itself."""
         outputs = self.read_outputs(signature, inputs, read_generation(response))
         if self._chooses(signature) and self.weighs:
             outputs["reading"] = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
         return outputs
 
     def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:
-        """The answer and the rationale that a reply holds, and the reply itself."""
+        """Read the answer and the rationale that a reply holds, and the reply itself."""
         chooses = self._chooses(signature) or _cites(signature)
         if chooses and not generation.withheld:
             closing = CLOSING if _cites(signature) else answer_closing(self.answer_form)
-            whole = f"{self._beginning(signature, inputs)}{generation.reply}{closing}"
-            generation = replace(generation, reply=whole)
+            full_reply = f"{self._beginning(signature, inputs)}{generation.reply}{closing}"
+            generation = replace(generation, reply=full_reply)
         ending = Ending.COMPLETE if chooses and not generation.withheld else generation.ending
         return {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "", ending)}
 
@@ -175,38 +175,38 @@ class ExamAdapter(SingleCallAdapter):
         ending: Ending = Ending.COMPLETE,
         reading: Reading = "strict",
     ) -> Fields:
-        """The signature's outputs that a reply holds; one that was refused or filtered holds no answer.
+        """Read the signature's outputs that a reply holds; one that was refused or filtered holds no answer.
 
         `reading` lenient: where the strict reader reads no answer, the lenient one's.
         """
-        thinking, said = split_thinking(reply)
-        said = end_turn(said)
-        wanted = _outputs(signature)
+        thinking, content = split_thinking(reply)
+        content = end_turn(content)
+        output_names = _outputs(signature)
         outputs: Fields = {}
-        if "answer" in wanted:
+        if "answer" in output_names:
             question = _question(inputs)
-            reasoned = "rationale" in wanted or "rationale" in inputs
-            counted = said
+            reasoned = "rationale" in output_names or "rationale" in inputs
+            answer_text = content
             if ending in (Ending.REFUSED, Ending.FILTERED):
-                counted = ""
+                answer_text = ""
             elif self._chooses(signature):
                 # Nothing that the model reasoned before can deny or end what it was then left to choose.
-                counted = reply[max(reply.rfind(answer_opening(self.answer_form)), 0) :]
+                answer_text = reply[max(reply.rfind(answer_opening(self.answer_form)), 0) :]
             elif ending is Ending.CUT:
-                counted = cut_answers(said, reasoned=reasoned)
-            answer = parse_answer(counted, question.option_numbers, reasoned=reasoned)
+                answer_text = cut_answers(content, reasoned=reasoned)
+            answer = parse_answer(answer_text, question.option_numbers, reasoned=reasoned)
             if answer is None and reading == "lenient" and ending in (Ending.COMPLETE, Ending.CUT):
                 texts = {option.number: option.text for option in question.options}
-                answer = read_leniently(said, texts, reasoned=reasoned, cut=ending is Ending.CUT)
+                answer = read_leniently(content, texts, reasoned=reasoned, cut=ending is Ending.CUT)
             outputs["answer"] = answer
         if _cites(signature):
-            outputs["citation"] = read_citation(said, inputs["count"])
-        if "rationale" in wanted:
-            outputs["rationale"] = _rationale(thinking, said)
+            outputs["citation"] = read_citation(content, inputs["count"])
+        if "rationale" in output_names:
+            outputs["rationale"] = _rationale(thinking, content)
         return outputs
 
     def _choices(self, signature: Signature, inputs: Fields) -> tuple[str, ...] | None:
-        """What the reply is one of; None if it is free."""
+        """Return the texts that the reply is one of; None if it is free."""
         if _cites(signature):
             return tuple(str(number) for number in range(inputs["count"] + 1))
         if self._chooses(signature):
@@ -222,8 +222,10 @@ class ExamAdapter(SingleCallAdapter):
             return join_thinking(inputs["thinking"], answer_opening(self.answer_form))
         if _cites(signature):
             return f"{inputs['reply']} {OPENING}"
-        said = f"{inputs['rationale']}\n\n" if inputs.get("rationale") and "rationale" in _inputs(signature) else ""
-        return said + answer_opening(self.answer_form) if self._chooses(signature) else said
+        rationale = (
+            f"{inputs['rationale']}\n\n" if inputs.get("rationale") and "rationale" in _inputs(signature) else ""
+        )
+        return rationale + answer_opening(self.answer_form) if self._chooses(signature) else rationale
 
     def _solved(self, signature: Signature, demo: Fields) -> str:
         parts = [demo["rationale"]] if demo.get("rationale") and "rationale" in signature.fields else []
@@ -233,8 +235,8 @@ class ExamAdapter(SingleCallAdapter):
 
 
 def _weighed(choices: tuple[str, ...]) -> dict[str, Any]:
-    asked = ContinuationRequest(texts=choices, given_opening=True, template=True)
-    return {CONTINUATIONS: asked.model_dump(mode="json")}
+    continuation_request = ContinuationRequest(texts=choices, given_opening=True, template=True)
+    return {CONTINUATIONS: continuation_request.model_dump(mode="json")}
 
 
 def _cites(signature: Signature) -> bool:
@@ -254,14 +256,14 @@ def _instructions(signature: Signature) -> str:
 
 
 @lru_cache(maxsize=256)
-def _cleaned(signature: Any, written: str | None) -> str:  # noqa: ARG001
-    """The instructions as they are `written`, which DSPy frees from their indentation at each look."""
+def _cleaned(signature: Any, docstring: str | None) -> str:  # noqa: ARG001
+    """Return the instructions that `docstring` holds, which DSPy frees from their indentation at each look."""
     return str(signature.instructions)
 
 
 @lru_cache(maxsize=256)
 def _names(signature: Any) -> tuple[frozenset[str], frozenset[str]]:
-    """Of inputs and outputs, which DSPy collects anew at each look."""
+    """Return the names of inputs and outputs, which DSPy collects anew at each look."""
     return frozenset(signature.input_fields), frozenset(signature.output_fields)
 
 
@@ -270,8 +272,8 @@ def _question(fields: Fields) -> Question:
     return question if isinstance(question, Question) else Question.model_validate(question)
 
 
-def _rationale(thinking: str | None, said: str) -> str | None:
-    said = plain_forms(said)
-    answers = find_answers(said)
-    before = said[: answers[-1][0]] if answers else said
-    return "\n\n".join(part for part in (thinking, before.strip()) if part) or None
+def _rationale(thinking: str | None, content: str) -> str | None:
+    content = plain_forms(content)
+    answers = find_answers(content)
+    reasoning = content[: answers[-1][0]] if answers else content
+    return "\n\n".join(part for part in (thinking, reasoning.strip()) if part) or None

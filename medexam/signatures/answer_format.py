@@ -60,12 +60,12 @@ _CONTEXT = 160
 
 
 def render_answer(number: int | str, form: AnswerForm = "braces") -> str:
-    """`{Answer: 3}` or `<Answer: 3>`; a string stands for the number in instructions, such as `[number]`."""
+    """Write `{Answer: 3}` or `<Answer: 3>`. A string stands for the number in instructions, such as `[number]`."""
     return f"{answer_opening(form)}{number}{answer_closing(form)}"
 
 
 def answer_opening(form: AnswerForm) -> str:
-    """What stands before the number: `{Answer: `.
+    """Return the text before the number: `{Answer: `.
 
     It ends with the space. Tokenizers that split digits off (Llama 3's, SmolLM2's, the sentencepiece ones) then write
     the number as one token after it; engines check this for the tokenizer at hand.
@@ -74,12 +74,12 @@ def answer_opening(form: AnswerForm) -> str:
 
 
 def answer_closing(form: AnswerForm) -> str:
-    """What stands after the number: `}`."""
+    """Return the text after the number: `}`."""
     return _BRACKETS[form][1]
 
 
 def parse_answer(reply: str, options: Collection[int], *, reasoned: bool = False) -> int | None:
-    """The option that a reply chooses, or None.
+    """Return the option that a reply chooses, or None.
 
     Spacing, case, quotes, punctuation, full-width forms and the kind of brackets may vary (`{Answer: 3}`,
     `<Answer: 3>`, `{"answer": 3}`, `[Answer: 3]`). None for a number that is no option, for two different answers, and

@@ -22,6 +22,8 @@ def capitals_of(options: Mapping[int, str]) -> Mapping[str, int]:
         number: set(_CAPITAL.findall(text)) if len(text.split()) <= _SHORT else set()
         for number, text in options.items()
     }
-    count = Counter(letter for own in letters.values() for letter in own)
-    capitals = {letter: number for number, own in letters.items() for letter in own if count[letter] == 1}
+    count = Counter(letter for option_letters in letters.values() for letter in option_letters)
+    capitals = {
+        letter: number for number, option_letters in letters.items() for letter in option_letters if count[letter] == 1
+    }
     return capitals if len(set(capitals.values())) > 1 else {}

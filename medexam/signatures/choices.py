@@ -31,29 +31,29 @@ def read_choice(answer: object, question: Question) -> int | None:
     if isinstance(answer, (int, float)):
         return int(answer) if answer in question.option_numbers else None
     text = str(answer).strip()
-    if (stated := parse_answer(text, question.option_numbers, reasoned=True)) is not None:
-        return stated
+    if (number := parse_answer(text, question.option_numbers, reasoned=True)) is not None:
+        return number
     label = _by_label(text, question)
-    written = _by_text(text, question)
-    if label is None or (written and len(text) == 1 and text.isalpha()):
-        return _only(written) if written else _labelled_text(text, question)
-    bare = text.strip("().: ")
-    capital = capitals_of({option.number: option.text for option in question.options}).get(bare.upper(), label)
-    return _only({label, capital, *written, *_by_text(bare, question)})
+    matches = _by_text(text, question)
+    if label is None or (matches and len(text) == 1 and text.isalpha()):
+        return _only(matches) if matches else _labelled_text(text, question)
+    bare_text = text.strip("().: ")
+    capital = capitals_of({option.number: option.text for option in question.options}).get(bare_text.upper(), label)
+    return _only({label, capital, *matches, *_by_text(bare_text, question)})
 
 
 def _labelled_text(text: str, question: Question) -> int | None:
-    """The option whose label stands before its text; "1. Vitamin C" beside an option 3 of that text is none."""
-    opened = _OPENED.fullmatch(text)
-    if opened is None:
+    """Return the option whose label stands before its text; "1. Vitamin C" beside an option 3 of that text is none."""
+    match = _OPENED.fullmatch(text)
+    if match is None:
         return None
-    label = _by_label(opened["label"], question)
-    meant = _only(_by_text(opened["text"], question)) or read_choice(opened["text"], question)
-    return meant if meant == label else None
+    label = _by_label(match["label"], question)
+    number = _only(_by_text(match["text"], question)) or read_choice(match["text"], question)
+    return number if number == label else None
 
 
 def _by_label(text: str, question: Question) -> int | None:
-    """The option that a number or a letter alone stands for, whatever the options' texts are."""
+    """Return the option that a number or a letter alone stands for, whatever the options' texts are."""
     numbers = question.option_numbers
     if (number := _NUMBER.fullmatch(text)) is not None:
         return int(number[1]) if int(number[1]) in numbers else None
@@ -64,10 +64,10 @@ def _by_label(text: str, question: Question) -> int | None:
 
 
 def _by_text(text: str, question: Question) -> set[int]:
-    """The options of this text; those of the same case alone if there are any."""
-    alike = [option for option in question.options if _plain(option.text).casefold() == _plain(text).casefold()]
-    same = [option for option in alike if _plain(option.text) == _plain(text)]
-    return {option.number for option in same or alike}
+    """Return the options of this text; those of the same case alone if there are any."""
+    matches = [option for option in question.options if _plain(option.text).casefold() == _plain(text).casefold()]
+    exact_matches = [option for option in matches if _plain(option.text) == _plain(text)]
+    return {option.number for option in exact_matches or matches}
 
 
 def _only(numbers: set[int]) -> int | None:

@@ -27,11 +27,11 @@ class DialogueWriter(Protocol):
     """An engine that replies to dialogues."""
 
     def writes(self, dialogue: Dialogue) -> bool:
-        """Whether it can reply to this one; if not, it is asked by a request."""
+        """Return whether it can reply to this one; if not, it is asked by a request."""
         ...
 
     async def write(self, dialogue: Dialogue) -> Generation:
-        """What it replies to a request of the same messages under the same settings."""
+        """Return the reply to a request of the same messages under the same settings."""
         ...
 
 
@@ -44,25 +44,25 @@ class DirectEngine(Protocol):
         ...
 
     async def complete(self, request: Request) -> Response:
-        """One reply to one request."""
+        """Return one reply to one request."""
         ...
 
 
 def in_bulk(lm: dspy.LM | None) -> Any:
-    """A context of DSPy in which questions are asked of `lm` and nobody reads what the calls leave behind."""
+    """Return a context of DSPy in which questions are asked of `lm` and nobody reads what the calls leave behind."""
     return dspy.context(lm=lm, disable_history=True, trace=None)
 
 
 def is_heard() -> bool:
-    """Whether anything of DSPy's listens to calls now."""
+    """Return whether anything of DSPy's listens to calls now."""
     # `dspy.settings` looks these two up for each of its attributes, which takes five times as long.
-    told = {**main_thread_config, **thread_local_overrides.get()}
-    listens = told["callbacks"] or told["track_usage"] or told["usage_tracker"] or told["send_stream"]
-    return bool(listens) or told["trace"] is not None or not told["disable_history"]
+    settings = {**main_thread_config, **thread_local_overrides.get()}
+    listeners = settings["callbacks"] or settings["track_usage"] or settings["usage_tracker"] or settings["send_stream"]
+    return bool(listeners) or settings["trace"] is not None or not settings["disable_history"]
 
 
 async def ask_model(lm: dspy.LM, request: Request, options: Fields) -> Response:
-    """What `lm.acall` gives for a request.
+    """Return what `lm.acall` gives for a request.
 
     Directly only for a model with a `direct_engine`, which itself retries and never caches.
     """
@@ -75,33 +75,38 @@ async def ask_model(lm: dspy.LM, request: Request, options: Fields) -> Response:
 
 
 def find_writer(lm: dspy.LM) -> DialogueWriter | None:
-    """What replies to dialogues in `lm`'s name, where nobody listens to calls; None if only requests can be made."""
+    """Find what replies to dialogues for `lm`, where nobody listens to calls; None if only requests can be made."""
     engine: DirectEngine | None = getattr(lm, "direct_engine", None)
     return None if engine is None or lm.callbacks else engine.writer
 
 
 async def run_program(program: dspy.Module, question: Any) -> dspy.Prediction:
-    """What `program.acall` gives."""
-    listened = program.callbacks or is_heard() or type(program).acall is not dspy.Module.acall
-    said: dspy.Prediction = await (program.acall if listened else program.aforward)(question=question)
-    return said
+    """Return what `program.acall` gives."""
+    has_listeners = program.callbacks or is_heard() or type(program).acall is not dspy.Module.acall
+    prediction: dspy.Prediction = await (program.acall if has_listeners else program.aforward)(question=question)
+    return prediction
 
 
 async def ask_predictor(
     predictor: dspy.Module, inputs: Mapping[str, Any], options: Fields, adapter: dspy.Adapter
 ) -> dspy.Prediction:
-    """What `predictor.acall` gives under an adapter.
+    """Return what `predictor.acall` gives under an adapter.
 
     Directly only for a plain `dspy.Predict` with exactly its signature's inputs.
     """
     if type(predictor) is dspy.Predict and getattr(adapter, "calls_once", False) and not is_heard():
         # Looked up once: a module of DSPy's takes a function's time for each of its attributes.
-        own = vars(predictor)
-        signature, config = own["signature"], {**own["config"], **options.get("config", {})}
-        lm = own["lm"] or dspy.settings.lm
-        listens = own["callbacks"] or adapter.callbacks or own["fields"]
-        if lm is not None and not listens and _takes(signature, inputs) and _SEVERAL.isdisjoint([*config, *lm.kwargs]):
-            outputs = await adapter.ask_unheard(lm, config, signature, own["demos"], dict(inputs))
+        attributes = vars(predictor)
+        signature, config = attributes["signature"], {**attributes["config"], **options.get("config", {})}
+        lm = attributes["lm"] or dspy.settings.lm
+        listeners = attributes["callbacks"] or adapter.callbacks or attributes["fields"]
+        if (
+            lm is not None
+            and not listeners
+            and _takes(signature, inputs)
+            and _SEVERAL.isdisjoint([*config, *lm.kwargs])
+        ):
+            outputs = await adapter.ask_unheard(lm, config, signature, attributes["demos"], dict(inputs))
             return dspy.Prediction.from_completions(outputs, signature=signature)
     with dspy.context(adapter=adapter):
         return await predictor.acall(**inputs, **options)
@@ -114,7 +119,7 @@ def _takes(signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> bool:
 
 @lru_cache(maxsize=256)
 def _inputs(signature: Any) -> frozenset[str] | None:
-    """The names of a signature's inputs; None if one has a default, which DSPy would fill in."""
+    """Return the names of a signature's inputs; None if one has a default, which DSPy would fill in."""
     fields = signature.input_fields
     if any(field.default is not PydanticUndefined for field in fields.values()):
         return None
@@ -122,7 +127,7 @@ def _inputs(signature: Any) -> frozenset[str] | None:
 
 
 def _is_writable(request: Request) -> bool:
-    """Whether its texts can be sent; DSPy says of those that cannot, halves of surrogate pairs, what is wrong."""
+    """Return whether its texts can be sent; DSPy says what is wrong with halves of surrogate pairs, which cannot."""
     system = request.system
     texts = [system] if isinstance(system, str) else [getattr(part, "text", "") for part in system or ()]
     texts += [getattr(part, "text", "") for message in request.messages for part in message.parts]

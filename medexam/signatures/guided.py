@@ -34,7 +34,7 @@ class GuidedAdapter(dspy.ChatAdapter):
     """Formats as `dspy.ChatAdapter` does, and fills choices with legal values; it asks nothing a second time."""
 
     def __init__(self, option_numbers: Sequence[int] | None = None, *, weighs: bool = False) -> None:
-        """`option_numbers` are the legal values of an int output called `answer`; None: those of `asked_options`.
+        """Take the legal values of an int output called `answer` as `option_numbers`; None: those of `asked_options`.
 
         `weighs`: a choice is the value that the model finds likeliest, and predictions carry `probabilities`: output ->
         value -> its share of the probability, 0 to 1.
@@ -46,52 +46,54 @@ class GuidedAdapter(dspy.ChatAdapter):
     def __call__(
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
-        """One dictionary of outputs."""
+        """Return one dictionary of outputs."""
         steps = self._steps(lm.model, call_settings(lm, lm_kwargs), signature, demos, inputs)
         request = next(steps)
         while True:
             try:
                 request = steps.send(lm(request))
-            except StopIteration as finished:
-                return finished.value  # type: ignore[no-any-return]
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
 
     async def acall(
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
-        """One dictionary of outputs, without blocking."""
+        """Return one dictionary of outputs, without blocking."""
         steps = self._steps(lm.model, call_settings(lm, lm_kwargs), signature, demos, inputs)
         request = next(steps)
         while True:
             try:
                 request = steps.send(await lm.acall(request))
-            except StopIteration as finished:
-                return finished.value  # type: ignore[no-any-return]
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
 
     def _steps(self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields) -> _Steps:
-        chat = [_checked(said) for said in self.format(signature, demos, inputs)]
-        written, probabilities = "", {}
+        chat = [_checked(message) for message in self.format(signature, demos, inputs)]
+        transcript, probabilities = "", {}
         for name, field in signature.output_fields.items():
             # Each output is begun for the model, so none is missing, also where the one before it was cut off.
-            begun = f"{written}[[ ## {name} ## ]]\n"
+            opening = f"{transcript}[[ ## {name} ## ]]\n"
             choices = self._choices(name, field.annotation)
-            asked = settings if choices else {**settings, "stop": [_NEXT, *settings.get("stop", ())]}
+            step_settings = settings if choices else {**settings, "stop": [_NEXT, *settings.get("stop", ())]}
             extensions = self._extensions(choices) if choices else {}
-            response = yield chat_request(model, [*chat, {"role": "assistant", "content": begun}], asked, extensions)
+            response = yield chat_request(
+                model, [*chat, {"role": "assistant", "content": opening}], step_settings, extensions
+            )
             if choices and self._weighs:
                 probabilities[name] = _shares(choices, response)
             # Servers differ in whether the text at which they stopped is part of the reply.
-            said = read_text(response) if choices else read_text(response).split(_NEXT)[0].rstrip()
-            written = f"{begun}{said}\n\n"
-        return [{**self.parse(signature, written), **({"probabilities": probabilities} if self._weighs else {})}]
+            text = read_text(response) if choices else read_text(response).split(_NEXT)[0].rstrip()
+            transcript = f"{opening}{text}\n\n"
+        return [{**self.parse(signature, transcript), **({"probabilities": probabilities} if self._weighs else {})}]
 
     def _extensions(self, choices: Sequence[str]) -> dict[str, Any]:
         if not self._weighs:
             return {CHOICE: list(choices)}
-        asked = ContinuationRequest(texts=tuple(choices), given_opening=True, template=True)
-        return {CONTINUATIONS: asked.model_dump(mode="json")}
+        continuation_request = ContinuationRequest(texts=tuple(choices), given_opening=True, template=True)
+        return {CONTINUATIONS: continuation_request.model_dump(mode="json")}
 
     def _choices(self, name: str, kind: Any) -> tuple[str, ...]:
-        """The legal texts of an output; empty if any text is."""
+        """Return the legal texts of an output; empty if any text is."""
         if get_origin(kind) is Literal:
             return tuple(str(value) for value in get_args(kind))
         if isinstance(kind, type) and issubclass(kind, Enum):
@@ -105,12 +107,12 @@ class GuidedAdapter(dspy.ChatAdapter):
 
 
 def _shares(choices: Sequence[str], response: Response) -> dict[str, float]:
-    read = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
-    totals = {place: one.total for place, one in enumerate(read.continuations)}
+    reading = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
+    totals = {place: continuation.total for place, continuation in enumerate(reading.continuations)}
     return dict(zip(choices, normalise_scores(totals).values(), strict=True))
 
 
-def _checked(said: dict[str, Any]) -> dict[str, str]:
-    if not isinstance(said["content"], str):
+def _checked(message: dict[str, Any]) -> dict[str, str]:
+    if not isinstance(message["content"], str):
         raise dspy.LMUnsupportedFeatureError("guided answers take text alone; ask with answer_format: free")
-    return said
+    return message

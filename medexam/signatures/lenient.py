@@ -106,22 +106,30 @@ def read_leniently(reply: str, options: Mapping[int, str], *, reasoned: bool = F
     full stop follows at its end. Denied, doubted and taken back statements are none, and so are quantities.
     """
     text = _plain(reply)
-    shown = tuple(options.items())
-    reading = _Reader(text, dict(_normal_options(shown)), _capitals(shown))
-    statements = sorted(reading.statements(), key=lambda one: one.place)
+    option_items = tuple(options.items())
+    reading = _Reader(text, dict(_normal_options(option_items)), _capitals(option_items))
+    statements = sorted(reading.statements(), key=lambda statement: statement.place)
     lines = [*reading.lines(reasoned=reasoned, cut=cut)]
     if cut:
-        ends = [one for one in statements if 0 < len(text[one.end :]) <= 3 and not text[one.end :].strip(" .\n)]}\"'")]
-        begins = [] if reasoned else [one for one in statements if not text[: one.start].strip(" \n\"'([{")]
-        statements = statements if ends or begins else []
-    stated = {one.place: one for one in [*lines, *statements]}
-    if not stated:
+        tail_statements = [
+            statement
+            for statement in statements
+            if 0 < len(text[statement.end :]) <= 3 and not text[statement.end :].strip(" .\n)]}\"'")
+        ]
+        head_statements = (
+            []
+            if reasoned
+            else [statement for statement in statements if not text[: statement.start].strip(" \n\"'([{")]
+        )
+        statements = statements if tail_statements or head_statements else []
+    statement_by_place = {statement.place: statement for statement in [*lines, *statements]}
+    if not statement_by_place:
         return None
-    last = stated[max(stated)]
-    if TAKEN_BACK.search(text, last.end):
+    last_statement = statement_by_place[max(statement_by_place)]
+    if TAKEN_BACK.search(text, last_statement.end):
         return None
-    if reasoned or len({one.number for one in stated.values()}) == 1:
-        return last.number
+    if reasoned or len({statement.number for statement in statement_by_place.values()}) == 1:
+        return last_statement.number
     return None
 
 
@@ -129,7 +137,7 @@ class _Reader:
     """A reply's text, and the options that it may state."""
 
     def __init__(self, text: str, options: Mapping[int, str], capitals: Mapping[str, int]) -> None:
-        """`capitals`: see `capitals_of`."""
+        """Take the text, the options and their `capitals`; see `capitals_of`."""
         self.text = text
         self.options = options
         self.capitals = capitals
@@ -137,7 +145,7 @@ class _Reader:
         self.longest = max(map(len, options.values()), default=0)
 
     def statements(self) -> Iterator[_Statement]:
-        """Every statement that introduces its option, such as "The answer is", or calls it the correct one."""
+        """Yield each statement that introduces its option, such as "The answer is", or calls it the correct one."""
         text, lower = self.text, " ".join(self.text.lower().split())
         # The long patterns take a hundred times as long as a look for their stems.
         nouns = NOUN.finditer(text) if any(stem in lower for stem in NOUN_STEMS) else ()
@@ -145,94 +153,100 @@ class _Reader:
         for noun in nouns:
             link = LINK.match(text, noun.end())
             if link is None or not UNJOINED.search(link["between"]):
-                at = link.end() if link else noun.end()
-                yield from self._introduced(noun.start(), at, joined=link is not None)
+                offset = link.end() if link else noun.end()
+                yield from self._introduced(noun.start(), offset, joined=link is not None)
         for match in CONCLUSION.finditer(text):
             yield from self._introduced(match.start(), match.end(), joined=False)
         for match in chain(verbs, BOXED.finditer(text), LABEL_LINE.finditer(text)):
             yield from self._introduced(match.start(), match.end())
         for label in _LABELLED_SIGN.finditer(text):
             sign = _SIGN.match(text, label.end())
-            called = sign is not None and (
+            is_correct = sign is not None and (
                 _CORRECT.match(text, sign.end())
                 or (not text[: label.start()].strip() and _IS_CORRECT.match(text, sign.end()))
             )
-            if called:
+            if is_correct:
                 yield from self._introduced(label.start(), label.end(), followed=True)
 
     def lines(self, *, reasoned: bool, cut: bool) -> Iterator[_Statement]:
-        """The last line, and of a reply that does not reason the first, where an option is all of it or begins it."""
-        shown = [match for match in re.finditer(r"[^\n]+", self.text) if match[0].strip(" \t*-#>.")]
-        if not shown:
+        """Yield the last line, and the first of a reply that does not reason, where an option fills or begins it."""
+        text_lines = [match for match in re.finditer(r"[^\n]+", self.text) if match[0].strip(" \t*-#>.")]
+        if not text_lines:
             return
-        first, last = shown[0], shown[-1]
-        signed = [line for line in shown if _SIGNED.match(line[0])]
-        listed = len(signed) > 1
-        if not cut and not (listed and signed[-1] is last) and (found := self._alone(last, exact=True)):
-            yield found
-        if not (reasoned or listed) and (found := self._alone(first, exact=cut and first is last, cut=cut)):
-            yield found
+        first, last = text_lines[0], text_lines[-1]
+        option_lines = [line for line in text_lines if _SIGNED.match(line[0])]
+        is_list = len(option_lines) > 1
+        if not cut and not (is_list and option_lines[-1] is last) and (statement := self._alone(last, exact=True)):
+            yield statement
+        if not (reasoned or is_list) and (statement := self._alone(first, exact=cut and first is last, cut=cut)):
+            yield statement
 
-    def _introduced(self, start: int, at: int, *, joined: bool = True, followed: bool = False) -> Iterator[_Statement]:
-        """The statement whose option stands at `at`, unless it is denied, doubted or asked."""
-        at += len(self.text[at : at + 3]) - len(self.text[at : at + 3].lstrip(" "))
-        found = self._option_at(at, followed=followed)
-        if found is None or WRONG.search(self.text, max(start - 20, 0), start):
+    def _introduced(
+        self, start: int, offset: int, *, joined: bool = True, followed: bool = False
+    ) -> Iterator[_Statement]:
+        """Yield the statement whose option stands at `offset`, unless it is denied, doubted or asked."""
+        offset += len(self.text[offset : offset + 3]) - len(self.text[offset : offset + 3].lstrip(" "))
+        option = self._option_at(offset, followed=followed)
+        if option is None or WRONG.search(self.text, max(start - 20, 0), start):
             return
-        place, end, number = found
+        place, end, number = option
         if not joined and self.text[end:].split("\n", 1)[0].strip(" .)]}\"'"):
             return
         sentence = max((m.end() for m in _SENTENCE_END.finditer(self.text, max(start - _CONTEXT, 0), start)), default=0)
-        before = self.text[max(sentence, start - _CONTEXT) : start]
-        if DOUBT.search(before) or self.text[end : end + 2].strip(" )\"'")[:1] == "?":
+        context = self.text[max(sentence, start - _CONTEXT) : start]
+        if DOUBT.search(context) or self.text[end : end + 2].strip(" )\"'")[:1] == "?":
             return
-        opened = start - len(before) + len(before.rstrip(" \"'([{<*"))
-        if is_stated(self.text, opened, end):
+        opening = start - len(context) + len(context.rstrip(" \"'([{<*"))
+        if is_stated(self.text, opening, end):
             yield _Statement(start, place, end, number)
 
-    def _option_at(self, at: int, *, followed: bool = False) -> tuple[int, int, int | None] | None:
-        """What is stated at `at`, as (start, end, number): by its sign, its text or both; None where nothing is."""
-        opener = OPENER.match(self.text, at)
-        place = opener.end() if opener else at
-        by_text = self._text_at(place)
-        if place > at and (longer := self._text_at(at)) is not None and longer[0] > 2:
-            by_text = max(longer, by_text or (0, None))
+    def _option_at(self, offset: int, *, followed: bool = False) -> tuple[int, int, int | None] | None:
+        """Return what is stated at `offset` as (start, end, number), by its sign, its text or both; None if nothing."""
+        opener = OPENER.match(self.text, offset)
+        place = opener.end() if opener else offset
+        text_match = self._text_at(place)
+        if place > offset and (longer_match := self._text_at(offset)) is not None and longer_match[0] > 2:
+            text_match = max(longer_match, text_match or (0, None))
         sign = _SIGN.match(self.text, place)
-        labelled = bool(LABELLED.search(self.text[at:place]))
+        labelled = bool(LABELLED.search(self.text[offset:place]))
         number = None if sign is None else self._signed(sign, labelled=labelled)
         if sign is None or number is None or not (followed or self._ends_sign(sign.end(), number)):
             # A text of a letter or two may be an article.
-            return (at, self._end_of_text(at), by_text[1]) if by_text and by_text[0] > 2 else None
-        if by_text is not None and by_text[0] > len(sign[0]) and by_text[1] != number:
-            return place, place + by_text[0], by_text[1]
+            return (offset, self._end_of_text(offset), text_match[1]) if text_match and text_match[0] > 2 else None
+        if text_match is not None and text_match[0] > len(sign[0]) and text_match[1] != number:
+            return place, place + text_match[0], text_match[1]
         labelled = labelled or self.text[sign.end() : sign.end() + 1] in (")", "]")
-        own = by_text[1] if by_text else self.capitals.get(sign[0].upper(), number)
-        doubtful = own != number
-        if by_text and not labelled and not (sign["number"] and number in self.options):
-            number, doubtful = own, False
-        rest = _CLOSERS.match(self.text, sign.end())
-        after = self._text_at(rest.end()) if rest and rest[0] else None
-        confirmed = labelled and sign["number"] is None and after is not None
-        known = number in self.options and (after is None or after[1] == number) and (confirmed or not doubtful)
-        if not known or self._has_alternative(sign.end(), number):
+        text_number = text_match[1] if text_match else self.capitals.get(sign[0].upper(), number)
+        is_doubtful = text_number != number
+        if text_match and not labelled and not (sign["number"] and number in self.options):
+            number, is_doubtful = text_number, False
+        closers = _CLOSERS.match(self.text, sign.end())
+        match_after = self._text_at(closers.end()) if closers and closers[0] else None
+        is_confirmed = labelled and sign["number"] is None and match_after is not None
+        is_option = (
+            number in self.options
+            and (match_after is None or match_after[1] == number)
+            and (is_confirmed or not is_doubtful)
+        )
+        if not is_option or self._has_alternative(sign.end(), number):
             number = None
         return place, sign.end(), number
 
     def _ends_sign(self, end: int, number: int) -> bool:
-        """Whether what follows a sign makes it one: a mark, a reason, or the option's own text."""
+        """Return whether what follows a sign makes it one: a mark, a reason, or the option's own text."""
         if AFTER_SIGN.match(self.text, end):
             return True
-        text = self._text_at(end + 1) if self.text[end : end + 1] == " " else None
-        return text is not None and text[1] == number
+        text_match = self._text_at(end + 1) if self.text[end : end + 1] == " " else None
+        return text_match is not None and text_match[1] == number
 
     def _has_alternative(self, end: int, number: int | None) -> bool:
-        """Whether another option is named beside the one whose sign ends there."""
+        """Return whether another option is named beside the one whose sign ends there."""
         joint = ALTERNATIVE.match(self.text, end)
         sign = _SIGN.match(self.text, joint.end()) if joint else None
         return sign is not None and self._signed(sign, labelled=True) != number
 
     def _signed(self, sign: re.Match[str], *, labelled: bool) -> int | None:
-        """The number that a sign means, which may be none of the options; None where it is no sign."""
+        """Return the number that a sign means, which may be none of the options; None where it is no sign."""
         if sign["number"]:
             return int(sign["number"])
         if sign[0] == "A" and _ANSWER_LINE.match(self.text, sign.end()):
@@ -245,48 +259,51 @@ class _Reader:
             return self.numbers[place] if place < len(self.numbers) else None
         return NUMBER_WORDS.get(sign[0].casefold())
 
-    def _text_at(self, at: int) -> tuple[int, int | None] | None:
-        """The longest option whose text stands at `at`, as (characters, number); its number is None if two share it."""
-        tail = _normal(self.text[at : at + 2 * self.longest + 20], whole=False)
-        matching = [
+    def _text_at(self, offset: int) -> tuple[int, int | None] | None:
+        """Find the longest option text at `offset`, as (characters, number); the number is None if two share it."""
+        tail = _normal(self.text[offset : offset + 2 * self.longest + 20], both_ends=False)
+        matches = [
             (len(text), number)
             for number, text in self.options.items()
             if text and tail.startswith(text) and not tail[len(text) :][:1].isalnum()
         ]
-        if not matching:
+        if not matches:
             return None
-        length = max(matching)[0]
-        numbers = [number for size, number in matching if size == length]
+        length = max(matches)[0]
+        numbers = [number for size, number in matches if size == length]
         return length, numbers[0] if len(numbers) == 1 else None
 
-    def _end_of_text(self, at: int) -> int:
-        end = _SENTENCE_END.search(self.text, at)
+    def _end_of_text(self, offset: int) -> int:
+        end = _SENTENCE_END.search(self.text, offset)
         return end.start() if end else len(self.text)
 
     def _alone(self, line: re.Match[str], *, exact: bool, cut: bool = False) -> _Statement | None:
-        """An option that is all of a line, or that begins one if not `exact`."""
+        """Read an option that is all of a line, or that begins one if not `exact`."""
         bullet = _BULLET.match(line[0])
         start = line.start() + (bullet.end() if bullet else 0)
-        written = _normal(line[0])
-        same = [number for number, text in self.options.items() if text == written]
-        found = self._option_at(start)
-        is_sign = len(written) == 1 or written.isdigit()
-        if same and (found is None or not is_sign):
-            return _Statement(start, start, line.end(), same[0] if len(same) == 1 else None)
-        if found is None:
+        line_text = _normal(line[0])
+        numbers = [number for number, text in self.options.items() if text == line_text]
+        option = self._option_at(start)
+        is_sign = len(line_text) == 1 or line_text.isdigit()
+        if numbers and (option is None or not is_sign):
+            return _Statement(start, start, line.end(), numbers[0] if len(numbers) == 1 else None)
+        if option is None:
             return None
-        place, end, number = found
+        place, end, number = option
         if not is_stated(self.text, start, end):
             return None
         closers = _CLOSERS.match(self.text, end)
-        rest = self.text[closers.end() if closers else end : line.end()].strip()
-        if not rest or _LABELS.fullmatch(rest):
+        remainder = self.text[closers.end() if closers else end : line.end()].strip()
+        if not remainder or _LABELS.fullmatch(remainder):
             return _Statement(start, place, end, number)
-        statement, behind = _Statement(start, place, end, number), _normal(rest)
-        own = "" if number is None else self.options[number]
-        if own and (own == behind or (not exact and (behind.startswith(own) or own.startswith(behind)))):
+        statement, text_after = _Statement(start, place, end, number), _normal(remainder)
+        option_text = "" if number is None else self.options[number]
+        if option_text and (
+            option_text == text_after
+            or (not exact and (text_after.startswith(option_text) or option_text.startswith(text_after)))
+        ):
             return statement
-        if exact or _SIGNED.match(rest):
+        if exact or _SIGNED.match(remainder):
             return None
         if number is None or not _MARKED.match(self.text, end):
             return statement if REASON.match(self.text, end) else None
@@ -320,7 +337,7 @@ def _capitals(options: tuple[tuple[int, str], ...]) -> Mapping[str, int]:
     return capitals_of(dict(options))
 
 
-def _normal(text: str, *, whole: bool = True) -> str:
+def _normal(text: str, *, both_ends: bool = True) -> str:
     """Return a text for comparison: case, spacing, and if `whole` the marks around it do not count."""
     plain = " ".join(_MARKUP.sub("", text).split()).casefold()
-    return plain.strip(_QUOTING + " .,;:!\u3002") if whole else plain.lstrip(_QUOTING)
+    return plain.strip(_QUOTING + " .,;:!\u3002") if both_ends else plain.lstrip(_QUOTING)

@@ -40,7 +40,7 @@ class LikelihoodAdapter(SingleCallAdapter):
         chat_template: bool,
         shows_options: bool,
     ) -> None:
-        """`shows_options` says whether the options stand in the context; the others are settings of a likelihood."""
+        """Take the settings of a likelihood; `shows_options` says whether the options stand in the context."""
         super().__init__()
         self.read = read
         self.read_by = read_by
@@ -48,7 +48,7 @@ class LikelihoodAdapter(SingleCallAdapter):
         self.shows_options = shows_options
 
     def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:  # noqa: ARG002
-        """The context as one user turn."""
+        """Write the context as one user turn."""
         return [{"role": "user", "content": self._context(signature, inputs)}]
 
     def build_request(
@@ -59,29 +59,31 @@ class LikelihoodAdapter(SingleCallAdapter):
         demos: list[Fields],  # noqa: ARG002
         inputs: Fields,
     ) -> Request:
-        """The context, and the texts that are read behind it; nothing is sampled, so no setting matters."""
+        """Build the context, and the texts that are read behind it; nothing is sampled, so no setting matters."""
         context = self._context(signature, inputs)
         lead = "" if self.chat_template or context[-1:].isspace() else " "
-        asked = ContinuationRequest(
+        continuation_request = ContinuationRequest(
             texts=tuple(lead + text for text in option_texts(self.read, inputs["question"])),
             read_by=self.read_by,
             given_opening=self.read == "label",
             template=self.chat_template,
         )
         turns = [{"role": "user", "content": context}]
-        return chat_request(model, turns, {}, {CONTINUATIONS: asked.model_dump(mode="json")})
+        return chat_request(model, turns, {}, {CONTINUATIONS: continuation_request.model_dump(mode="json")})
 
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:  # noqa: ARG002
-        """The reading, and who gave it."""
+        """Take the reading, and who gave it."""
         reading = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
         return {"reading": reading, "generation": replace(read_generation(response), reply=None)}
 
     def _context(self, signature: Signature, inputs: Fields) -> str:
         question = inputs["question"]
-        shown = render_question(question) if self.shows_options else question.asked
-        return Template(signature.instructions).substitute(question=put_passages_before(inputs.get("passages"), shown))
+        question_text = render_question(question) if self.shows_options else question.asked
+        return Template(signature.instructions).substitute(
+            question=put_passages_before(inputs.get("passages"), question_text)
+        )
 
 
 def option_texts(read: Literal["option_text", "label"], question: Question) -> list[str]:
-    """What is read for each option: its words or its printed number."""
+    """Return what is read for each option: its words or its printed number."""
     return [str(option.number) if read == "label" else option.text for option in question.options]

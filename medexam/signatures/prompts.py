@@ -47,7 +47,7 @@ class Prompt:
     examples: tuple[SolvedQuestion, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The words as data, for a run's identity."""
+        """Return the words as data, for a run's identity."""
         return {
             "instructions": self.instructions,
             **({} if self.turn == "system" else {"turn": self.turn}),
@@ -69,7 +69,7 @@ class LikelihoodWords:
     """What stands in its place where an option's probability without the question is read; None where it is not."""
 
     def to_json(self) -> dict[str, Any]:
-        """The words as data, for a run's identity."""
+        """Return the words as data, for a run's identity."""
         return {"context": self.context, "premise": self.premise}
 
 
@@ -109,57 +109,57 @@ class _Example(FrozenModel):
 
 
 def load_words(files: WordFiles, language: Language) -> Prompt | LikelihoodWords | TaskWords:
-    """The words of any layout in `language`; raises `SpecError` as `load_prompt` does."""
+    """Load the words of any layout in `language`; raises `SpecError` as `load_prompt` does."""
     return _LOADERS[files.layout](files, language)
 
 
 def load_prompt(files: WordFiles, language: Language) -> Prompt:
-    """The words that a program asks for a reply with in `language`.
+    """Load the words that a program asks for a reply with in `language`.
 
     Raises `SpecError` when the file is missing or malformed, or has no words for this program or language.
     """
-    words, where = read_language_words(_Words, files, language)
+    words, source_name = read_language_words(_Words, files, language)
     (kind,) = files.parts
-    found: _Instructions | None = getattr(words, kind)
-    if found is None:
-        raise SpecError(f"{where} has no words for {kind} in {files.language or language!r}")
+    program_words: _Instructions | None = getattr(words, kind)
+    if program_words is None:
+        raise SpecError(f"{source_name} has no words for {kind} in {files.language or language!r}")
     form = files.answer_form
     try:
-        instructions = Template(found.instructions).substitute(
+        instructions = Template(program_words.instructions).substitute(
             form=render_answer(words.number, form), example=render_answer(1, form)
         )
     except (KeyError, ValueError) as error:
-        raise SpecError(f"{where}: {kind}: only $form and $example may stand behind a $: {error}") from None
+        raise SpecError(f"{source_name}: {kind}: only $form and $example may stand behind a $: {error}") from None
     examples = load_examples(files.examples, files.language or language) if files.examples is not None else ()
-    return Prompt(instructions.strip(), found.turn, examples)
+    return Prompt(instructions.strip(), program_words.turn, examples)
 
 
 def load_likelihood_words(files: WordFiles, language: Language) -> LikelihoodWords:
-    """The words before the options that are read in `language`; raises `SpecError` as `load_prompt` does."""
-    words, where = read_language_words(_Words, files, language)
+    """Load the words before the options that are read in `language`; raises `SpecError` as `load_prompt` does."""
+    words, source_name = read_language_words(_Words, files, language)
     if words.likelihood is None:
-        raise SpecError(f"{where} has no words for likelihood in {files.language or language!r}")
-    read, *others = files.parts
-    context = getattr(words.likelihood, read)
+        raise SpecError(f"{source_name} has no words for likelihood in {files.language or language!r}")
+    part, *other_parts = files.parts
+    context = getattr(words.likelihood, part)
     try:
-        shown = Template(context).substitute(question="?")
+        sample = Template(context).substitute(question="?")
     except (KeyError, ValueError) as error:
-        raise SpecError(f"{where}: likelihood: only $question may stand behind a $: {error}") from None
-    if shown == context:
-        raise SpecError(f"{where}: likelihood: the words for {read} lack $question")
-    return LikelihoodWords(context, words.likelihood.premise if "premise" in others else None)
+        raise SpecError(f"{source_name}: likelihood: only $question may stand behind a $: {error}") from None
+    if sample == context:
+        raise SpecError(f"{source_name}: likelihood: the words for {part} lack $question")
+    return LikelihoodWords(context, words.likelihood.premise if "premise" in other_parts else None)
 
 
 def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestion, ...]:
-    """Solved examples in `language` from a named set or a file; raises `SpecError` where that fails."""
-    text, where = read_words_file(source, "examples", suffix="_examples")
-    by_language = validate_words(dict[Language, list[_Example]], text, where)
+    """Load solved examples in `language` from a named set or a file; raises `SpecError` where that fails."""
+    text, source_name = read_words_file(source, "examples", suffix="_examples")
+    by_language = validate_words(dict[Language, list[_Example]], text, source_name)
     if not by_language.get(language):
-        raise SpecError(no_words(where, "examples", language, by_language))
-    solved = []
+        raise SpecError(no_words(source_name, "examples", language, by_language))
+    examples = []
     for number, example in enumerate(by_language[language], start=1):
         if not 1 <= example.answer <= len(example.options):
-            raise SpecError(f"{where}: example {number} in {language!r}: answer {example.answer} is no option")
+            raise SpecError(f"{source_name}: example {number} in {language!r}: answer {example.answer} is no option")
         options = tuple(Option(number=n, text=text) for n, text in enumerate(example.options, start=1))
         question = Question(
             key=f"examples/{number}",
@@ -169,8 +169,8 @@ def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestio
             stem=example.stem,
             options=options,
         )
-        solved.append(SolvedQuestion(question, example.answer, example.rationale))
-    return tuple(solved)
+        examples.append(SolvedQuestion(question, example.answer, example.rationale))
+    return tuple(examples)
 
 
 _LOADERS: dict[str, Callable[[WordFiles, Language], Prompt | LikelihoodWords | TaskWords]] = {

@@ -7,7 +7,7 @@ from medexam.questions import Question
 
 
 def render_question(question: Question) -> str:
-    """The text of a question; every program shows it in these words.
+    """Render the text of a question; every program shows it in these words.
 
     Excitatory postsynaptic potentials:
     1. Are all-or-none.
@@ -16,6 +16,6 @@ def render_question(question: Question) -> str:
     return question.printed
 
 
-def put_passages_before(passages: str | None, shown: str) -> str:
-    """What is shown, behind passages if there are any."""
-    return f"{passages}\n\n{shown}" if passages else shown
+def put_passages_before(passages: str | None, question_text: str) -> str:
+    """Return the question's text, behind passages if there are any."""
+    return f"{passages}\n\n{question_text}" if passages else question_text

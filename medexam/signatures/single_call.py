@@ -42,7 +42,7 @@ class SingleCallAdapter(dspy.Adapter):
     async def ask_unheard(
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
-        """What `acall` gives where nobody of DSPy's listens."""
+        """Return what `acall` gives where nobody of DSPy's listens."""
         writer = find_writer(lm)
         settings = call_settings(lm, lm_kwargs)
         if writer is not None and settings.keys().isdisjoint(_OUT_OF_DIALOGUE):
@@ -57,7 +57,7 @@ class SingleCallAdapter(dspy.Adapter):
     def _request(
         self, lm: dspy.LM, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
-        """What is asked, for as many replies as the settings say."""
+        """Build what is asked, for as many replies as the settings say."""
         request = self.build_request(lm.model, settings, signature, demos, inputs)
         if (samples := settings.get(SAMPLES, 1)) == 1:
             return request
@@ -65,29 +65,29 @@ class SingleCallAdapter(dspy.Adapter):
         return replace(request, config=replace(request.config, extensions=extensions))
 
     def _read(self, settings: Fields, response: Response, signature: Signature, inputs: Fields) -> list[Fields]:
-        """The outputs of every reply."""
+        """Read the outputs of every reply."""
         if (response.provider_data or {}).get(UNSEEDED):
             settings = {**settings, "seed": None}
         return [
-            self._seeded(settings, self.read_response(signature, inputs, reply), later)
-            for later, reply in enumerate(split_samples(response))
+            self._seeded(settings, self.read_response(signature, inputs, reply), number)
+            for number, reply in enumerate(split_samples(response))
         ]
 
-    def _seeded(self, settings: Fields, read: Fields, later: int = 0) -> Fields:
-        """The outputs of the reply with this number; one that was drawn is kept with its seed."""
+    def _seeded(self, settings: Fields, outputs: Fields, number: int = 0) -> Fields:
+        """Return the outputs of the reply with this number; one that was drawn is kept with its seed."""
         seed = settings.get("seed") if settings.get("temperature") else None
-        if seed is not None and "generation" in read:
-            read["generation"] = replace(read["generation"], seed=seed + later)
-        return read
+        if seed is not None and "generation" in outputs:
+            outputs["generation"] = replace(outputs["generation"], seed=seed + number)
+        return outputs
 
     def build_request(
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
-        """What is asked of the model under the language model's settings."""
+        """Build what is asked of the model under the language model's settings."""
         raise NotImplementedError
 
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
-        """The signature's outputs, and whatever else the programs keep."""
+        """Read the signature's outputs, and whatever else the programs keep."""
         raise NotImplementedError
 
     def build_dialogue(
@@ -97,18 +97,18 @@ class SingleCallAdapter(dspy.Adapter):
         demos: list[Fields],  # noqa: ARG002
         inputs: Fields,  # noqa: ARG002
     ) -> Dialogue | None:
-        """The messages and settings of `build_request`; None where a request says more than a dialogue can."""
+        """Build the messages and settings of `build_request`; None where a request says more than a dialogue can."""
         return None
 
     def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:
-        """What `read_response` reads from the same reply, where it replies to a dialogue."""
+        """Read what `read_response` reads from the same reply, where it replies to a dialogue."""
         raise NotImplementedError
 
 
-def call_settings(lm: dspy.LM, of_call: Fields) -> Fields:
-    """The settings of a call over the model's own; a reply ends at what either of them names."""
-    stop = [*(of_call.get("stop") or ()), *(lm.kwargs.get("stop") or ())]
-    return {**lm.kwargs, **of_call, **({"stop": stop} if stop else {})}
+def call_settings(lm: dspy.LM, overrides: Fields) -> Fields:
+    """Return the settings of a call over the model's own; a reply ends at what either of them names."""
+    stop = [*(overrides.get("stop") or ()), *(lm.kwargs.get("stop") or ())]
+    return {**lm.kwargs, **overrides, **({"stop": stop} if stop else {})}
 
 
 def _call_options(settings: Fields) -> Fields:
@@ -131,14 +131,14 @@ def chat_request(
     extensions: dict[str, Any],
     picture: str | None = None,
 ) -> Request:
-    """A request of chat messages, under the settings of the language model; the first may be the system's.
+    """Build a request of chat messages, under the settings of the language model; the first may be the system's.
 
     `extensions` are what engines alone understand. An empty system turn is a part without words: a request takes no
     empty text for it. `picture`, a data URL, stands before the words of the last user turn.
     """
-    system = next((said["content"] for said in chat if said["role"] == "system"), None)
+    system = next((turn["content"] for turn in chat if turn["role"] == "system"), None)
     config = {key: settings[key] for key in _CONFIG if settings.get(key) is not None}
-    messages = [_message(said["role"], said["content"]) for said in chat if said["role"] != "system"]
+    messages = [_message(turn["role"], turn["content"]) for turn in chat if turn["role"] != "system"]
     if picture is not None:
         last = max(place for place, message in enumerate(messages) if message.role == "user")
         messages[last] = Message.user([_image(picture), *messages[last].parts])
@@ -162,7 +162,7 @@ def _image(data_url: str) -> ImagePart:
 
 
 def split_samples(response: Response) -> list[Response]:
-    """Each reply of a response as one of its own; those that shared the first one's prompt read none."""
+    """Split a response into its replies, each as a response; those that shared the first one's prompt read none."""
     others = (response.provider_data or {}).get(SAMPLES) or ()
     return [response, *(_one_sample(response, data) for data in others)]
 
@@ -179,7 +179,7 @@ def _one_sample(first: Response, data: Mapping[str, Any]) -> Response:
 
 
 def read_generation(response: Response) -> Generation:
-    """The reply of a response."""
+    """Read the reply of a response."""
     text = read_text(response)
     thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
     refusal = "".join(part.text for part in response.message.parts if isinstance(part, RefusalPart))
@@ -195,12 +195,12 @@ def read_generation(response: Response) -> Generation:
 
 
 def _count(tokens: int | None) -> int | None:
-    """The number of tokens that a server reports; None where it reports none, or one that cannot be."""
+    """Return the number of tokens that a server reports; None where it reports none, or one that cannot be."""
     return tokens if isinstance(tokens, int) and 0 <= tokens <= MOST_TOKENS else None
 
 
 def add_usage(generation: Generation, earlier: Generation) -> Generation:
-    """The generation with the tokens of an earlier one that it continues."""
+    """Return the generation with the tokens of an earlier one that it continues."""
     return replace(
         generation,
         prompt_tokens=_sum(generation.prompt_tokens, earlier.prompt_tokens),
@@ -209,16 +209,16 @@ def add_usage(generation: Generation, earlier: Generation) -> Generation:
     )
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
+def _sum(first: int | None, second: int | None) -> int | None:
     """Return the sum; None if either is unknown."""
-    return None if one is None or other is None else one + other
+    return None if first is None or second is None else first + second
 
 
-def _sum_known(one: int | None, other: int | None) -> int | None:
-    """The sum of what is known; None if nothing is."""
-    return None if one is None and other is None else (one or 0) + (other or 0)
+def _sum_known(first: int | None, second: int | None) -> int | None:
+    """Return the sum of what is known; None if nothing is."""
+    return None if first is None and second is None else (first or 0) + (second or 0)
 
 
 def read_text(response: Response) -> str:
-    """What was said, without what was thought."""
+    """Return what was said, without what was thought."""
     return "".join(part.text for part in response.message.parts if isinstance(part, TextPart))

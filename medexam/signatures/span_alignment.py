@@ -34,31 +34,31 @@ class FoundSpan:
 
 
 def find_span(context: str, reply: str) -> FoundSpan | None:
-    """The part of `context` that `reply` quotes, at its first occurrence; None where it quotes none.
+    """Find the part of `context` that `reply` quotes, at its first occurrence; None where it quotes none.
 
     `literal` where the reply, without spaces, quotation marks and stops around it, stands in the context as whole
     words. Else `aligned`: the longest run of words that both share, whatever stands between the words and however
     they are cased, where it has at least half of the reply's words and three of them, or all.
     """
-    said = reply.strip().strip(_WRAPPING)
-    words = [_fold(word) for word in _WORD.findall(said)]
+    quote = reply.strip().strip(_WRAPPING)
+    words = [_fold(word) for word in _WORD.findall(quote)]
     if not words:
         return None
-    if (whole := re.search(_as_whole_words(said), context)) is not None:
-        return FoundSpan(*whole.span(), "literal")
-    places = [found.span() for found in _WORD.finditer(context)]
-    there = [_fold(context[start:end]) for start, end in places]
-    run = SequenceMatcher(None, there, words, autojunk=False).find_longest_match()
+    if (match := re.search(_as_whole_words(quote), context)) is not None:
+        return FoundSpan(*match.span(), "literal")
+    places = [word_match.span() for word_match in _WORD.finditer(context)]
+    context_words = [_fold(context[start:end]) for start, end in places]
+    run = SequenceMatcher(None, context_words, words, autojunk=False).find_longest_match()
     if run.size == 0 or run.size < min(LEAST_WORDS, len(words)) or run.size < LEAST_SHARE * len(words):
         return None
     return FoundSpan(places[run.a][0], places[run.a + run.size - 1][1], "aligned")
 
 
-def _as_whole_words(said: str) -> str:
-    """A pattern of `said` that neither begins nor ends inside a word."""
-    before = rf"(?<!{_IN_WORD})" if re.match(_IN_WORD, said) else ""
-    behind = rf"(?!{_IN_WORD})" if re.match(_IN_WORD, said[-1]) else ""
-    return before + re.escape(said) + behind
+def _as_whole_words(quote: str) -> str:
+    """Return a pattern of `quote` that neither begins nor ends inside a word."""
+    lookbehind = rf"(?<!{_IN_WORD})" if re.match(_IN_WORD, quote) else ""
+    lookahead = rf"(?!{_IN_WORD})" if re.match(_IN_WORD, quote[-1]) else ""
+    return lookbehind + re.escape(quote) + lookahead
 
 
 def _fold(word: str) -> str:

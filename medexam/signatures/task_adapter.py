@@ -28,7 +28,7 @@ class AskedTask:
     """A task as one call shows it."""
 
     task: Task
-    said: str = ""
+    prefill: str = ""
     """How the reply is prefilled."""
     choices: tuple[str, ...] = ()
     """What the reply may continue with, one of these and nothing else; empty leaves it free."""
@@ -89,41 +89,43 @@ class TaskAdapter(SingleCallAdapter):
     """
 
     def __init__(self, system: str) -> None:
-        """`system` is the system turn; empty: none."""
+        """Take the system turn; empty: none."""
         super().__init__()
         self.system = system
 
     def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:  # noqa: ARG002
-        """The turns of a prompt; the last is the assistant's where the reply is begun for it."""
-        asked: AskedTask = inputs["asked"]
+        """Write the turns of a prompt; the last is the assistant's where the reply is begun for it."""
+        task_prompt: AskedTask = inputs["asked"]
         turns = [{"role": "system", "content": self.system}] if self.system else []
-        shown = fill(signature.instructions, asked.task, context=asked.context, count=asked.count)
-        turns.append({"role": "user", "content": put_passages_before(inputs.get("passages"), shown)})
-        if asked.said:
-            turns.append({"role": "assistant", "content": asked.said})
+        question_text = fill(
+            signature.instructions, task_prompt.task, context=task_prompt.context, count=task_prompt.count
+        )
+        turns.append({"role": "user", "content": put_passages_before(inputs.get("passages"), question_text)})
+        if task_prompt.prefill:
+            turns.append({"role": "assistant", "content": task_prompt.prefill})
         return turns
 
     def build_request(
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
-        """The prompt as turns, with the choices attached, if any."""
-        asked: AskedTask = inputs["asked"]
-        extensions: dict[str, Any] = {"choice": list(asked.choices)} if asked.choices else {}
+        """Build the prompt as turns, with the choices attached, if any."""
+        task_prompt: AskedTask = inputs["asked"]
+        extensions: dict[str, Any] = {"choice": list(task_prompt.choices)} if task_prompt.choices else {}
         return chat_request(model, self.format(signature, demos, inputs), settings, extensions)
 
     def build_dialogue(
         self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Dialogue | None:
-        """The prompt as messages, with the choices, if any."""
+        """Build the prompt as messages, with the choices, if any."""
         choices = tuple(inputs["asked"].choices) or None
         return Dialogue.of(self.format(signature, demos, inputs), Sampling.of(settings), choices)
 
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
-        """What was said, and the reply itself."""
+        """Read what was said, and the reply itself."""
         return self.read_outputs(signature, inputs, read_generation(response))
 
     def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:  # noqa: ARG002
-        """What was said, and the reply itself, behind the words that it was begun with."""
-        generation = replace(generation, reply=inputs["asked"].said + (generation.reply or ""))
+        """Read what was said, and the reply itself, behind the words that it was begun with."""
+        generation = replace(generation, reply=inputs["asked"].prefill + (generation.reply or ""))
         _, answer = split_thinking(generation.reply or "")
         return {"answer": answer.strip(), "generation": generation}

@@ -33,7 +33,7 @@ class TaskWords:
     """Group of tasks that the program asks with -> the user's turn, with `$` before the name of each field."""
 
     def to_json(self) -> dict[str, Any]:
-        """The words as data, for a run's identity."""
+        """Return the words as data, for a run's identity."""
         return {"system": self.system, **self.groups}
 
 
@@ -43,18 +43,18 @@ class _Words(FrozenModel):
 
 
 def load_task_words(files: WordFiles, language: Language) -> TaskWords:
-    """The words of a program's groups in `language`; the other groups of the file are left out.
+    """Load the words of a program's groups in `language`; the other groups of the file are left out.
 
     Raises `SpecError` when the file is missing or malformed, has none in this language or for one of the program's
     groups, or names an unknown field.
     """
-    words, where = read_language_words(_Words, files, language)
+    words, source_name = read_language_words(_Words, files, language)
     for group, template in words.groups.items():
         try:
             Template(template).substitute(FIELDS)
         except (KeyError, ValueError) as error:
             raise SpecError(
-                f"{where}: {language}.groups.{group}: only ${', $'.join(FIELDS)} may stand there: {error}"
+                f"{source_name}: {language}.groups.{group}: only ${', $'.join(FIELDS)} may stand there: {error}"
             ) from None
     if missing := [group for group in files.parts if group not in words.groups]:
         raise SpecError(f"program.prompt {files.prompt}: has no words for {', '.join(missing)}")
@@ -62,12 +62,12 @@ def load_task_words(files: WordFiles, language: Language) -> TaskWords:
 
 
 def option_letters(options: Sequence[str]) -> list[str]:
-    """The letter that each option stands behind: `A` to `Z`, then the characters that follow `Z` in ASCII."""
+    """Return the letter that each option stands behind: `A` to `Z`, then the characters that follow `Z` in ASCII."""
     return [chr(ord("A") + place) for place in range(len(options))]
 
 
 def fill(template: str, task: Task, *, context: str | None = None, count: int = 0) -> str:
-    """The user's turn for a task; `context` replaces the task's own, `count` says how many parts it has.
+    """Write the user's turn for a task; `context` replaces the task's own, `count` says how many parts it has.
 
     Options stand a line each, as they are or behind the letter A, B and so on: beyond Z the characters that follow it
     in ASCII, as the shared task's released code has it. The steps of a reasoning are shown as that code shows them, as

@@ -50,7 +50,7 @@ _ASSISTANT = re.compile(
 
 
 def split_thinking(reply: str) -> tuple[str | None, str]:
-    """A reply as (thinking, what was said after it); thinking is None when there is none.
+    """Split a reply into (thinking, what was said after it); thinking is None when there is none.
 
     Every block is thinking, wherever it stands. Chat templates that open the block themselves leave a reply with
     `</think>` alone; everything before it is thinking. A block that was never closed is thinking to the end: such a
@@ -61,31 +61,31 @@ def split_thinking(reply: str) -> tuple[str | None, str]:
     if _MARK.search(reply) is None:
         return None, reply
     thinking: list[str] = []
-    spoken: list[str] = []
+    content: list[str] = []
     place, inside = 0, False
     reply = _MEDGEMMA.sub("", reply)
     for mark in _MARK.finditer(reply):
-        (thinking if inside else spoken).append(reply[place : mark.start()])
+        (thinking if inside else content).append(reply[place : mark.start()])
         place = mark.end()
         if mark["closing"] and not inside:
-            thinking, spoken = [*thinking, *spoken], []
+            thinking, content = [*thinking, *content], []
         inside = mark["opening"] is not None
-    (thinking if inside else spoken).append(reply[place:])
+    (thinking if inside else content).append(reply[place:])
     parts = (part.strip() for part in thinking)
-    return "\n".join(filter(None, parts)) or None, "".join(spoken).lstrip()
+    return "\n".join(filter(None, parts)) or None, "".join(content).lstrip()
 
 
-def join_thinking(thinking: str, said: str) -> str:
-    """The text that `split_thinking` takes apart."""
-    return f"{_OPENING}\n{thinking}\n{_CLOSING}\n\n{said}"
+def join_thinking(thinking: str, content: str) -> str:
+    """Write the text that `split_thinking` takes apart."""
+    return f"{_OPENING}\n{thinking}\n{_CLOSING}\n\n{content}"
 
 
 def is_cut_in_thinking(reply: str | None, finish_reason: str | None) -> bool:
-    """Whether a reply ended at its budget before it said anything but thoughts."""
+    """Return whether a reply ended at its budget before it said anything but thoughts."""
     if not reply or not is_cut(finish_reason):
         return False
-    thinking, said = split_thinking(reply)
-    return thinking is not None and not said.strip()
+    thinking, content = split_thinking(reply)
+    return thinking is not None and not content.strip()
 
 
 def end_turn(text: str) -> str:
@@ -102,12 +102,12 @@ def end_turn(text: str) -> str:
 
 
 def _split_channels(channels: list[re.Match[str]]) -> tuple[str | None, str]:
-    """gpt-oss's channels: what is called is neither thought nor said."""
-    thinking, said = [], []
+    """Split gpt-oss's channels: what is called is neither thought nor said."""
+    thinking, content = [], []
     for channel in channels:
         name, _, recipient = channel["head"].strip().partition(" ")
         if name == "analysis":
             thinking.append(channel["text"])
         elif name == "final" or (name == "commentary" and not recipient):
-            said.append(channel["text"])
-    return "\n".join(thinking).strip() or None, "".join(said).strip()
+            content.append(channel["text"])
+    return "\n".join(thinking).strip() or None, "".join(content).strip()

@@ -31,22 +31,22 @@ class MemberAnswers(Protocol):
         """The weight of each member, in their order; None where the ensemble weighs none."""
 
     def find(self, question: Question) -> Sequence[Prediction] | None:
-        """The answer of each member, in their order; None if one has not answered, or its asking failed."""
+        """Find the answer of each member, in their order; None if one has not answered, or its asking failed."""
 
 
 @dataclass
 class StoredAnswers:
     """What the members of an ensemble have answered, as `MemberAnswers`."""
 
-    found: Sequence[Mapping[str, Prediction]]
+    predictions: Sequence[Mapping[str, Prediction]]
     """Of each member, in their order, key of a question -> its prediction."""
     weights: Sequence[float] | None = None
 
     def find(self, question: Question) -> tuple[Prediction, ...] | None:
-        """The answer of each member; None if one has not answered, or its asking failed."""
-        answers = [of.get(question.key) for of in self.found]
-        done = tuple(one for one in answers if one is not None and one.status is not Status.FAILED)
-        return done if len(done) == len(self.found) else None
+        """Find the answer of each member; None if one has not answered, or its asking failed."""
+        answers = [member.get(question.key) for member in self.predictions]
+        valid_answers = tuple(answer for answer in answers if answer is not None and answer.status is not Status.FAILED)
+        return valid_answers if len(valid_answers) == len(self.predictions) else None
 
 
 class Ensemble(Control):
@@ -62,38 +62,40 @@ class Ensemble(Control):
         self._members = members
 
     def say(self, question: Question) -> dspy.Prediction:
-        """The combined answer; raises `LookupError` where a member has none yet."""
-        found = self._members.find(question)
-        if found is None:
+        """Return the combined answer; raises `LookupError` where a member has none yet."""
+        predictions = self._members.find(question)
+        if predictions is None:
             raise LookupError(f"a member of the ensemble has not answered {question.key}")
         weights = self._members.weights if self._combine == "stacked" else None
-        votes = tuple(one.answer for one in found)
-        scores = combine(question, found, self._combine, weights)
-        answer = None if scores is None else choose(question, found, scores.option_scores)
+        votes = tuple(prediction.answer for prediction in predictions)
+        scores = combine(question, predictions, self._combine, weights)
+        answer = None if scores is None else choose(question, predictions, scores.option_scores)
         return dspy.Prediction(answer=answer, rationale=None, generations=[], scores=scores, votes=votes)
 
 
 def combine(
-    question: Question, found: Sequence[Prediction], rule: Combine, weights: Sequence[float] | None = None
+    question: Question, predictions: Sequence[Prediction], rule: Combine, weights: Sequence[float] | None = None
 ) -> OptionScores | None:
-    """The log of each option's combined probability; None where no member has a legal answer.
+    """Return the log of each option's combined probability; None where no member has a legal answer.
 
     `weights`, one a member, belong to `stacked`: the options' probabilities are the softmax of the weighted sums.
     """
-    answers = Counter(one.answer for one in found if one.answer is not None)
+    answers = Counter(prediction.answer for prediction in predictions if prediction.answer is not None)
     if not answers:
         return None
-    numbers, chances = question.option_numbers, [member_chances(question, one) for one in found]
+    numbers, chances = question.option_numbers, [member_chances(question, prediction) for prediction in predictions]
     if rule == "vote":
-        combined = {number: answers[number] / answers.total() for number in numbers}
+        probabilities = {number: answers[number] / answers.total() for number in numbers}
     elif rule == "mean_probability":
-        combined = {number: math.fsum(one[number] for one in chances) / len(chances) for number in numbers}
+        probabilities = {
+            number: math.fsum(by_option[number] for by_option in chances) / len(chances) for number in numbers
+        }
     elif weights is None:
         raise ValueError("a stacked ensemble needs its weights")
     else:
-        sums = {n: math.fsum(w * one[n] for w, one in zip(weights, chances, strict=True)) for n in numbers}
-        combined = normalise_scores(sums)
-    scores = {number: math.log(chance) if chance > 0 else NO_VOTE for number, chance in combined.items()}
+        sums = {n: math.fsum(w * by_option[n] for w, by_option in zip(weights, chances, strict=True)) for n in numbers}
+        probabilities = normalise_scores(sums)
+    scores = {number: math.log(chance) if chance > 0 else NO_VOTE for number, chance in probabilities.items()}
     return OptionScores(
         option_scores=scores,
         score_unit="log of the share of votes" if rule == "vote" else "nats",
@@ -102,27 +104,27 @@ def combine(
         label_mass=None,
         order_scores=None,
         read_by="members",
-        read_why=f"{answers.total()} of {len(found)} members have a legal answer",
+        read_why=f"{answers.total()} of {len(predictions)} members have a legal answer",
     )
 
 
-def choose(question: Question, found: Sequence[Prediction], scores: Mapping[int, float]) -> int:
-    """The best option; of equals the one of the highest mean probability, then the one that a member answered first."""
+def choose(question: Question, predictions: Sequence[Prediction], scores: Mapping[int, float]) -> int:
+    """Choose the best option; of equals that of the highest mean probability, then the first that a member gave."""
     best = max(scores.values())
-    tied = [number for number in question.option_numbers if scores[number] == best]
-    chances = [member_chances(question, one) for one in found]
-    order = [one.answer for one in found]
+    best_numbers = [number for number in question.option_numbers if scores[number] == best]
+    chances = [member_chances(question, prediction) for prediction in predictions]
+    order = [prediction.answer for prediction in predictions]
 
     def rank(number: int) -> tuple[float, int]:
         # Sums of the same numbers in another order differ in the last bits.
-        mean = round(math.fsum(one[number] for one in chances) / len(chances), 12)
+        mean = round(math.fsum(by_option[number] for by_option in chances) / len(chances), 12)
         return mean, -order.index(number) if number in order else -len(order)
 
-    return max(tied, key=rank)
+    return max(best_numbers, key=rank)
 
 
 def member_chances(question: Question, prediction: Prediction) -> Chances:
-    """What a member thinks of each option.
+    """Return what a member thinks of each option.
 
     A member that left no option scores gives its answer all the probability, and each option the same if it has none.
     """

@@ -31,49 +31,51 @@ class Reordered(WrappingProgram):
         self.orders = orders
 
     def calls_for(self, question: Question) -> int:
-        """As many for each order as the program's own."""
+        """Count as many for each order as the program's own."""
         return len(orders_of(question, self.orders)) * self.program.calls_for(question)
 
     def steps(self, question: Question) -> Steps:
-        """The program's own steps for each order; its demonstrations and passages stay as they are."""
+        """Yield the program's own steps for each order; its demonstrations and passages stay as they are."""
         orders = orders_of(question, self.orders)
-        said: list[dspy.Prediction] = []
+        outcomes: list[dspy.Prediction] = []
         for order in orders:
-            one = yield from altered(self.program.steps(question), partial(_show, shown_in(question, order)))
-            said.append(one)
-        votes = _votes(question, orders, said)
+            outcome = yield from altered(self.program.steps(question), partial(_show, shown_in(question, order)))
+            outcomes.append(outcome)
+        votes = _votes(question, orders, outcomes)
         answer = winner(votes)
-        each = len(votes) // len(orders)
-        first = next((place for place, vote in enumerate(votes) if vote.answer == answer), 0)
-        told = said[first // each]
-        own = {
+        votes_per_order = len(votes) // len(orders)
+        first_place = next((place for place, vote in enumerate(votes) if vote.answer == answer), 0)
+        best_outcome = outcomes[first_place // votes_per_order]
+        fields = {
             "answer": answer,
             "scores": shares(question, votes),
             "votes": tuple(vote.answer for vote in votes),
             "orders": tuple(orders),
-            "told": told.get("told") or told.generations[-1],
+            "told": best_outcome.get("told") or best_outcome.generations[-1],
             "traced": True,
-            "generations": [generation for one in said for generation in one.generations],
+            "generations": [generation for outcome in outcomes for generation in outcome.generations],
         }
-        return dspy.Prediction(**{**told.toDict(), **own})
+        return dspy.Prediction(**{**best_outcome.toDict(), **fields})
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
-        """The answers in the stored replies of each order, counted anew."""
+        """Read the answers in the stored replies of each order, counted anew."""
         replies, orders = stored.generations, stored.orders
         if not replies or not orders or len(replies) % len(orders):
             return None
-        each = len(replies) // len(orders)
-        said = []
-        for turn, order in enumerate(orders):
-            own = replies[turn * each : (turn + 1) * each]
+        replies_per_order = len(replies) // len(orders)
+        outcomes = []
+        for place, order in enumerate(orders):
+            order_replies = replies[place * replies_per_order : (place + 1) * replies_per_order]
             # A reply that was guided behind its reasoning holds the reasoning too.
-            rationale = own[-1].text if each > 1 else None
-            one = stored.model_copy(update={"generations": own, "reply": own[-1].text, "rationale": rationale})
-            read = self.program.read_again(shown_in(question, order), one, reading)
-            if read is None:
+            rationale = order_replies[-1].text if replies_per_order > 1 else None
+            prediction = stored.model_copy(
+                update={"generations": order_replies, "reply": order_replies[-1].text, "rationale": rationale}
+            )
+            outcome = self.program.read_again(shown_in(question, order), prediction, reading)
+            if outcome is None:
                 return None
-            said.append(read)
-        votes = _votes(question, orders, said)
+            outcomes.append(outcome)
+        votes = _votes(question, orders, outcomes)
         answer = winner(votes)
         rationale = next((vote.rationale for vote in votes if vote.answer == answer), None)
         return dspy.Prediction(
@@ -81,23 +83,25 @@ class Reordered(WrappingProgram):
         )
 
 
-def _show(shown: Question, call: Call) -> Call:
-    """The call with the question as it is shown. Until here it is the exam's, by which passages were looked up."""
-    return replace(call, inputs={**call.inputs, "question": shown}) if "question" in call.inputs else call
+def _show(question: Question, call: Call) -> Call:
+    """Return the call with the question as it is shown; until here it is the exam's, which finds the passages."""
+    return replace(call, inputs={**call.inputs, "question": question}) if "question" in call.inputs else call
 
 
-def _votes(question: Question, orders: Sequence[Order], said: Sequence[dspy.Prediction]) -> list[dspy.Prediction]:
-    """Every vote of every order, with the numbers that the exam prints."""
-    return [vote for order, one in zip(orders, said, strict=True) for vote in _votes_of(question, order, one)]
+def _votes(question: Question, orders: Sequence[Order], outcomes: Sequence[dspy.Prediction]) -> list[dspy.Prediction]:
+    """Return every vote of every order, with the numbers that the exam prints."""
+    return [
+        vote for order, outcome in zip(orders, outcomes, strict=True) for vote in _votes_of(question, order, outcome)
+    ]
 
 
-def _votes_of(question: Question, order: Order, said: dspy.Prediction) -> Iterator[dspy.Prediction]:
-    if said.get("votes") is not None:
-        for vote in said.votes:
-            yield dspy.Prediction(answer=original(question, order, vote), scores=None, rationale=said.rationale)
+def _votes_of(question: Question, order: Order, outcome: dspy.Prediction) -> Iterator[dspy.Prediction]:
+    if outcome.get("votes") is not None:
+        for vote in outcome.votes:
+            yield dspy.Prediction(answer=original(question, order, vote), scores=None, rationale=outcome.rationale)
         return
-    scores: OptionScores | None = said.get("scores")
+    scores: OptionScores | None = outcome.get("scores")
     if scores is not None:
-        as_shown = (scores.option_scores[number] for number in question.option_numbers)
-        scores = replace(scores, option_scores=dict(zip(order, as_shown, strict=True)))
-    yield dspy.Prediction(answer=original(question, order, said.answer), scores=scores, rationale=said.rationale)
+        order_scores = (scores.option_scores[number] for number in question.option_numbers)
+        scores = replace(scores, option_scores=dict(zip(order, order_scores, strict=True)))
+    yield dspy.Prediction(answer=original(question, order, outcome.answer), scores=scores, rationale=outcome.rationale)

@@ -34,61 +34,64 @@ class Voting(WrappingProgram):
         self.samples = samples
 
     def calls_for(self, question: Question) -> int:
-        """As many for each reply as the program's own."""
+        """Count as many for each reply as the program's own."""
         return self.samples * self.program.calls_for(question)
 
     def steps(self, question: Question) -> Steps:
-        """The program's own steps for each reply: the first under the model's seed, the others under the next ones.
+        """Yield the program's own steps for each reply: the first under the model's seed, the others under the next
+        ones.
 
         If one request brings several replies to a prompt, all are asked for at once as long as they are asked the same.
         """
         runs = [self.program.steps(question) for _ in range(self.samples)]
-        said: list[Call | dspy.Prediction] = [next(run) for run in runs]
-        while _shares_prompt(said):
+        next_steps: list[Call | dspy.Prediction] = [next(run) for run in runs]
+        while _shares_prompt(next_steps):
             try:
-                replies = yield replace(said[0], samples=self.samples)
+                replies = yield replace(next_steps[0], samples=self.samples)
             except ContextWindowExceededError as error:
-                said = [run.throw(error) for run in runs]
+                next_steps = [run.throw(error) for run in runs]
                 continue
-            said = [_step(run, replies.completions[place]) for place, run in enumerate(runs)]
+            next_steps = [_step(run, replies.completions[place]) for place, run in enumerate(runs)]
             break
         answers = []
-        for number, (run, begun) in enumerate(zip(runs, said, strict=True)):
-            answers.append((yield from _finish(run, begun, number)))
+        for number, (run, step) in enumerate(zip(runs, next_steps, strict=True)):
+            answers.append((yield from _finish(run, step, number)))
         return self._count(question, answers)
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
-        """The votes in the stored replies, counted anew."""
+        """Read the votes in the stored replies, counted anew."""
         if stored.generations is None or len(stored.generations) % self.samples:
             return None
-        each = len(stored.generations) // self.samples
-        said = []
-        for reply in stored.generations[each - 1 :: each]:
-            one = stored.model_copy(update={"reply": reply.text, "rationale": reply.text if each > 1 else None})
-            read = self.program.read_again(question, one, reading)
-            if read is None:
+        replies_per_sample = len(stored.generations) // self.samples
+        outcomes = []
+        for reply in stored.generations[replies_per_sample - 1 :: replies_per_sample]:
+            prediction = stored.model_copy(
+                update={"reply": reply.text, "rationale": reply.text if replies_per_sample > 1 else None}
+            )
+            outcome = self.program.read_again(question, prediction, reading)
+            if outcome is None:
                 return None
-            said.append(read)
-        answer = winner(said)
-        rationale = next((one.rationale for one in said if one.answer == answer), None)
-        return dspy.Prediction(answer=answer, rationale=rationale, votes=tuple(one.answer for one in said))
+            outcomes.append(outcome)
+        answer = winner(outcomes)
+        rationale = next((outcome.rationale for outcome in outcomes if outcome.answer == answer), None)
+        return dspy.Prediction(answer=answer, rationale=rationale, votes=tuple(outcome.answer for outcome in outcomes))
 
-    def _count(self, question: Question, said: Sequence[dspy.Prediction]) -> dspy.Prediction:
-        answer = winner(said)
-        told = next((one for one in said if one.answer == answer), said[0])
-        own = {
+    def _count(self, question: Question, outcomes: Sequence[dspy.Prediction]) -> dspy.Prediction:
+        answer = winner(outcomes)
+        best_outcome = next((outcome for outcome in outcomes if outcome.answer == answer), outcomes[0])
+        fields = {
             "answer": answer,
-            "scores": shares(question, said),
-            "votes": tuple(one.answer for one in said),
-            "told": told.generations[-1],
+            "scores": shares(question, outcomes),
+            "votes": tuple(outcome.answer for outcome in outcomes),
+            "told": best_outcome.generations[-1],
             "traced": True,
-            "generations": [generation for one in said for generation in one.generations],
+            "generations": [generation for outcome in outcomes for generation in outcome.generations],
         }
-        return dspy.Prediction(**{**told.toDict(), **own})
+        return dspy.Prediction(**{**best_outcome.toDict(), **fields})
 
 
 def _shares_prompt(calls: Sequence[Call | dspy.Prediction]) -> bool:
-    """Whether all are the same call, of one of DSPy's own predictors, and its model reads a prompt once for all."""
+    """Return whether all are the same call, of one of DSPy's own predictors, and its model reads a prompt once."""
     first, *others = calls
     if not isinstance(first, Call) or not isinstance(first.predictor, dspy.Predict):
         return False
@@ -97,48 +100,48 @@ def _shares_prompt(calls: Sequence[Call | dspy.Prediction]) -> bool:
 
 
 def _step(run: Steps, reply: dspy.Prediction) -> Call | dspy.Prediction:
-    """What a program says to a reply: its next call, or its answer."""
+    """Return what a program says to a reply: its next call, or its answer."""
     try:
         return run.send(reply)
-    except StopIteration as finished:
-        answer: dspy.Prediction = finished.value
+    except StopIteration as stop:
+        answer: dspy.Prediction = stop.value
         return answer
 
 
-def _finish(run: Steps, said: Call | dspy.Prediction, number: int) -> Steps:
-    """The steps of one reply from a call on to its answer, each under its own seed."""
-    while isinstance(said, Call):
+def _finish(run: Steps, step: Call | dspy.Prediction, number: int) -> Steps:
+    """Yield the steps of one reply from a call on to its answer, each under its own seed."""
+    while isinstance(step, Call):
         try:
-            reply = yield replace(said, seeds_later=number)
+            reply = yield replace(step, seeds_later=number)
         except ContextWindowExceededError as error:
-            said = run.throw(error)
+            step = run.throw(error)
             continue
-        said = _step(run, reply)
-    return said
+        step = _step(run, reply)
+    return step
 
 
-def winner(said: Sequence[dspy.Prediction]) -> int | None:
-    """The commonest answer; None if there is none. Of equals the likeliest if all have `scores`, else the first."""
-    votes = Counter(one.answer for one in said if one.answer is not None)
+def winner(outcomes: Sequence[dspy.Prediction]) -> int | None:
+    """Return the commonest answer, or None; of equals the likeliest if all have `scores`, else the first."""
+    votes = Counter(outcome.answer for outcome in outcomes if outcome.answer is not None)
     if not votes:
         return None
-    tied = [number for number, count in votes.items() if count == max(votes.values())]
-    weighed: list[OptionScores] = [one.scores for one in said if one.get("scores") is not None]
-    first: int = tied[0]
-    if len(tied) == 1 or len(weighed) < len(said):
+    winners = [number for number, count in votes.items() if count == max(votes.values())]
+    all_scores: list[OptionScores] = [outcome.scores for outcome in outcomes if outcome.get("scores") is not None]
+    first: int = winners[0]
+    if len(winners) == 1 or len(all_scores) < len(outcomes):
         return first
-    likeliest: int = max(tied, key=lambda number: math.fsum(scores.option_scores[number] for scores in weighed))
+    likeliest: int = max(winners, key=lambda number: math.fsum(scores.option_scores[number] for scores in all_scores))
     return likeliest
 
 
-def shares(question: Question, said: Sequence[dspy.Prediction]) -> OptionScores | None:
-    """The log of each option's share of the legal answers; None if there is none."""
-    votes = Counter(one.answer for one in said if one.answer is not None)
+def shares(question: Question, outcomes: Sequence[dspy.Prediction]) -> OptionScores | None:
+    """Return the log of each option's share of the legal answers; None if there is none."""
+    votes = Counter(outcome.answer for outcome in outcomes if outcome.answer is not None)
     if not votes:
         return None
-    whole = votes.total()
+    total = votes.total()
     shares = {
-        number: math.log(votes[number] / whole) if votes[number] else NO_VOTE for number in question.option_numbers
+        number: math.log(votes[number] / total) if votes[number] else NO_VOTE for number in question.option_numbers
     }
     return OptionScores(
         option_scores=shares,
@@ -148,5 +151,5 @@ def shares(question: Question, said: Sequence[dspy.Prediction]) -> OptionScores 
         label_mass=None,
         order_scores=None,
         read_by="votes",
-        read_why=f"{whole} of {len(said)} replies hold a legal answer",
+        read_why=f"{total} of {len(outcomes)} replies hold a legal answer",
     )

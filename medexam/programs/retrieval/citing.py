@@ -28,7 +28,7 @@ class CitingPassages(BehindText):
     def __init__(
         self, program: DirectAnswer | ChainOfThought, finder: PassageFinder, note: str, reader: SupportReader | None
     ) -> None:
-        """`note` asks for the citation; it stands behind the passages."""
+        """Make the program; `note` asks for the citation, and stands behind the passages."""
         super().__init__(program)
         self._finder = finder
         self._note = note
@@ -40,44 +40,44 @@ class CitingPassages(BehindText):
             self.cite.demos = program.respond.demos
 
     def calls_for(self, question: Question) -> int:
-        """The program's own, and one for the citation where it is guided."""
+        """Count the program's own, and one for the citation where it is guided."""
         return self.program.calls_for(question) + (self.cite is not None)
 
     def steps(self, question: Question) -> Steps:
-        """The program's own steps, each with the passages; then the citation."""
+        """Yield the program's own steps, each with the passages; then the citation."""
         hits = list(self._finder.find(question))
-        whole = number_passages([hit.passage.text for hit in hits])
-        said = yield from fitted(whole, lambda shown: self._cited(question, shown, len(hits)))
-        fields = said.toDict()
+        passages_text = number_passages([hit.passage.text for hit in hits])
+        outcome = yield from fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
+        fields = outcome.toDict()
         fields |= {"hits": hits, "passages_cut": fields.pop("left_out")}
-        if self.read is not None and said.answer is not None and said.cited:
+        if self.read is not None and outcome.answer is not None and outcome.cited:
             supports = (yield Call(self.read, {"question": question})).supports
-            fields["cited_support"] = cited_support(supports, hits, said.cited, said.answer)
+            fields["cited_support"] = cited_support(supports, hits, outcome.cited, outcome.answer)
         return dspy.Prediction(**fields)
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
-        """As the program's own does; a careful marker takes no passage's number for an option's."""
+        """Read as the program's own does; a careful marker takes no passage's number for an option's."""
         if reading == "lenient" and stored.reply is not None:
             stored = stored.model_copy(update={"reply": drop_citations(stored.reply)})
         return super().read_again(question, stored, reading)
 
-    def _cited(self, question: Question, shown: str, found: int) -> Steps:
-        passages = f"{shown}\n\n{self._note}" if shown else ""
-        count = count_numbered(shown, found)
-        said = yield from self.steps_with(question, passages=passages)
-        generations = list(said.generations)
-        cited = read_citation(generations[-1].reply or "", count)
-        if self.cite is not None and said.answer is not None and count:
-            reply = render_answer(said.answer, self.adapter.answer_form)
-            if said.rationale:
-                reply = f"{said.rationale}\n\n{reply}"
+    def _cited(self, question: Question, excerpt: str, hit_count: int) -> Steps:
+        passages = f"{excerpt}\n\n{self._note}" if excerpt else ""
+        count = count_numbered(excerpt, hit_count)
+        outcome = yield from self.steps_with(question, passages=passages)
+        generations = list(outcome.generations)
+        citation = read_citation(generations[-1].reply or "", count)
+        if self.cite is not None and outcome.answer is not None and count:
+            reply = render_answer(outcome.answer, self.adapter.answer_form)
+            if outcome.rationale:
+                reply = f"{outcome.rationale}\n\n{reply}"
             inputs = {"question": question, "passages": passages, "reply": reply, "count": count}
-            named = yield Call(self.cite, inputs)
-            generations.append(named.generation)
-            cited = named.citation
-        return dspy.Prediction(**{**said.toDict(), "generations": generations, "traced": True}, cited=cited)
+            prediction = yield Call(self.cite, inputs)
+            generations.append(prediction.generation)
+            citation = prediction.citation
+        return dspy.Prediction(**{**outcome.toDict(), "generations": generations, "traced": True}, cited=citation)
 
 
-def cited_support(supports: Supports, hits: Sequence[Hit], cited: int, answer: int) -> float:
-    """The probability with which the passage of that number, from 1, entails the answer; 0 where it has no sentence."""
-    return math.exp(supports.get(hits[cited - 1].passage.id, {}).get(answer, -math.inf))
+def cited_support(supports: Supports, hits: Sequence[Hit], citation: int, answer: int) -> float:
+    """Return the probability with which passage `citation`, from 1, entails the answer; 0 where it has no sentence."""
+    return math.exp(supports.get(hits[citation - 1].passage.id, {}).get(answer, -math.inf))

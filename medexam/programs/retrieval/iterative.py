@@ -52,65 +52,65 @@ class IterativeRetrieval(BehindText):
         self._note = words.groups.get("note", "")
 
     def calls_for(self, question: Question) -> int:
-        """The most that it may take: each round's queries, an answer to each, and the program's own."""
-        each = 1 + (self.spec.queries if self.read is not None else 0)
-        return self.spec.rounds * each + self.program.calls_for(question)
+        """Count the most that it may take: each round's queries, an answer to each, and the program's own."""
+        calls_per_round = 1 + (self.spec.queries if self.read is not None else 0)
+        return self.spec.rounds * calls_per_round + self.program.calls_for(question)
 
     def steps(self, question: Question) -> Steps:
-        """The rounds, then the program's own steps behind what they found."""
+        """Yield the rounds, then the program's own steps behind what they found."""
         rounds: list[tuple[FollowUp, ...]] = []
         generations: list[Generation] = []
         hits: dict[str, Hit] = {}
         for _ in range(self.spec.rounds):
-            known = self._known(rounds, hits)
-            ask = self.further if known else self.first
-            written = yield from ask.steps(question.printed, known, count=self.spec.queries)
-            generations.append(written.generation)
-            before = [one.query for done in rounds for one in done]
-            queries = read_queries(written.answer, self.spec.queries, before)
+            findings = self._known(rounds, hits)
+            side_question = self.further if findings else self.first
+            prediction = yield from side_question.steps(question.printed, findings, count=self.spec.queries)
+            generations.append(prediction.generation)
+            earlier_queries = [follow_up.query for follow_ups in rounds for follow_up in follow_ups]
+            queries = read_queries(prediction.answer, self.spec.queries, earlier_queries)
             if not queries:
                 break
-            found: list[list[Hit]] = (yield Call(self.look_up, {"queries": queries})).found
-            answers = yield from self._answer(queries, found, generations)
-            for hit in (hit for each in found for hit in each):
+            hits_by_query: list[list[Hit]] = (yield Call(self.look_up, {"queries": queries})).found
+            answers = yield from self._answer(queries, hits_by_query, generations)
+            for hit in (hit for query_hits in hits_by_query for hit in query_hits):
                 hits.setdefault(hit.passage.id, hit)
-            rounds.append(tuple(map(_follow_up, queries, found, answers)))
-        said = yield from self.steps_behind(question, self._known(rounds, hits))
-        own = {"generations": [*generations, *said.generations], "traced": True}
-        return dspy.Prediction(**{**said.toDict(), **own}, rounds=tuple(rounds), hits=list(hits.values()))
+            rounds.append(tuple(map(_follow_up, queries, hits_by_query, answers)))
+        outcome = yield from self.steps_behind(question, self._known(rounds, hits))
+        fields = {"generations": [*generations, *outcome.generations], "traced": True}
+        return dspy.Prediction(**{**outcome.toDict(), **fields}, rounds=tuple(rounds), hits=list(hits.values()))
 
     def _answer(
-        self, queries: Sequence[str], found: Sequence[Sequence[Hit]], generations: list[Generation]
+        self, queries: Sequence[str], hits_by_query: Sequence[Sequence[Hit]], generations: list[Generation]
     ) -> Generator[Call, dspy.Prediction, list[str | None]]:
-        """A brief answer to each query from its own passages; None for each where passages are kept instead."""
+        """Ask for a brief answer to each query from its own passages; None for each where passages are kept instead."""
         if self.read is None:
             return [None] * len(queries)
         answers = []
-        for query, hits in zip(queries, found, strict=True):
-            said = yield from self.read.steps(query, join_passages(hits))
-            generations.append(said.generation)
-            answers.append(said.answer)
+        for query, hits in zip(queries, hits_by_query, strict=True):
+            prediction = yield from self.read.steps(query, join_passages(hits))
+            generations.append(prediction.generation)
+            answers.append(prediction.answer)
         return answers
 
     def _known(self, rounds: Sequence[Sequence[FollowUp]], hits: dict[str, Hit]) -> str:
-        """What was found so far, as later queries and the question see it."""
+        """Write what was found so far, as later queries and the question see it."""
         if self.read is None:
             return join_passages(list(hits.values()))
         return "\n\n".join(
-            fill(self._note, Task("note", "note", "en", one.query, given_answer=one.answer or ""))
-            for done in rounds
-            for one in done
+            fill(self._note, Task("note", "note", "en", follow_up.query, given_answer=follow_up.answer or ""))
+            for follow_ups in rounds
+            for follow_up in follow_ups
         )
 
 
-def read_queries(reply: str, count: int, before: Sequence[str]) -> list[str]:
-    """At most `count` queries of a reply, a line each without its number or bullet; none that is in `before`."""
-    known = {query.casefold() for query in before}
+def read_queries(reply: str, count: int, earlier_queries: Sequence[str]) -> list[str]:
+    """Read at most `count` queries of a reply, a line each without number or bullet; none of `earlier_queries`."""
+    query_keys = {query.casefold() for query in earlier_queries}
     queries: list[str] = []
     for line in reply.splitlines():
         query = _MARK.sub("", line).strip().strip("\"'`*")[:_LONGEST].strip()
-        if any(map(str.isalnum, query)) and query.casefold() not in known:
-            known.add(query.casefold())
+        if any(map(str.isalnum, query)) and query.casefold() not in query_keys:
+            query_keys.add(query.casefold())
             queries.append(query)
     return queries[:count]
 
@@ -120,5 +120,5 @@ def _follow_up(query: str, hits: Sequence[Hit], answer: str | None) -> FollowUp:
 
 
 def kept_passage(hit: Hit) -> RetrievedPassage:
-    """What a prediction keeps of a hit."""
+    """Return what a prediction keeps of a hit."""
     return RetrievedPassage(id=hit.passage.id, source=hit.passage.source, score=hit.score)

@@ -21,11 +21,11 @@ class PassageFinder(Protocol):
     """Finds the passages of a question."""
 
     def find(self, question: Question | Task) -> Sequence[Hit]:
-        """The passages to show, most relevant first."""
+        """Find the passages to show, most relevant first."""
         ...
 
     def find_per_option(self, question: Question) -> Mapping[int, Sequence[Hit]]:
-        """Printed number of each option -> the passages found for the stem with that option."""
+        """Find printed number of each option -> the passages found for the stem with that option."""
         ...
 
 
@@ -42,9 +42,9 @@ class BehindText(WrappingProgram):
             predictor.signature = behind_passages(predictor.signature)
 
     def steps_behind(self, question: Question | Task, text: str) -> Steps:
-        """The program's own steps, each behind the text."""
-        said = yield from fitted(text, lambda shown: self.steps_with(question, passages=shown))
-        fields = said.toDict()
+        """Yield the program's own steps, each behind the text."""
+        outcome = yield from fitted(text, lambda excerpt: self.steps_with(question, passages=excerpt))
+        fields = outcome.toDict()
         return dspy.Prediction(passages_cut=fields.pop("left_out"), **fields)
 
 
@@ -56,14 +56,14 @@ class WithPassages(BehindText):
         self._finder = finder
 
     def steps(self, question: Question | Task) -> Steps:
-        """The program's own steps, each with the passages."""
+        """Yield the program's own steps, each with the passages."""
         hits = list(self._finder.find(question))
-        said = yield from self.steps_behind(question, join_passages(hits))
-        return dspy.Prediction(**said.toDict(), hits=hits)
+        outcome = yield from self.steps_behind(question, join_passages(hits))
+        return dspy.Prediction(**outcome.toDict(), hits=hits)
 
 
 def join_passages(hits: Sequence[Hit]) -> str:
-    """The texts of passages as prompts show them, a blank line apart."""
+    """Join the texts of passages as prompts show them, a blank line apart."""
     return "\n\n".join(hit.passage.text for hit in hits)
 
 
@@ -78,16 +78,16 @@ class OptionRelevance(Control):
         self._finder = finder
 
     def choose(self, question: Question) -> int | None:
-        """The number of that option."""
+        """Return the number of that option."""
         best = self._best(question)
         return max(best, key=lambda number: best[number].score, default=None)
 
     def say(self, question: Question) -> dspy.Prediction:
-        """The answer; `hits` holds the passage that decided, if any."""
+        """Return the answer; `hits` holds the passage that decided, if any."""
         answer = self.choose(question)
         hits = [] if answer is None else [self._best(question)[answer]]
         return dspy.Prediction(answer=answer, rationale=None, generations=[], hits=hits)
 
     def _best(self, question: Question) -> dict[int, Hit]:
-        found = self._finder.find_per_option(question)
-        return {number: hits[0] for number, hits in found.items() if hits}
+        hits_by_option = self._finder.find_per_option(question)
+        return {number: hits[0] for number, hits in hits_by_option.items() if hits}

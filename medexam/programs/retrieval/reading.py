@@ -27,7 +27,7 @@ _LEAST = math.log(1e-300)
 class ReadSpan:
     """The best span of a question's passages."""
 
-    asked: Question
+    question: Question
     """The question in the language in which it was read."""
     span: Span | None
     """None where there was no passage."""
@@ -73,7 +73,7 @@ class ContextReader(Protocol):
     """Reads the context of a task with a model; may take seconds, and is called from any thread."""
 
     def read_context(self, task: Task) -> ReadContext:
-        """The best span."""
+        """Find the best span."""
         ...
 
 
@@ -93,17 +93,17 @@ class SpanExtraction(dspy.Module):
         return await asyncio.to_thread(self._extract, question)
 
     def _extract(self, question: Task) -> dspy.Prediction:
-        read = self._reader.read_context(question)
-        found = read.span
-        if found is None or not found.text:
+        reading = self._reader.read_context(question)
+        span = reading.span
+        if span is None or not span.text:
             return dspy.Prediction(answer=None, text=None, rationale=None, generations=[])
         return dspy.Prediction(
             answer=None,
-            text=found.text,
-            span=(found.start, found.end),
+            text=span.text,
+            span=(span.start, span.end),
             alignment="literal",
             rationale=None,
-            generations=[_quote(found.text, read.reader)],
+            generations=[_quote(span.text, reading.reader)],
         )
 
 
@@ -111,11 +111,11 @@ class QuestionReader(Protocol):
     """Reads the passages of a question with a model; may take seconds, and is called from any thread."""
 
     def read_span(self, question: Question) -> ReadSpan:
-        """The best span over all passages."""
+        """Find the best span over all passages."""
         ...
 
     def read_entailments(self, question: Question) -> Entailments:
-        """The best sentence for each option."""
+        """Find the best sentence for each option."""
         ...
 
 
@@ -125,7 +125,7 @@ class _ReadingChoice(Control):
         self._reader = reader
 
     def choose(self, question: Question) -> int | None:
-        """The number of the option."""
+        """Return the number of the option."""
         answer: int | None = self.say(question).answer
         return answer
 
@@ -142,13 +142,13 @@ class SpanChoice(_ReadingChoice):
     """
 
     def say(self, question: Question) -> dspy.Prediction:
-        """The answer; `hits` are the passages that were read."""
-        read = self._reader.read_span(question)
+        """Return the answer; `hits` are the passages that were read."""
+        reading = self._reader.read_span(question)
         answer, generations = None, []
-        if read.span is not None:
-            answer = choose_by_overlap(read.asked, read.span.text)
-            generations = [_quote(read.span.text, read.reader)]
-        return dspy.Prediction(answer=answer, rationale=None, generations=generations, hits=list(read.hits))
+        if reading.span is not None:
+            answer = choose_by_overlap(reading.question, reading.span.text)
+            generations = [_quote(reading.span.text, reading.reader)]
+        return dspy.Prediction(answer=answer, rationale=None, generations=generations, hits=list(reading.hits))
 
 
 class EntailedChoice(_ReadingChoice):
@@ -160,30 +160,30 @@ class EntailedChoice(_ReadingChoice):
     """
 
     def say(self, question: Question) -> dspy.Prediction:
-        """The answer; `hits` are the passages that were read."""
-        read = self._reader.read_entailments(question)
-        if not read.best:
-            return dspy.Prediction(answer=None, rationale=None, generations=[], hits=list(read.hits))
-        none = (_LEAST, "")
-        scores = {number: max(read.best.get(number, none)[0], _LEAST) for number in question.option_numbers}
+        """Return the answer; `hits` are the passages that were read."""
+        reading = self._reader.read_entailments(question)
+        if not reading.best:
+            return dspy.Prediction(answer=None, rationale=None, generations=[], hits=list(reading.hits))
+        default = (_LEAST, "")
+        scores = {number: max(reading.best.get(number, default)[0], _LEAST) for number in question.option_numbers}
         answer = max(scores, key=scores.__getitem__)
         tied = list(scores.values()).count(scores[answer])
         return dspy.Prediction(
             answer=answer,
             rationale=None,
-            generations=[_quote(read.best.get(answer, none)[1], read.reader)],
-            hits=list(read.hits),
+            generations=[_quote(reading.best.get(answer, default)[1], reading.reader)],
+            hits=list(reading.hits),
             scores=EntailmentScores(scores, UNIT, tied),
         )
 
 
 def choose_by_overlap(question: Question, span: str) -> int:
-    """The printed number of the option with the largest share of its stems in `span`; see `SpanChoice`."""
-    found = stems(span, question.language)
+    """Return the printed number of the option with the largest share of its stems in `span`; see `SpanChoice`."""
+    span_stems = stems(span, question.language)
 
     def rank(option: Option) -> tuple[float, int]:
-        own = stems(option.text, question.language)
-        return (len(own & found) / len(own) if own else 0.0, len(option.text))
+        option_stems = stems(option.text, question.language)
+        return (len(option_stems & span_stems) / len(option_stems) if option_stems else 0.0, len(option.text))
 
     return max(question.options, key=rank).number
 

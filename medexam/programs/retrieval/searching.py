@@ -12,11 +12,11 @@ class PassageSearch(Protocol):
     """Looks up any texts, whenever they come up."""
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """At most `k` passages of each query, most relevant first."""
+        """Find at most `k` passages of each query, most relevant first."""
         ...
 
     async def asearch(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The same without blocking; queries that come together from several questions share a pass."""
+        """Find the same without blocking; queries that come together from several questions share a pass."""
         ...
 
 

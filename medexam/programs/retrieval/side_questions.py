@@ -32,34 +32,36 @@ class SideQuestion(dspy.Module):
         with dspy.context(adapter=self._adapter):
             return await self.respond.acall(**inputs)
 
-    def steps(self, question: str, context: str, *, answer: str = "", **asked: Any) -> Steps:
-        """The call that asks `question` with `context`, cut as far as needed, and an `answer` that is proposed.
+    def steps(self, question: str, context: str, *, answer: str = "", **fields: Any) -> Steps:
+        """Yield the call that asks `question` with `context`, cut as far as needed, and an `answer` that is proposed.
 
-        `asked` are more of `AskedTask`'s fields.
+        `fields` are more of `AskedTask`'s fields.
 
         The prediction carries `answer` and `generation`.
         """
 
-        def ask(shown: str) -> Steps:
-            task = Task(key="side", group="side", language="en", question=question, context=shown, given_answer=answer)
-            return (yield Call(self, {"asked": AskedTask(task, **asked)}))
+        def ask(excerpt: str) -> Steps:
+            task = Task(
+                key="side", group="side", language="en", question=question, context=excerpt, given_answer=answer
+            )
+            return (yield Call(self, {"asked": AskedTask(task, **fields)}))
 
         return (yield from fitted(context, ask))
 
 
-def fitted(shown: str, begin: Callable[[str], Steps]) -> Steps:
-    """The steps that `begin` makes of a text, begun anew with a shorter one while it does not fit the model's context.
+def fitted(text: str, begin: Callable[[str], Steps]) -> Steps:
+    """Yield the steps that `begin` makes of a text, anew with a shorter one while it does not fit the model's context.
 
     It is cut from the end by halves; the prediction carries `left_out`, how many characters that were. Raises
     `ContextWindowExceededError` where even no text does not fit.
     """
-    whole = shown
+    full_text = text
     while True:
         try:
-            said = yield from begin(shown)
+            outcome = yield from begin(text)
         except ContextWindowExceededError:
-            if not shown:
+            if not text:
                 raise
-            shown = shown[: len(shown) // 2].rstrip() if len(shown) >= 2 * _LEAST else ""
+            text = text[: len(text) // 2].rstrip() if len(text) >= 2 * _LEAST else ""
         else:
-            return dspy.Prediction(**said.toDict(), left_out=len(whole) - len(shown))
+            return dspy.Prediction(**outcome.toDict(), left_out=len(full_text) - len(text))

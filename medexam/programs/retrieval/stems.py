@@ -17,7 +17,7 @@ _WORD = re.compile(r"\w+")
 
 
 def stems(text: str, language: Language) -> frozenset[str]:
-    """The different stems of a text's words in lower case, numbers and stop words among them.
+    """Return the different stems of a text's words in lower case, numbers and stop words among them.
 
     Raises `SpecError` where PyStemmer is not installed.
     """

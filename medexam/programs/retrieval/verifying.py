@@ -44,11 +44,11 @@ class Verifier(Protocol):
     """Calls of the model for a passage, and for an answer."""
 
     def judge(self, question: Question, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:
-        """A verdict on each passage; what the model said is added to `generations`."""
+        """Judge each passage; what the model said is added to `generations`."""
         ...
 
     def check(self, question: Question, answer: int, hits: Sequence[Hit], generations: list[Generation]) -> Check:
-        """Whether these passages support the answer."""
+        """Check whether these passages support the answer."""
         ...
 
 
@@ -64,22 +64,22 @@ class ModelVerifier(dspy.Module):
         self._choices = (words.groups["answer_yes"], words.groups["answer_no"])
 
     def judge(self, question: Question, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:
-        """One call a passage."""
+        """Ask one call a passage."""
         verdicts = []
         for hit in hits:
-            said = yield from self.helps.steps(question.printed, hit.passage.text, choices=self._choices)
-            generations.append(said.generation)
-            verdicts.append(Verdict(said.answer == self._choices[0]))
+            prediction = yield from self.helps.steps(question.printed, hit.passage.text, choices=self._choices)
+            generations.append(prediction.generation)
+            verdicts.append(Verdict(prediction.answer == self._choices[0]))
         return verdicts
 
     def check(self, question: Question, answer: int, hits: Sequence[Hit], generations: list[Generation]) -> Check:
-        """One call."""
-        proposed = next(option.text for option in question.options if option.number == answer)
-        said = yield from self.supports.steps(
-            question.asked, join_passages(hits), answer=proposed, choices=self._choices
+        """Ask one call."""
+        option_text = next(option.text for option in question.options if option.number == answer)
+        prediction = yield from self.supports.steps(
+            question.asked, join_passages(hits), answer=option_text, choices=self._choices
         )
-        generations.append(said.generation)
-        return bool(said.answer == self._choices[0])
+        generations.append(prediction.generation)
+        return bool(prediction.answer == self._choices[0])
 
 
 Supports = Mapping[str, Mapping[int, float]]
@@ -91,7 +91,7 @@ class SupportReader(Protocol):
     """Reads how far the passages of a question entail its options; may take seconds, called from any thread."""
 
     def read_supports(self, question: Question) -> Supports:
-        """That of each passage that has a sentence."""
+        """Read that of each passage that has a sentence."""
         ...
 
 
@@ -120,22 +120,22 @@ class ReaderVerifier(dspy.Module):
     calls = 0
 
     def __init__(self, reader: SupportReader, least: float) -> None:
-        """`least` is the probability from which something is entailed."""
+        """Make the verifier; `least` is the probability from which something is entailed."""
         super().__init__()
         self.read = ReadSupports(reader)
         self._least = least
 
     def judge(self, question: Question, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:  # noqa: ARG002
-        """One reading for all passages."""
+        """Ask for one reading of all passages."""
         supports: Supports = (yield Call(self.read, {"question": question})).supports
-        found = [math.exp(max(supports.get(hit.passage.id, {}).values(), default=-math.inf)) for hit in hits]
-        return [Verdict(support >= self._least, support) for support in found]
+        passage_supports = [math.exp(max(supports.get(hit.passage.id, {}).values(), default=-math.inf)) for hit in hits]
+        return [Verdict(support >= self._least, support) for support in passage_supports]
 
     def check(self, question: Question, answer: int, hits: Sequence[Hit], generations: list[Generation]) -> Check:  # noqa: ARG002
-        """The same reading."""
+        """Ask for the same reading."""
         supports: Supports = (yield Call(self.read, {"question": question})).supports
-        found = (supports.get(hit.passage.id, {}).get(answer, -math.inf) for hit in hits)
-        return math.exp(max(found, default=-math.inf)) >= self._least
+        logprobs = (supports.get(hit.passage.id, {}).get(answer, -math.inf) for hit in hits)
+        return math.exp(max(logprobs, default=-math.inf)) >= self._least
 
 
 class VerifiedPassages(BehindText):
@@ -156,7 +156,7 @@ class VerifiedPassages(BehindText):
         k: int,
         abstains: bool,
     ) -> None:
-        """`k` passages are judged; `abstains`: whether an answer without support is withdrawn."""
+        """Make the program; `k` passages are judged, and `abstains`: an answer without support is withdrawn."""
         super().__init__(program)
         self._finder = finder
         self.verifier = verifier
@@ -164,33 +164,33 @@ class VerifiedPassages(BehindText):
         self._abstains = abstains
 
     def calls_for(self, question: Question) -> int:
-        """The most that it may take: a verdict on each passage, the program's own, and a verdict on the answer."""
+        """Count the most that it may take: a verdict on each passage and on the answer, and the program's own."""
         return self.verifier.calls * (self._k + 1) + self.program.calls_for(question)
 
     def steps(self, question: Question) -> Steps:
-        """Verdicts, the program's own steps behind what is kept, and the check."""
+        """Yield verdicts, the program's own steps behind what is kept, and the check."""
         hits = list(self._finder.find(question))
         generations: list[Generation] = []
         verdicts = yield from self.verifier.judge(question, hits, generations)
-        kept = [hit for hit, verdict in zip(hits, verdicts, strict=True) if verdict.kept]
-        said = yield from self.steps_behind(question, join_passages(kept))
-        generations += said.generations
+        helpful_hits = [hit for hit, verdict in zip(hits, verdicts, strict=True) if verdict.kept]
+        outcome = yield from self.steps_behind(question, join_passages(helpful_hits))
+        generations += outcome.generations
         supported = None
-        if said.answer is not None:
+        if outcome.answer is not None:
             supported = False
-            if kept:
-                supported = yield from self.verifier.check(question, said.answer, kept, generations)
-        own = {"generations": generations, "traced": True, "told": said.generations[-1]}
-        own |= {"hits": hits, "verdicts": verdicts, "supported": supported} | self._withdrawn(supported)
-        return dspy.Prediction(**{**said.toDict(), **own})
+            if helpful_hits:
+                supported = yield from self.verifier.check(question, outcome.answer, helpful_hits, generations)
+        fields = {"generations": generations, "traced": True, "told": outcome.generations[-1]}
+        fields |= {"hits": hits, "verdicts": verdicts, "supported": supported} | self._withdrawn(supported)
+        return dspy.Prediction(**{**outcome.toDict(), **fields})
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
-        """As the program's own does; an answer that was withdrawn stays so."""
-        said = self.program.read_again(question, stored, reading)
-        return said and dspy.Prediction(**{**said.toDict(), **self._withdrawn(stored.supported)})
+        """Read as the program's own does; an answer that was withdrawn stays so."""
+        outcome = self.program.read_again(question, stored, reading)
+        return outcome and dspy.Prediction(**{**outcome.toDict(), **self._withdrawn(stored.supported)})
 
     def _withdrawn(self, supported: bool | None) -> dict[str, object]:
-        """What replaces an answer that nothing supports; nothing where it is kept."""
+        """Return what replaces an answer that nothing supports; nothing where it is kept."""
         if supported is not False or not self._abstains:
             return {}
         return {"answer": None, "reason": Reason.ABSTAINED, "scores": None}

@@ -17,7 +17,7 @@ _HEADING = re.compile(r"\A\s*# +(.+)\n")
 
 
 def read_json_rows(path: Path) -> Iterator[Any]:
-    """The rows of a JSON document: a list, the list that an object holds, or an object of them by id.
+    """Yield the rows of a JSON document: a list, the list that an object holds, or an object of them by id.
 
     Raises `OSError`, and `UnreadableError` if it holds none.
     """
@@ -36,12 +36,12 @@ def read_json_rows(path: Path) -> Iterator[Any]:
 
 
 def is_text(path: Path) -> bool:
-    """Whether a text file is a passage, and does not speak of others."""
+    """Return whether a text file is a passage, and does not speak of others."""
     return path.name.lower().endswith(TEXT_SUFFIXES) and not _ABOUT.match(path.name)
 
 
 def read_text_file(path: Path, name: str) -> dict[str, str]:
-    """A text file as a row of the id `name`, its title the heading it begins with, else the file's name.
+    """Read a text file as a row of the id `name`; its title is the heading it begins with, else the file's name.
 
     Raises `OSError`, and `UnreadableError` if it is not UTF-8.
     """

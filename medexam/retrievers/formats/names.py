@@ -15,12 +15,12 @@ _METADATA = ("metadata", "meta")
 
 
 def _spellings(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(way for name in names for way in (name, name.capitalize(), name.upper())))
+    return tuple(dict.fromkeys(spelling for name in names for spelling in (name, name.capitalize(), name.upper())))
 
 
 _NAMES: tuple[tuple[str, ...], ...] = (IDS, TEXTS, RARER_TEXTS, TITLES)
 _SPELLED = {names: _spellings(names) for names in _NAMES}
-KNOWN = (*(way for ways in _SPELLED.values() for way in ways), "source", *_METADATA)
+KNOWN = (*(spelling for spellings in _SPELLED.values() for spelling in spellings), "source", *_METADATA)
 """The columns of which a passage may be made."""
 EXPECTED = (
     f"a passage has its id in {', '.join(IDS[:5])} or {IDS[5]}, its text in "
@@ -31,9 +31,9 @@ EXPECTED = (
 def find_field(fields: Sequence[str] | Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     """Return the first of `names`, a constant of this module, that is one of the fields; None if none is."""
     # A loop: millions of rows are looked through, and nearly all have the first name.
-    for way in _SPELLED[names]:
-        if way in fields:
-            return way
+    for spelling in _SPELLED[names]:
+        if spelling in fields:
+            return spelling
     return None
 
 
@@ -41,13 +41,13 @@ def find_text(fields: Sequence[str] | Mapping[str, Any]) -> str | None:
     """Return the field that holds the text; None if none does. Raises `ValueError` if it may be one of several."""
     if (field := find_field(fields, TEXTS)) is not None:
         return field
-    found = [way for way in _SPELLED[RARER_TEXTS] if way in fields]
-    if len(found) > 1:
-        raise ValueError(f"its text may be {' or '.join(found)}: call the one that is meant content")
-    return found[0] if found else None
+    matches = [spelling for spelling in _SPELLED[RARER_TEXTS] if spelling in fields]
+    if len(matches) > 1:
+        raise ValueError(f"its text may be {' or '.join(matches)}: call the one that is meant content")
+    return matches[0] if matches else None
 
 
 def read_metadata(row: Mapping[str, Any], name: str) -> Any:
     """Return what a row's own metadata hold as `name`; None if there is no such thing."""
-    held = next((row[field] for field in _METADATA if field in row), None)
-    return held.get(name) if isinstance(held, Mapping) else None
+    metadata = next((row[field] for field in _METADATA if field in row), None)
+    return metadata.get(name) if isinstance(metadata, Mapping) else None

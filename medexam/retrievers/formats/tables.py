@@ -15,7 +15,7 @@ _BARE = ("id", "text", "title")
 
 
 def read_table(path: Path) -> Iterator[tuple[int, Mapping[str, str] | str]]:
-    """The rows of a table, each with its line; a text says why a row is none.
+    """Yield the rows of a table, each with its line; a text says why a row is none.
 
     Raises `OSError`, and `UnreadableError` if the header names no passages, or the file is damaged.
     """
@@ -31,11 +31,11 @@ def read_table(path: Path) -> Iterator[tuple[int, Mapping[str, str] | str]]:
                 quoting=csv.QUOTE_MINIMAL if has_header else csv.QUOTE_NONE,
                 strict=True,
             )
-            before = 1
+            last_line = 1
             if not has_header:
                 yield 1, dict(zip(columns, first.rstrip("\r\n").split(delimiter), strict=True))
             for row in rows:
-                line, before = before + 1, rows.line_num + 1
+                line, last_line = last_line + 1, rows.line_num + 1
                 if row:
                     yield line, _name(row, columns)
     except UnicodeDecodeError as error:
@@ -53,7 +53,7 @@ def _name(row: Sequence[str], columns: Sequence[str]) -> Mapping[str, str] | str
 
 
 def _read_header(line: str) -> tuple[str, Sequence[str], bool]:
-    """The delimiter, the columns, and whether the first line names them."""
+    """Read the delimiter, the columns, and whether the first line names them."""
     for delimiter in _DELIMITERS:
         cells = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])]
         if len(cells) > 1 and find_field(cells, IDS) is not None and find_text(cells) is not None:

@@ -25,21 +25,21 @@ class EntailmentReader(Protocol):
     """Pairs in one forward pass."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
-        """Log-probability, in nats, that each (premise, hypothesis) is an entailment: `[n]`; entry i is pair i."""
+        """Score each (premise, hypothesis): its log-probability of entailment, in nats, `[n]`; entry i is pair i."""
 
 
 class TransformersEntailmentReader:
     """An `EntailmentReader` around a classifier that is loaded."""
 
     def __init__(self, loaded: LoadedReader) -> None:
-        """Raises `EngineError` if no label of the model means entailment."""
+        """Take a loaded model; raises `EngineError` if none of its labels means entailment."""
         self.label = loaded.weights.label
         self.batch = loaded.batch
         self._loaded = loaded
         self._entailed = entailment_label(loaded.model.config.label2id, loaded.weights.source)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
-        """The log of the softmax over the model's labels, at entailment: `[n]`, nats; entry i is pair i.
+        """Return the log of the softmax over the model's labels, at entailment: `[n]`, nats; entry i is pair i.
 
         Premise and hypothesis have at most `PAIR_TOKENS` tokens together; the premise is cut, and of a hypothesis that
         fills more than half the end is kept. Raises `EngineError` if the logits are not numbers.
@@ -58,8 +58,8 @@ class TransformersEntailmentReader:
         for places in by_length([len(ids) for ids in encoded["input_ids"]], self.batch):
             inputs = [{name: encoded[name][place] for name in encoded} for place in places]
             with torch.inference_mode():
-                said: Any = loaded.model(**pad(tokenizer, inputs, loaded.device))
-            scores[places] = torch.log_softmax(said.logits.double().cpu(), dim=1)[:, self._entailed].numpy()
+                output: Any = loaded.model(**pad(tokenizer, inputs, loaded.device))
+            scores[places] = torch.log_softmax(output.logits.double().cpu(), dim=1)[:, self._entailed].numpy()
         if not np.isfinite(scores).all():
             raise EngineError(f"{self.label}: its logits are not numbers; its weights are damaged")
         return scores
@@ -68,7 +68,7 @@ class TransformersEntailmentReader:
 def load_entailment_reader(
     name: str | Path, revision: str | None = None, *, device: str = "auto"
 ) -> TransformersEntailmentReader:
-    """The model of natural language inference in a folder or of a hub id.
+    """Load the model of natural language inference in a folder or of a hub id.
 
     `device` is `auto` (CUDA if there is one), `cpu` or `cuda`. Raises `EngineError` if it cannot be loaded, has
     no classification head, or has no label for entailment.
@@ -77,14 +77,14 @@ def load_entailment_reader(
 
 
 def entailment_label(label2id: Mapping[str, int], source: str) -> int:
-    """The number of the label that means entailment, in any case; raises `EngineError` if there is none or several.
+    """Find the number of the label for entailment, in any case; raises `EngineError` if there is none or several.
 
     `not_entailment` and its like do not count.
     """
-    found = [number for label, number in label2id.items() if label.strip().lower() in ("entailment", "entailed")]
-    if len(found) != 1:
+    numbers = [number for label, number in label2id.items() if label.strip().lower() in ("entailment", "entailed")]
+    if len(numbers) != 1:
         raise EngineError(
             f"{source}: its labels are {', '.join(map(str, label2id))}, and one of them must be entailment: name a "
             "model of natural language inference, or correct label2id in its config.json"
         )
-    return found[0]
+    return numbers[0]

@@ -69,7 +69,7 @@ def load_trainable(name: str | Path, revision: str | None, device: str, seed: in
 def _load(
     name: str | Path, task: Task, revision: str | None, device: str, seed: int | None = None
 ) -> tuple[LoadedReader, list[str]]:
-    """The model, and the names of the parameters that its weights lack and that are random now."""
+    """Load the model; return it and the names of the parameters that its weights lack and that are random now."""
     weights = find_weights(name, revision)
     with loading(weights, what="reader", packages=("transformers", "torch"), extra="local"):
         from transformers import (
@@ -108,5 +108,5 @@ def fit_length(model: Any, tokenizer: Any) -> None:
 
 
 def pad(tokenizer: Any, inputs: list[dict[str, list[int]]], device: str) -> Any:
-    """A batch of tensors `[n, longest]` on `device`; row i is input i."""
+    """Pad a batch into tensors `[n, longest]` on `device`; row i is input i."""
     return tokenizer.pad(inputs, return_tensors="pt").to(device)

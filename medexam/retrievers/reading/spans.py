@@ -22,7 +22,7 @@ class SpanReader(Protocol):
     """Windows in one forward pass."""
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> list[Span | None]:
-        """The best span of each (question, context); entry i is pair i. None if a context has no tokens."""
+        """Find the best span of each (question, context); entry i is pair i. None if a context has no tokens."""
 
 
 class TransformersSpanReader:
@@ -35,7 +35,7 @@ class TransformersSpanReader:
         window: int = WINDOW_TOKENS,
         shared: int = SHARED_TOKENS,
     ) -> None:
-        """A span has at most `answer_tokens` tokens; `window` and `shared` are those of `cut_windows`."""
+        """Take a loaded model; a span has at most `answer_tokens` tokens; `window` and `shared` as in `cut_windows`."""
         self.label = loaded.weights.label
         self.batch = loaded.batch
         self._loaded = loaded
@@ -44,59 +44,60 @@ class TransformersSpanReader:
         self._shared = shared
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> list[Span | None]:
-        """The span with the highest sum of start and end logit, over all windows of a context; the first of equals.
+        """Find the span with the highest sum of start and end logit, over all windows of a context; the first of
+        equals.
 
         That a context holds no answer is not read: a model trained on SQuAD 2.0 gives its best span all the same.
         Raises `EngineError` if the logits are not numbers.
         """
         tokenizer = self._loaded.tokenizer
         windows = cut_windows(tokenizer, pairs, self._window, self._shared)
-        found: list[tuple[float, int, int] | None] = [None] * len(windows)
+        window_spans: list[tuple[float, int, int] | None] = [None] * len(windows)
         for places in by_length([len(window.offsets) for window in windows], self.batch):
             batch = [windows[place] for place in places]
             for place, best in zip(places, self._read_batch(batch), strict=True):
-                found[place] = best
-        best_of: list[Span | None] = [None] * len(pairs)
-        for window, best in zip(windows, found, strict=True):
+                window_spans[place] = best
+        spans: list[Span | None] = [None] * len(pairs)
+        for window, best in zip(windows, window_spans, strict=True):
             if best is None:
                 continue
             score, first, last = best
-            known = best_of[window.pair]
-            if known is None or score > known.score:
-                best_of[window.pair] = _span(pairs[window.pair][1], window, first, last, score)
-        return best_of
+            span = spans[window.pair]
+            if span is None or score > span.score:
+                spans[window.pair] = _span(pairs[window.pair][1], window, first, last, score)
+        return spans
 
     def _read_batch(self, windows: Sequence[Window]) -> Iterator[tuple[float, int, int] | None]:
-        """Score, first and last token of the best span of each window; None for one without context."""
+        """Yield score, first and last token of the best span of each window; None for one without context."""
         import torch
 
         loaded = self._loaded
         inputs = pad(loaded.tokenizer, [window.inputs for window in windows], loaded.device)
         with torch.inference_mode():
-            said: Any = loaded.model(**inputs)
-        length = said.start_logits.shape[1]
+            output: Any = loaded.model(**inputs)
+        length = output.start_logits.shape[1]
         # The tokenizer may pad on either side, so a window's tokens are told by its attention mask.
-        shown = inputs["attention_mask"].bool().cpu()
+        mask = inputs["attention_mask"].bool().cpu()
         context = torch.zeros((len(windows), length), dtype=torch.bool)
         for row, window in enumerate(windows):
-            context[row, shown[row]] = torch.tensor([offset is not None for offset in window.offsets])
-        start = said.start_logits.float().cpu().masked_fill(~context, -torch.inf)
-        end = said.end_logits.float().cpu().masked_fill(~context, -torch.inf)
+            context[row, mask[row]] = torch.tensor([offset is not None for offset in window.offsets])
+        start = output.start_logits.float().cpu().masked_fill(~context, -torch.inf)
+        end = output.end_logits.float().cpu().masked_fill(~context, -torch.inf)
         band = torch.ones((length, length), dtype=torch.bool).triu().tril(self._answer_tokens - 1)
         sums = (start[:, :, None] + end[:, None, :]).masked_fill(~band, -torch.inf).flatten(1)
         scores, flat = sums.max(dim=1)
         if bool(torch.isnan(sums).any()):
             raise EngineError(f"{self.label}: its logits are not numbers; its weights are damaged")
         for row, (score, place) in enumerate(zip(scores.tolist(), flat.tolist(), strict=True)):
-            skipped = int(shown[row].int().argmax())
+            padding = int(mask[row].int().argmax())
             first, last = divmod(place, length)
-            yield (score, first - skipped, last - skipped) if bool(context[row].any()) else None
+            yield (score, first - padding, last - padding) if bool(context[row].any()) else None
 
 
 def load_span_reader(
     name: str | Path, revision: str | None = None, *, answer_tokens: int = ANSWER_TOKENS, device: str = "auto"
 ) -> TransformersSpanReader:
-    """The question answering model of a folder or a hub id.
+    """Load the question answering model of a folder or a hub id.
 
     `device` is `auto` (CUDA if there is one), `cpu` or `cuda`. Raises `EngineError` if it cannot be loaded or has
     no question answering head.
@@ -105,7 +106,7 @@ def load_span_reader(
 
 
 def _span(context: str, window: Window, first: int, last: int, score: float) -> Span:
-    """The span of two tokens, without the spaces that some tokenizers count as a token's."""
+    """Return the span of two tokens, without the spaces that some tokenizers count as a token's."""
     opening, closing = window.offsets[first], window.offsets[last]
     assert opening is not None and closing is not None  # noqa: S101, PT018 - chosen among the context's tokens
     text = context[opening[0] : closing[1]]

@@ -25,7 +25,7 @@ class Window:
 def cut_windows(
     tokenizer: Any, pairs: Sequence[tuple[str, str]], window: int = WINDOW_TOKENS, shared: int = SHARED_TOKENS
 ) -> list[Window]:
-    """The windows of each (question, context), pair by pair and from left to right.
+    """Cut each (question, context) into windows, pair by pair and from left to right.
 
     A window has at most `window` tokens, and as many as the model takes. A question keeps its last tokens where it
     would fill more than half of a window; neighbouring windows share `shared` tokens, or a third of a window where
@@ -56,7 +56,7 @@ def cut_windows(
 
 
 def keep_ends(tokenizer: Any, texts: Sequence[str], most: int) -> list[str]:
-    """The texts; of those with more than `most` tokens the end, where an exam asks after it has told a case."""
+    """Return the texts; of those with more than `most` tokens the end, where an exam asks after it has told a case."""
     encoded = tokenizer(list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     return [
         text if len(offsets) <= most else text[offsets[-most][0] :].lstrip()
@@ -65,6 +65,6 @@ def keep_ends(tokenizer: Any, texts: Sequence[str], most: int) -> list[str]:
 
 
 def by_length(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Places in batches of at most `size`, the longest first, so that little is padded."""
+    """Sort places into batches of at most `size`, the longest first, so that little is padded."""
     order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
     return [order[start : start + size] for start in range(0, len(order), size)]

@@ -64,7 +64,7 @@ def test_questions_are_read_ahead_in_the_order_of_asking_and_once(questions, tmp
     for question in ordered:
         read = reading.read_span(question)
         assert (read.span.text, read.reader, len(read.hits)) == ("2.", "tiny", 3) or read.span.text.endswith(".")
-        assert read.asked is question
+        assert read.question is question
     # Three pairs a question, blocks of at least 4 batches of 2.
     assert reader.calls == [9, 9, 9, 9]
     assert reading.read_span(ordered[0]).span is not None
@@ -106,7 +106,7 @@ def test_translations_are_read_in_their_language(questions, tmp_path) -> None:
     reading = make(spec, tmp_path, translations=lambda: spanish)
     reading.load = lambda _: Spans()
     reading.fill(questions)
-    assert reading.read_span(questions[3]).asked.stem == "raíz q3"
+    assert reading.read_span(questions[3]).question.stem == "raíz q3"
 
 
 def _identity(**settings):
