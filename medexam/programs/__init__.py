@@ -6,12 +6,13 @@ from medexam.programs.building import ProgramContext, build_program
 from medexam.programs.controls import BlindChoice, Control, LongestChoice, RandomChoice
 from medexam.programs.extraction import ExtractExplanation
 from medexam.programs.formats import AnswerByFormat
-from medexam.programs.likelihood import OptionLikelihood, OptionScores
+from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import demonstrations, loaded_words, save_program
 from medexam.programs.nearest import DemonstrationFinder, WithNearest, find_nearest
 from medexam.programs.outcome import build_failure, build_prediction, read_again, read_both
 from medexam.programs.own import OwnProgram
 from medexam.programs.probabilities import OptionProbabilities
+from medexam.programs.program_output import OptionScores
 from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine
 from medexam.programs.replay import replay
 from medexam.programs.retrieval.iterative import IterativeRetrieval

@@ -8,7 +8,8 @@ import dspy
 from medexam.model_calls import ContinuationLogprobs, Ending, read_ending
 from medexam.predictions import Prediction, Reading
 from medexam.programs.base import Call, ExamProgram, Steps
-from medexam.programs.likelihood import UNITS, OptionScores
+from medexam.programs.likelihood import UNITS
+from medexam.programs.program_output import OptionScores, ProgramOutput
 from medexam.questions import Question
 from medexam.signatures import (
     AnswerAfterReasoning,
@@ -44,20 +45,20 @@ class DirectAnswer(ExamProgram):
     def steps(self, question: Question) -> Steps:
         """Yield one call, and the one that closes its thinking."""
         prediction = yield from _ask(Call(self.respond, {"question": question}), closes=self.closes)
-        return dspy.Prediction(
+        return ProgramOutput(
             answer=prediction.answer,
             rationale=None,
             generations=[prediction.generation],
             scores=_scores(question, prediction),
         )
 
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read the answer in the reply."""
         if stored.reply is None:
             return None
         ending = read_ending(stored.finish_reason)
         fields = self.adapter.read_reply(self.respond.signature, {"question": question}, stored.reply, ending, reading)
-        return dspy.Prediction(answer=fields["answer"], rationale=None)
+        return ProgramOutput(answer=fields["answer"], rationale=None)
 
 
 class ChainOfThought(ExamProgram):
@@ -89,28 +90,28 @@ class ChainOfThought(ExamProgram):
         """Yield one call when free, and the one that closes its thinking; two when guided."""
         if not self.guided:
             prediction = yield from _ask(Call(self.respond, {"question": question}), closes=self.closes)
-            return dspy.Prediction(
+            return ProgramOutput(
                 answer=prediction.answer, rationale=prediction.rationale, generations=[prediction.generation]
             )
         reasoning = yield Call(self.reason, {"question": question})
         rationale = (reasoning.rationale or "").split(self._stop)[0].rstrip()
         prediction = yield Call(self.respond, {"question": question, "rationale": rationale})
         generations = [reasoning.generation, prediction.generation]
-        return dspy.Prediction(
+        return ProgramOutput(
             answer=prediction.answer,
             rationale=rationale or None,
             generations=generations,
             scores=_scores(question, prediction),
         )
 
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read the answer in the reply, and its reasoning where the reply is free."""
         if stored.reply is None:
             return None
         inputs = {"question": question, **({"rationale": stored.rationale or ""} if self.guided else {})}
         ending = Ending.COMPLETE if self.guided else read_ending(stored.finish_reason)
         fields = self.adapter.read_reply(self.respond.signature, inputs, stored.reply, ending, reading)
-        return dspy.Prediction(answer=fields["answer"], rationale=fields.get("rationale", stored.rationale))
+        return ProgramOutput(answer=fields["answer"], rationale=fields.get("rationale", stored.rationale))
 
 
 def _ask(call: Call, *, closes: bool) -> Generator[Call, dspy.Prediction, dspy.Prediction]:

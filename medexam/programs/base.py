@@ -12,6 +12,7 @@ import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.predictions import Prediction, Reading
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question, check_question
 from medexam.signatures import SAMPLES, ExamAdapter, Generation
 from medexam.signatures.direct import ask_predictor
@@ -46,7 +47,7 @@ class Call:
 _BOOKKEEPING = {"augmented", "dspy_uuid", "dspy_split"}
 """What DSPy's optimizers note beside the fields of a demonstration."""
 
-Steps = Generator[Call, dspy.Prediction, dspy.Prediction]
+Steps = Generator[Call, dspy.Prediction, ProgramOutput]
 """A program's steps: it yields calls, receives their predictions and returns its own. A call whose prompt did not fit
 the model's context raises `ContextWindowExceededError` where it was yielded."""
 
@@ -54,8 +55,8 @@ the model's context raises `ContextWindowExceededError` where it was yielded."""
 class AskingProgram(dspy.Module):
     """Base of the programs that ask a model, whatever a question is.
 
-    Called with `question=`, it returns a `dspy.Prediction` with `generations` (each reply, in the order of asking) and
-    what its kind of question is answered with. The model is the one of `dspy.configure` or `set_lm`; the adapter is the
+    Called with `question=`, it returns a `ProgramOutput`, a `dspy.Prediction`, with what its kind of question is
+    answered with. The model is the one of `dspy.configure` or `set_lm`; the adapter is the
     program's own.
     """
 
@@ -78,7 +79,7 @@ class AskingProgram(dspy.Module):
         """Yield the calls that lead to an answer."""
         raise NotImplementedError
 
-    def read_again(self, question: Any, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
+    def read_again(self, question: Any, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read what the reply of a stored prediction says; None where it keeps too little.
 
         `reading` strict: as `steps` reads it; lenient: where that reads no option, as the lenient reader does.
@@ -89,7 +90,7 @@ class AskingProgram(dspy.Module):
         """Return what prompts show of a demonstration, by field."""
         return {name: value for name, value in demo.items() if name not in _BOOKKEEPING}
 
-    def forward(self, question: Any) -> dspy.Prediction:
+    def forward(self, question: Any) -> ProgramOutput:
         """Answer one question."""
         check_question(question)
         steps = self.steps(question)
@@ -102,9 +103,9 @@ class AskingProgram(dspy.Module):
                 except ContextWindowExceededError as error:
                     call = steps.throw(error)
                 except StopIteration as stop:
-                    return stop.value
+                    return _output(stop)
 
-    async def aforward(self, question: Any) -> dspy.Prediction:
+    async def aforward(self, question: Any) -> ProgramOutput:
         """Answer one question without blocking."""
         check_question(question)
         steps = self.steps(question)
@@ -116,7 +117,7 @@ class AskingProgram(dspy.Module):
             except ContextWindowExceededError as error:
                 call = steps.throw(error)
             except StopIteration as stop:
-                return stop.value
+                return _output(stop)
 
 
 class ExamProgram(AskingProgram):
@@ -141,6 +142,11 @@ def shown_of(demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
     return {name: demo[name] for name in ("question", "rationale", "answer") if demo.get(name) is not None}
 
 
+def _output(stop: StopIteration) -> ProgramOutput:
+    output: ProgramOutput = stop.value
+    return output
+
+
 class WrappingProgram(ExamProgram):
     """Base of the programs that take another's steps and add to what each of them is called with.
 
@@ -155,7 +161,7 @@ class WrappingProgram(ExamProgram):
         """Count as many as the program's own."""
         return self.program.calls_for(question)
 
-    def read_again(self, question: Any, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
+    def read_again(self, question: Any, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read as the program's own does."""
         return self.program.read_again(question, stored, reading)
 
@@ -176,7 +182,7 @@ def altered(steps: Steps, change: Callable[[Call], Call]) -> Steps:
             else:
                 call = steps.send(prediction)
     except StopIteration as stop:
-        return stop.value
+        return _output(stop)
 
 
 class TaskProgram(AskingProgram):
@@ -191,10 +197,10 @@ class TaskProgram(AskingProgram):
         question: Task,
         stored: Prediction,
         reading: Reading = "strict",  # noqa: ARG002 - what is answered in words is read in one way
-    ) -> dspy.Prediction | None:
+    ) -> ProgramOutput | None:
         """Read what the stored reply answers."""
-        return None if stored.reply is None else dspy.Prediction(**self.read(question, stored.reply))
+        return None if stored.reply is None else ProgramOutput(**self.read(question, stored.reply))
 
-    def answer(self, question: Task, generations: Sequence[Generation]) -> dspy.Prediction:
-        """Build the prediction from a question's replies."""
-        return dspy.Prediction(**self.read(question, generations[-1].reply or ""), generations=list(generations))
+    def answer(self, question: Task, generations: Sequence[Generation]) -> ProgramOutput:
+        """Build the output from a question's replies."""
+        return ProgramOutput(**self.read(question, generations[-1].reply or ""), generations=list(generations))

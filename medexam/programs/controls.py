@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import dspy
 
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question, check_question
 
 
@@ -18,18 +19,18 @@ class Control(dspy.Module):
         """Return the printed number of the chosen option; None leaves the question unanswered."""
         raise NotImplementedError
 
-    def forward(self, question: Question) -> dspy.Prediction:
+    def forward(self, question: Question) -> ProgramOutput:
         """Answer one question."""
         return self.say(question)
 
-    async def aforward(self, question: Question) -> dspy.Prediction:
+    async def aforward(self, question: Question) -> ProgramOutput:
         """Answer one question; nothing here waits."""
         return self.say(question)
 
-    def say(self, question: Question) -> dspy.Prediction:
+    def say(self, question: Question) -> ProgramOutput:
         """Return what both give."""
         check_question(question)
-        return dspy.Prediction(answer=self.choose(question), rationale=None, generations=[])
+        return ProgramOutput(answer=self.choose(question), rationale=None, generations=[])
 
 
 class RandomChoice(Control):

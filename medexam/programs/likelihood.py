@@ -5,7 +5,6 @@ Of options with equal scores the first in the exam's order is taken, and how man
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import dspy
 
@@ -13,6 +12,7 @@ from medexam.model_calls import Continuation, ContinuationLogprobs
 from medexam.predictions import Prediction, Reading, normalise_scores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.orders import Order, orders_of, shown_in
+from medexam.programs.program_output import OptionScores, ProgramOutput
 from medexam.questions import Question
 from medexam.signatures import LikelihoodAdapter, LikelihoodWords, WeighOptions, option_texts
 from medexam.specs import LikelihoodSpec
@@ -29,20 +29,6 @@ UNITS: dict[ScoreNorm, str] = {
 """The unit of a score under each norm."""
 MIN_K = 0.2
 """Share of an option's tokens that `min_k` looks at, rounded up."""
-
-
-@dataclass(frozen=True)
-class OptionScores:
-    """The scores of a question's options; the fields are those of `medexam.predictions.Prediction`."""
-
-    option_scores: dict[int, float]
-    score_unit: str
-    score_norm: str
-    tied: int
-    label_mass: float | None
-    order_scores: tuple[tuple[float, ...], ...] | None
-    read_by: str
-    read_why: str
 
 
 class OptionLikelihood(ExamProgram):
@@ -86,7 +72,7 @@ class OptionLikelihood(ExamProgram):
         scores = self._scores(question, orders, readings, premise_reading)
         answer = self._choose(scores.option_scores)
         outcome_orders = None if self.spec.orders == "given" else tuple(orders)
-        return dspy.Prediction(
+        return ProgramOutput(
             answer=answer, rationale=None, generations=generations, scores=scores, orders=outcome_orders
         )
 
@@ -95,11 +81,11 @@ class OptionLikelihood(ExamProgram):
         question: Question,  # noqa: ARG002
         stored: Prediction,
         reading: Reading = "strict",  # noqa: ARG002 - scores are read in one way
-    ) -> dspy.Prediction | None:
+    ) -> ProgramOutput | None:
         """Return the option that the stored scores choose."""
         if stored.option_scores is None:
             return None
-        return dspy.Prediction(answer=self._choose(stored.option_scores), rationale=None, orders=stored.orders)
+        return ProgramOutput(answer=self._choose(stored.option_scores), rationale=None, orders=stored.orders)
 
     def _choose(self, scores: dict[int, float]) -> int | None:
         """Choose the best option, the first of equal ones; None where its share of the probability is too small."""

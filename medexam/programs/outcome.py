@@ -7,7 +7,6 @@ fault makes it failed, and anything else is no answer at all but an error of the
 from collections.abc import Sequence
 from typing import Any
 
-import dspy
 from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
 from medexam.errors import ProgramFaultError
@@ -15,11 +14,9 @@ from medexam.model_calls import Ending, read_ending
 from medexam.model_identity import Answerer
 from medexam.predictions import Failure, Prediction, Reason, Reply, Status, as_read
 from medexam.programs.base import AskingProgram
-from medexam.programs.likelihood import OptionScores
+from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.iterative import kept_passage
-from medexam.programs.retrieval.reading import EntailmentScores
 from medexam.questions import Question
-from medexam.retrievers.base import Hit
 from medexam.signatures import Generation, is_cut_in_thinking
 from medexam.tasks import Task
 
@@ -30,7 +27,7 @@ _WITHHELD = {Ending.REFUSED: Reason.REFUSED, Ending.FILTERED: Reason.FILTERED}
 
 def build_prediction(
     question: Question | Task,
-    outcome: dspy.Prediction,
+    outcome: ProgramOutput,
     *,
     program: str,
     spec_digest: str,
@@ -42,15 +39,14 @@ def build_prediction(
 
     `waiting_s` is the part of `latency_s` before anything was sent; None where nobody measured it.
     """
-    generations: list[Generation] = outcome.generations
-    last_reply: Generation | None = outcome.get("told") or (generations[-1] if generations else None)
-    scores: OptionScores | EntailmentScores | None = outcome.get("scores")
+    generations, scores = outcome.generations, outcome.scores
+    last_reply = outcome.last_generation or (generations[-1] if generations else None)
     fields = {
         **_read_fields(outcome, last_reply, replied=last_reply is not None and scores is None),
         **(vars(scores) if scores else {}),
         **_passages(outcome),
         **_usage(generations),
-        "generations": tuple(map(_reply, generations)) if outcome.get("traced") else None,
+        "generations": tuple(map(_reply, generations)) if outcome.keeps_replies else None,
     }
     if last_reply is not None:
         fields |= {
@@ -58,7 +54,7 @@ def build_prediction(
             "latency_s": round(latency_s, 4),
             "waiting_s": None if waiting_s is None else round(waiting_s, 4),
             "model": last_reply.model,
-            "answered_by": answerer and answerer.print_of(last_reply.model, cut=bool(outcome.get("passages_cut"))),
+            "answered_by": answerer and answerer.print_of(last_reply.model, cut=bool(outcome.passages_cut)),
             "finish_reason": last_reply.finish_reason,
         }
     # A field that is None is not given: to check that it may be takes longer than to leave it out.
@@ -124,30 +120,29 @@ def build_failure(
 
 
 def _read_fields(
-    outcome: dspy.Prediction, last_reply: Generation | Prediction | None, *, replied: bool
+    outcome: ProgramOutput, last_reply: Generation | Prediction | None, *, replied: bool
 ) -> dict[str, Any]:
     """Return the fields of a prediction that depend on how what was said is read; `replied`: in words, not in scores.
 
     `last_reply` holds the last reply; None if nothing was said.
     """
-    text: str | None = outcome.get("text")
     status, reason = Status.UNANSWERED, None
-    if outcome.answer is not None or text is not None:
+    if outcome.answer is not None or outcome.text is not None:
         status = Status.ANSWERED
     elif not replied:
         reason = Reason.ABSTAINED
     else:
-        reason = (last_reply and _unreadable(last_reply)) or outcome.get("reason", Reason.UNPARSED)
+        reason = (last_reply and _unreadable(last_reply)) or outcome.reason or Reason.UNPARSED
     return {
         "status": status,
         "reason": reason,
         "answer": outcome.answer,
-        "text": text,
-        "span": outcome.get("span"),
-        "alignment": outcome.get("alignment"),
+        "text": outcome.text,
+        "span": outcome.span,
+        "alignment": outcome.alignment,
         "rationale": outcome.rationale,
-        "votes": outcome.get("votes"),
-        "orders": outcome.get("orders"),
+        "votes": outcome.votes,
+        "orders": outcome.orders,
     }
 
 
@@ -162,16 +157,18 @@ def _unreadable(last_reply: Generation | Prediction) -> Reason | None:
     return None if (last_reply.reply or "").strip() else Reason.EMPTY
 
 
-def _passages(outcome: dspy.Prediction) -> dict[str, Any]:
-    hits: list[Hit] | None = outcome.get("hits")
-    if hits is None:
+def _passages(outcome: ProgramOutput) -> dict[str, Any]:
+    if outcome.hits is None:
         return {}
-    passages = tuple(map(kept_passage, hits))
-    if (verdicts := outcome.get("verdicts")) is not None:
+    passages = tuple(map(kept_passage, outcome.hits))
+    if outcome.verdicts is not None:
         passages = tuple(
-            passage.model_copy(update=vars(verdict)) for passage, verdict in zip(passages, verdicts, strict=True)
+            passage.model_copy(update=vars(verdict))
+            for passage, verdict in zip(passages, outcome.verdicts, strict=True)
         )
-    fields = {name: outcome.get(name) for name in ("passages_cut", "rounds", "supported", "cited", "cited_support")}
+    fields = {
+        name: getattr(outcome, name) for name in ("passages_cut", "rounds", "supported", "cited", "cited_support")
+    }
     return {"passages": passages, **fields}
 
 

@@ -21,6 +21,7 @@ from medexam.plugins import load_object
 from medexam.predictions import Prediction, Reading
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
+from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import Calls, OtherModelError, OtherModels, recorded_calls
 from medexam.programs.replay import replay
 from medexam.programs.retrieval.passages import PassageFinder
@@ -80,12 +81,12 @@ class OwnProgram(AskingProgram):
         question: Asked,
         stored: Prediction,
         reading: Reading = "strict",  # noqa: ARG002 - what a module returns is read in one way
-    ) -> dspy.Prediction | None:
+    ) -> ProgramOutput | None:
         """Answer as the module does if its calls are answered as they were; None where it would ask otherwise now."""
         _, outcome = replay(self, question, [reply.text for reply in stored.generations or ()])
         return outcome
 
-    def forward(self, question: Asked) -> dspy.Prediction:
+    def forward(self, question: Asked) -> ProgramOutput:
         """Answer one question."""
         if not hasattr(type(self.module), "forward"):
             job = partial(asyncio.run, self.aforward(question))
@@ -94,7 +95,7 @@ class OwnProgram(AskingProgram):
             outputs.append(self.module(**inputs))
         return self._prediction(question, outputs, calls)
 
-    async def aforward(self, question: Asked) -> dspy.Prediction:
+    async def aforward(self, question: Asked) -> ProgramOutput:
         """Answer one question without blocking."""
         with self._asking(question) as (calls, inputs), _naming_faults() as outputs:
             if hasattr(type(self.module), "aforward"):
@@ -125,7 +126,7 @@ class OwnProgram(AskingProgram):
             raise SpecError("the module looks up passages: set program.retriever")
         return [SimpleNamespace(long_text=hit.passage.text) for hit in self._search.search([query], k)[0]]
 
-    def _prediction(self, question: Asked, outputs: list[Any], calls: Calls) -> dspy.Prediction:
+    def _prediction(self, question: Asked, outputs: list[Any], calls: Calls) -> ProgramOutput:
         """Build a program's prediction of what the module returned, or of nothing where a reply could not be parsed."""
         output = outputs[0] if outputs else None
         answer, rationale = output, None
@@ -137,18 +138,18 @@ class OwnProgram(AskingProgram):
         fields: dict[str, Any] = {
             "rationale": None if rationale is None else str(rationale),
             "generations": list(calls.generations),
-            "traced": True,
+            "keeps_replies": True,
         }
         if self._finder is not None:
             fields |= {"hits": list(self._finder.find(question)), "passages_cut": 0}
         if isinstance(question, Question):
-            return dspy.Prediction(answer=read_choice(answer, question), **fields)
+            return ProgramOutput(answer=read_choice(answer, question), **fields)
         text = None if answer is None else str(answer).strip() or None
         span = find_span(question.context, text) if text and question.context else None
         if span is not None:
             text = question.context[span.start : span.end]
             fields |= {"span": (span.start, span.end), "alignment": span.alignment}
-        return dspy.Prediction(answer=None, text=text, **fields)
+        return ProgramOutput(answer=None, text=text, **fields)
 
 
 def make_module(spec: OwnSpec) -> dspy.Module:

@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import dspy
-
 from medexam.predictions import Prediction, Status, normalise_scores
 from medexam.programs.combining.voting import NO_VOTE
 from medexam.programs.controls import Control
-from medexam.programs.likelihood import OptionScores
+from medexam.programs.program_output import OptionScores, ProgramOutput
 from medexam.questions import Question
 from medexam.specs.programs.ensembles import Combine
 
@@ -61,7 +59,7 @@ class Ensemble(Control):
         self._combine = combine
         self._members = members
 
-    def say(self, question: Question) -> dspy.Prediction:
+    def say(self, question: Question) -> ProgramOutput:
         """Return the combined answer; raises `LookupError` where a member has none yet."""
         predictions = self._members.find(question)
         if predictions is None:
@@ -70,7 +68,7 @@ class Ensemble(Control):
         votes = tuple(prediction.answer for prediction in predictions)
         scores = combine(question, predictions, self._combine, weights)
         answer = None if scores is None else choose(question, predictions, scores.option_scores)
-        return dspy.Prediction(answer=answer, rationale=None, generations=[], scores=scores, votes=votes)
+        return ProgramOutput(answer=answer, rationale=None, generations=[], scores=scores, votes=votes)
 
 
 def combine(

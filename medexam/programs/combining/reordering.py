@@ -8,13 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-import dspy
-
 from medexam.predictions import Prediction, Reading
 from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram, altered
 from medexam.programs.combining.voting import shares, winner
-from medexam.programs.likelihood import OptionScores
 from medexam.programs.orders import Order, orders_of, original, shown_in
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 from medexam.specs.programs.orders import Orders
 
@@ -37,7 +35,7 @@ class Reordered(WrappingProgram):
     def steps(self, question: Question) -> Steps:
         """Yield the program's own steps for each order; its demonstrations and passages stay as they are."""
         orders = orders_of(question, self.orders)
-        outcomes: list[dspy.Prediction] = []
+        outcomes: list[ProgramOutput] = []
         for order in orders:
             outcome = yield from altered(self.program.steps(question), partial(_show, shown_in(question, order)))
             outcomes.append(outcome)
@@ -51,13 +49,13 @@ class Reordered(WrappingProgram):
             "scores": shares(question, votes),
             "votes": tuple(vote.answer for vote in votes),
             "orders": tuple(orders),
-            "told": best_outcome.get("told") or best_outcome.generations[-1],
-            "traced": True,
+            "last_generation": best_outcome.last_generation or best_outcome.generations[-1],
+            "keeps_replies": True,
             "generations": [generation for outcome in outcomes for generation in outcome.generations],
         }
-        return dspy.Prediction(**{**best_outcome.toDict(), **fields})
+        return best_outcome.copy(**fields)
 
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read the answers in the stored replies of each order, counted anew."""
         replies, orders = stored.generations, stored.orders
         if not replies or not orders or len(replies) % len(orders):
@@ -78,7 +76,7 @@ class Reordered(WrappingProgram):
         votes = _votes(question, orders, outcomes)
         answer = winner(votes)
         rationale = next((vote.rationale for vote in votes if vote.answer == answer), None)
-        return dspy.Prediction(
+        return ProgramOutput(
             answer=answer, rationale=rationale, votes=tuple(vote.answer for vote in votes), orders=orders
         )
 
@@ -88,20 +86,20 @@ def _show(question: Question, call: Call) -> Call:
     return replace(call, inputs={**call.inputs, "question": question}) if "question" in call.inputs else call
 
 
-def _votes(question: Question, orders: Sequence[Order], outcomes: Sequence[dspy.Prediction]) -> list[dspy.Prediction]:
+def _votes(question: Question, orders: Sequence[Order], outcomes: Sequence[ProgramOutput]) -> list[ProgramOutput]:
     """Return every vote of every order, with the numbers that the exam prints."""
     return [
         vote for order, outcome in zip(orders, outcomes, strict=True) for vote in _votes_of(question, order, outcome)
     ]
 
 
-def _votes_of(question: Question, order: Order, outcome: dspy.Prediction) -> Iterator[dspy.Prediction]:
-    if outcome.get("votes") is not None:
+def _votes_of(question: Question, order: Order, outcome: ProgramOutput) -> Iterator[ProgramOutput]:
+    if outcome.votes is not None:
         for vote in outcome.votes:
-            yield dspy.Prediction(answer=original(question, order, vote), scores=None, rationale=outcome.rationale)
+            yield ProgramOutput(answer=original(question, order, vote), scores=None, rationale=outcome.rationale)
         return
-    scores: OptionScores | None = outcome.get("scores")
+    scores = outcome.scores
     if scores is not None:
         order_scores = (scores.option_scores[number] for number in question.option_numbers)
         scores = replace(scores, option_scores=dict(zip(order, order_scores, strict=True)))
-    yield dspy.Prediction(answer=original(question, order, outcome.answer), scores=scores, rationale=outcome.rationale)
+    yield ProgramOutput(answer=original(question, order, outcome.answer), scores=scores, rationale=outcome.rationale)

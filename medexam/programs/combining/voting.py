@@ -14,7 +14,7 @@ from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.predictions import Prediction, Reading
 from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram
-from medexam.programs.likelihood import OptionScores
+from medexam.programs.program_output import EntailmentScores, OptionScores, ProgramOutput
 from medexam.questions import Question
 
 NO_VOTE = math.log(1e-9)
@@ -44,7 +44,7 @@ class Voting(WrappingProgram):
         If one request brings several replies to a prompt, all are asked for at once as long as they are asked the same.
         """
         runs = [self.program.steps(question) for _ in range(self.samples)]
-        next_steps: list[Call | dspy.Prediction] = [next(run) for run in runs]
+        next_steps: list[Call | ProgramOutput] = [next(run) for run in runs]
         while _shares_prompt(next_steps):
             try:
                 replies = yield replace(next_steps[0], samples=self.samples)
@@ -58,7 +58,7 @@ class Voting(WrappingProgram):
             answers.append((yield from _finish(run, step, number)))
         return self._count(question, answers)
 
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read the votes in the stored replies, counted anew."""
         if stored.generations is None or len(stored.generations) % self.samples:
             return None
@@ -74,23 +74,23 @@ class Voting(WrappingProgram):
             outcomes.append(outcome)
         answer = winner(outcomes)
         rationale = next((outcome.rationale for outcome in outcomes if outcome.answer == answer), None)
-        return dspy.Prediction(answer=answer, rationale=rationale, votes=tuple(outcome.answer for outcome in outcomes))
+        return ProgramOutput(answer=answer, rationale=rationale, votes=tuple(outcome.answer for outcome in outcomes))
 
-    def _count(self, question: Question, outcomes: Sequence[dspy.Prediction]) -> dspy.Prediction:
+    def _count(self, question: Question, outcomes: Sequence[ProgramOutput]) -> ProgramOutput:
         answer = winner(outcomes)
         best_outcome = next((outcome for outcome in outcomes if outcome.answer == answer), outcomes[0])
         fields = {
             "answer": answer,
             "scores": shares(question, outcomes),
             "votes": tuple(outcome.answer for outcome in outcomes),
-            "told": best_outcome.generations[-1],
-            "traced": True,
+            "last_generation": best_outcome.generations[-1],
+            "keeps_replies": True,
             "generations": [generation for outcome in outcomes for generation in outcome.generations],
         }
-        return dspy.Prediction(**{**best_outcome.toDict(), **fields})
+        return best_outcome.copy(**fields)
 
 
-def _shares_prompt(calls: Sequence[Call | dspy.Prediction]) -> bool:
+def _shares_prompt(calls: Sequence[Call | ProgramOutput]) -> bool:
     """Return whether all are the same call, of one of DSPy's own predictors, and its model reads a prompt once."""
     first, *others = calls
     if not isinstance(first, Call) or not isinstance(first.predictor, dspy.Predict):
@@ -99,16 +99,16 @@ def _shares_prompt(calls: Sequence[Call | dspy.Prediction]) -> bool:
     return getattr(lm, "shares_prompts", False) and all(call == first for call in others)
 
 
-def _step(run: Steps, reply: dspy.Prediction) -> Call | dspy.Prediction:
+def _step(run: Steps, reply: dspy.Prediction) -> Call | ProgramOutput:
     """Return what a program says to a reply: its next call, or its answer."""
     try:
         return run.send(reply)
     except StopIteration as stop:
-        answer: dspy.Prediction = stop.value
+        answer: ProgramOutput = stop.value
         return answer
 
 
-def _finish(run: Steps, step: Call | dspy.Prediction, number: int) -> Steps:
+def _finish(run: Steps, step: Call | ProgramOutput, number: int) -> Steps:
     """Yield the steps of one reply from a call on to its answer, each under its own seed."""
     while isinstance(step, Call):
         try:
@@ -120,13 +120,13 @@ def _finish(run: Steps, step: Call | dspy.Prediction, number: int) -> Steps:
     return step
 
 
-def winner(outcomes: Sequence[dspy.Prediction]) -> int | None:
+def winner(outcomes: Sequence[ProgramOutput]) -> int | None:
     """Return the commonest answer, or None; of equals the likeliest if all have `scores`, else the first."""
     votes = Counter(outcome.answer for outcome in outcomes if outcome.answer is not None)
     if not votes:
         return None
     winners = [number for number, count in votes.items() if count == max(votes.values())]
-    all_scores: list[OptionScores] = [outcome.scores for outcome in outcomes if outcome.get("scores") is not None]
+    all_scores: list[EntailmentScores] = [outcome.scores for outcome in outcomes if outcome.scores is not None]
     first: int = winners[0]
     if len(winners) == 1 or len(all_scores) < len(outcomes):
         return first
@@ -134,7 +134,7 @@ def winner(outcomes: Sequence[dspy.Prediction]) -> int | None:
     return likeliest
 
 
-def shares(question: Question, outcomes: Sequence[dspy.Prediction]) -> OptionScores | None:
+def shares(question: Question, outcomes: Sequence[ProgramOutput]) -> OptionScores | None:
     """Return the log of each option's share of the legal answers; None if there is none."""
     votes = Counter(outcome.answer for outcome in outcomes if outcome.answer is not None)
     if not votes:

@@ -8,6 +8,7 @@ import dspy
 from medexam.predictions import Prediction, Reading
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import Call, Steps
+from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.passages import BehindText, PassageFinder
 from medexam.programs.retrieval.side_questions import fitted
 from medexam.programs.retrieval.verifying import ReadSupports, SupportReader, Supports
@@ -48,14 +49,13 @@ class CitingPassages(BehindText):
         hits = list(self._finder.find(question))
         passages_text = number_passages([hit.passage.text for hit in hits])
         outcome = yield from fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
-        fields = outcome.toDict()
-        fields |= {"hits": hits, "passages_cut": fields.pop("left_out")}
+        outcome.hits = hits
         if self.read is not None and outcome.answer is not None and outcome.cited:
             supports = (yield Call(self.read, {"question": question})).supports
-            fields["cited_support"] = cited_support(supports, hits, outcome.cited, outcome.answer)
-        return dspy.Prediction(**fields)
+            outcome.cited_support = cited_support(supports, hits, outcome.cited, outcome.answer)
+        return outcome
 
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read as the program's own does; a careful marker takes no passage's number for an option's."""
         if reading == "lenient" and stored.reply is not None:
             stored = stored.model_copy(update={"reply": drop_citations(stored.reply)})
@@ -75,7 +75,7 @@ class CitingPassages(BehindText):
             prediction = yield Call(self.cite, inputs)
             generations.append(prediction.generation)
             citation = prediction.citation
-        return dspy.Prediction(**{**outcome.toDict(), "generations": generations, "traced": True}, cited=citation)
+        return outcome.copy(generations=generations, keeps_replies=True, cited=citation)
 
 
 def cited_support(supports: Supports, hits: Sequence[Hit], citation: int, answer: int) -> float:

@@ -76,8 +76,12 @@ class IterativeRetrieval(BehindText):
                 hits.setdefault(hit.passage.id, hit)
             rounds.append(tuple(map(_follow_up, queries, hits_by_query, answers)))
         outcome = yield from self.steps_behind(question, self._known(rounds, hits))
-        fields = {"generations": [*generations, *outcome.generations], "traced": True}
-        return dspy.Prediction(**{**outcome.toDict(), **fields}, rounds=tuple(rounds), hits=list(hits.values()))
+        return outcome.copy(
+            generations=[*generations, *outcome.generations],
+            keeps_replies=True,
+            rounds=tuple(rounds),
+            hits=list(hits.values()),
+        )
 
     def _answer(
         self, queries: Sequence[str], hits_by_query: Sequence[Sequence[Hit]], generations: list[Generation]

@@ -6,10 +6,9 @@ Which passages belong to a question is looked up once, before anything is asked;
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-import dspy
-
 from medexam.programs.base import AskingProgram, Steps, WrappingProgram
 from medexam.programs.controls import Control
+from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.side_questions import fitted
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
@@ -43,9 +42,7 @@ class BehindText(WrappingProgram):
 
     def steps_behind(self, question: Question | Task, text: str) -> Steps:
         """Yield the program's own steps, each behind the text."""
-        outcome = yield from fitted(text, lambda excerpt: self.steps_with(question, passages=excerpt))
-        fields = outcome.toDict()
-        return dspy.Prediction(passages_cut=fields.pop("left_out"), **fields)
+        return (yield from fitted(text, lambda excerpt: self.steps_with(question, passages=excerpt)))
 
 
 class WithPassages(BehindText):
@@ -59,7 +56,7 @@ class WithPassages(BehindText):
         """Yield the program's own steps, each with the passages."""
         hits = list(self._finder.find(question))
         outcome = yield from self.steps_behind(question, join_passages(hits))
-        return dspy.Prediction(**outcome.toDict(), hits=hits)
+        return outcome.copy(hits=hits)
 
 
 def join_passages(hits: Sequence[Hit]) -> str:
@@ -82,11 +79,11 @@ class OptionRelevance(Control):
         best = self._best(question)
         return max(best, key=lambda number: best[number].score, default=None)
 
-    def say(self, question: Question) -> dspy.Prediction:
+    def say(self, question: Question) -> ProgramOutput:
         """Return the answer; `hits` holds the passage that decided, if any."""
         answer = self.choose(question)
         hits = [] if answer is None else [self._best(question)[answer]]
-        return dspy.Prediction(answer=answer, rationale=None, generations=[], hits=hits)
+        return ProgramOutput(answer=answer, rationale=None, generations=[], hits=hits)
 
     def _best(self, question: Question) -> dict[int, Hit]:
         hits_by_option = self._finder.find_per_option(question)

@@ -12,6 +12,7 @@ from typing import Protocol
 import dspy
 
 from medexam.programs.controls import Control
+from medexam.programs.program_output import EntailmentScores, ProgramOutput
 from medexam.programs.retrieval.stems import stems
 from medexam.questions import Option, Question
 from medexam.retrievers.base import Hit, Span
@@ -50,15 +51,6 @@ class Entailments:
     """The model that read."""
 
 
-@dataclass(frozen=True)
-class EntailmentScores:
-    """The scores of a question's options; the fields are those of `medexam.predictions.Prediction`."""
-
-    option_scores: dict[int, float]
-    score_unit: str
-    tied: int
-
-
 @dataclass(frozen=True, slots=True)
 class ReadContext:
     """The best span of a task's context."""
@@ -84,20 +76,20 @@ class SpanExtraction(dspy.Module):
         super().__init__()
         self._reader = reader
 
-    def forward(self, question: Task) -> dspy.Prediction:
+    def forward(self, question: Task) -> ProgramOutput:
         """Answer one task."""
         return self._extract(question)
 
-    async def aforward(self, question: Task) -> dspy.Prediction:
+    async def aforward(self, question: Task) -> ProgramOutput:
         """Answer one task, in a thread of its own."""
         return await asyncio.to_thread(self._extract, question)
 
-    def _extract(self, question: Task) -> dspy.Prediction:
+    def _extract(self, question: Task) -> ProgramOutput:
         reading = self._reader.read_context(question)
         span = reading.span
         if span is None or not span.text:
-            return dspy.Prediction(answer=None, text=None, rationale=None, generations=[])
-        return dspy.Prediction(
+            return ProgramOutput(answer=None, text=None, rationale=None, generations=[])
+        return ProgramOutput(
             answer=None,
             text=span.text,
             span=(span.start, span.end),
@@ -129,7 +121,7 @@ class _ReadingChoice(Control):
         answer: int | None = self.say(question).answer
         return answer
 
-    async def aforward(self, question: Question) -> dspy.Prediction:
+    async def aforward(self, question: Question) -> ProgramOutput:
         """Answer one question, in a thread of its own."""
         return await asyncio.to_thread(self.say, question)
 
@@ -141,14 +133,14 @@ class SpanChoice(_ReadingChoice):
     with any option. A prediction's reply is the span; unanswered where no passage was found.
     """
 
-    def say(self, question: Question) -> dspy.Prediction:
+    def say(self, question: Question) -> ProgramOutput:
         """Return the answer; `hits` are the passages that were read."""
         reading = self._reader.read_span(question)
         answer, generations = None, []
         if reading.span is not None:
             answer = choose_by_overlap(reading.question, reading.span.text)
             generations = [_quote(reading.span.text, reading.reader)]
-        return dspy.Prediction(answer=answer, rationale=None, generations=generations, hits=list(reading.hits))
+        return ProgramOutput(answer=answer, rationale=None, generations=generations, hits=list(reading.hits))
 
 
 class EntailedChoice(_ReadingChoice):
@@ -159,16 +151,16 @@ class EntailedChoice(_ReadingChoice):
     unanswered where no passage was found.
     """
 
-    def say(self, question: Question) -> dspy.Prediction:
+    def say(self, question: Question) -> ProgramOutput:
         """Return the answer; `hits` are the passages that were read."""
         reading = self._reader.read_entailments(question)
         if not reading.best:
-            return dspy.Prediction(answer=None, rationale=None, generations=[], hits=list(reading.hits))
+            return ProgramOutput(answer=None, rationale=None, generations=[], hits=list(reading.hits))
         default = (_LEAST, "")
         scores = {number: max(reading.best.get(number, default)[0], _LEAST) for number in question.option_numbers}
         answer = max(scores, key=scores.__getitem__)
         tied = list(scores.values()).count(scores[answer])
-        return dspy.Prediction(
+        return ProgramOutput(
             answer=answer,
             rationale=None,
             generations=[_quote(reading.best.get(answer, default)[1], reading.reader)],

@@ -1,14 +1,18 @@
 """What programs ask beside the question itself, in words of its own: queries, brief answers, verdicts."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.programs.base import Call, Steps
+from medexam.programs.base import Call
 from medexam.signatures import AskedTask, GiveAnswer, TaskAdapter, TaskWords
 from medexam.tasks import Task
+
+P = TypeVar("P")
+SideSteps = Generator[Call, dspy.Prediction, dspy.Prediction]
+"""Steps whose end is the prediction of one call, with `answer` and `generation`."""
 
 _LEAST = 200
 """Characters of passages below which none are shown."""
@@ -32,7 +36,7 @@ class SideQuestion(dspy.Module):
         with dspy.context(adapter=self._adapter):
             return await self.respond.acall(**inputs)
 
-    def steps(self, question: str, context: str, *, answer: str = "", **fields: Any) -> Steps:
+    def steps(self, question: str, context: str, *, answer: str = "", **fields: Any) -> SideSteps:
         """Yield the call that asks `question` with `context`, cut as far as needed, and an `answer` that is proposed.
 
         `fields` are more of `AskedTask`'s fields.
@@ -40,7 +44,7 @@ class SideQuestion(dspy.Module):
         The prediction carries `answer` and `generation`.
         """
 
-        def ask(excerpt: str) -> Steps:
+        def ask(excerpt: str) -> SideSteps:
             task = Task(
                 key="side", group="side", language="en", question=question, context=excerpt, given_answer=answer
             )
@@ -49,19 +53,20 @@ class SideQuestion(dspy.Module):
         return (yield from fitted(context, ask))
 
 
-def fitted(text: str, begin: Callable[[str], Steps]) -> Steps:
+def fitted(text: str, begin: Callable[[str], Generator[Call, Any, P]]) -> Generator[Call, Any, P]:
     """Yield the steps that `begin` makes of a text, anew with a shorter one while it does not fit the model's context.
 
-    It is cut from the end by halves; the prediction carries `left_out`, how many characters that were. Raises
+    It is cut from the end by halves; the output carries `passages_cut`, how many characters that were. Raises
     `ContextWindowExceededError` where even no text does not fit.
     """
     full_text = text
     while True:
         try:
-            outcome = yield from begin(text)
+            output: Any = yield from begin(text)
         except ContextWindowExceededError:
             if not text:
                 raise
             text = text[: len(text) // 2].rstrip() if len(text) >= 2 * _LEAST else ""
         else:
-            return dspy.Prediction(**outcome.toDict(), left_out=len(full_text) - len(text))
+            fitting: P = output.copy(passages_cut=len(full_text) - len(text))
+            return fitting

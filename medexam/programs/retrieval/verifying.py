@@ -6,13 +6,13 @@ Who judges is a `Verifier`: the model itself, asked yes or no, or a reader of na
 import asyncio
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import dspy
 
 from medexam.predictions import Prediction, Reading, Reason
 from medexam.programs.base import AskingProgram, Call, Steps
+from medexam.programs.program_output import PassageVerdict, ProgramOutput
 from medexam.programs.retrieval.passages import BehindText, PassageFinder, join_passages
 from medexam.programs.retrieval.side_questions import SideQuestion
 from medexam.questions import Question
@@ -23,15 +23,7 @@ VERDICT_TOKENS = 16
 """Budget of a yes or no."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What a verifier says of a passage; the fields are those of `medexam.predictions.RetrievedPassage`."""
-
-    kept: bool
-    support: float | None = None
-
-
-Verdicts = Generator[Call, dspy.Prediction, list[Verdict]]
+Verdicts = Generator[Call, dspy.Prediction, list[PassageVerdict]]
 """A verifier's steps over passages."""
 Check = Generator[Call, dspy.Prediction, bool]
 """A verifier's steps over an answer."""
@@ -69,7 +61,7 @@ class ModelVerifier(dspy.Module):
         for hit in hits:
             prediction = yield from self.helps.steps(question.printed, hit.passage.text, choices=self._choices)
             generations.append(prediction.generation)
-            verdicts.append(Verdict(prediction.answer == self._choices[0]))
+            verdicts.append(PassageVerdict(prediction.answer == self._choices[0]))
         return verdicts
 
     def check(self, question: Question, answer: int, hits: Sequence[Hit], generations: list[Generation]) -> Check:
@@ -129,7 +121,7 @@ class ReaderVerifier(dspy.Module):
         """Ask for one reading of all passages."""
         supports: Supports = (yield Call(self.read, {"question": question})).supports
         passage_supports = [math.exp(max(supports.get(hit.passage.id, {}).values(), default=-math.inf)) for hit in hits]
-        return [Verdict(support >= self._least, support) for support in passage_supports]
+        return [PassageVerdict(support >= self._least, support) for support in passage_supports]
 
     def check(self, question: Question, answer: int, hits: Sequence[Hit], generations: list[Generation]) -> Check:  # noqa: ARG002
         """Ask for the same reading."""
@@ -180,14 +172,14 @@ class VerifiedPassages(BehindText):
             supported = False
             if helpful_hits:
                 supported = yield from self.verifier.check(question, outcome.answer, helpful_hits, generations)
-        fields = {"generations": generations, "traced": True, "told": outcome.generations[-1]}
+        fields = {"generations": generations, "keeps_replies": True, "last_generation": outcome.generations[-1]}
         fields |= {"hits": hits, "verdicts": verdicts, "supported": supported} | self._withdrawn(supported)
-        return dspy.Prediction(**{**outcome.toDict(), **fields})
+        return outcome.copy(**fields)
 
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> dspy.Prediction | None:
+    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read as the program's own does; an answer that was withdrawn stays so."""
         outcome = self.program.read_again(question, stored, reading)
-        return outcome and dspy.Prediction(**{**outcome.toDict(), **self._withdrawn(stored.supported)})
+        return outcome and outcome.copy(**self._withdrawn(stored.supported))
 
     def _withdrawn(self, supported: bool | None) -> dict[str, object]:
         """Return what replaces an answer that nothing supports; nothing where it is kept."""
