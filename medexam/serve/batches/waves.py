@@ -69,7 +69,7 @@ class Waves:
         self._following: set[asyncio.Task[None]] = set()
 
     async def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply's body, after the wave that the request goes with; raises what the batch says instead."""
+        """Ask with the next wave and return the reply's body; raises what the batch says instead."""
         key, line = self._folder.name_request(body)
         if key in self._folder.replies:
             return self._folder.replies.pop(key)
@@ -115,11 +115,11 @@ class Waves:
             await asyncio.gather(*self._following, return_exceptions=True)
 
     async def _all_wait(self) -> None:
-        """Until every question that is being asked waits for a reply, and no further request comes."""
+        """Wait until every question that is being asked waits for a reply, and no further request comes."""
         while True:
-            before = self._arrivals
+            arrivals = self._arrivals
             await asyncio.sleep(SETTLE_S)
-            if before == self._arrivals and len(self._waiting) >= self._in_flight():
+            if arrivals == self._arrivals and len(self._waiting) >= self._in_flight():
                 return
 
     async def _all_handed_over(self) -> None:
@@ -128,7 +128,7 @@ class Waves:
             await asyncio.sleep(SETTLE_S)
 
     def _split(self) -> Iterator[list[str]]:
-        """The requests of a wave in batches that the service takes."""
+        """Split the requests of a wave into batches that the service takes."""
         keys: list[str] = []
         size = 0
         for key, line in list(self._unsent.items()):

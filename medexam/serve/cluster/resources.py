@@ -39,11 +39,11 @@ class Share:
 
 
 def find_nodes(partition: str | None) -> tuple[NodeKind, ...]:
-    """The kinds of nodes that a job may get; () if no `sinfo` answers here."""
+    """Find the kinds of nodes that a job may get; () if no `sinfo` answers here."""
     command = [*_ASK, *([] if partition is None else [f"--partition={partition}"])]
     with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)  # noqa: S603
-        return tuple(dict.fromkeys(_read(line) for line in asked.stdout.splitlines() if line.strip()))
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)  # noqa: S603
+        return tuple(dict.fromkeys(_read(line) for line in process.stdout.splitlines() if line.strip()))
     return ()
 
 

@@ -76,7 +76,7 @@ async def _connect(
         await check_vllm_settings(spec, needs, settings, seen[0], list(answering), remote, renderer)
         tokenizer = renderer or (remote if seen[0].tokenizes else None)
         probe = partial(_check_interchangeable, first=seen[0], look=look)
-        pool.check = partial(check_same, first=seen[0], timeout_s=timeout_s)
+        pool.check = partial(check_same, capabilities=seen[0], timeout_s=timeout_s)
         if finder is not None:
             pool.run_in_background(follow(partial(finder.find, seen[0].model), pool, probe))
         elif faults := [fault for fault in found.values() if isinstance(fault, EndpointSilentError)]:

@@ -36,7 +36,7 @@ async def check_vllm_settings(
     renderer: Renderer | None,
 ) -> None:
     """Raise `EngineError` for the first setting of the spec that a request to these servers cannot have."""
-    if not settings.told:
+    if not settings.spec_keys:
         return
     if needs.logprobs and spec.extra_body:
         raise EngineError(
@@ -45,7 +45,7 @@ async def check_vllm_settings(
     if settings.template and not seen.tokenizes:
         raise EngineError(
             f"{seen.endpoint} does not tokenise, so it cannot be seen whether its chat template takes "
-            f"{', '.join(settings.told)}: serve the model with vLLM, or set it in model.extra_body"
+            f"{', '.join(settings.spec_keys)}: serve the model with vLLM, or set it in model.extra_body"
         )
     if needs.guided and settings.chat_only:
         raise EngineError(
@@ -86,4 +86,4 @@ async def _send_once(endpoint: Endpoint, seen: Capabilities, settings: RequestSe
             if isinstance(error, CURABLE):
                 raise
             said = " ".join(error.message.split())
-            raise EngineError(f"{endpoint.base} refuses {', '.join(settings.told)}: {said[:300]}") from error
+            raise EngineError(f"{endpoint.base} refuses {', '.join(settings.spec_keys)}: {said[:300]}") from error

@@ -304,7 +304,7 @@ class VLLMEngine(HostedEngine):
     async def _render(self, messages: list[ChatMessage], prefill: str, *, chosen: bool = False) -> str:
         """The prompt's text; if something is `chosen` or read behind it, no thought is left open."""
         assert self.renderer is not None  # noqa: S101
-        return append(await self.renderer.render(messages), prefill, chosen=chosen)
+        return append(await self.renderer.render(messages), prefill, choosing=chosen)
 
     async def _continue(self, text: str, config: Config, several: Mapping[str, Any]) -> list[Response]:
         """A free reply to plain text, before which the tokenizer writes what opens every text."""

@@ -82,7 +82,7 @@ class LocalModel:
         if self.rules is None:
             raise UnsupportedFeatureError(no_template(self.label), feature="messages")
         try:
-            return append(self._render(self.rules.fit(messages)), prefill, chosen=chosen)
+            return append(self._render(self.rules.fit(messages)), prefill, choosing=chosen)
         except TemplateError as error:
             raise InvalidRequestError(f"{self.label}: its chat template refuses the request: {error}") from error
 
