@@ -181,7 +181,7 @@ def no_template(model: str) -> str:
 
 
 def template_digest(template: str) -> str:
-    """SHA-256 of a chat template, as recorded with a run."""
+    """Hash a chat template by SHA-256, as recorded with a run."""
     return hashlib.sha256(template.encode()).hexdigest()
 
 

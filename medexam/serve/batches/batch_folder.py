@@ -105,7 +105,9 @@ class BatchFolder:
     """The batches of one run; a run's folder is held by one process."""
 
     def __init__(self, run: Path, *, resumes: bool) -> None:
-        """`resumes` says whether a batch goes on without this process, so that one without results is underway."""
+        """Open the batches of a run; `resumes` says whether a batch goes on without this process, so that one without
+        results is underway.
+        """
         self._path = run / BATCHES
         self.replies: dict[str, dict[str, Any]] = {}
         """`custom_id` -> the reply's body."""

@@ -57,7 +57,7 @@ class ProviderBatchEngine(LiteLLMEngine):
     def work_in(
         self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None = None
     ) -> AbstractAsyncContextManager[None]:
-        """As `contract.FolderEngine` says."""
+        """Work in the run's folder, as `contract.FolderEngine` says."""
         return self._batching.work_in(folder, in_flight, submitted)
 
     async def answer(self, request: Request) -> Response:

@@ -34,7 +34,7 @@ def read_result(line: bytes) -> tuple[str, dict[str, Any] | LM15Error] | None:
 
 
 def no_result(status: str) -> LM15Error:
-    """Why a request has no line in a batch that ended in this way."""
+    """Build the error for a request that has no line in a batch that ended in this way."""
     return ServerError(f"the batch ended as {status} without a reply to this request")
 
 

@@ -30,7 +30,7 @@ class VLLMBatches:
     most_bytes = 2 * 10**9
 
     def __init__(self, profile: str) -> None:
-        """`profile` is a profile's name or YAML file."""
+        """Set up the batches; `profile` is a profile's name or YAML file."""
         self._profile = profile
         self._one_at_a_time = asyncio.Lock()
 

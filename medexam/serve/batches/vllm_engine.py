@@ -68,7 +68,7 @@ class VLLMBatchEngine(HostedEngine):
     def work_in(
         self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None = None
     ) -> AbstractAsyncContextManager[None]:
-        """As `contract.FolderEngine` says."""
+        """Work in the run's folder, as `contract.FolderEngine` says."""
         return self._batching.work_in(folder, in_flight, submitted)
 
     async def answer(self, request: Request) -> Response:
@@ -111,4 +111,4 @@ class VLLMBatchEngine(HostedEngine):
         )
 
     async def close(self) -> None:
-        """Nothing to close: a batch's process ends with the batch."""
+        """Do nothing: a batch's process ends with the batch."""

@@ -49,8 +49,8 @@ class Waves:
         in_flight: Callable[[], int],
         submitted: Callable[[], object] | None = None,
     ) -> None:
-        """`in_flight` says how many questions are being asked; `submitted` is called when all of them wait for batches
-        that go on without this process.
+        """Set up the waves; `in_flight` says how many questions are being asked. `submitted` is called when all of them
+        wait for batches that go on without this process.
         """
         self._submitted = submitted
         self._folder = folder
@@ -123,7 +123,7 @@ class Waves:
                 return
 
     async def _all_handed_over(self) -> None:
-        """Until each batch that is followed is at the service, or has ended."""
+        """Wait until each batch that is followed is at the service, or has ended."""
         while any(batch.record.batch_id is None for batch in self._followed):  # noqa: ASYNC110 - a service writes it
             await asyncio.sleep(SETTLE_S)
 

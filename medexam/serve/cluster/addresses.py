@@ -49,7 +49,7 @@ def address_of(interface: str) -> str | None:
 
 
 def interfaces() -> tuple[str, ...]:
-    """Names of this machine's network interfaces."""
+    """List the names of this machine's network interfaces."""
     return tuple(name for _, name in socket.if_nameindex())
 
 

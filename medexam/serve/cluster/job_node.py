@@ -74,7 +74,7 @@ class JobNode:
         return _PORTS[(int(self.job) + self.rank) % len(_PORTS)]
 
     def folder(self, shared: Path) -> Path:
-        """Where all nodes of this start of the job write; in a folder that they share."""
+        """Return where all nodes of this start of the job write; in a folder that they share."""
         return shared / f"medexam-job-{self.job}" / f"start-{self.start}.{self.step}"
 
     def address_of(self, name: str) -> str:
@@ -110,7 +110,7 @@ def write_shared(path: Path, word: Mapping[str, object]) -> None:
 
 
 def read_shared(path: Path, timeout_s: float, complaint: str) -> dict[str, Any]:
-    """Another node's word, once it is there; raises `EngineError` with the complaint if it does not come."""
+    """Read another node's word, once it is there; raises `EngineError` with the complaint if it does not come."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:

@@ -48,7 +48,8 @@ def find_nodes(partition: str | None) -> tuple[NodeKind, ...]:
 
 
 def share_of_node(kinds: tuple[NodeKind, ...], gpus: int, profile: Profile | None) -> Share:
-    """Processors and memory for the servers of one node, which take `gpus` cards; without cards, the whole node.
+    """Share processors and memory out to the servers of one node, which take `gpus` cards; without cards, the whole
+    node.
 
     Among several kinds of nodes the smallest share counts, so that any of them can run the job.
     """

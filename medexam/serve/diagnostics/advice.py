@@ -84,8 +84,10 @@ def _constraints(capabilities: Capabilities, schema: str | None) -> Iterator[str
         manner = "" if capabilities.is_vllm else " by engine vllm"
         yield f"{_did(capabilities, 'structured_outputs')}, so {cost}{manner}: {way_out}"
     if not capabilities.allowed_token_ids and capabilities.tokenizes:
-        refusal = _did(capabilities, "allowed_token_ids")
-        yield f"{refusal}, so guided answers need a slower grammar{_upgrade(capabilities)}"
+        yield (
+            f"{_did(capabilities, 'allowed_token_ids')}, so guided answers need a slower grammar"
+            f"{_upgrade(capabilities)}"
+        )
     if not capabilities.list_prompts:
         verb = "refuses" if "several prompts" in capabilities.refusals else "answers one prompt of"
         yield f"it {verb} a list of prompts, so each travels alone: if vLLM stands behind it, ask vLLM itself"

@@ -70,7 +70,7 @@ class ServerFinder:
             await asyncio.sleep(POLL_S if coming else min(POLL_S, left_s))
 
     def _describe_coming(self) -> str | None:
-        """Why the first server may come soon: one that this run could use loads, or may run on; None: neither."""
+        """Say why the first server may come soon: one that this run could use loads, or may run on; None: neither."""
         if loading := self._usable(self.registry.read_loading()):
             return f"{loading[0].address} still loads; waiting for it"
         if unsure := self._usable(self.registry.read_unsure()):

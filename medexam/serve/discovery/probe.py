@@ -190,7 +190,7 @@ class _Probe:
         return hash_dialogue(await self._insist(f"{self.calls.endpoint.root}/tokenize", body, "tokens"))
 
     async def _behaviour(self) -> Behaviour | None:
-        """Asked twice, since what a server itself does not repeat is no difference."""
+        """Ask twice, since what a server itself does not repeat is no difference."""
         address = f"{self.calls.endpoint.base}/completions"
         return read_behaviour(await _together(*(self._insist(address, TEXT_FIELDS, "choices") for _ in "12")))
 
@@ -267,7 +267,7 @@ class _Probe:
         return [str((choice.get("message") or {}).get("content")) for choice in reply.get("choices") or ()]
 
     async def _echo_alternatives(self) -> int | None:
-        """Alternatives to ask for so that a prompt is echoed with all probabilities; None if it never is."""
+        """Find the alternatives to ask for so that a prompt is echoed with all probabilities; None: it never is."""
         ids = tuple(await self.calls.ids({"prompt": _PROMPTS[0], "add_special_tokens": False}))
         for alternatives in (0, 1) if ids else ():
             choices = await self.calls.complete([list(ids)], "echo", **echo_fields(alternatives))

@@ -78,7 +78,7 @@ class Registry:
     """A registry file; it is made at the first `add`, for its owner alone. One object remembers what it read."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is read or written yet."""
+        """Name the file; nothing is read or written yet."""
         self.path = path.expanduser().absolute()
         self._heartbeats: dict[str, _Heartbeat] = {}
 

@@ -160,7 +160,7 @@ class ServerCalls:
         return choices
 
     async def ids(self, body: Mapping[str, Any]) -> list[int]:
-        """Tokenize a prompt or messages by `/tokenize`; empty if it refuses."""
+        """Tokenise a prompt or messages by `/tokenize`; empty if it refuses."""
         return list((await self.post(f"{self.endpoint.root}/tokenize", body)).get("tokens") or [])
 
     async def text(self, ids: list[int]) -> str:
