@@ -52,10 +52,10 @@ async def build_engine(
 
 
 def _build_own(spec: ModelSpec) -> Engine:
-    """An instance of the user's class; raises `SpecError` if it cannot be made or lacks what an engine has."""
-    made = load_object(spec.engine, ENGINES)
+    """Build an instance of the user's class; raises `SpecError` if it cannot be made or lacks what an engine has."""
+    engine_class = load_object(spec.engine, ENGINES)
     try:
-        engine: Engine = made(**spec.args)
+        engine: Engine = engine_class(**spec.args)
     except Exception as error:
         raise SpecError(f"engine {spec.engine}: making it failed: {type(error).__name__}: {error}") from error
     lacking = [name for name in ("sync", "concurrency", "complete", "info", "aclose") if not hasattr(engine, name)]

@@ -24,7 +24,7 @@ _PROBE_WORDS = "Be brief."
 
 
 def to_messages(request: Request) -> tuple[list[ChatMessage], str]:
-    """The messages of a request, and the words that its reply continues (`""` if there are none).
+    """Convert a request to its messages and the words that its reply continues (`""` if there are none).
 
     Raises `UnsupportedFeatureError` for anything but text, and `InvalidRequestError` if nothing is left to answer.
     """
@@ -39,29 +39,35 @@ def to_messages(request: Request) -> tuple[list[ChatMessage], str]:
 
 
 def take_pictures(request: Request) -> tuple[Request, list[str]]:
-    """The request without the pictures of its last user message, and these as data URLs, in order."""
+    """Return the request without the pictures of its last user message, and these as data URLs, in order."""
     users = [place for place, message in enumerate(request.messages) if message.role == "user"]
-    last = request.messages[users[-1]] if users else None
-    if last is None or not any(isinstance(part, ImagePart) for part in last.parts):
+    user_turn = request.messages[users[-1]] if users else None
+    if user_turn is None or not any(isinstance(part, ImagePart) for part in user_turn.parts):
         return request, []
-    pictures = [f"data:{one.media_type};base64,{one.data}" for one in last.parts if isinstance(one, ImagePart)]
+    pictures = [
+        f"data:{picture.media_type};base64,{picture.data}"
+        for picture in user_turn.parts
+        if isinstance(picture, ImagePart)
+    ]
     messages = list(request.messages)
-    messages[users[-1]] = replace(last, parts=tuple(one for one in last.parts if not isinstance(one, ImagePart)))
+    messages[users[-1]] = replace(
+        user_turn, parts=tuple(part for part in user_turn.parts if not isinstance(part, ImagePart))
+    )
     return replace(request, messages=tuple(messages)), pictures
 
 
 def put_pictures(messages: Sequence[ChatMessage], pictures: Sequence[str]) -> list[dict[str, Any]]:
-    """The messages as OpenAI's chat dialect writes them, with pictures before the words of the last user message."""
-    shown: list[dict[str, Any]] = [dict(message) for message in messages]
+    """Write the messages in OpenAI's chat dialect, with pictures before the words of the last user message."""
+    turns: list[dict[str, Any]] = [dict(message) for message in messages]
     if pictures:
-        last = next(message for message in reversed(shown) if message["role"] == "user")
+        user_turn = next(message for message in reversed(turns) if message["role"] == "user")
         parts = [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
-        last["content"] = [*parts, {"type": "text", "text": last["content"]}]
-    return shown
+        user_turn["content"] = [*parts, {"type": "text", "text": user_turn["content"]}]
+    return turns
 
 
 def no_sight(model: str) -> str:
-    """What is said of a model that is shown a picture and cannot see."""
+    """Return the words for a model that is shown a picture and cannot see."""
     return (
         f"{model}, which sees no pictures: name a model that does, with engine vllm or litellm, or set program.images "
         "to hidden"
@@ -69,7 +75,7 @@ def no_sight(model: str) -> str:
 
 
 def requested_choices(request: Request) -> list[str] | None:
-    """The strings that the reply must be one of; None if it is free."""
+    """Return the strings that the reply must be one of; None if it is free."""
     choices = (request.config.extensions or {}).get(CHOICE)
     if choices is None:
         return None
@@ -80,23 +86,23 @@ def requested_choices(request: Request) -> list[str] | None:
 
 
 def requested_continuations(request: Request) -> ContinuationRequest | None:
-    """The texts whose log-probabilities are wanted instead of a reply; None if a reply is wanted."""
-    asked = (request.config.extensions or {}).get(CONTINUATIONS)
-    if asked is None:
+    """Return the texts whose log-probabilities are wanted instead of a reply; None if a reply is wanted."""
+    continuations = (request.config.extensions or {}).get(CONTINUATIONS)
+    if continuations is None:
         return None
     try:
-        return ContinuationRequest.model_validate(asked)
+        return ContinuationRequest.model_validate(continuations)
     except ValidationError as error:
         raise InvalidRequestError(f"{CONTINUATIONS!r}: {error.errors()[0]['msg']}") from None
 
 
 def continues_plain_text(request: Request) -> bool:
-    """Whether the reply continues the request's one user message, without a chat template."""
+    """Return whether the reply continues the request's one user message, without a chat template."""
     return (request.config.extensions or {}).get(PLAIN) is True
 
 
 def plain_text(request: Request) -> str:
-    """The text of a request that is no dialogue: its one user message."""
+    """Return the text of a request that is no dialogue: its one user message."""
     messages, prefill = to_messages(request)
     if len(messages) != 1 or prefill:
         raise InvalidRequestError("a plain text is one user turn and nothing else; set template for a dialogue")
@@ -115,26 +121,26 @@ class TemplateRules:
     """It takes a system message without words."""
 
     def fit(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-        """The messages in the form that the template accepts, every word kept.
+        """Fit the messages to the form that the template accepts, every word kept.
 
         A refused system message becomes the user's, so it opens the first user message, and an empty one is left out;
         neighbours of one role are joined, a blank line apart.
         """
         if self.system and self.repeats and self.empty_system:
             return list(messages)
-        fitted: list[ChatMessage] = []
+        turns: list[ChatMessage] = []
         joins = not self.repeats
         for role, content in ((message["role"], message["content"]) for message in messages):
             if role == "system" and not content and not (self.system and self.empty_system):
                 continue
             refused = role == "system" and not self.system
             role = "user" if refused else role
-            if joins and fitted and fitted[-1]["role"] == role:
-                fitted[-1]["content"] += f"\n\n{content}"
+            if joins and turns and turns[-1]["role"] == role:
+                turns[-1]["content"] += f"\n\n{content}"
             else:
-                fitted.append({"role": role, "content": content})
+                turns.append({"role": role, "content": content})
             joins = refused or not self.repeats
-        return fitted
+        return turns
 
     @property
     def details(self) -> dict[str, str]:
@@ -167,7 +173,7 @@ def probe_template(render: Callable[[list[ChatMessage]], str], refusal: type[Exc
 
 
 def no_template(model: str) -> str:
-    """What is said of a model that is asked a dialogue and has no chat template."""
+    """Return the words for a model that is asked a dialogue and has no chat template."""
     return (
         f"{model}, which has no chat template and takes no dialogue: name an instruction-tuned model, or have it read "
         "plain text (program.kind likelihood, or a translation's --set base.KEY=VALUE)"
@@ -175,12 +181,12 @@ def no_template(model: str) -> str:
 
 
 def template_digest(template: str) -> str:
-    """SHA-256 of a chat template, as recorded with a run."""
+    """Hash a chat template by SHA-256, as recorded with a run."""
     return hashlib.sha256(template.encode()).hexdigest()
 
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
-    """The text before the first stop string in it, and whether there was one."""
+    """Cut the text before the first stop string in it, and return also whether there was one."""
     ends = [end for end in (text.find(stop) for stop in stops) if end >= 0]
     return (text[: min(ends)], True) if ends else (text, False)
 

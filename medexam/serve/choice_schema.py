@@ -33,7 +33,7 @@ _AROUND = " \n\t\"'`.{}"
 
 
 def response_format(choices: Sequence[str], form: SchemaForm) -> dict[str, Any]:
-    """The field `response_format` that holds a reply to one of the choices."""
+    """Build the field `response_format` that holds a reply to one of the choices."""
     schema = _schema(choices)
     if form != "json_schema":
         return {"type": "json_object", "value" if form.endswith("value") else "schema": schema}
@@ -57,22 +57,24 @@ def choice_fields(choices: Sequence[str], form: ChoiceForm) -> dict[str, Any]:
 
 def choice_words(choices: Sequence[str], form: ChoiceForm) -> str:
     """Return what a request must say of the choices in words; empty where its fields say it."""
-    return _INSTRUCTIONS.get(form, "").format(choices=", ".join(json.dumps(one, ensure_ascii=False) for one in choices))
+    return _INSTRUCTIONS.get(form, "").format(
+        choices=", ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
+    )
 
 
 def read_choice(text: str | None, choices: Sequence[str]) -> str | None:
-    """The choice that a reply makes; None if it is no such JSON, or makes another."""
+    """Parse the choice that a reply makes; None if it is no such JSON, or makes another."""
     try:
-        chosen = json.loads(text or "")[_FIELD]
+        choice = json.loads(text or "")[_FIELD]
     except (ValueError, TypeError, KeyError):
         return None
-    return chosen if chosen in choices else None
+    return choice if choice in choices else None
 
 
 def read_words(text: str | None, choices: Sequence[str]) -> str | None:
     """Return the choice that a reply in words is; None if it says more, or another."""
-    bare = (text or "").strip(_AROUND)
-    return next((choice for choice in choices if choice.strip(_AROUND) == bare), None)
+    words = (text or "").strip(_AROUND)
+    return next((choice for choice in choices if choice.strip(_AROUND) == words), None)
 
 
 def _schema(choices: Sequence[str]) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class EngineInfo(FrozenModel):
 
 
 def take_samples(config: Config) -> tuple[Config, int]:
-    """The settings without the number of replies, and that number."""
+    """Separate the number of replies from the settings; return the settings without it, and it."""
     if SAMPLES not in (config.extensions or {}):
         return config, 1
     extensions = dict(config.extensions or {})
@@ -78,11 +78,13 @@ def take_samples(config: Config) -> tuple[Config, int]:
 
 
 def join_samples(responses: Sequence[Response]) -> Response:
-    """One response that holds the replies of all."""
+    """Join the replies of all in one response."""
     first, *others = responses
     if not others:
         return first
-    return replace(first, provider_data={**(first.provider_data or {}), SAMPLES: [_sample(one) for one in others]})
+    return replace(
+        first, provider_data={**(first.provider_data or {}), SAMPLES: [_sample(response) for response in others]}
+    )
 
 
 def _sample(response: Response) -> dict[str, Any]:
@@ -120,11 +122,11 @@ class Engine(Protocol):
         ...
 
     async def complete(self, request: Request) -> Response:
-        """One reply to one request."""
+        """Answer one request with one reply."""
         ...
 
     def info(self) -> EngineInfo:
-        """What really runs."""
+        """Describe what really runs."""
         ...
 
     async def aclose(self) -> None:

@@ -15,7 +15,7 @@ from medexam.specs.names import ENGINES
 
 
 def with_served_name(spec: ModelSpec) -> ModelSpec:
-    """The same model, with the name that its servers give it if the spec leaves the name out; else itself.
+    """Give the model the name that its servers give it if the spec leaves the name out; else return it unchanged.
 
     Waits for a server as a run does. Raises `EngineError` if none answers, or if it serves several models.
     """
@@ -25,7 +25,7 @@ def with_served_name(spec: ModelSpec) -> ModelSpec:
 
 
 def known_model(spec: ModelSpec) -> dict[str, Any]:
-    """What the model is, as far as it is known before it answers, as JSON-ready data for a run's identity.
+    """Describe the model, as far as it is known before it answers, as JSON-ready data for a run's identity.
 
     Paths, addresses and settings of the connection are left out: the same model may lie elsewhere. Raises
     `EngineError` if the weights are not there, and `SpecError` if a script cannot be read.
@@ -43,20 +43,20 @@ def known_model(spec: ModelSpec) -> dict[str, Any]:
 
             assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
             return {"engine": spec.engine, "script": script_digest(spec.path)}
-        case own if spec.is_own:
-            return {"engine": hash_source(own, ENGINES), "args": spec.args, "name": spec.name}
+        case class_path if spec.is_own:
+            return {"engine": hash_source(class_path, ENGINES), "args": spec.args, "name": spec.name}
         case _:
             return {"engine": spec.engine, "name": spec.name, "revision": spec.revision}
 
 
 async def _ask_name(spec: ModelSpec) -> str:
-    """The name at the first server that answers; whether the others serve the same is seen when they are asked."""
+    """Ask the first server that answers for its name; whether the others serve the same is seen when they are asked."""
     endpoints, _ = await find_endpoints(spec)
-    silent: EngineError | None = None
+    fault: EngineError | None = None
     for endpoint in endpoints:
         try:
             return await ask_name(endpoint, timeout_s=min(PROBE_TIMEOUT_S, spec.timeout_s))
         except EndpointSilentError as error:
-            silent = silent or error
-    assert silent is not None  # noqa: S101 - a spec means one server at least
-    raise silent
+            fault = fault or error
+    assert fault is not None  # noqa: S101 - a spec means one server at least
+    raise fault

@@ -42,12 +42,12 @@ class RequestSettings:
     """What the chat template is told."""
     thinks: bool | None = None
     """Whether the model shall think; None leaves it to the model."""
-    told: tuple[str, ...] = ()
+    spec_keys: tuple[str, ...] = ()
     """The keys of the spec that are behind these fields."""
 
     @classmethod
     def of(cls, spec: ModelSpec) -> Self:
-        """Those of a spec."""
+        """Collect the fields that a spec sets."""
         template = template_settings(spec)
         template |= spec.extra_body.get("chat_template_kwargs") or {}
         extra = {name: value for name, value in spec.extra_body.items() if name != "chat_template_kwargs"}
@@ -76,7 +76,8 @@ class RequestSettings:
 
 
 def hosted_fields(spec: ModelSpec, provider: str = "") -> dict[str, Any]:
-    """What litellm is told of a spec's settings: for a provider in litellm's words, which it turns into the provider's.
+    """Build litellm's fields for a spec's settings: for a provider in litellm's words, which it turns into the
+    provider's.
 
     An endpoint of one's own gets the fields as they are, and its chat template is told of thinking.
     """
@@ -93,8 +94,8 @@ def hosted_fields(spec: ModelSpec, provider: str = "") -> dict[str, Any]:
         if spec.reasoning_effort is not None:
             fields["reasoning_effort"] = spec.reasoning_effort
         if spec.thinking is not None:
-            told = _thinking_fields(spec.thinking, provider)
-            (extra if provider in _BY_BODY else fields).update(told)
+            thinking_fields = _thinking_fields(spec.thinking, provider)
+            (extra if provider in _BY_BODY else fields).update(thinking_fields)
     return {**fields, "extra_body": extra} if extra else fields
 
 
@@ -122,21 +123,21 @@ def thinking_room(spec: ModelSpec, *, thinks: bool) -> int:
 
 
 def template_settings(spec: ModelSpec) -> dict[str, Any]:
-    """What `thinking` and `reasoning_effort` of a spec tell a chat template."""
-    told: dict[str, Any] = {}
+    """Collect what `thinking` and `reasoning_effort` of a spec tell a chat template."""
+    settings: dict[str, Any] = {}
     if spec.reasoning_effort is not None:
-        told["reasoning_effort"] = spec.reasoning_effort
+        settings["reasoning_effort"] = spec.reasoning_effort
     if spec.thinking is not None:
-        told |= dict.fromkeys(_SWITCHES, spec.thinking != "off")
-    return told
+        settings |= dict.fromkeys(_SWITCHES, spec.thinking != "off")
+    return settings
 
 
-def other_settings(told: dict[str, Any]) -> dict[str, Any]:
-    """The same with every switch the other way: a template that writes the same for both has none."""
-    other: dict[str, Any] = {name: not value for name, value in told.items() if name in _SWITCHES}
-    if effort := told.get("reasoning_effort"):
-        other["reasoning_effort"] = "high" if effort != "high" else "low"
-    return other
+def other_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Turn every switch the other way; a template that writes the same for both has no switch."""
+    opposite: dict[str, Any] = {name: not value for name, value in settings.items() if name in _SWITCHES}
+    if effort := settings.get("reasoning_effort"):
+        opposite["reasoning_effort"] = "high" if effort != "high" else "low"
+    return opposite
 
 
 def check_switches(spec: ModelSpec, model: str, *, changes: dict[str, bool], may_reason: bool) -> None:

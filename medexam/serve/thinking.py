@@ -15,35 +15,35 @@ CLOSED = "closed before a choice"
 
 
 def is_open(prompt: str) -> bool:
-    """Whether a prompt ends with a block that the reply is to fill."""
+    """Return whether a prompt ends with a block that the reply is to fill."""
     return _LEFT_OPEN.search(prompt) is not None
 
 
-def append(prompt: str, prefill: str, *, chosen: bool = False) -> str:
-    """The prompt and a reply's first words; a block that both open is opened once.
+def append(prompt: str, prefill: str, *, choosing: bool = False) -> str:
+    """Append a reply's first words to the prompt; a block that both open is opened once.
 
-    `chosen`: a choice follows, which is no thought, so a block that the prompt alone opens is closed before the words.
+    `choosing`: a choice follows, which is no thought, so a block that only the prompt opens is closed before the words.
     """
     if not is_open(prompt):
         return prompt + prefill
-    begun = _BEGINS.match(prefill)
-    if begun is not None:
-        return prompt + prefill[begun.end() :]
-    return prompt + (CLOSED_EARLY if chosen and CLOSING not in prefill else "") + prefill
+    opening = _BEGINS.match(prefill)
+    if opening is not None:
+        return prompt + prefill[opening.end() :]
+    return prompt + (CLOSED_EARLY if choosing and CLOSING not in prefill else "") + prefill
 
 
 def find_thinking(reply: str, *, opened: bool) -> tuple[str, bool] | None:
-    """What a reply thinks, and whether it closes its block; None if it does not think.
+    """Find what a reply thinks, and whether it closes its block; None if it does not think.
 
     `opened`: the prompt left a block open.
     """
-    begun = _BEGINS.match(reply)
-    if begun is None and not opened:
+    opening = _BEGINS.match(reply)
+    if opening is None and not opened:
         return None
-    thinking, closed, _ = reply[begun.end() if begun else 0 :].partition(CLOSING)
+    thinking, closed, _ = reply[opening.end() if opening else 0 :].partition(CLOSING)
     return thinking, bool(closed)
 
 
 def whole_reply(reply: str, *, opened: bool) -> str:
-    """The reply with the mark that opens its block, which a prompt that left one open has already."""
+    """Add the mark that opens its block to a reply, if the prompt that left one open has that mark already."""
     return OPENING + reply if opened and _BEGINS.match(reply) is None else reply

@@ -16,7 +16,7 @@ _record: ContextVar[list[Span] | None] = ContextVar("waits", default=None)
 
 @contextmanager
 def recorded() -> Iterator[list[Span]]:
-    """The waits of all requests that are made inside the block."""
+    """Record the waits of all requests that are made inside the block."""
     spans: list[Span] = []
     token = _record.set(spans)
     try:
@@ -26,25 +26,27 @@ def recorded() -> Iterator[list[Span]]:
 
 
 def begin_wait() -> Callable[[], None]:
-    """A wait that begins now; what is returned ends it, from any thread."""
-    spans, begun = _record.get(), time.monotonic()
+    """Begin a wait now; what is returned ends it, from any thread."""
+    spans, start = _record.get(), time.monotonic()
 
     def end() -> None:
         if spans is not None:
-            spans.append((begun, time.monotonic()))
+            spans.append((start, time.monotonic()))
 
     return end
 
 
 def question_id() -> int:
-    """What tells the question whose request this is from others that are being asked; 0 outside any record."""
+    """Return an id that tells the question whose request this is from others that are being asked; 0 outside any
+    record.
+    """
     return id(spans) if (spans := _record.get()) is not None else 0
 
 
 def covered_s(spans: Sequence[Span]) -> float:
-    """Seconds in which at least one request waited: those that waited together count once."""
-    total, reached = 0.0, float("-inf")
-    for begun, ended in sorted(spans):
-        total += max(0.0, ended - max(begun, reached))
-        reached = max(reached, ended)
+    """Count the seconds in which at least one request waited: requests that waited together count once."""
+    total, covered_until = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, covered_until))
+        covered_until = max(covered_until, end)
     return total

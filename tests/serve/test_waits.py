@@ -59,7 +59,7 @@ def test_a_wave_in_this_process_says_how_long_its_requests_waited() -> None:
             time.sleep(0.1)
             pending.future.set_result(pending.item)
 
-    thread = BatchThread(handle, full=2, name="waits")
+    thread = BatchThread(handle, wave_size=2, name="waits")
     begun = time.monotonic()
     with recorded() as waits:
         futures = [thread.submit(number) for number in range(2)]

@@ -82,14 +82,14 @@ class Batch:
         self.update(status=status, ended_at=_now())
 
     def read_ids(self) -> list[str]:
-        """The `custom_id` of each request; raises `RunFolderError` for a file that is damaged."""
+        """Read the `custom_id` of each request; raises `RunFolderError` for a file that is damaged."""
         try:
             return [parse_json(line)["custom_id"] for line in self.requests.read_bytes().splitlines()]
         except (OSError, UnreadableError, KeyError, TypeError) as error:
             raise RunFolderError(f"{self.requests} is damaged ({error}); remove {self.path} to ask it anew") from None
 
     def read_results(self) -> Iterator[tuple[str, dict[str, Any] | LM15Error]]:
-        """The `custom_id` of each result with the reply's body, or why there is none."""
+        """Yield the `custom_id` of each result with the reply's body, or with the error if there is none."""
         for line in self.results.read_bytes().splitlines():
             result = read_result(line)
             if result is not None:
@@ -105,7 +105,9 @@ class BatchFolder:
     """The batches of one run; a run's folder is held by one process."""
 
     def __init__(self, run: Path, *, resumes: bool) -> None:
-        """`resumes` says whether a batch goes on without this process, so that one without results is underway."""
+        """Open the batches of a run; `resumes` says whether a batch goes on without this process, so that one without
+        results is underway.
+        """
         self._path = run / BATCHES
         self.replies: dict[str, dict[str, Any]] = {}
         """`custom_id` -> the reply's body."""
@@ -118,19 +120,19 @@ class BatchFolder:
                 self.underway.append(batch)
             else:
                 batch.discard()
-        self._asked: Counter[str] = Counter()
+        self._request_counts: Counter[str] = Counter()
 
     def name_request(self, body: Mapping[str, Any]) -> tuple[str, bytes]:
-        """The `custom_id` of a request, and its line; equal requests are numbered in the order of asking."""
+        """Return the `custom_id` of a request and its line; equal requests are numbered in the order of asking."""
         text = json.dumps(body, sort_keys=True, ensure_ascii=False)
         key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_LENGTH]
-        number = self._asked[key]
-        self._asked[key] += 1
+        number = self._request_counts[key]
+        self._request_counts[key] += 1
         key = f"{key}-{number}" if number else key
         return key, json.dumps({"custom_id": key, "method": "POST", "url": URL, "body": body}).encode()
 
     def write(self, lines: Iterable[bytes]) -> Batch:
-        """A new batch of these requests, on disk; raises `RunFolderError`."""
+        """Write a new batch of these requests to disk; raises `RunFolderError`."""
         lines = list(lines)
         try:
             self._path.mkdir(parents=True, exist_ok=True)
@@ -151,7 +153,7 @@ class BatchFolder:
 
     def _records(self) -> list[Path]:
         return sorted(
-            (path for path in self._path.glob("*.json") if path.stem.isdigit()), key=lambda one: int(one.stem)
+            (path for path in self._path.glob("*.json") if path.stem.isdigit()), key=lambda path: int(path.stem)
         )
 
 

@@ -31,8 +31,8 @@ class Batching:
         self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None
     ) -> AsyncIterator[None]:
         """Keep the batches of a run's folder while its questions are asked, as `contract.FolderEngine` says."""
-        kept = await asyncio.to_thread(BatchFolder, folder, resumes=self._service.resumes)
-        self._waves = waves = Waves(kept, self._service, in_flight, submitted)
+        batches = await asyncio.to_thread(BatchFolder, folder, resumes=self._service.resumes)
+        self._waves = waves = Waves(batches, self._service, in_flight, submitted)
         working = asyncio.create_task(waves.run())
         try:
             yield
@@ -42,11 +42,11 @@ class Batching:
             await asyncio.gather(working, return_exceptions=True)
 
     async def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of the reply to a chat request; raises `dspy.lm15` errors."""
+        """Ask a chat request with its wave and return the reply's body; raises `dspy.lm15` errors."""
         return await self.check().ask(body)
 
     def check(self) -> Waves:
-        """The waves of the run; raises `UnsupportedFeatureError` outside one."""
+        """Return the waves of the run; raises `UnsupportedFeatureError` outside one."""
         if self._waves is None:
             raise UnsupportedFeatureError(
                 "engine batch answers the questions of `medexam run` on this machine alone, whose folder keeps the "

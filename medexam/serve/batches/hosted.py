@@ -25,8 +25,8 @@ _ENDED = ("completed", "failed", "expired", "cancelled")
 """Statuses after which a batch does not change any more."""
 _STEP_S = 60.0
 """What one step of a connection may take."""
-_LISTED = 100
-_SAID = 400
+_PAGE_SIZE = 100
+_MESSAGE_CHARS = 400
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class HostedBatches:
     most_bytes = 200 * 10**6
 
     def __init__(self, provider: str, model: str, connection: dict[str, Any], timeout_s: float) -> None:
-        """`connection` holds the key, if it is not in the provider's usual variable."""
+        """Set up a provider's batches; `connection` holds the key, if it is not in the provider's usual variable."""
         self._provider = provider
         self._model = model
         self._connection = connection
@@ -53,24 +53,28 @@ class HostedBatches:
             _say(batch, "submitted")
         else:
             _say(batch, "taken up again")
-        ended = await self._wait(batch)
-        if ended.status == "failed":
-            batch.end(b"", ended.status)
+        provider_batch = await self._wait(batch)
+        if provider_batch.status == "failed":
+            batch.end(b"", provider_batch.status)
             raise EngineError(
-                f"batch {ended.id} of {batch.record.requests:,} requests was refused as a whole: {_reasons(ended)}; "
-                "nothing of it was asked"
+                f"batch {provider_batch.id} of {batch.record.requests:,} requests was refused as a whole: "
+                f"{_reasons(provider_batch)}; nothing of it was asked"
             )
-        files = [await self._content(one) for one in (ended.output_file_id, ended.error_file_id) if one]
-        batch.end(b"\n".join(files), ended.status)
+        files = [
+            await self._content(file_id)
+            for file_id in (provider_batch.output_file_id, provider_batch.error_file_id)
+            if file_id
+        ]
+        batch.end(b"\n".join(files), provider_batch.status)
 
     async def _submit(self, batch: Batch) -> None:
         if batch.record.file_id is None:
             name = f"{batch.requests.parent.parent.name}-{batch.requests.name}"
             upload = (name, await asyncio.to_thread(batch.requests.read_bytes))
-            made = await ask_again(
+            file = await ask_again(
                 partial(self._call, "create_file", file=upload, purpose="batch"), timeout_s=self._timeout_s
             )
-            batch.update(file_id=made.id)
+            batch.update(file_id=file.id)
             batch_id = None
         else:
             batch_id = await self._find(batch.record.file_id)
@@ -85,36 +89,36 @@ class HostedBatches:
             nonlocal attempts
             attempts += 1
             # The fault before may have hidden a batch that was made.
-            if attempts > 1 and (found := await self._find(file_id)) is not None:
-                return found
-            made = await self._call(
+            if attempts > 1 and (batch_id := await self._find(file_id)) is not None:
+                return batch_id
+            provider_batch = await self._call(
                 "create_batch", completion_window="24h", endpoint=URL, input_file_id=file_id, metadata={}
             )
-            return str(made.id)
+            return str(provider_batch.id)
 
         return await ask_again(attempt, timeout_s=self._timeout_s)
 
     async def _find(self, file_id: str) -> str | None:
-        """The batch that was made of a file; None if none was."""
-        after: dict[str, str] = {}
+        """Find the id of the batch that was made of a file; None if none was."""
+        cursor: dict[str, str] = {}
         while True:
             page = await ask_again(
-                partial(self._call, "list_batches", limit=_LISTED, **after), timeout_s=self._timeout_s
+                partial(self._call, "list_batches", limit=_PAGE_SIZE, **cursor), timeout_s=self._timeout_s
             )
-            listed = list(page.data or ())
-            for one in listed:
-                if one.input_file_id == file_id:
-                    return str(one.id)
-            if not listed or not getattr(page, "has_more", False):
+            page_batches = list(page.data or ())
+            for provider_batch in page_batches:
+                if provider_batch.input_file_id == file_id:
+                    return str(provider_batch.id)
+            if not page_batches or not getattr(page, "has_more", False):
                 return None
-            after = {"after": listed[-1].id}
+            cursor = {"after": page_batches[-1].id}
 
     async def _wait(self, batch: Batch) -> Any:
-        """The batch as it ended; a poll that fails is a poll like another."""
+        """Wait for the batch and return it as it ended; a poll that fails is followed by the next as usual."""
         pause_s, failed = FIRST_POLL_S, False
         while True:
             try:
-                now = await self._call("retrieve_batch", batch_id=batch.record.batch_id)
+                provider_batch = await self._call("retrieve_batch", batch_id=batch.record.batch_id)
             except CURABLE as fault:
                 if not failed:
                     _log.warning("medexam: warning: batch %s cannot be looked at: %s", batch.record.batch_id, fault)
@@ -126,16 +130,16 @@ class HostedBatches:
                 ) from fault
             else:
                 failed = False
-                if now.status != batch.record.status:
-                    batch.update(status=now.status)
-                if now.status in _ENDED:
-                    return now
+                if provider_batch.status != batch.record.status:
+                    batch.update(status=provider_batch.status)
+                if provider_batch.status in _ENDED:
+                    return provider_batch
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * _SLOWER, LONGEST_POLL_S)
 
     async def _content(self, file_id: str) -> bytes:
-        got = await ask_again(partial(self._call, "file_content", file_id=file_id), timeout_s=self._timeout_s)
-        content: bytes = got.content
+        response = await ask_again(partial(self._call, "file_content", file_id=file_id), timeout_s=self._timeout_s)
+        content: bytes = response.content
         return content.strip()
 
     async def _call(self, function: str, **fields: Any) -> Any:
@@ -149,15 +153,15 @@ class HostedBatches:
         )
 
 
-def _say(batch: Batch, what: str) -> None:
+def _say(batch: Batch, state: str) -> None:
     _log.warning(
         "medexam: batch %s of %s requests %s; it may take a day: Ctrl-C is no loss, the same command takes it up again",
         batch.record.batch_id,
         f"{batch.record.requests:,}",
-        what,
+        state,
     )
 
 
-def _reasons(ended: Any) -> str:
-    found = [str(one.message) for one in getattr(ended.errors, "data", None) or () if one.message]
-    return "; ".join(dict.fromkeys(found))[:_SAID] or "no reason was given"
+def _reasons(provider_batch: Any) -> str:
+    messages = [str(error.message) for error in getattr(provider_batch.errors, "data", None) or () if error.message]
+    return "; ".join(dict.fromkeys(messages))[:_MESSAGE_CHARS] or "no reason was given"

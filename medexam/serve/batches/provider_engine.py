@@ -26,7 +26,7 @@ from medexam.specs import EngineNeeds, ModelSpec
 
 
 async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> "ProviderBatchEngine":
-    """The engine of a spec, on the background loop; raises as `build_engine` does."""
+    """Connect the engine of a spec, on the background loop; raises as `build_engine` does."""
     check_needs(spec, needs)
     await asyncio.to_thread(get_litellm)
     return await look(ProviderBatchEngine(spec), spec, needs)
@@ -46,7 +46,7 @@ class ProviderBatchEngine(LiteLLMEngine):
                 f"{self._provider}; use engine litellm"
             )
         self._batching = Batching(HostedBatches(self._provider, self._name, self.connection, self.timeout_s))
-        self._written: dict[str, dict[str, Any]] = {}
+        self._bodies: dict[str, dict[str, Any]] = {}
         """Fields of a request as JSON -> the same in the provider's words."""
 
     @property
@@ -57,18 +57,18 @@ class ProviderBatchEngine(LiteLLMEngine):
     def work_in(
         self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None = None
     ) -> AbstractAsyncContextManager[None]:
-        """As `contract.FolderEngine` says."""
+        """Work in the run's folder, as `contract.FolderEngine` says."""
         return self._batching.work_in(folder, in_flight, submitted)
 
     async def answer(self, request: Request) -> Response:
-        """One reply to one request."""
+        """Answer one request with one reply."""
         self._batching.check()
         return await super().answer(request)
 
     async def chat(
         self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
     ) -> Response:
-        """One reply by a batch; live while it is found out what the model honours."""
+        """Ask for one reply by a batch; ask live while it is not yet known what the model honours."""
         if not self._batching.is_open:
             return await super().chat(fields, refusing, patience_s)
         try:
@@ -80,16 +80,16 @@ class ProviderBatchEngine(LiteLLMEngine):
         return self.cut(response, fields)
 
     def _body(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """A request in the provider's own words, as litellm would send it live."""
+        """Build a request in the provider's own words, as litellm would send it live."""
         fields = {**self.settings, **self.fit(fields)}
         fields.pop("_skip_mcp_handler", None)
         messages = fields.pop("messages")
         key = json.dumps(fields, sort_keys=True)
-        if key not in self._written:
+        if key not in self._bodies:
             from litellm.utils import get_optional_params
 
-            written = get_optional_params(model=self._name, custom_llm_provider=self._provider, **fields)
-            extra = written.pop("extra_body", None) or {}
-            written.pop("stream", None)
-            self._written[key] = {"model": self._name, **written, **extra}
-        return {**self._written[key], "messages": messages}
+            provider_fields = get_optional_params(model=self._name, custom_llm_provider=self._provider, **fields)
+            extra = provider_fields.pop("extra_body", None) or {}
+            provider_fields.pop("stream", None)
+            self._bodies[key] = {"model": self._name, **provider_fields, **extra}
+        return {**self._bodies[key], "messages": messages}

@@ -10,12 +10,14 @@ from medexam.serve.network.http_calls import status_error
 from medexam.text import hide_secrets, writable
 
 _OK = 200
-_SAID = 500
+_MESSAGE_CHARS = 500
 """Characters of an error that are kept."""
 
 
 def read_result(line: bytes) -> tuple[str, dict[str, Any] | LM15Error] | None:
-    """The request's `custom_id`, with the body or the error; None for a line that names no request."""
+    """Parse a result's line into the request's `custom_id` and the body or the error; None for a line that names no
+    request.
+    """
     try:
         result = parse_json(line)
     except UnreadableError:
@@ -27,24 +29,24 @@ def read_result(line: bytes) -> tuple[str, dict[str, Any] | LM15Error] | None:
     status, body = response.get("status_code"), response.get("body")
     if status == _OK and isinstance(body, dict) and not result.get("error"):
         return key, body
-    said = _said(result.get("error")) or _said(body)
-    return key, _fault(said, status if isinstance(status, int) else None)
+    text = _error_text(result.get("error")) or _error_text(body)
+    return key, _fault(text, status if isinstance(status, int) else None)
 
 
 def no_result(status: str) -> LM15Error:
-    """Why a request has no line in a batch that ended in this way."""
+    """Build the error for a request that has no line in a batch that ended in this way."""
     return ServerError(f"the batch ended as {status} without a reply to this request")
 
 
-def _said(detail: Any) -> str:
-    """The message in an error of whatever form: OpenAI's, vLLM's nested one, or plain text."""
+def _error_text(detail: Any) -> str:
+    """Extract the message from an error of whatever form: OpenAI's, vLLM's nested one, or plain text."""
     while isinstance(detail, dict):
         detail = detail.get("error") or detail.get("message") or detail.get("code")
     return " ".join(str(detail or "").split())
 
 
-def _fault(said: str, status: int | None) -> LM15Error:
-    message = hide_secrets(writable(said))[:_SAID] or "the batch says no reason"
+def _fault(text: str, status: int | None) -> LM15Error:
+    message = hide_secrets(writable(text))[:_MESSAGE_CHARS] or "the batch says no reason"
     if status is None:
         return refine(ServerError(message))
     return status_error(status, message)

@@ -30,7 +30,7 @@ class VLLMBatches:
     most_bytes = 2 * 10**9
 
     def __init__(self, profile: str) -> None:
-        """`profile` is a profile's name or YAML file."""
+        """Set up the batches; `profile` is a profile's name or YAML file."""
         self._profile = profile
         self._one_at_a_time = asyncio.Lock()
 
@@ -53,23 +53,23 @@ class VLLMBatches:
             output.unlink()
 
     async def _run(self, process: ServerProcess) -> str:
-        """How the process ended, with the last lines of its log."""
+        """Run the process and return how it ended, with the last lines of its log."""
         process.start()
         try:
             while True:
                 await asyncio.sleep(_POLL_S)
                 try:
                     process.check_alive()
-                except EngineError as ended:
-                    return str(ended)
+                except EngineError as error:
+                    return str(error)
         finally:
             # Shielded: a second cancellation must not leave a process behind that holds a GPU's memory.
             await asyncio.shield(asyncio.to_thread(process.stop))
 
 
 def plan_batch(profile: str, requests: Path, results: Path) -> Launch:
-    """The process that answers a file of requests: vLLM as it would be served; raises `EngineError`."""
-    (served,) = plan_servers(profile, ServerSettings(python=vllm_python()))
-    python, _, _, *flags = served.command
+    """Plan the process that answers a file of requests: vLLM as it would be served; raises `EngineError`."""
+    (launch,) = plan_servers(profile, ServerSettings(python=vllm_python()))
+    python, _, _, *flags = launch.command
     files = ("-i", str(requests), "-o", str(results))
-    return Launch((python, *_RUN_BATCH, *files, *flags), address="", environment=served.environment, model=served.model)
+    return Launch((python, *_RUN_BATCH, *files, *flags), address="", environment=launch.environment, model=launch.model)

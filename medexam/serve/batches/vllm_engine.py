@@ -37,7 +37,7 @@ _GRAMMAR_TOKENS = 64
 
 
 def build_vllm_batches(spec: ModelSpec, needs: EngineNeeds) -> "VLLMBatchEngine":
-    """The engine of a spec; raises as `build_engine` does, also where vLLM or the GPUs are not here."""
+    """Build the engine of a spec; raises as `build_engine` does, also where vLLM or the GPUs are not here."""
     check_needs(spec, needs)
     engine = VLLMBatchEngine(spec)
     plan_batch(str(spec.profile), Path("requests"), Path("results"))
@@ -48,7 +48,7 @@ class VLLMBatchEngine(HostedEngine):
     """An engine of vLLM's batches."""
 
     def __init__(self, spec: ModelSpec) -> None:
-        """Raises `EngineError` for a profile that is none."""
+        """Build the engine of a spec; raises `EngineError` for a profile that is none."""
         assert spec.profile is not None  # noqa: S101 - the spec's own validator requires it
         super().__init__(AdaptiveLimit(spec.timeout_s))
         self._profile = load_profile(spec.profile)
@@ -68,22 +68,22 @@ class VLLMBatchEngine(HostedEngine):
     def work_in(
         self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None = None
     ) -> AbstractAsyncContextManager[None]:
-        """As `contract.FolderEngine` says."""
+        """Work in the run's folder, as `contract.FolderEngine` says."""
         return self._batching.work_in(folder, in_flight, submitted)
 
     async def answer(self, request: Request) -> Response:
-        """One reply to one request."""
+        """Answer one request with one reply."""
         if continues_plain_text(request):
             raise UnsupportedFeatureError("engine batch continues no plain text", feature="config.extensions.plain")
         request, pictures = take_pictures(request)
-        said, prefill = to_messages(request)
-        messages = put_pictures(self._rules.fit(said), pictures)
+        turns, prefill = to_messages(request)
+        messages = put_pictures(self._rules.fit(turns), pictures)
         choices = requested_choices(request)
         if choices is not None:
             pattern = f"{escape_pattern(prefill)}({'|'.join(escape_pattern(choice) for choice in choices)})"
             fields = {**sampling_fields(request.config), **self._settings.choosing}
-            held = {"max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"regex": pattern}}
-            return chosen_in_chat(await self._chat(messages, {**fields, **held}), prefill, choices)
+            constraint = {"max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"regex": pattern}}
+            return chosen_in_chat(await self._chat(messages, {**fields, **constraint}), prefill, choices)
         if prefill:
             raise UnsupportedFeatureError(
                 "engine batch cannot make a model continue given words; use engine vllm", feature="messages"
@@ -97,7 +97,7 @@ class VLLMBatchEngine(HostedEngine):
         return await count_thinking(response, None, opened=False)
 
     def info(self) -> EngineInfo:
-        """What really runs, as far as the profile says it."""
+        """Describe what really runs, as far as the profile says it."""
         revision = self._profile.revision
         return EngineInfo(
             engine="batch",
@@ -111,4 +111,4 @@ class VLLMBatchEngine(HostedEngine):
         )
 
     async def close(self) -> None:
-        """Nothing to close: a batch's process ends with the batch."""
+        """Do nothing: a batch's process ends with the batch."""

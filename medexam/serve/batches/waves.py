@@ -49,8 +49,8 @@ class Waves:
         in_flight: Callable[[], int],
         submitted: Callable[[], object] | None = None,
     ) -> None:
-        """`in_flight` says how many questions are being asked; `submitted` is called when all of them wait for batches
-        that go on without this process.
+        """Set up the waves; `in_flight` says how many questions are being asked. `submitted` is called when all of them
+        wait for batches that go on without this process.
         """
         self._submitted = submitted
         self._folder = folder
@@ -69,7 +69,7 @@ class Waves:
         self._following: set[asyncio.Task[None]] = set()
 
     async def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply's body, after the wave that the request goes with; raises what the batch says instead."""
+        """Ask with the next wave and return the reply's body; raises what the batch says instead."""
         key, line = self._folder.name_request(body)
         if key in self._folder.replies:
             return self._folder.replies.pop(key)
@@ -115,20 +115,20 @@ class Waves:
             await asyncio.gather(*self._following, return_exceptions=True)
 
     async def _all_wait(self) -> None:
-        """Until every question that is being asked waits for a reply, and no further request comes."""
+        """Wait until every question that is being asked waits for a reply, and no further request comes."""
         while True:
-            before = self._arrivals
+            arrivals = self._arrivals
             await asyncio.sleep(SETTLE_S)
-            if before == self._arrivals and len(self._waiting) >= self._in_flight():
+            if arrivals == self._arrivals and len(self._waiting) >= self._in_flight():
                 return
 
     async def _all_handed_over(self) -> None:
-        """Until each batch that is followed is at the service, or has ended."""
+        """Wait until each batch that is followed is at the service, or has ended."""
         while any(batch.record.batch_id is None for batch in self._followed):  # noqa: ASYNC110 - a service writes it
             await asyncio.sleep(SETTLE_S)
 
     def _split(self) -> Iterator[list[str]]:
-        """The requests of a wave in batches that the service takes."""
+        """Split the requests of a wave into batches that the service takes."""
         keys: list[str] = []
         size = 0
         for key, line in list(self._unsent.items()):

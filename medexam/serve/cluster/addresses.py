@@ -15,46 +15,48 @@ _ANY_PORT = 9
 
 
 def resolve(name: str) -> str:
-    """The address of a machine, IPv4 if it has one; raises `EngineError` if nobody knows the name."""
+    """Resolve the address of a machine, IPv4 if it has one; raises `EngineError` if nobody knows the name."""
     try:
-        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except OSError as error:
         raise EngineError(f"{name}: no address is known for this node ({error}); ask the administrator") from None
-    return str(min(found, key=lambda one: one[0] != socket.AF_INET)[4][0])
+    return str(min(entries, key=lambda entry: entry[0] != socket.AF_INET)[4][0])
 
 
 def own_address(peer: str) -> str:
-    """The address of this machine on the way to `peer`, an address; raises `EngineError` if no way leads there.
+    """Find the address of this machine on the way to `peer`, an address; raises `EngineError` if no way leads there.
 
     The route decides, so that a name that stands for 127.0.1.1 in /etc/hosts does no harm.
     """
     family = socket.AF_INET6 if ":" in peer else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as asked:
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            asked.connect((peer, _ANY_PORT))  # sends nothing
+            probe.connect((peer, _ANY_PORT))  # sends nothing
         except OSError as error:
             raise EngineError(f"no route to the node {peer} ({error.strerror})") from None
-        return str(asked.getsockname()[0])
+        return str(probe.getsockname()[0])
 
 
 def interface_of(address: str) -> str | None:
-    """The network interface that has the address; None if it cannot be read."""
+    """Find the network interface that has the address; None if it cannot be read."""
     return _interfaces().get(str(ipaddress.ip_address(address.partition("%")[0])))
 
 
 def address_of(interface: str) -> str | None:
-    """The address of a network interface, IPv4 if it has one; None if there is none by that name."""
-    own = [address for address, name in _interfaces().items() if name == interface]
-    return min(own, key=lambda address: ":" in address, default=None)
+    """Find the address of a network interface, IPv4 if it has one; None if there is none by that name."""
+    addresses = [address for address, name in _interfaces().items() if name == interface]
+    return min(addresses, key=lambda address: ":" in address, default=None)
 
 
 def interfaces() -> tuple[str, ...]:
-    """Names of this machine's network interfaces."""
+    """List the names of this machine's network interfaces."""
     return tuple(name for _, name in socket.if_nameindex())
 
 
 def every_address(host: str) -> str:
-    """What to listen on so that a machine of this name is reached: all of IPv4, or of IPv6 if it has nothing else."""
+    """Choose what to listen on so that a machine of this name is reached: all of IPv4, or of IPv6 if it has nothing
+    else.
+    """
     with contextlib.suppress(EngineError):
         if ":" in resolve(host):
             return "::"
@@ -62,15 +64,15 @@ def every_address(host: str) -> str:
 
 
 def _interfaces() -> dict[str, str]:
-    """Address -> interface."""
-    found: dict[str, str] = {}
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    """Map each address of this machine to its interface."""
+    interface_by_address: dict[str, str] = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for name in interfaces():
             with contextlib.suppress(OSError):
-                told = fcntl.ioctl(asked.fileno(), _SIOCGIFADDR, struct.pack("256s", name.encode()))
-                found[socket.inet_ntoa(told[20:24])] = name
+                reply = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, struct.pack("256s", name.encode()))
+                interface_by_address[socket.inet_ntoa(reply[20:24])] = name
     with contextlib.suppress(OSError):
         for line in _IPV6_ADDRESSES.read_text(encoding="ascii").splitlines():
             digits, *_, name = line.split()
-            found[str(ipaddress.IPv6Address(bytes.fromhex(digits)))] = name
-    return found
+            interface_by_address[str(ipaddress.IPv6Address(bytes.fromhex(digits)))] = name
+    return interface_by_address

@@ -15,13 +15,13 @@ SLURM = "Slurm"
 
 
 def parse_minutes(text: str) -> int:
-    """Minutes in Slurm's `MINUTES`, `HH:MM:SS`, `D-HH` or `D-HH:MM:SS`, rounded up; raises `EngineError`."""
-    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text.strip())
-    if found is None:
+    """Parse Slurm's `MINUTES`, `HH:MM:SS`, `D-HH` or `D-HH:MM:SS` to minutes, rounded up; raises `EngineError`."""
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text.strip())
+    if match is None:
         raise EngineError(f"--time {text}: not a time; write HH:MM:SS or D-HH:MM:SS")
-    days, *rest = found.groups()
-    first, second, third = (int(part or 0) for part in rest)
-    if days is None and rest[2] is None:  # MINUTES or MINUTES:SECONDS
+    days, *fields = match.groups()
+    first, second, third = (int(part or 0) for part in fields)
+    if days is None and fields[2] is None:  # MINUTES or MINUTES:SECONDS
         total = first + second / 60
     else:
         total = (int(days or 0) * 24 + first) * 60 + second + third / 60
@@ -59,7 +59,7 @@ class Allocation:
     ] = Path()
 
     def __post_init__(self) -> None:
-        """Raises `EngineError` unless `time` is a time."""
+        """Check `time`; raises `EngineError` unless it is a time."""
         parse_minutes(self.time)
 
     @property

@@ -47,7 +47,7 @@ class JobNode:
 
     @classmethod
     def find(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The node that this process runs on; raises `EngineError` outside a step of a Slurm job."""
+        """Find the node that this process runs on; raises `EngineError` outside a step of a Slurm job."""
         try:
             nodes = environment["SLURM_STEP_NODELIST"]
             count = int(environment["SLURM_STEP_NUM_NODES"])
@@ -74,28 +74,30 @@ class JobNode:
         return _PORTS[(int(self.job) + self.rank) % len(_PORTS)]
 
     def folder(self, shared: Path) -> Path:
-        """Where all nodes of this start of the job write; in a folder that they share."""
+        """Return where all nodes of this start of the job write; in a folder that they share."""
         return shared / f"medexam-job-{self.job}" / f"start-{self.start}.{self.step}"
 
     def address_of(self, name: str) -> str:
-        """The address by which Slurm reaches a node."""
+        """Find the address by which Slurm reaches a node."""
         words = _slurm("scontrol", "show", "node", name, "--oneliner").split()
-        known = [word.partition("=")[2] for word in words if word.startswith("NodeAddr=")]
-        return resolve(known[0] if known else name)
+        addresses = [word.partition("=")[2] for word in words if word.startswith("NodeAddr=")]
+        return resolve(addresses[0] if addresses else name)
 
     def meet(self, shared: Path) -> Node:
-        """Where the nodes of one server meet; raises `EngineError` if this node does not see the first one's word."""
+        """Agree where the nodes of one server meet; raises `EngineError` if this node does not see the first one's
+        word.
+        """
         path = self.folder(shared) / "meeting.json"
         if self.rank == 0:
-            own = _chosen_address() or own_address(self.address_of(self.names[-1]))
-            port = next_free(own, _MEETING_PORTS[int(self.job) % len(_MEETING_PORTS)])
-            write_shared(path, {"address": own, "port": port})
-            head = own
+            address = _chosen_address() or own_address(self.address_of(self.names[-1]))
+            port = next_free(address, _MEETING_PORTS[int(self.job) % len(_MEETING_PORTS)])
+            write_shared(path, {"address": address, "port": port})
+            head = address
         else:
             word = read_shared(path, _MEETING_S, f"{self.name} does not see {path}, which {self.names[0]} writes")
             head, port = str(word["address"]), int(word["port"])
-            own = _chosen_address() or own_address(head)
-        return Node(self.rank, self.count, head, port, own, interface_of(own))
+            address = _chosen_address() or own_address(head)
+        return Node(self.rank, self.count, head, port, address, interface_of(address))
 
 
 def write_shared(path: Path, word: Mapping[str, object]) -> None:
@@ -108,7 +110,7 @@ def write_shared(path: Path, word: Mapping[str, object]) -> None:
 
 
 def read_shared(path: Path, timeout_s: float, complaint: str) -> dict[str, Any]:
-    """Another node's word, once it is there; raises `EngineError` with the complaint if it does not come."""
+    """Read another node's word, once it is there; raises `EngineError` with the complaint if it does not come."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -123,13 +125,13 @@ def read_shared(path: Path, timeout_s: float, complaint: str) -> dict[str, Any]:
 
 
 def _chosen_address() -> str | None:
-    """The address on the interface that the user chose for NCCL; None: the route decides."""
+    """Return the address on the interface that the user chose for NCCL; None: the route decides."""
     return address_of(os.environ.get("NCCL_SOCKET_IFNAME", "").removeprefix("="))
 
 
 def _slurm(*command: str) -> str:
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)  # noqa: S603
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:
         raise EngineError(f"`{' '.join(command)}` fails: {error}") from None
-    return asked.stdout
+    return process.stdout

@@ -22,29 +22,29 @@ _APART_S = 60.0
 _LINE = 4096
 
 
-def check_between(here: JobNode, folder: Path) -> Iterator[Finding]:
-    """What this node finds of the others; alone, nothing."""
-    if here.count == 1:
+def check_between(job_node: JobNode, folder: Path) -> Iterator[Finding]:
+    """Yield what this node finds of the others; alone, nothing."""
+    if job_node.count == 1:
         return
-    lock = here.folder(folder) / "probe.lock"
+    lock = job_node.folder(folder) / "probe.lock"
     try:
-        if here.rank == 0:
+        if job_node.rank == 0:
             lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with FileLock(lock, timeout=_WAIT_S, mode=0o600):
-                yield from _listen(here, here.meet(folder))
+                yield from _listen(job_node, job_node.meet(folder))
         else:
-            yield from _connect(here.meet(folder), lock)
+            yield from _connect(job_node.meet(folder), lock)
     except (EngineError, OSError) as fault:
         yield Finding("nodes", str(fault))
 
 
-def _listen(here: JobNode, node: Node) -> Iterator[Finding]:
+def _listen(job_node: JobNode, node: Node) -> Iterator[Finding]:
     family = socket.AF_INET6 if ":" in node.head else socket.AF_INET
-    seen: list[str] = []
+    peers: list[str] = []
     faults: list[str] = []
     with socket.create_server((node.head, node.port), family=family) as server:
         deadline = time.monotonic() + _WAIT_S
-        while len(seen) + 1 < here.count:
+        while len(peers) + 1 < job_node.count:
             server.settimeout(max(deadline - time.monotonic(), 0.1))
             try:
                 connection, _ = server.accept()
@@ -52,16 +52,18 @@ def _listen(here: JobNode, node: Node) -> Iterator[Finding]:
                 break
             with connection, connection.makefile("rw", encoding="utf-8") as stream:
                 word = json.loads(stream.readline(_LINE))
-                apart = time.time() - float(word["time"])
+                gap_s = time.time() - float(word["time"])
                 stream.write(json.dumps({"time": time.time()}) + "\n")
-            seen.append(f"{word['name']} {apart:+.1f} s")
-            if abs(apart) > _APART_S:
-                faults.append(f"the clock of {word['name']} differs by {apart:.0f} s; ask for NTP on the nodes")
+            peers.append(f"{word['name']} {gap_s:+.1f} s")
+            if abs(gap_s) > _APART_S:
+                faults.append(f"the clock of {word['name']} differs by {gap_s:.0f} s; ask for NTP on the nodes")
             if word["locked"]:
                 faults.append(f"{word['name']} took a lock that is held here; name a registry on storage with locks")
-    if len(seen) + 1 < here.count:
-        faults.append(f"{len(seen)} of {here.count - 1} other nodes reached {node.head} port {node.port}")
-    yield Finding("nodes", "; ".join(faults) or None, f"reached at {node.head} ({node.interface}) by {', '.join(seen)}")
+    if len(peers) + 1 < job_node.count:
+        faults.append(f"{len(peers)} of {job_node.count - 1} other nodes reached {node.head} port {node.port}")
+    yield Finding(
+        "nodes", "; ".join(faults) or None, f"reached at {node.head} ({node.interface}) by {', '.join(peers)}"
+    )
 
 
 def _connect(node: Node, lock: Path) -> Iterator[Finding]:
@@ -79,7 +81,7 @@ def _connect(node: Node, lock: Path) -> Iterator[Finding]:
 
 
 def _patiently(node: Node) -> socket.socket:
-    """A connection to the first node, which may begin to listen a moment after it wrote where."""
+    """Connect to the first node, which may begin to listen a moment after it wrote where."""
     deadline = time.monotonic() + _WAIT_S / 6
     while True:
         try:
@@ -91,7 +93,7 @@ def _patiently(node: Node) -> socket.socket:
 
 
 def _takes(lock: Path) -> bool:
-    """Whether the lock, which the first node holds, can be taken here: then locks do not hold between nodes."""
+    """Return whether the lock, which the first node holds, can be taken here: then locks do not hold between nodes."""
     try:
         with FileLock(lock, timeout=0.5, mode=0o600):
             return True

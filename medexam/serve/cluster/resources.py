@@ -39,16 +39,17 @@ class Share:
 
 
 def find_nodes(partition: str | None) -> tuple[NodeKind, ...]:
-    """The kinds of nodes that a job may get; () if no `sinfo` answers here."""
+    """Find the kinds of nodes that a job may get; () if no `sinfo` answers here."""
     command = [*_ASK, *([] if partition is None else [f"--partition={partition}"])]
     with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)  # noqa: S603
-        return tuple(dict.fromkeys(_read(line) for line in asked.stdout.splitlines() if line.strip()))
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)  # noqa: S603
+        return tuple(dict.fromkeys(_read(line) for line in process.stdout.splitlines() if line.strip()))
     return ()
 
 
 def share_of_node(kinds: tuple[NodeKind, ...], gpus: int, profile: Profile | None) -> Share:
-    """Processors and memory for the servers of one node, which take `gpus` cards; without cards, the whole node.
+    """Share processors and memory out to the servers of one node, which take `gpus` cards; without cards, the whole
+    node.
 
     Among several kinds of nodes the smallest share counts, so that any of them can run the job.
     """

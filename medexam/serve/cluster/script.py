@@ -91,16 +91,16 @@ class Job:
 
 
 def job_script(job: Job) -> str:
-    """The script; raises `EngineError` if the servers cannot be planned. No Slurm needs to be here."""
+    """Render the script of a job; raises `EngineError` if the servers cannot be planned. No Slurm needs to be here."""
     allocation = job.allocation
     if allocation.span and allocation.nodes == 1:
         raise EngineError("--span needs several nodes; say how many with --nodes")
     launches = _imagine(job)
-    where = f"one server over {allocation.nodes} nodes" if allocation.span else f"{len(launches)} on each node"
-    what = f"{launches[0].model} behind vLLM, {where}; runs find it in {job.registry.path}"
+    layout = f"one server over {allocation.nodes} nodes" if allocation.span else f"{len(launches)} on each node"
+    summary = f"{launches[0].model} behind vLLM, {layout}; runs find it in {job.registry.path}"
     directives = _directives(job, sum(len(launch.gpus) for launch in launches))
     return _SCRIPT.format(
-        comments="\n".join(map(_comment, (what, *launches[0].notes))),
+        comments="\n".join(map(_comment, (summary, *launches[0].notes))),
         directives="\n".join(directives),
         warning=_warning(allocation),
         requeues=allocation.requeues,
@@ -112,7 +112,7 @@ def job_script(job: Job) -> str:
 
 
 def _imagine(job: Job) -> tuple[Launch, ...]:
-    """The servers of a node, as far as they are known before the job runs."""
+    """Plan the servers of a node, as far as they are known before the job runs."""
     node = Node(0, job.allocation.nodes, "FIRST_NODE") if job.allocation.span else None
     return plan_servers(job.model, job.servers, job.flags, node=node, printing=True)
 
@@ -122,7 +122,7 @@ def _directives(job: Job, gpus: int) -> list[str]:
     if allocation.gpus_per_node is not None:
         gpus = allocation.gpus_per_node
     share = share_of_node(find_nodes(allocation.partition), gpus, find_profile(job.model)[1])
-    asked: Mapping[str, str | int | None] = {
+    options: Mapping[str, str | int | None] = {
         "requeue" if allocation.requeues else "no-requeue": "",
         "job-name": f"medexam-{job.name}",
         "partition": allocation.partition,
@@ -138,10 +138,10 @@ def _directives(job: Job, gpus: int) -> list[str]:
         "output": f"{job.folder}/%j.log",
     }
     replaced = {_INSTEAD.get(key, key) for key in allocation.options} | set(allocation.options)
-    known = {key: value for key, value in asked.items() if value is not None and key not in replaced}
+    defaults = {key: value for key, value in options.items() if value is not None and key not in replaced}
     return [
         f"#SBATCH --{key}={shlex.quote(str(value))}" if value else f"#SBATCH --{key}"
-        for key, value in {**known, **allocation.options}.items()
+        for key, value in {**defaults, **allocation.options}.items()
     ]
 
 
@@ -157,15 +157,15 @@ def _command(job: Job) -> list[str]:
     script = Path(sys.executable).with_name("medexam")
     program = [str(script)] if script.is_file() else [sys.executable, "-m", "medexam.cli.script"]
     model = Path(job.model).expanduser()
-    named = str(model.absolute()) if model.is_dir() or names_file(job.model) else job.model
+    model_name = str(model.absolute()) if model.is_dir() or names_file(job.model) else job.model
     fleet = replace(job.fleet, registry=job.registry.path)
     place = Allocation(span=job.allocation.span, folder=job.folder)
-    words = [*program, "serve", named, "--in-job", *as_words(place), *as_words(fleet), *as_words(job.servers)]
+    words = [*program, "serve", model_name, "--in-job", *as_words(place), *as_words(fleet), *as_words(job.servers)]
     return [*words, "--", *job.flags] if job.flags else words
 
 
 def _folded(words: list[str]) -> str:
-    """A command over several lines of the script."""
+    """Fold a command over several lines of the script."""
     lines, line = [], " "
     for word in map(shlex.quote, words):
         if len(line) + len(word) > _WIDTH and line.strip():

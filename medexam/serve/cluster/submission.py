@@ -39,7 +39,7 @@ def submit(job: Job) -> Submitted:
     # The key stays here: Slurm keeps a job's environment, and each node makes a key of its own.
     environment = {key: value for key, value in os.environ.items() if key != "VLLM_API_KEY"}
     try:
-        asked = subprocess.run(  # noqa: S603
+        process = subprocess.run(  # noqa: S603
             ("sbatch", "--parsable", str(script)),  # noqa: S607
             env={**environment, _SIGNS: ",".join(words)},
             capture_output=True,
@@ -53,10 +53,10 @@ def submit(job: Job) -> Submitted:
         ) from None
     except subprocess.TimeoutExpired:
         raise EngineError(f"sbatch does not answer within {_TIMEOUT_S:.0f} s; ask `scontrol ping`") from None
-    if asked.returncode:
-        said = "; ".join(line.removeprefix("sbatch: ") for line in asked.stderr.splitlines() if line.strip())
-        raise EngineError(f"Slurm does not take the job: {said}; the script is {script}")
-    return Submitted(asked.stdout.strip().partition(";")[0], script)
+    if process.returncode:
+        message = "; ".join(line.removeprefix("sbatch: ") for line in process.stderr.splitlines() if line.strip())
+        raise EngineError(f"Slurm does not take the job: {message}; the script is {script}")
+    return Submitted(process.stdout.strip().partition(";")[0], script)
 
 
 def check_signs(folders: tuple[Path, ...], environment: Mapping[str, str] = os.environ) -> None:
@@ -79,7 +79,7 @@ def _shared(job: Job) -> tuple[Path, ...]:
 
 
 def _leave_sign(folder: Path) -> str:
-    """A file by which a node knows the folder again; one a folder, kept for jobs that come back."""
+    """Leave a file by which a node knows the folder again; one a folder, kept for jobs that come back."""
     path = folder / _SIGN
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -42,13 +42,13 @@ _NAMES = {
 
 
 def advise(report: DiagnosisReport) -> tuple[str, ...]:
-    """One line for each thing to change, or to know; none if nothing is to be said."""
+    """Write one line for each thing to change, or to know; none if nothing is to be said."""
     several = len(report.diagnoses) > 1
     lines = []
     for diagnosis in report.diagnoses:
         for line in _about(diagnosis):
-            named = not several or diagnosis.endpoint in line
-            lines.append(line if named else f"{diagnosis.endpoint}: {line}")
+            has_address = not several or diagnosis.endpoint in line
+            lines.append(line if has_address else f"{diagnosis.endpoint}: {line}")
     if report.replicas is not None:
         lines += _about_replicas(report.replicas)
     return tuple(lines)
@@ -66,39 +66,50 @@ def _about(diagnosis: Diagnosis) -> Iterator[str]:
     yield from _burst(diagnosis.burst)
 
 
-def _constraints(seen: Capabilities, schema: str | None) -> Iterator[str]:
-    if not seen.structured_outputs and seen.chat:
-        cost = "only choices that are single tokens can be enforced" if seen.guided_by else "no choice can be enforced"
-        if seen.is_vllm:
+def _constraints(capabilities: Capabilities, schema: str | None) -> Iterator[str]:
+    if not capabilities.structured_outputs and capabilities.chat:
+        cost = (
+            "only choices that are single tokens can be enforced"
+            if capabilities.guided_by
+            else "no choice can be enforced"
+        )
+        if capabilities.is_vllm:
             way_out = "upgrade to vLLM 0.12 or later"
         elif schema:
-            way_out = f"ask it by engine litellm (name: openai/{seen.model}), which enforces choices by {schema}"
+            way_out = (
+                f"ask it by engine litellm (name: openai/{capabilities.model}), which enforces choices by {schema}"
+            )
         else:
             way_out = "set program.answer_format to free, or serve the model with vLLM"
-        by = "" if seen.is_vllm else " by engine vllm"
-        yield f"{_did(seen, 'structured_outputs')}, so {cost}{by}: {way_out}"
-    if not seen.allowed_token_ids and seen.tokenizes:
-        yield f"{_did(seen, 'allowed_token_ids')}, so guided answers need a slower grammar{_upgrade(seen)}"
-    if not seen.list_prompts:
-        did = "refuses" if "several prompts" in seen.refusals else "answers one prompt of"
-        yield f"it {did} a list of prompts, so each travels alone: if vLLM stands behind it, ask vLLM itself"
+        manner = "" if capabilities.is_vllm else " by engine vllm"
+        yield f"{_did(capabilities, 'structured_outputs')}, so {cost}{manner}: {way_out}"
+    if not capabilities.allowed_token_ids and capabilities.tokenizes:
+        yield (
+            f"{_did(capabilities, 'allowed_token_ids')}, so guided answers need a slower grammar"
+            f"{_upgrade(capabilities)}"
+        )
+    if not capabilities.list_prompts:
+        verb = "refuses" if "several prompts" in capabilities.refusals else "answers one prompt of"
+        yield f"it {verb} a list of prompts, so each travels alone: if vLLM stands behind it, ask vLLM itself"
 
 
-def _did(seen: Capabilities, field: str) -> str:
-    """Whether a field was ignored or refused, in words."""
-    said = seen.refusals.get(field)
-    return f"{field} is refused ({said})" if said else f"{field} is ignored"
+def _did(capabilities: Capabilities, field: str) -> str:
+    """Say in words whether a field was ignored or refused."""
+    refusal = capabilities.refusals.get(field)
+    return f"{field} is refused ({refusal})" if refusal else f"{field} is ignored"
 
 
-def _upgrade(seen: Capabilities, version: str = "") -> str:
-    """The way out for what vLLM has; another server has no such version."""
-    return f": upgrade {'to ' if version else ''}vLLM{version}" if seen.is_vllm else ": serve the model with vLLM"
+def _upgrade(capabilities: Capabilities, version: str = "") -> str:
+    """Return the way out for what vLLM has; another server has no such version."""
+    return (
+        f": upgrade {'to ' if version else ''}vLLM{version}" if capabilities.is_vllm else ": serve the model with vLLM"
+    )
 
 
-def _sampling(seen: Capabilities) -> Iterator[str]:
-    sampling = seen.sampling
+def _sampling(capabilities: Capabilities) -> Iterator[str]:
+    sampling = capabilities.sampling
     if sampling.filled:
-        version = seen.server_version or ""
+        version = capabilities.server_version or ""
         way_out = next((flag for kind, flag in _OWN_SAMPLING.items() if version.startswith(kind)), "")
         yield (
             f"it fills {', '.join(sampling.filled)} with values of the model's own where a request leaves them out; "
@@ -111,57 +122,59 @@ def _sampling(seen: Capabilities) -> Iterator[str]:
         )
 
 
-def _tokens(seen: Capabilities) -> Iterator[str]:
-    if not seen.tokenizes:
+def _tokens(capabilities: Capabilities) -> Iterator[str]:
+    if not capabilities.tokenizes:
         way_out = (
             "ask the vLLM server itself, or let the gateway pass /tokenize and /detokenize on"
-            if seen.is_vllm
+            if capabilities.is_vllm
             else "serve the model with vLLM, or use the embedded engine"
         )
         yield (
             "/tokenize is not served as vLLM does, so neither guided answers by prefill nor log-probabilities of given "
             f"texts are possible: {way_out}"
         )
-    elif not seen.renders and seen.chat:
+    elif not capabilities.renders and capabilities.chat:
         yield "the rendered chat prompt does not survive /detokenize and /tokenize, so guided answers need a grammar"
 
 
-def _logprobs(seen: Capabilities) -> Iterator[str]:
-    if not seen.tokenizes:
+def _logprobs(capabilities: Capabilities) -> Iterator[str]:
+    if not capabilities.tokenizes:
         return
-    if seen.named_logprobs == 0:
-        cost = "each prompt is read once an option, by echo" if seen.reads else "no log-probabilities can be read"
-        yield f"{_did(seen, 'logprob_token_ids')}, so {cost}{_upgrade(seen, ' 0.29 or later')}"
-    elif seen.named_logprobs < _MANY_NAMED:
-        yield (
-            f"a request may name {seen.named_logprobs} tokens, so log-probabilities take more requests: start it with "
-            f"--max-logprobs {_MANY_NAMED}"
+    if capabilities.named_logprobs == 0:
+        cost = (
+            "each prompt is read once an option, by echo" if capabilities.reads else "no log-probabilities can be read"
         )
-    if seen.named_logprobs and seen.allowed_token_ids and not seen.masked_logprobs:
+        yield f"{_did(capabilities, 'logprob_token_ids')}, so {cost}{_upgrade(capabilities, ' 0.29 or later')}"
+    elif capabilities.named_logprobs < _MANY_NAMED:
+        yield (
+            f"a request may name {capabilities.named_logprobs} tokens, so log-probabilities take more requests: "
+            f"start it with --max-logprobs {_MANY_NAMED}"
+        )
+    if capabilities.named_logprobs and capabilities.allowed_token_ids and not capabilities.masked_logprobs:
         yield "log-probabilities behind a mask are not those of all tokens: start it with --logprobs-mode raw_logprobs"
 
 
-def _prefixes(seen: Capabilities) -> Iterator[str]:
-    if seen.prefix_block is None:
+def _prefixes(capabilities: Capabilities) -> Iterator[str]:
+    if capabilities.prefix_block is None:
         yield "it remembers no prompts: start it with --enable-prefix-caching"
-    elif seen.prefix_block >= _LARGE_BLOCK:
+    elif capabilities.prefix_block >= _LARGE_BLOCK:
         yield (
-            f"it remembers prompts in blocks of {seen.prefix_block} tokens, more than most prompts share: start with "
-            "--block-size 32 on a CPU, 16 on a GPU"
+            f"it remembers prompts in blocks of {capabilities.prefix_block} tokens, more than most prompts share: "
+            "start with --block-size 32 on a CPU, 16 on a GPU"
         )
 
 
-def _template(seen: Capabilities) -> Iterator[str]:
-    if not seen.chat:
+def _template(capabilities: Capabilities) -> Iterator[str]:
+    if not capabilities.chat:
         yield "no fault, but to know: it has no chat template, so it reads and continues plain text alone"
         return
-    if seen.limit is None:
+    if capabilities.limit is None:
         yield UNLIMITED.format("it")
-    if not seen.system_turn:
+    if not capabilities.system_turn:
         yield "no fault, but to know: its chat template takes no system turn, so instructions open the first user turn"
-    if not seen.repeated_turns:
+    if not capabilities.repeated_turns:
         yield "no fault, but to know: its chat template takes no two turns of one speaker, so they are joined"
-    if seen.system_turn and not seen.empty_system_turn:
+    if capabilities.system_turn and not capabilities.empty_system_turn:
         yield "no fault, but to know: its chat template takes no empty system turn, so that is left out"
 
 
@@ -200,8 +213,8 @@ def _burst(burst: LoadResult | None) -> Iterator[str]:
 def _about_replicas(replicas: ReplicaComparison) -> Iterator[str]:
     for name, values in replicas.differing.items():
         pairs = list(zip(replicas.endpoints, values, strict=True))[:_SHOWN]
-        shown = ", ".join(f"{where}: {'not told' if value is None else value}" for where, value in pairs)
-        yield f"the servers differ in {_NAMES[name]} ({shown}): start all alike, or give a run those that are"
+        listing = ", ".join(f"{endpoint}: {'not told' if value is None else value}" for endpoint, value in pairs)
+        yield f"the servers differ in {_NAMES[name]} ({listing}): start all alike, or give a run those that are"
     if replicas.same_tokens is False:
         yield "the servers cut the same text into different tokens: they are different models, give a run one of them"
     if replicas.difference is not None and replicas.difference > SAME_NATS:

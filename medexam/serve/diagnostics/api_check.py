@@ -32,7 +32,7 @@ class ApiCheck(FrozenModel):
     """What the server said when it refused, or what is wrong with its reply; empty otherwise."""
 
     def describe(self) -> str:
-        """The verdict in words."""
+        """Describe the verdict in words."""
         return f"{self.verdict} ({self.said})" if self.said else self.verdict
 
 
@@ -47,61 +47,61 @@ async def check_api(calls: ServerCalls) -> tuple[ApiCheck, ...]:
 
 
 def honours_schema(checks: tuple[ApiCheck, ...]) -> str | None:
-    """The form of schema that holds it to a choice; None if none does."""
+    """Find the form of schema that holds the model to a choice; None if none does."""
     honoured = {check.what for check in checks if check.verdict == "honoured"}
     return next((form for form in SCHEMA_FORMS if SCHEMA.format(form) in honoured), None)
 
 
-async def _judge(calls: ServerCalls, what: str, heard: Any) -> ApiCheck:
-    calls.refusals.pop(what, None)
+async def _judge(calls: ServerCalls, feature: str, probe: Any) -> ApiCheck:
+    calls.refusals.pop(feature, None)
     try:
-        honoured = await heard(calls, what)
+        honoured = await probe(calls, feature)
     except MISFORMED as error:
-        return ApiCheck(what=what, verdict="ignored", said=f"its reply cannot be read: {error}")
+        return ApiCheck(what=feature, verdict="ignored", said=f"its reply cannot be read: {error}")
     if honoured:
-        return ApiCheck(what=what, verdict="honoured")
-    said = calls.refusals.get(what)
-    return ApiCheck(what=what, verdict="refused" if said else "ignored", said=said or "")
+        return ApiCheck(what=feature, verdict="honoured")
+    refusal = calls.refusals.get(feature)
+    return ApiCheck(what=feature, verdict="refused" if refusal else "ignored", said=refusal or "")
 
 
 def _chooses(form: Any) -> Any:
-    async def heard(calls: ServerCalls, what: str) -> bool:
-        asked = {**_SHORT, "max_tokens": SCHEMA_TOKENS, "response_format": response_format(IMPOSSIBLE, form)}
-        (message, *_) = _messages(await _chat(calls, what, asked)) or [""]
+    async def chooses(calls: ServerCalls, feature: str) -> bool:
+        body = {**_SHORT, "max_tokens": SCHEMA_TOKENS, "response_format": response_format(IMPOSSIBLE, form)}
+        (message, *_) = _messages(await _chat(calls, feature, body)) or [""]
         return read_choice(message, IMPOSSIBLE) is not None
 
-    return heard
+    return chooses
 
 
-async def _tells_in_chat(calls: ServerCalls, what: str) -> bool:
-    reply = await _chat(calls, what, {**_SHORT, "logprobs": True, "top_logprobs": _TOP})
+async def _tells_in_chat(calls: ServerCalls, feature: str) -> bool:
+    reply = await _chat(calls, feature, {**_SHORT, "logprobs": True, "top_logprobs": _TOP})
     for choice in reply.get("choices") or ():
         content = (choice.get("logprobs") or {}).get("content") or [{}]
         return len(content[0].get("top_logprobs") or ()) == _TOP
     return False
 
 
-async def _tells_in_completions(calls: ServerCalls, what: str) -> bool:
-    for choice in await calls.complete(_PROMPT, what, max_tokens=1, logprobs=_TOP):
-        told = (choice.get("logprobs") or {}).get("top_logprobs") or [{}]
-        return len(told[0] or ()) >= _TOP
+async def _tells_in_completions(calls: ServerCalls, feature: str) -> bool:
+    for choice in await calls.complete(_PROMPT, feature, max_tokens=1, logprobs=_TOP):
+        top_logprobs = (choice.get("logprobs") or {}).get("top_logprobs") or [{}]
+        return len(top_logprobs[0] or ()) >= _TOP
     return False
 
 
-async def _replies_twice(calls: ServerCalls, what: str) -> bool:
-    return len(_messages(await _chat(calls, what, {**_RANDOM, "n": 2}))) == 2
+async def _replies_twice(calls: ServerCalls, feature: str) -> bool:
+    return len(_messages(await _chat(calls, feature, {**_RANDOM, "n": 2}))) == 2
 
 
-async def _repeats(calls: ServerCalls, what: str) -> bool:
-    """One seed gives one reply, and another seed another."""
-    first, again, other = [_messages(await _chat(calls, what, {**_RANDOM, "seed": seed})) for seed in (7, 7, 8)]
+async def _repeats(calls: ServerCalls, feature: str) -> bool:
+    """Return whether one seed gives one reply, and another seed another."""
+    first, again, other = [_messages(await _chat(calls, feature, {**_RANDOM, "seed": seed})) for seed in (7, 7, 8)]
     return bool(first) and first == again != other
 
 
-async def _chat(calls: ServerCalls, what: str, body: dict[str, Any]) -> dict[str, Any]:
-    return await calls.chat(body, what)
+async def _chat(calls: ServerCalls, feature: str, body: dict[str, Any]) -> dict[str, Any]:
+    return await calls.chat(body, feature)
 
 
 def _messages(reply: dict[str, Any]) -> list[str]:
-    """The text of each choice."""
+    """Return the text of each choice."""
     return [str((choice.get("message") or {}).get("content") or "") for choice in reply.get("choices") or ()]

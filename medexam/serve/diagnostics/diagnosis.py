@@ -83,18 +83,18 @@ def find_targets(
     api_key_file: Path | None = None,
     ca_bundle: Path | None = None,
 ) -> tuple[ModelSpec, ...]:
-    """A spec for each server at `addresses`, where `registry:FILE` stands for those that the file lists.
+    """Build a spec for each server at `addresses`, where `registry:FILE` stands for those that the file lists.
 
     No address stands for this machine's registry. Raises `SpecError` for an address or key that is none, and
     `EngineError` if a registry cannot be read or lists no server.
     """
-    found: dict[str, ModelSpec] = {}
+    specs: dict[str, ModelSpec] = {}
 
     def add(address: str, name: str | None, key_file: Path | None) -> None:
         key = {"api_key_env": api_key_env, "api_key_file": api_key_file or (None if api_key_env else key_file)}
-        where = {"endpoints": (address,), "ca_bundle": ca_bundle}
-        spec = validate(ModelSpec, {"engine": "vllm", "name": name, **where, **key})
-        found.setdefault(_endpoint(spec).base, spec)
+        connection = {"endpoints": (address,), "ca_bundle": ca_bundle}
+        spec = validate(ModelSpec, {"engine": "vllm", "name": name, **connection, **key})
+        specs.setdefault(_endpoint(spec).base, spec)
 
     for address in addresses or (f"{REGISTRY}{local_registry().path}",):
         if address.startswith(REGISTRY):
@@ -102,17 +102,17 @@ def find_targets(
                 add(entry.address, entry.model, entry.key_file)
         else:
             add(address, model, None)
-    return tuple(found.values())
+    return tuple(specs.values())
 
 
 def _registered(registry: Registry, model: str | None) -> list[RegisteredServer]:
     # One that may have ended is asked too: its answer, or its silence, decides.
-    known = registry.read() or registry.read_unsure()
-    entries = [entry for entry in known if model in (None, entry.model)]
+    servers = registry.read() or registry.read_unsure()
+    entries = [entry for entry in servers if model in (None, entry.model)]
     if not entries:
-        which = f" of {model}" if model else ""
+        of_model = f" of {model}" if model else ""
         raise EngineError(
-            f"no server{which} is registered in {registry.path}; start one with `medexam serve MODEL`, or name an "
+            f"no server{of_model} is registered in {registry.path}; start one with `medexam serve MODEL`, or name an "
             "endpoint such as http://127.0.0.1:8000/v1"
         )
     return entries
@@ -123,17 +123,17 @@ def _endpoint(target: ModelSpec) -> Endpoint:
 
 
 async def identify(targets: Sequence[ModelSpec]) -> dict[str, ModelIdentity | EngineError]:
-    """Address -> which model answers there, or why that cannot be found out; nothing else is asked."""
+    """Map each address to the model that answers there, or why that cannot be found out; nothing else is asked."""
 
     async def look(target: ModelSpec) -> ModelIdentity | EngineError:
         try:
-            seen = await probe_endpoint(_endpoint(target), target.name)
+            capabilities = await probe_endpoint(_endpoint(target), target.name)
         except EngineError as error:
             return error
-        return seen.identity
+        return capabilities.identity
 
-    found = await asyncio.gather(*(look(target) for target in targets))
-    return {_endpoint(target).base: one for target, one in zip(targets, found, strict=True)}
+    identities = await asyncio.gather(*(look(target) for target in targets))
+    return {_endpoint(target).base: identity for target, identity in zip(targets, identities, strict=True)}
 
 
 async def diagnose(targets: Sequence[ModelSpec], *, burst_s: float) -> DiagnosisReport:
@@ -169,23 +169,23 @@ async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | No
         async with asyncio.timeout(DEADLINE_S):
             diagnosis, sample = await _ask(target, endpoint)
     except TimeoutError:
-        said = f"{endpoint.base} did not answer all that it was asked within {DEADLINE_S:.0f} s; look into its log"
-        return Diagnosis(endpoint=endpoint.base, fault=said, silent=True), None
+        message = f"{endpoint.base} did not answer all that it was asked within {DEADLINE_S:.0f} s; look into its log"
+        return Diagnosis(endpoint=endpoint.base, fault=message, silent=True), None
     except EngineError as fault:
         silent = isinstance(fault, EndpointSilentError)
         return Diagnosis(endpoint=endpoint.base, fault=str(fault), silent=silent), None
     except (httpx.TransportError, LM15Error) as fault:
-        said = f"{endpoint.base} fell silent while it was asked ({str(fault) or type(fault).__name__}); ask again"
-        return Diagnosis(endpoint=endpoint.base, fault=said, silent=True), None
-    counted = await count_prefixes([endpoint.base], endpoint.ca_bundle)
-    rate = round(counted.hits / counted.tokens, 4) if counted and counted.tokens else None
+        message = f"{endpoint.base} fell silent while it was asked ({str(fault) or type(fault).__name__}); ask again"
+        return Diagnosis(endpoint=endpoint.base, fault=message, silent=True), None
+    counts = await count_prefixes([endpoint.base], endpoint.ca_bundle)
+    rate = round(counts.hits / counts.tokens, 4) if counts and counts.tokens else None
     return diagnosis.model_copy(update={"prefix_hit_rate": rate}), sample
 
 
 async def _ask(target: ModelSpec, endpoint: Endpoint) -> tuple[Diagnosis, ContinuationLogprobs | None]:
-    """All that a server is asked but its counters; raises what its faults raise."""
-    seen = await probe_endpoint(endpoint, target.name, pictures=True)
-    engine = await build_engine(target.model_copy(update={"name": seen.model}))
+    """Ask a server everything but its counters; raises what its faults raise."""
+    capabilities = await probe_endpoint(endpoint, target.name, pictures=True)
+    engine = await build_engine(target.model_copy(update={"name": capabilities.model}))
     try:
         reads = await check_reads(engine)
         sample = await take_sample(engine)
@@ -193,10 +193,14 @@ async def _ask(target: ModelSpec, endpoint: Endpoint) -> tuple[Diagnosis, Contin
         await engine.aclose()
     async with open_client(endpoint, PROBE_TIMEOUT_S) as client:
         clock = await _read_clock(client, endpoint)
-        api = await check_api(ServerCalls(client, endpoint, PROBE_TIMEOUT_S, seen.model)) if seen.chat else ()
+        api = (
+            await check_api(ServerCalls(client, endpoint, PROBE_TIMEOUT_S, capabilities.model))
+            if capabilities.chat
+            else ()
+        )
     diagnosis = Diagnosis(
         endpoint=endpoint.base,
-        seen=seen,
+        seen=capabilities,
         reads=tuple(reads),
         api=api,
         clock_ahead_s=clock,
@@ -205,15 +209,15 @@ async def _ask(target: ModelSpec, endpoint: Endpoint) -> tuple[Diagnosis, Contin
 
 
 async def _read_clock(client: httpx.AsyncClient, endpoint: Endpoint) -> float | None:
-    """How far the server's clock is ahead, between the moments of asking and of hearing."""
-    sent = time.time()
+    """Measure how far the server's clock is ahead, between the moments of asking and of hearing."""
+    start = time.time()
     reply = await client.get(f"{endpoint.base}/models")
-    heard = time.time()
+    end = time.time()
     try:
-        told = parsedate_to_datetime(reply.headers["date"]).timestamp()
+        server_time = parsedate_to_datetime(reply.headers["date"]).timestamp()
     except (KeyError, ValueError):
         return None
-    least, most = told - heard, told + _HEADER_S - sent
+    least, most = server_time - end, server_time + _HEADER_S - start
     if least <= 0 <= most:
         return 0.0
     return round(least if least > 0 else most, 1)

@@ -40,13 +40,15 @@ class HostedDiagnosis(FrozenModel):
         settings = [] if record.fixed_temperature is None else [f"model.temperature={record.fixed_temperature:g}"]
         settings += ["program.answer_format=guided"] if record.guided_by else []
         words = ["medexam run", SAMPLE.name, "--limit 5", "--model", shlex.quote(record.model)]
-        return " ".join([*words, *(f"--set {one}" for one in settings)])
+        return " ".join([*words, *(f"--set {setting}" for setting in settings)])
 
 
 def is_hosted(name: str) -> bool:
     """Return whether a text names a hosted model, as PROVIDER/MODEL, and not a server's address."""
     match = _PROVIDER.fullmatch(name)
-    return match is not None and match[1] in {str(getattr(one, "value", one)) for one in get_litellm().provider_list}
+    return match is not None and match[1] in {
+        str(getattr(provider, "value", provider)) for provider in get_litellm().provider_list
+    }
 
 
 async def examine(name: str, *, api_key_env: str | None = None, api_key_file: Path | None = None) -> HostedDiagnosis:

@@ -77,23 +77,23 @@ class LoadTest:
 
     async def run(self, seconds: float) -> None:
         """Ask for about `seconds`; it ends early if more requests in flight bring no more."""
-        begun = time.monotonic()
+        start = time.monotonic()
         async with open_client(self.endpoint, PROBE_TIMEOUT_S) as client:
             for requests in _IN_FLIGHT:
-                before = self.result.prompts_per_s if self.result else 0.0
+                rate = self.result.prompts_per_s if self.result else 0.0
                 step = _Step(client, self, requests)
                 watching = asyncio.create_task(self._watch(client))
                 try:
-                    async with asyncio.timeout(begun + seconds - time.monotonic()):
+                    async with asyncio.timeout(start + seconds - time.monotonic()):
                         await step.run(seconds / len(_IN_FLIGHT))
                 except TimeoutError:
                     pass
                 finally:
                     watching.cancel()
                     # Also if Ctrl-C cancels the burst: what was measured until then is shown.
-                    passed = time.monotonic() - begun
-                    self._count(step, passed)
-                if step.failed or step.rate < _WORTH * before or passed >= seconds:
+                    elapsed_s = time.monotonic() - start
+                    self._count(step, elapsed_s)
+                if step.failed or step.rate < _WORTH * rate or elapsed_s >= seconds:
                     return
 
     async def _watch(self, client: httpx.AsyncClient) -> None:
@@ -103,18 +103,18 @@ class LoadTest:
                 self._queue = queue
             await asyncio.sleep(_LOOK_S)
 
-    def _count(self, step: "_Step", passed: float) -> None:
+    def _count(self, step: "_Step", elapsed_s: float) -> None:
         if self.result is None and not step.prompts and not step.failed:
             return
-        known = self.result or LoadResult(prompts_per_s=0, tokens_per_s=0, in_flight=0, seconds=0, failed=0)
-        changes: dict[str, float] = {"seconds": round(passed, 2), "failed": known.failed + step.failed}
-        if step.rate > known.prompts_per_s:
+        record = self.result or LoadResult(prompts_per_s=0, tokens_per_s=0, in_flight=0, seconds=0, failed=0)
+        changes: dict[str, float] = {"seconds": round(elapsed_s, 2), "failed": record.failed + step.failed}
+        if step.rate > record.prompts_per_s:
             tokens_per_s = step.rate * step.tokens / step.prompts
             changes |= {"prompts_per_s": round(step.rate, 2), "tokens_per_s": round(tokens_per_s, 2)}
             changes["in_flight"] = step.requests * len(step.prompt_list)
         if self._queue is not None:
-            known = known.model_copy(update={"queue": self._queue})
-        self.result = known.model_copy(update=changes)
+            record = record.model_copy(update={"queue": self._queue})
+        self.result = record.model_copy(update=changes)
 
 
 @dataclass
@@ -127,13 +127,13 @@ class _Step:
     prompts: int = 0
     tokens: int = 0
     failed: int = 0
-    _begun: float = field(default_factory=time.monotonic)
-    _last: float = 0.0
+    _start: float = field(default_factory=time.monotonic)
+    _last_answer: float = 0.0
 
     @property
     def rate(self) -> float:
         """Prompts a second, up to the last answer."""
-        return self.prompts / max(self._last - self._begun, 1e-6) if self.prompts else 0.0
+        return self.prompts / max(self._last_answer - self._start, 1e-6) if self.prompts else 0.0
 
     @property
     def prompt_list(self) -> list[str]:
@@ -141,9 +141,9 @@ class _Step:
         return [_PROMPT] * (_LIST if self.burst.list_prompts else 1)
 
     async def run(self, seconds: float) -> None:
-        await asyncio.gather(*(self._ask(self._begun + seconds) for _ in range(self.requests)))
+        await asyncio.gather(*(self._ask(self._start + seconds) for _ in range(self.requests)))
 
-    async def _ask(self, until: float) -> None:
+    async def _ask(self, deadline: float) -> None:
         body: dict[str, Any] = {
             "model": self.burst.model,
             "prompt": self.prompt_list if self.burst.list_prompts else _PROMPT,
@@ -152,7 +152,7 @@ class _Step:
             "ignore_eos": True,
         }
         address = f"{self.burst.endpoint.base}/completions"
-        while not self.failed and time.monotonic() < until:
+        while not self.failed and time.monotonic() < deadline:
             try:
                 reply = await reply_object(self.client.post(address, json=body), address)
             except LM15Error:
@@ -160,22 +160,22 @@ class _Step:
                 return
             self.prompts += len(reply.get("choices") or ())
             self.tokens += int((reply.get("usage") or {}).get("completion_tokens") or 0)
-            self._last = time.monotonic()
+            self._last_answer = time.monotonic()
 
 
 async def _read_queue(client: httpx.AsyncClient, address: str) -> ServerQueue | None:
     try:
         reply = await client.get(address)
-        found = [(name, float(value)) for name, value in _GAUGE.findall(reply.text)]
+        gauges = [(name, float(value)) for name, value in _GAUGE.findall(reply.text)]
     except (httpx.HTTPError, ValueError):
         return None
-    if {name for name, _ in found} != {"num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"}:
+    if {name for name, _ in gauges} != {"num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"}:
         return None
     # Several engines behind one address have a line each.
     running, waiting = (
-        sum(value for name, value in found if name == f"num_requests_{kind}") for kind in ("running", "waiting")
+        sum(value for name, value in gauges if name == f"num_requests_{kind}") for kind in ("running", "waiting")
     )
-    used = max(value for name, value in found if name == "kv_cache_usage_perc")
+    used = max(value for name, value in gauges if name == "kv_cache_usage_perc")
     return ServerQueue(running=int(running), waiting=int(waiting), cache_used=used)
 
 

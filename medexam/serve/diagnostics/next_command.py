@@ -17,31 +17,37 @@ _SPEC = SAMPLE.name
 
 
 def next_command(report: DiagnosisReport, connection: Mapping[str, str]) -> str | None:
-    """The shell line, None if no server can be used; `connection` holds the keys of `model` that reach the servers."""
-    usable = [one for one in report.diagnoses if one.seen is not None]
+    """Build the shell line, None if no server can be used; `connection` holds the keys of `model` that reach the
+    servers.
+    """
+    usable = [diagnosis for diagnosis in report.diagnoses if diagnosis.seen is not None]
     if not usable:
         return None
-    first, seen = usable[0], usable[0].seen
-    assert seen is not None  # noqa: S101 - for the type checker
-    engine, program = _choose(first)
-    same = [one.endpoint for one in usable if one.seen is not None and one.seen.model == seen.model]
-    model = {"engine": engine, "endpoints": same if engine == "vllm" else same[:1], **connection}
+    target, capabilities = usable[0], usable[0].seen
+    assert capabilities is not None  # noqa: S101 - for the type checker
+    engine, program = _choose(target)
+    endpoints = [
+        diagnosis.endpoint
+        for diagnosis in usable
+        if diagnosis.seen is not None and diagnosis.seen.model == capabilities.model
+    ]
+    model = {"engine": engine, "endpoints": endpoints if engine == "vllm" else endpoints[:1], **connection}
     if engine == "litellm":
-        model["name"] = f"openai/{seen.model}"
-    elif not seen.models or len(seen.models) > 1:
-        model["name"] = seen.model
+        model["name"] = f"openai/{capabilities.model}"
+    elif not capabilities.models or len(capabilities.models) > 1:
+        model["name"] = capabilities.model
     settings = [f"model={json.dumps(model)}", *program]
-    return " ".join(["medexam run", _SPEC, *(f"--set {shlex.quote(one)}" for one in settings)])
+    return " ".join(["medexam run", _SPEC, *(f"--set {shlex.quote(setting)}" for setting in settings)])
 
 
-def _choose(one: Diagnosis) -> tuple[str, list[str]]:
-    """The engine, and the program's settings that differ from the experiment's."""
-    seen = one.seen
-    assert seen is not None  # noqa: S101 - for the type checker
-    if not seen.chat:
+def _choose(diagnosis: Diagnosis) -> tuple[str, list[str]]:
+    """Choose the engine, and the program's settings that differ from the experiment's."""
+    capabilities = diagnosis.seen
+    assert capabilities is not None  # noqa: S101 - for the type checker
+    if not capabilities.chat:
         return "vllm", ["program.kind=likelihood", "program.chat_template=false"]
-    if seen.guided_by:
+    if capabilities.guided_by:
         return "vllm", ["program.answer_format=guided"]
-    if honours_schema(one.api):
+    if honours_schema(diagnosis.api):
         return "litellm", ["program.answer_format=guided"]
-    return ("vllm" if seen.is_vllm else "litellm"), ["program.answer_format=free"]
+    return ("vllm" if capabilities.is_vllm else "litellm"), ["program.answer_format=free"]

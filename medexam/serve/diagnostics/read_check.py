@@ -41,15 +41,19 @@ async def check_reads(engine: Engine) -> list[ReadCheck]:
         try:
             # Once before the clock starts, which opens the connections.
             await read_texts(engine, _LABELS, way, given_opening=True)
-            begun = time.perf_counter()
+            start = time.perf_counter()
             numbers = await read_texts(engine, _LABELS, way, given_opening=True)
-            seconds = time.perf_counter() - begun
+            seconds = time.perf_counter() - start
             text = await read_texts(engine, _TEXTS, way) if way != "label" else None
         except (LogprobsUnavailableError, LM15Error) as error:
             verdicts.append(ReadCheck(way=way, refusal=str(error)))
             continue
         pairs = [(numbers, labels), (text, words)]
-        differences = [_difference(one, other) for one, other in pairs if one is not None and other is not None]
+        differences = [
+            _difference(reading, baseline)
+            for reading, baseline in pairs
+            if reading is not None and baseline is not None
+        ]
         verdicts.append(
             ReadCheck(way=way, refusal=None, difference=max(differences, default=None), seconds=round(seconds, 4))
         )
@@ -60,15 +64,17 @@ async def check_reads(engine: Engine) -> list[ReadCheck]:
 async def read_texts(
     engine: Engine, texts: Sequence[str], way: ReadBy | Literal["auto"], *, given_opening: bool = False
 ) -> ContinuationLogprobs:
-    """The log-probabilities of texts after a fixed question; raises `LogprobsUnavailableError`, `dspy.lm15` errors."""
-    asked = ContinuationRequest(texts=tuple(texts), read_by=way, given_opening=given_opening)
-    config = Config(extensions={CONTINUATIONS: asked.model_dump(mode="json")})
+    """Read the log-probabilities of texts after a fixed question; raises `LogprobsUnavailableError`, `dspy.lm15`
+    errors.
+    """
+    continuations = ContinuationRequest(texts=tuple(texts), read_by=way, given_opening=given_opening)
+    config = Config(extensions={CONTINUATIONS: continuations.model_dump(mode="json")})
     request = Request(model="check", messages=(Message.user(f"{_QUESTION}\nAnswer:"),), config=config)
     response = await engine.complete(request)
     return ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
 
 
-def _difference(one: ContinuationLogprobs, other: ContinuationLogprobs) -> float:
-    """The largest difference of two readings of the same texts, nats a token."""
-    pairs = zip(one.continuations, other.continuations, strict=True)
+def _difference(reading: ContinuationLogprobs, baseline: ContinuationLogprobs) -> float:
+    """Compute the largest difference of two readings of the same texts, nats a token."""
+    pairs = zip(reading.continuations, baseline.continuations, strict=True)
     return max(abs(a - b) for x, y in pairs for a, b in zip(x.logprobs, y.logprobs, strict=True))

@@ -47,22 +47,26 @@ async def take_sample(engine: Engine) -> ContinuationLogprobs | None:
 
 
 def compare_replicas(
-    seen: Sequence[Capabilities], samples: Mapping[str, ContinuationLogprobs | None]
+    capabilities: Sequence[Capabilities], samples: Mapping[str, ContinuationLogprobs | None]
 ) -> ReplicaComparison | None:
-    """How far the servers that answered agree; None for a single one. `samples` are by endpoint."""
-    if len(seen) < 2:
+    """Compare how far the servers that answered agree; None for a single one. `samples` are by endpoint."""
+    if len(capabilities) < 2:
         return None
-    values = {name: tuple(getattr(one, name) for one in seen) for name in _ALIKE}
-    known = [sample for one in seen if (sample := samples.get(one.endpoint)) is not None]
-    same = len({tuple(text.tokens for text in one.continuations) for one in known}) == 1 if len(known) > 1 else None
+    values = {name: tuple(getattr(server, name) for server in capabilities) for name in _ALIKE}
+    readings = [sample for server in capabilities if (sample := samples.get(server.endpoint)) is not None]
+    same_tokens = (
+        len({tuple(text.tokens for text in reading.continuations) for reading in readings}) == 1
+        if len(readings) > 1
+        else None
+    )
     # Ways of reading differ by more than replicas may.
-    alike = [one for one in known if same and one.read_by == known[0].read_by]
-    readings = [[value for text in one.continuations for value in text.logprobs] for one in alike]
-    by_token = list(zip(*readings, strict=True)) if len(readings) > 1 else []
+    peers = [reading for reading in readings if same_tokens and reading.read_by == readings[0].read_by]
+    logprob_lists = [[value for text in reading.continuations for value in text.logprobs] for reading in peers]
+    by_token = list(zip(*logprob_lists, strict=True)) if len(logprob_lists) > 1 else []
     return ReplicaComparison(
-        endpoints=tuple(one.endpoint for one in seen),
-        differing={name: each for name, each in values.items() if len(set(each)) > 1},
-        same_tokens=same,
-        difference=max((max(each) - min(each) for each in by_token), default=None),
+        endpoints=tuple(server.endpoint for server in capabilities),
+        differing={name: server_values for name, server_values in values.items() if len(set(server_values)) > 1},
+        same_tokens=same_tokens,
+        difference=max((max(logprobs) - min(logprobs) for logprobs in by_token), default=None),
         tokens=len(by_token),
     )

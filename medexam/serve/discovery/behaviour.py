@@ -53,17 +53,23 @@ def hash_dialogue(reply: Mapping[str, Any]) -> str | None:
 
 
 def read_behaviour(replies: Sequence[Mapping[str, Any]]) -> Behaviour | None:
-    """What two completions requests of `TEXT_FIELDS` brought; None if one of them brought nothing."""
+    """Read what two completions requests of `TEXT_FIELDS` brought; None if one of them brought nothing."""
     first, second = (_read_text(reply) for reply in replies)
     if first is None or second is None:
         return None
-    (tokens, logprobs, written), (_, again, rewritten) = first, second
-    noise = mean_gap(logprobs, again) if logprobs and again else 0.0 if written == rewritten else None
-    return Behaviour(tokens=tokens, logprobs=logprobs, reply=written, noise=noise)
+    (tokens, logprobs, continuation), (_, repeat_logprobs, repetition) = first, second
+    noise = (
+        mean_gap(logprobs, repeat_logprobs)
+        if logprobs and repeat_logprobs
+        else 0.0
+        if continuation == repetition
+        else None
+    )
+    return Behaviour(tokens=tokens, logprobs=logprobs, reply=continuation, noise=noise)
 
 
 def _read_text(reply: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[float, ...], str] | None:
-    """Tokens of the text, log-probabilities of all but the first, and the continuation."""
+    """Read the tokens of the text, the log-probabilities of all but the first, and the continuation."""
     choices = reply.get("choices")
     if not choices:
         return None
@@ -71,14 +77,14 @@ def _read_text(reply: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[float, 
     tokens = tuple(token for token in _list(choice, "prompt_token_ids") if isinstance(token, int))
     values = _list(choice.get("logprobs"), "token_logprobs")
     # A server that does not echo gives the continuation's alone.
-    read = values[1 : len(tokens)] if values and values[0] is None and tokens else []
-    whole = bool(read) and all(isinstance(value, int | float) and abs(value) <= _LEAST for value in read)
+    logprobs = values[1 : len(tokens)] if values and values[0] is None and tokens else []
+    is_complete = bool(logprobs) and all(isinstance(value, int | float) and abs(value) <= _LEAST for value in logprobs)
     text = str(choice.get("text") or "")
-    return tokens, tuple(round(float(value), 4) for value in read) if whole else (), text.removeprefix(TEXT)
+    return tokens, tuple(round(float(value), 4) for value in logprobs) if is_complete else (), text.removeprefix(TEXT)
 
 
 def _list(holder: object, name: str) -> list[Any]:
-    """A list that a part of a reply holds; empty if it holds none."""
+    """Return a list that a part of a reply holds; empty if it holds none."""
     value = holder.get(name) if isinstance(holder, Mapping) else None
     return value if isinstance(value, list) else []
 

@@ -114,9 +114,9 @@ class Capabilities(FrozenModel):
         """The methods by which log-probabilities can be read here."""
         if not self.tokenizes:
             return frozenset()
-        named = self.named_logprobs > 0
+        names_tokens = self.named_logprobs > 0
         echo = self.echo_logprobs is not None
-        methods: dict[ReadBy, bool] = {"echo": echo, "trie": named, "label": named}
+        methods: dict[ReadBy, bool] = {"echo": echo, "trie": names_tokens, "label": names_tokens}
         return frozenset(method for method, honoured in methods.items() if honoured)
 
     @property
@@ -181,8 +181,8 @@ class HostedCapabilities(FrozenModel):
         price = "not known"
         if self.prompt_usd is not None and self.completion_usd is not None:
             price = f"${self.prompt_usd * 1e6:.2f} and ${self.completion_usd * 1e6:.2f} a million tokens"
-        told = "if told to" if self.takes("thinking") or self.takes("reasoning_effort") else "no"
-        seen = {True: "yes", False: "no", None: "not known"}
+        thinking = "if told to" if self.takes("thinking") or self.takes("reasoning_effort") else "no"
+        words = {True: "yes", False: "no", None: "not known"}
         return {
             "provider": self.provider,
             "free": "yes",
@@ -192,14 +192,14 @@ class HostedCapabilities(FrozenModel):
             "seeds": "yes" if self.seeds else "not seeded: it takes none",
             "temperature": "any" if self.fixed_temperature is None else f"{self.fixed_temperature:g} alone",
             "stop texts": "yes" if self.stops else "cut here, when the reply has come",
-            "opening words": seen[self.prefills],
-            "thinking": "yes" if self.thinks else told,
-            "pictures": seen[self.sees],
-            "batches": seen[self.batches],
+            "opening words": words[self.prefills],
+            "thinking": "yes" if self.thinks else thinking,
+            "pictures": words[self.sees],
+            "batches": words[self.batches],
             "price": price,
         }
 
 
 def is_vllm(version: str | None) -> bool:
-    """Whether a server's version is one of vLLM's."""
+    """Return whether a server's version is one of vLLM's."""
     return (version or "").startswith("vllm")

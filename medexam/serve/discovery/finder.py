@@ -32,7 +32,7 @@ class ServerFinder:
     """Only the servers on this machine are used, if it has some; None: those of all machines."""
 
     def find(self, model: str | None) -> tuple[Endpoint, ...]:
-        """The servers of a model that are registered now; None: of the only model.
+        """Find the servers of a model that are registered now; None: of the only model.
 
         Raises `EngineError` if the registry cannot be read, or holds several models and none is named, and `SpecError`
         if a key cannot be read.
@@ -44,33 +44,33 @@ class ServerFinder:
                 f"{self.registry.path} holds servers of {len(models)} models ({', '.join(models)}); "
                 "name one with model.name or model.profile"
             )
-        fitting = [entry for entry in entries if model is None or entry.model == model]
-        preferred = [entry for entry in fitting if entry.host == self.prefer_host]
-        return tuple(_open(entry, self.spec) for entry in preferred or fitting)
+        candidates = [entry for entry in entries if model is None or entry.model == model]
+        preferred = [entry for entry in candidates if entry.host == self.prefer_host]
+        return tuple(_open(entry, self.spec) for entry in preferred or candidates)
 
     async def wait_for_first(self, wait_s: float) -> tuple[Endpoint, ...]:
-        """The registered servers; waits up to `wait_s` seconds for the first, and longer while one loads.
+        """Return the registered servers; wait up to `wait_s` seconds for the first, and longer while one loads.
 
         One that is registered and may have ended is waited for until it counts as ended. Raises as `find` does, and
         `EndpointUnreachableError` if none came.
         """
-        deadline, shown = time.monotonic() + wait_s, ""
+        deadline, notice = time.monotonic() + wait_s, ""
         while True:
             # Before the servers: one that answers from now on is found below, and must not be missed by both.
             coming = await asyncio.to_thread(self._describe_coming)
-            if found := await asyncio.to_thread(self.find, self.spec.name):
-                return found
+            if endpoints := await asyncio.to_thread(self.find, self.spec.name):
+                return endpoints
             left_s = deadline - time.monotonic()
             if not coming and left_s <= 0:
                 raise EndpointUnreachableError(f"{self._none_registered()}; {self._remedy()}")
             status = coming or f"{self._none_registered()}; waiting {wait_s:.0f} s for one"
-            if status != shown:
+            if status != notice:
                 _log.warning("medexam: warning: %s", status)
-                shown = status
+                notice = status
             await asyncio.sleep(POLL_S if coming else min(POLL_S, left_s))
 
     def _describe_coming(self) -> str | None:
-        """Why the first server may come soon: one that this run could use loads, or may run on; None: neither."""
+        """Say why the first server may come soon: one that this run could use loads, or may run on; None: neither."""
         if loading := self._usable(self.registry.read_loading()):
             return f"{loading[0].address} still loads; waiting for it"
         if unsure := self._usable(self.registry.read_unsure()):
@@ -85,10 +85,10 @@ class ServerFinder:
         return [entry for entry in entries if self.spec.name in (None, entry.model)]
 
     def _none_registered(self) -> str:
-        which = f" of {self.spec.name}" if self.spec.name else ""
+        of_model = f" of {self.spec.name}" if self.spec.name else ""
         others = sorted({entry.model for entry in self.registry.read()} - {self.spec.name})
         but = f", only of {', '.join(others)}" if others else ""
-        return f"no server{which} is registered in {self.registry.path}{but}"
+        return f"no server{of_model} is registered in {self.registry.path}{but}"
 
     def _remedy(self) -> str:
         model = self.spec.profile or self.spec.name or "smollm2-cpu"
@@ -148,7 +148,7 @@ async def follow(
 async def find_endpoints(
     spec: ModelSpec, prefer_host: str | None = None
 ) -> tuple[tuple[Endpoint, ...], ServerFinder | None]:
-    """The servers of a spec now, and what finds those that come later; None if the spec names its servers.
+    """Find the servers of a spec now, and what finds those that come later; None if the spec names its servers.
 
     Waits as `ServerFinder.wait_for_first` does; raises as it does.
     """
@@ -160,7 +160,7 @@ async def find_endpoints(
 
 
 def named_endpoints(spec: ModelSpec) -> tuple[Endpoint, ...]:
-    """The endpoints that a spec names, each once; raises `SpecError`."""
+    """List the endpoints that a spec names, each once; raises `SpecError`."""
     bases = dict.fromkeys(normalise_address(address) for address in spec.endpoints)
     key = _own_key(spec) or NO_KEY
     return tuple(Endpoint(base, key, spec.ca_bundle) for base in bases)
@@ -171,6 +171,6 @@ def _own_key(spec: ModelSpec) -> str | None:
 
 
 def _open(entry: RegisteredServer, spec: ModelSpec) -> Endpoint:
-    named = spec.api_key_env or spec.api_key_file
-    key = read_key_file(entry.key_file) if entry.key_file is not None and not named else _own_key(spec)
+    spec_key = spec.api_key_env or spec.api_key_file
+    key = read_key_file(entry.key_file) if entry.key_file is not None and not spec_key else _own_key(spec)
     return Endpoint(normalise_address(entry.address), key or NO_KEY, spec.ca_bundle)

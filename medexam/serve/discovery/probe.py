@@ -69,32 +69,32 @@ async def probe_endpoint(
 
 
 async def ask_name(endpoint: Endpoint, *, timeout_s: float = PROBE_TIMEOUT_S) -> str:
-    """The name of the only model that a server serves; raises as `probe_endpoint` does."""
+    """Ask for the name of the only model that a server serves; raises as `probe_endpoint` does."""
     async with _probing(endpoint, timeout_s) as probe:
         return str(probe.calls.choose_card(await probe.calls.models(None), None)["id"])
 
 
-async def check_same(endpoint: Endpoint, first: Capabilities, *, timeout_s: float = PROBE_TIMEOUT_S) -> None:
+async def check_same(endpoint: Endpoint, capabilities: Capabilities, *, timeout_s: float = PROBE_TIMEOUT_S) -> None:
     """Look again which model answers at an address; raises `EndpointUnreachableError` if two looks show another.
 
     Raises `EndpointSilentError` if that cannot be told now.
     """
-    found: list[str] = []
+    differences: list[str] = []
     for _ in range(2):
         async with _probing(endpoint, timeout_s, EndpointSilentError) as probe:
-            now = await probe.identity(first)
-        if first.identity.shows_more_than(now):
+            identity = await probe.identity(capabilities)
+        if capabilities.identity.shows_more_than(identity):
             raise EndpointSilentError(f"{endpoint.base} does not show which model it serves; wait until it is healthy")
-        if not (found := first.identity.differences(now)):
+        if not (differences := capabilities.identity.differences(identity)):
             return
-    raise EndpointUnreachableError(f"it is another model than before: {'; '.join(found)}")
+    raise EndpointUnreachableError(f"it is another model than before: {'; '.join(differences)}")
 
 
 @asynccontextmanager
 async def _probing(
     endpoint: Endpoint, timeout_s: float, misformed: type[EndpointUnreachableError] = EndpointUnreachableError
 ) -> AsyncIterator["_Probe"]:
-    """What asks a server; raises `misformed` where a reply has not the form of the protocol."""
+    """Open what asks a server; raises `misformed` where a reply has not the form of the protocol."""
     async with open_calls(endpoint, timeout_s) as calls:
         try:
             yield _Probe(calls)
@@ -116,14 +116,14 @@ class _Probe:
         calls.model = str(card["id"])
         version, letter = await _together(calls.version(card), self._letter())
         calls.limit = limit = LIMITS[0] if is_vllm(version) else await find_limit(calls.chat)
-        system, repeats, empty, renders, (allowed, many) = await _together(
+        system, repeats, empty, renders, (allowed, list_prompts) = await _together(
             self._keeps_system(),
             self._accepts([_user(_SYSTEM), _user("Hello")]),
             self._accepts([{"role": "system", "content": ""}, _user(_SYSTEM)]),
             self._renders(),
             self._obeys_allowed_tokens(letter),
         )
-        echo, named, (block, told) = await _together(
+        echo, named_count, (block, from_server) = await _together(
             self._echo_alternatives(), self._most_named_tokens(letter), self._prefix_block()
         )
         dialogue, behaviour = await _together(self._dialogue(), self._behaviour())
@@ -131,12 +131,12 @@ class _Probe:
         if not cards and not chat and behaviour is None:
             raise calls.no_server("no models")
         structured = await self._obeys_structured_outputs(renders)
-        look = partial(calls.chat, what="pictures")
+        look = partial(calls.chat, feature="pictures")
         sees = await reads_pictures(look) if pictures else None
         several = await self._offers_several(chat)
         draw = self._draw_plain if behaviour is not None else self._draw_in_chat
         sampling = await find_sampling(draw, several=several, vllm=is_vllm(version))
-        masked = allowed and named > 0 and letter is not None and await self._mask_changes_nothing(letter)
+        masked = allowed and named_count > 0 and letter is not None and await self._mask_changes_nothing(letter)
         # The last call, with no other beside it and its connection open: it takes what a call takes.
         started = time.perf_counter()
         await calls.complete(_PROMPTS[0], max_tokens=1)
@@ -155,16 +155,16 @@ class _Probe:
             renders=renders,
             allowed_token_ids=allowed,
             structured_outputs=structured,
-            list_prompts=many,
+            list_prompts=list_prompts,
             several_replies=several,
             sampling=sampling,
             limit=limit,
             tokenizes=letter is not None,
             echo_logprobs=echo,
-            named_logprobs=named,
+            named_logprobs=named_count,
             masked_logprobs=masked,
             prefix_block=block,
-            prefix_told=told,
+            prefix_told=from_server,
             call_s=round(call_s, 4),
             dialogue=dialogue,
             behaviour=behaviour,
@@ -172,35 +172,35 @@ class _Probe:
             sees=sees,
         )
 
-    async def identity(self, first: Capabilities) -> ModelIdentity:
-        """Which model answers now, and nothing more; `first` is what was seen before."""
+    async def identity(self, capabilities: Capabilities) -> ModelIdentity:
+        """Ask which model answers now, and nothing more; `capabilities` is what was seen before."""
         try:
-            cards = await self.calls.models(None if first.models else first.model)
+            cards = await self.calls.models(None if capabilities.models else capabilities.model)
         except EndpointUnreachableError as error:
             # A server that restarts may answer anything for a while, which does not make it another model.
             raise EndpointSilentError(str(error)) from error
-        card = self.calls.choose_card(cards, first.model)
-        self.calls.model = first.model
+        card = self.calls.choose_card(cards, capabilities.model)
+        self.calls.model = capabilities.model
         dialogue, behaviour = await _together(self._dialogue(), self._behaviour())
-        shown = {"source": card.get("root") or None, "dialogue": dialogue, "behaviour": behaviour}
-        return first.model_copy(update=shown).identity
+        changes = {"source": card.get("root") or None, "dialogue": dialogue, "behaviour": behaviour}
+        return capabilities.model_copy(update=changes).identity
 
     async def _dialogue(self) -> str | None:
         body = {"messages": DIALOGUE, "return_token_strs": True}
         return hash_dialogue(await self._insist(f"{self.calls.endpoint.root}/tokenize", body, "tokens"))
 
     async def _behaviour(self) -> Behaviour | None:
-        """Asked twice, since what a server itself does not repeat is no difference."""
+        """Ask twice, since what a server itself does not repeat is no difference."""
         address = f"{self.calls.endpoint.base}/completions"
         return read_behaviour(await _together(*(self._insist(address, TEXT_FIELDS, "choices") for _ in "12")))
 
     async def _insist(self, address: str, body: Mapping[str, Any], part: str) -> dict[str, Any]:
-        """The reply's object; if it lacks its main part without being a refusal, it is asked for once more."""
+        """Ask for the reply's object; if it lacks its main part without being a refusal, ask once more."""
         reply = await self.calls.post(address, body)
         return reply if not reply or reply.get(part) else await self.calls.post(address, body)
 
     async def _letter(self) -> int | None:
-        """The token of the letter that no prompt asks for; None if the server does not tokenise."""
+        """Return the token of the letter that no prompt asks for; None if the server does not tokenise."""
         ids = await self.calls.ids({"prompt": _LETTER, "add_special_tokens": False})
         return ids[-1] if ids else None
 
@@ -211,13 +211,13 @@ class _Probe:
         return "choices" in await self.calls.chat({"messages": messages, "max_tokens": 1})
 
     async def _keeps_system(self) -> bool:
-        """Whether a system message reaches the model; one that costs no tokens is dropped."""
+        """Return whether a system message reaches the model; one that costs no tokens is dropped."""
         turns: list[ChatMessage] = [{"role": "system", "content": _SYSTEM}, _user("Hello")]
         accepted = await self._accepts(turns)
         if not accepted or await self.calls.ids({"messages": turns}):
             return accepted
         replies = await _together(
-            *(self.calls.chat({"messages": shown, "max_tokens": 1}) for shown in (turns, turns[1:]))
+            *(self.calls.chat({"messages": messages, "max_tokens": 1}) for messages in (turns, turns[1:]))
         )
         return counts_more(*replies)
 
@@ -230,43 +230,44 @@ class _Probe:
         )
 
     async def _obeys_allowed_tokens(self, letter: int | None) -> tuple[bool, bool]:
-        """Whether an impossible token was chosen, and whether both prompts of the list were answered."""
+        """Return whether an impossible token was chosen, and whether both prompts of the list were answered."""
         constraint = {} if letter is None else {"allowed_token_ids": [letter]}
         choices = await self.calls.complete(_PROMPTS, "several prompts", max_tokens=1, **constraint)
-        many = len(choices) == len(_PROMPTS)
+        takes_lists = len(choices) == len(_PROMPTS)
         if constraint and not choices:
             choices = await self.calls.complete(_PROMPTS[0], "allowed_token_ids", max_tokens=1, **constraint)
         texts = [str(choice.get("text", "")).strip() for choice in choices]
-        return letter is not None and bool(texts) and set(texts) == {_LETTER}, many
+        return letter is not None and bool(texts) and set(texts) == {_LETTER}, takes_lists
 
     async def _offers_several(self, chat: bool) -> bool:
-        """Whether `n: 2` brings two replies, the second as under the next seed; on the chat endpoint too, if it chats.
+        """Return whether `n: 2` brings two replies, the second as under the next seed; on the chat endpoint too, if it
+        chats.
 
         What is drawn at a temperature may differ by rounding, so the seeds are compared at the likeliest half.
         """
-        drawn: dict[str, Any] = {"temperature": 1.0, "top_p": 0.5, "max_tokens": 4}
-        both = await self.calls.complete(_PROMPTS[0], "n", **drawn, seed=_SEED, n=2)
-        next_one = await self.calls.complete(_PROMPTS[0], **drawn, seed=_SEED + 1)
-        if len(both) != 2 or not next_one or both[1].get("text") != next_one[0].get("text"):
+        sampling: dict[str, Any] = {"temperature": 1.0, "top_p": 0.5, "max_tokens": 4}
+        choices = await self.calls.complete(_PROMPTS[0], "n", **sampling, seed=_SEED, n=2)
+        next_choices = await self.calls.complete(_PROMPTS[0], **sampling, seed=_SEED + 1)
+        if len(choices) != 2 or not next_choices or choices[1].get("text") != next_choices[0].get("text"):
             return False
         if not chat:
             return True
-        fields = {"messages": [_user("Hello")], **drawn, "seed": _SEED, "n": 2}
-        reply = await self.calls.chat(fields, what="n")
+        fields = {"messages": [_user("Hello")], **sampling, "seed": _SEED, "n": 2}
+        reply = await self.calls.chat(fields, feature="n")
         return len(reply.get("choices") or ()) == 2
 
     async def _draw_plain(self, fields: dict[str, Any]) -> list[str]:
-        """The texts of replies to a plain text; none if the fields are refused."""
+        """Draw the texts of replies to a plain text; none if the fields are refused."""
         return [str(choice.get("text")) for choice in await self.calls.complete(_DRAWN_FROM, **fields)]
 
     async def _draw_in_chat(self, fields: dict[str, Any]) -> list[str]:
-        """The same of a dialogue."""
+        """Draw the texts of replies to a dialogue; none if the fields are refused."""
         body = {"messages": [_user(_DRAWN_FROM)], **fields}
         reply = await self.calls.chat(body)
         return [str((choice.get("message") or {}).get("content")) for choice in reply.get("choices") or ()]
 
     async def _echo_alternatives(self) -> int | None:
-        """Alternatives to ask for so that a prompt is echoed with all probabilities; None if it never is."""
+        """Find the alternatives to ask for so that a prompt is echoed with all probabilities; None: it never is."""
         ids = tuple(await self.calls.ids({"prompt": _PROMPTS[0], "add_special_tokens": False}))
         for alternatives in (0, 1) if ids else ():
             choices = await self.calls.complete([list(ids)], "echo", **echo_fields(alternatives))
@@ -278,44 +279,46 @@ class _Probe:
         return None
 
     async def _most_named_tokens(self, letter: int | None) -> int:
-        """The most tokens, of a few numbers tried, whose log-probabilities one request may ask for."""
+        """Find the most tokens, of a few numbers tried, whose log-probabilities one request may ask for."""
         if letter is None:
             return 0
-        for many in _NAMED:
-            first = letter + 1 - many if letter >= many else letter
-            found = await self._named_logprobs(range(first, first + many))
-            if found is not None:
-                return many if found else 0
+        for count in _NAMED:
+            start = letter + 1 - count if letter >= count else letter
+            logprobs = await self._named_logprobs(range(start, start + count))
+            if logprobs is not None:
+                return count if logprobs else 0
         return 0
 
     async def _mask_changes_nothing(self, letter: int) -> bool:
-        """Whether a token that is the only one allowed still has the probability that it has without a mask."""
+        """Return whether a token that is the only one allowed still has the probability that it has without a mask."""
         free = await self._named_logprobs([letter])
         masked = await self._named_logprobs([letter], allowed_token_ids=[letter])
         return bool(free and masked and math.isclose(free[letter], masked[letter], abs_tol=_SAME_NATS))
 
-    async def _named_logprobs(self, named: Sequence[int], **mask: Any) -> dict[int, float] | None:
-        """Log-probabilities of named tokens after a prompt: {} if the names are ignored, None if they are refused."""
-        fields = {"logprobs": 1, "logprob_token_ids": list(named), "return_tokens_as_token_ids": True, **mask}
+    async def _named_logprobs(self, token_ids: Sequence[int], **mask: Any) -> dict[int, float] | None:
+        """Ask for the log-probabilities of named tokens after a prompt: {} if the names are ignored, None if they are
+        refused.
+        """
+        fields = {"logprobs": 1, "logprob_token_ids": list(token_ids), "return_tokens_as_token_ids": True, **mask}
         choices = await self.calls.complete(_PROMPTS[0], "logprob_token_ids", max_tokens=1, **fields)
         try:
-            return read_fork(choices[0], None, named, "label") if choices else None
+            return read_fork(choices[0], None, token_ids, "label") if choices else None
         except LogprobsUnavailableError:
             return {}
 
     async def _prefix_block(self) -> tuple[int | None, bool]:
-        """Tokens of a block of its prefix cache, None if it has none, and whether the server says so itself."""
+        """Find the tokens of a block of its prefix cache, None without one, and whether the server says so itself."""
         config = re.search(r"^vllm:cache_config_info\{(.*)\}", await self.calls.metrics(), re.MULTILINE)
         if config is None:
             return _USUAL_BLOCK, False
-        known = dict(re.findall(r'(\w+)="([^"]*)"', config[1]))
-        size = known.get("block_size", "")
-        if known.get("enable_prefix_caching") == "False":
+        fields = dict(re.findall(r'(\w+)="([^"]*)"', config[1]))
+        size = fields.get("block_size", "")
+        if fields.get("enable_prefix_caching") == "False":
             return None, True
         return (int(size), True) if size.isdigit() else (_USUAL_BLOCK, False)
 
     async def _obeys_structured_outputs(self, renders: bool) -> bool:
-        """Asked on the endpoint that choices would use: completions if prompts can be rendered, else chat."""
+        """Ask on the endpoint that choices would use: completions if prompts can be rendered, else chat."""
         if renders:
             choices = await self.calls.complete(
                 _PROMPTS[0], _STRUCTURED, max_tokens=16, structured_outputs={"choice": [_WORD]}
@@ -324,13 +327,13 @@ class _Probe:
         fields = {"messages": [_user("Hello")], "temperature": 0, "max_tokens": 16}
         constraint = {"structured_outputs": {"regex": f"{_WORD[0]}({_WORD[1:]})"}}
         reply = await self.calls.chat({**fields, **constraint}, _STRUCTURED)
-        first = (reply.get("choices") or [{}])[0]
-        return (first.get("message") or {}).get("content") == _WORD
+        choice = (reply.get("choices") or [{}])[0]
+        return (choice.get("message") or {}).get("content") == _WORD
 
 
-async def _together(*asked: Any) -> Any:
-    """The results of calls that run beside each other; if one fails, the others end before its fault is raised."""
-    tasks = [asyncio.ensure_future(one) for one in asked]
+async def _together(*calls: Any) -> Any:
+    """Await calls that run beside each other; if one fails, the others end before its fault is raised."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
     try:
         # The others are waited for, since a connection whose opening is cancelled stays open until it is garbage.
         await asyncio.wait(tasks)

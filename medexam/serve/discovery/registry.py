@@ -78,32 +78,38 @@ class Registry:
     """A registry file; it is made at the first `add`, for its owner alone. One object remembers what it read."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is read or written yet."""
+        """Name the file; nothing is read or written yet."""
         self.path = path.expanduser().absolute()
         self._heartbeats: dict[str, _Heartbeat] = {}
 
     def add(self, *entries: RegisteredServer) -> None:
         """Write servers; one at the same address is replaced. Raises `EngineError` if the file cannot be written."""
-        with self._rewriting() as known:
-            known.update({entry.address: entry for entry in entries})
+        with self._rewriting() as entry_by_address:
+            entry_by_address.update({entry.address: entry for entry in entries})
 
     def remove(self, *addresses: str) -> None:
         """Take servers out, if they are there. Raises `EngineError` if the file cannot be written."""
         if not self.path.exists():
             return
-        with self._rewriting() as known:
+        with self._rewriting() as entry_by_address:
             for address in addresses:
-                known.pop(address, None)
+                entry_by_address.pop(address, None)
 
     def heartbeat(self, *addresses: str) -> tuple[str, ...]:
         """Note that servers run; returns those that the file does not know, as after it was removed."""
         now = time.time()
-        with self._rewriting(keep=lambda entry: entry.address in addresses) as known:
-            known.update({one: replace(known[one], seen_at=now) for one in addresses if one in known})
-            return tuple(one for one in addresses if one not in known)
+        with self._rewriting(keep=lambda entry: entry.address in addresses) as entry_by_address:
+            entry_by_address.update(
+                {
+                    address: replace(entry_by_address[address], seen_at=now)
+                    for address in addresses
+                    if address in entry_by_address
+                }
+            )
+            return tuple(address for address in addresses if address not in entry_by_address)
 
     def read(self) -> tuple[RegisteredServer, ...]:
-        """The servers that answer, oldest first; () without a file.
+        """Read the servers that answer, oldest first; () without a file.
 
         Left out are those without a new heartbeat for `STALE_S` seconds, those of this machine whose process ended, and
         those of `read_unsure`. Raises `EngineError` for a file that is damaged or is no registry.
@@ -111,11 +117,12 @@ class Registry:
         return tuple(entry for entry in self._entries() if entry.ready and self._life(entry) is _Life.RUNS)
 
     def read_loading(self) -> tuple[RegisteredServer, ...]:
-        """The servers that do not answer yet, oldest first; raises as `read` does."""
+        """Read the servers that do not answer yet, oldest first; raises as `read` does."""
         return tuple(entry for entry in self._entries() if not entry.ready and self._life(entry) is _Life.RUNS)
 
     def read_unsure(self) -> tuple[RegisteredServer, ...]:
-        """The servers that ended, or whose machine's clock differs from this one's; oldest first, raises as `read`.
+        """Read the servers that ended, or whose machine's clock differs from this one's; oldest first, raises as
+        `read`.
 
         Who reads again knows which: within `STALE_S` seconds each has another heartbeat or counts no more.
         """
@@ -138,29 +145,33 @@ class Registry:
         # A process of another machine cannot be looked up here; its heartbeats alone say that it runs.
         if entry.host == host_name() and not process_lives(entry.pid):
             return _Life.ENDED
-        now, last = time.monotonic(), self._heartbeats.get(entry.address)
-        if last is None or last.seen_at != entry.seen_at:
-            last = self._heartbeats[entry.address] = _Heartbeat(entry.seen_at, now, follows=last is not None)
-        if now - last.came_at > STALE_S:
+        now, heartbeat = time.monotonic(), self._heartbeats.get(entry.address)
+        if heartbeat is None or heartbeat.seen_at != entry.seen_at:
+            heartbeat = self._heartbeats[entry.address] = _Heartbeat(entry.seen_at, now, follows=heartbeat is not None)
+        if now - heartbeat.came_at > STALE_S:
             return _Life.ENDED
         agrees = abs(time.time() - entry.seen_at) <= STALE_S
-        return _Life.RUNS if last.follows or agrees else _Life.UNSURE
+        return _Life.RUNS if heartbeat.follows or agrees else _Life.UNSURE
 
     @contextlib.contextmanager
     def _rewriting(
         self, keep: Callable[[RegisteredServer], bool] = lambda _entry: False
     ) -> Iterator[dict[str, RegisteredServer]]:
-        """The entries by address, to be changed in place; without those that count no more, unless `keep` has them."""
+        """Yield the entries by address, to be changed in place; without those that count no more, unless `keep` has
+        them.
+        """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Read, changed and written under one lock: of two writers at once, one would undo the other's change.
             with FileLock(f"{self.path}.lock", timeout=_LOCK_S, mode=0o600):
                 entries = self._entries()
-                known = {one.address: one for one in entries if self._life(one) is not _Life.ENDED or keep(one)}
-                yield known
+                entry_by_address = {
+                    entry.address: entry for entry in entries if self._life(entry) is not _Life.ENDED or keep(entry)
+                }
+                yield entry_by_address
                 # The whole file at once: readers take no lock, and see the file of before or this one.
-                held = _File(form="medexam servers 1", servers=tuple(known.values()))
-                write_whole(self.path, held.model_dump_json(indent=1), private=True)
+                file = _File(form="medexam servers 1", servers=tuple(entry_by_address.values()))
+                write_whole(self.path, file.model_dump_json(indent=1), private=True)
         except Timeout:
             raise EngineError(
                 f"{self.path}: another process holds {self.path.name}.lock since {_LOCK_S:.0f} s; end it, "
@@ -173,5 +184,5 @@ class Registry:
 
 
 def local_registry() -> Registry:
-    """The registry of this machine, which `medexam serve` writes unless it is told another."""
+    """Return the registry of this machine, which `medexam serve` writes unless it is told another."""
     return Registry(cache_dir() / "servers.json")

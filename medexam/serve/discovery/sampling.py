@@ -66,46 +66,46 @@ async def find_sampling(draw: Draw, *, several: bool, vllm: bool) -> SamplingRec
     body = {**_DRAWN, "n": _REPLIES}
     extreme = {name: value for name, value in _EXTREME.items() if name in neutral}
     stated = {**body, **neutral}
-    first, second, left_out, *changed = await asyncio.gather(
-        *(draw(one) for one in (stated, dict(stated), body)),
+    first, second, bare_replies, *extreme_replies = await asyncio.gather(
+        *(draw(fields) for fields in (stated, dict(stated), body)),
         *(draw({**stated, "n": _FEW, name: value}) for name, value in extreme.items()),
     )
     if not first or _differ(first, second):
         return SamplingRecord(neutral=neutral)
-    unread = [name for name, replies in zip(extreme, changed, strict=True) if replies == first[:_FEW]]
-    filled = await _find_filled(draw, body, neutral, first) if _differ(first, left_out) else ()
+    unread = [name for name, replies in zip(extreme, extreme_replies, strict=True) if replies == first[:_FEW]]
+    filled = await _find_filled(draw, body, neutral, first) if _differ(first, bare_replies) else ()
     return SamplingRecord(neutral=neutral, unread=tuple(unread), filled=filled)
 
 
 async def find_neutral(draw: Draw, candidates: Mapping[str, tuple[float, ...]]) -> dict[str, int | float]:
-    """The neutral values that a server takes: all at once, or else each field alone in each of its values."""
-    asked = {"temperature": 1.0, "seed": 23, "max_tokens": 1}
+    """Find the neutral values that a server takes: all at once, or else each field alone in each of its values."""
+    body = {"temperature": 1.0, "seed": 23, "max_tokens": 1}
     usual = {name: values[0] for name, values in candidates.items()}
-    if await draw({**asked, **usual}):
+    if await draw({**body, **usual}):
         return usual
-    taken: dict[str, int | float] = {}
+    neutral: dict[str, int | float] = {}
     for name, values in candidates.items():
         for value in values:
-            if await draw({**asked, name: value}):
-                taken[name] = value
+            if await draw({**body, name: value}):
+                neutral[name] = value
                 break
-    return taken
+    return neutral
 
 
 async def _find_filled(
-    draw: Draw, body: Mapping[str, Any], neutral: Mapping[str, float], first: Sequence[str]
+    draw: Draw, body: Mapping[str, Any], neutral: Mapping[str, float], base_replies: Sequence[str]
 ) -> tuple[str, ...]:
-    """The fields without which other replies come, each looked at twice."""
+    """Find the fields without which other replies come, each looked at twice."""
     names = list(neutral)
     for _ in "12":
-        asked = ({**body, **{other: neutral[other] for other in neutral if other != name}} for name in names)
-        replies = await asyncio.gather(*map(draw, asked))
-        names = [name for name, one in zip(names, replies, strict=True) if _differ(first, one)]
+        bodies = ({**body, **{key: neutral[key] for key in neutral if key != name}} for name in names)
+        replies = await asyncio.gather(*map(draw, bodies))
+        names = [name for name, draws in zip(names, replies, strict=True) if _differ(base_replies, draws)]
     return tuple(names)
 
 
-def _differ(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether more replies differ than rounding explains."""
-    if len(some) != len(others):
+def _differ(replies: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether more replies differ than rounding explains."""
+    if len(replies) != len(others):
         return True
-    return sum(a != b for a, b in zip(some, others, strict=True)) > _MOST_UNLIKE
+    return sum(a != b for a, b in zip(replies, others, strict=True)) > _MOST_UNLIKE

@@ -32,7 +32,7 @@ _BUSY = re.compile(r"^vllm:num_requests_(?:running|waiting)(?:\{.*\})? (?!0+(?:\
 """A line of vLLM's counters for requests that it computes or that wait."""
 _MOST_TOKENS = 2**31
 """No server has a vocabulary or a context of as many."""
-_SAID = 600
+_MESSAGE_CHARS = 600
 """Characters of a refusal that are kept."""
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
 """What servers of these kinds call the owner of their models."""
@@ -56,18 +56,18 @@ class ServerCalls:
     """What was asked when the connection was lost for good; empty if it was not."""
 
     async def version(self, card: Mapping[str, Any]) -> str | None:
-        """The server's kind and version, such as `vllm 0.32.0`; None if it says neither."""
-        known = _OWNERS.get(str(card.get("owned_by")))
+        """Ask for the server's kind and version, such as `vllm 0.32.0`; None if it says neither."""
+        owner = _OWNERS.get(str(card.get("owned_by")))
         version = _object(await self._get(f"{self.endpoint.root}/version")).get("version")
-        if version and known is None and card.get("owned_by") is not None:
+        if version and owner is None and card.get("owned_by") is not None:
             return f"version {version}"
         if version:
-            return f"{known or 'vllm'} {version}"
-        ollama = None if known else _object(await self._get(f"{self.endpoint.root}/api/version")).get("version")
-        return f"ollama {ollama}" if ollama else known
+            return f"{owner or 'vllm'} {version}"
+        ollama = None if owner else _object(await self._get(f"{self.endpoint.root}/api/version")).get("version")
+        return f"ollama {ollama}" if ollama else owner
 
     async def models(self, name: str | None) -> list[dict[str, Any]]:
-        """The entries of `/models`; none if it lists nothing that can be read, and the model has a `name`."""
+        """Ask for the entries of `/models`; none if it lists nothing that can be read, and the model has a `name`."""
         address = f"{self.endpoint.base}/models"
         reply = await self.client.get(address)
         self.answered = True
@@ -78,9 +78,9 @@ class ServerCalls:
             )
         if reply.status_code in _STARTING:
             raise EndpointSilentError(f"{address} answers HTTP {reply.status_code}; wait until the server is healthy")
-        moved = redirect_fault(reply)
-        if moved is not None:
-            raise EndpointUnreachableError(moved)
+        redirect = redirect_fault(reply)
+        if redirect is not None:
+            raise EndpointUnreachableError(redirect)
         cards = _object(reply).get("data")
         if isinstance(cards, list) and all(isinstance(card, dict) and card.get("id") for card in cards):
             return [_card(card) for card in cards]
@@ -88,19 +88,19 @@ class ServerCalls:
             raise self.no_server(f"HTTP {reply.status_code}", ", or name its model in model.name (doctor: --model)")
         return []
 
-    def no_server(self, said: str, another_way: str = "") -> EndpointUnreachableError:
-        """What to raise for something that is no such server, with another way out than the usual ones."""
+    def no_server(self, answer: str, another_way: str = "") -> EndpointUnreachableError:
+        """Build the error for something that is no such server, with another way out than the usual ones."""
         return EndpointUnreachableError(
-            f"something answers at {self.endpoint.base}/models ({said}), but not as an OpenAI-compatible server; "
+            f"something answers at {self.endpoint.base}/models ({answer}), but not as an OpenAI-compatible server; "
             f"correct the endpoint, or start a server with `medexam serve`{another_way}"
         )
 
     def choose_card(self, cards: list[dict[str, Any]], name: str | None) -> dict[str, Any]:
-        """The entry with this name, or the only one if it is None; raises `EndpointUnreachableError`.
+        """Choose the entry with this name, or the only one if it is None; raises `EndpointUnreachableError`.
 
         A server that lists no models is taken to serve the one that is named.
         """
-        served = [str(card["id"]) for card in cards]
+        model_names = [str(card["id"]) for card in cards]
         if name is None and len(cards) == 1:
             return cards[0]
         if name is not None and not cards:
@@ -110,73 +110,74 @@ class ServerCalls:
                 return card
         if name is None:
             raise EndpointUnreachableError(
-                f"{self.endpoint.base} serves {len(served)} models ({', '.join(served) or 'none'}); "
+                f"{self.endpoint.base} serves {len(model_names)} models ({', '.join(model_names) or 'none'}); "
                 "name one in model.name"
             )
         raise EndpointUnreachableError(
-            f"{self.endpoint.base} serves {', '.join(served)}, not {name}; "
+            f"{self.endpoint.base} serves {', '.join(model_names)}, not {name}; "
             "correct model.name or model.endpoints, or leave model.name out to take the only one"
         )
 
-    async def post(self, address: str, body: Mapping[str, Any], what: str = "") -> dict[str, Any]:
-        """The reply's object, empty if the server refuses; a call that meets a passing fault is repeated.
+    async def post(self, address: str, body: Mapping[str, Any], feature: str = "") -> dict[str, Any]:
+        """Post a body and return the reply's object, empty if the server refuses; repeat a call that meets a passing
+        fault.
 
-        `what` is asked for; if it is refused, it stands in `refusals`.
+        `feature` is asked for; if it is refused, it stands in `refusals`.
         """
 
         async def attempt() -> dict[str, Any]:
             try:
                 timeout = httpx.Timeout(**{**self.client.timeout.as_dict(), "read": None})
-                asked = self.client.post(address, json={"model": self.model, **body}, timeout=timeout)
-                return _sound(await reply_object(self._unless_silent(asked), address))
+                call = self.client.post(address, json={"model": self.model, **body}, timeout=timeout)
+                return _sound(await reply_object(self._unless_silent(call), address))
             except LM15Error as fault:
                 if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
                     raise
-                if what:
-                    said = " ".join(fault.message.split()).removeprefix(f"HTTP {fault.status}")[:_SAID]
-                    self.refusals[what] = f"HTTP {fault.status}{': ' if said else ''}{said}"
+                if feature:
+                    message = " ".join(fault.message.split()).removeprefix(f"HTTP {fault.status}")[:_MESSAGE_CHARS]
+                    self.refusals[feature] = f"HTTP {fault.status}{': ' if message else ''}{message}"
                 return {}
 
         try:
             return await ask_again(attempt, timeout_s=self.timeout_s, patience_s=self.timeout_s)
         except TransportError:
-            self.lost = what or address.removeprefix(self.endpoint.root)
+            self.lost = feature or address.removeprefix(self.endpoint.root)
             raise
 
-    async def chat(self, body: Mapping[str, Any], what: str = "") -> dict[str, Any]:
-        """As `post`, to where dialogues are answered."""
-        return await self.post(f"{self.endpoint.base}{CHAT}", rename_limit(body, self.limit), what)
+    async def chat(self, body: Mapping[str, Any], feature: str = "") -> dict[str, Any]:
+        """Post as `post` does, to where dialogues are answered."""
+        return await self.post(f"{self.endpoint.base}{CHAT}", rename_limit(body, self.limit), feature)
 
-    async def complete(self, prompt: str | list[str] | list[list[int]], what: str = "", **body: Any) -> list[Any]:
-        """The choices; if some are missing, they are asked for once more."""
+    async def complete(self, prompt: str | list[str] | list[list[int]], feature: str = "", **body: Any) -> list[Any]:
+        """Ask for completions and return the choices; if some are missing, ask once more."""
         fields = {"prompt": prompt, "temperature": 0, **body}
         choices: list[Any] = []
         for _ in range(2):
-            reply = await self.post(f"{self.endpoint.base}/completions", fields, what)
+            reply = await self.post(f"{self.endpoint.base}/completions", fields, feature)
             choices = reply.get("choices") or []
             if not reply or len(choices) >= (len(prompt) if isinstance(prompt, list) else 1):
                 break
         return choices
 
     async def ids(self, body: Mapping[str, Any]) -> list[int]:
-        """What `/tokenize` makes of a prompt or of messages; empty if it refuses."""
+        """Tokenise a prompt or messages by `/tokenize`; empty if it refuses."""
         return list((await self.post(f"{self.endpoint.root}/tokenize", body)).get("tokens") or [])
 
     async def text(self, ids: list[int]) -> str:
-        """What `/detokenize` makes of tokens; empty if it refuses."""
+        """Turn tokens to text by `/detokenize`; empty if it refuses."""
         return str((await self.post(f"{self.endpoint.root}/detokenize", {"tokens": ids})).get("prompt", ""))
 
     async def metrics(self) -> str:
-        """What `/metrics` says; empty if it says nothing."""
+        """Read what `/metrics` says; empty if it says nothing."""
         reply = await self._get(f"{self.endpoint.root}/metrics")
         return reply.text if reply.is_success else ""
 
-    async def _unless_silent(self, asked: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
+    async def _unless_silent(self, call: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
         """Await the reply; raises `httpx.ReadTimeout` after `timeout_s`, unless vLLM's counters show that it is busy.
 
         Its first reply can take a minute on a slow processor, and others' requests may wait before this one.
         """
-        reply = asyncio.ensure_future(asked)
+        reply = asyncio.ensure_future(call)
         try:
             while True:
                 await asyncio.wait({reply}, timeout=self.timeout_s)
@@ -207,7 +208,7 @@ class ServerCalls:
 
 @asynccontextmanager
 async def open_calls(endpoint: Endpoint, timeout_s: float) -> AsyncIterator[ServerCalls]:
-    """A connection; its faults become `EndpointUnreachableError`, or `EndpointSilentError` if they may pass."""
+    """Open a connection; its faults become `EndpointUnreachableError`, or `EndpointSilentError` if they may pass."""
     async with open_client(endpoint, timeout_s) as client:
         calls = ServerCalls(client, endpoint, timeout_s)
         try:
@@ -217,41 +218,42 @@ async def open_calls(endpoint: Endpoint, timeout_s: float) -> AsyncIterator[Serv
 
 
 def _sound(reply: dict[str, Any]) -> dict[str, Any]:
-    """The reply without main parts that are not as the protocol has them."""
+    """Return the reply without main parts that are not as the protocol has them."""
     choices, tokens = reply.get("choices"), reply.get("tokens")
     fits = {
         "choices": isinstance(choices, list)
-        and all(isinstance(one, dict) and isinstance(one.get("message") or {}, dict) for one in choices),
-        "tokens": isinstance(tokens, list) and all(type(one) is int and 0 <= one < _MOST_TOKENS for one in tokens),
+        and all(isinstance(choice, dict) and isinstance(choice.get("message") or {}, dict) for choice in choices),
+        "tokens": isinstance(tokens, list)
+        and all(type(token) is int and 0 <= token < _MOST_TOKENS for token in tokens),
     }
     return {name: value for name, value in reply.items() if fits.get(name, True)}
 
 
 def _card(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry of `/models` without what is not as the protocol has it."""
+    """Return an entry of `/models` without what is not as the protocol has it."""
     context, root = entry.get("max_model_len"), entry.get("root")
-    kept = {
+    fields = {
         "max_model_len": context if type(context) is int and 0 < context < _MOST_TOKENS else None,
         "root": root if isinstance(root, str) else None,
     }
-    return {**entry, **kept, "id": str(entry["id"])}
+    return {**entry, **fields, "id": str(entry["id"])}
 
 
 def _lost_server(calls: ServerCalls, error: Exception) -> EndpointUnreachableError:
-    """What a connection that failed means: `EndpointSilentError` unless its certificate is not believed."""
+    """Build the error for a connection that failed: `EndpointSilentError` unless its certificate is not believed."""
     endpoint = calls.endpoint
-    found = certificate_fault(error)
-    if found is not None:
-        known = f"known to {endpoint.ca_bundle}" if endpoint.ca_bundle else "known to this machine"
+    fault = certificate_fault(error)
+    if fault is not None:
+        ca_note = f"known to {endpoint.ca_bundle}" if endpoint.ca_bundle else "known to this machine"
         return EndpointUnreachableError(
-            f"the certificate of {endpoint.base} is not {known} ({found}); name a file with the certificate of its CA "
-            "in model.ca_bundle"
+            f"the certificate of {endpoint.base} is not {ca_note} ({fault}); name a file with the certificate of its "
+            "CA in model.ca_bundle"
         )
     reason = str(error) or type(error).__name__
     if calls.answered:
-        asked = f" when it was asked for {calls.lost}" if calls.lost else ""
+        occasion = f" when it was asked for {calls.lost}" if calls.lost else ""
         return EndpointSilentError(
-            f"the server at {endpoint.base} answered, and then died or fell silent{asked} ({reason}); look into its "
+            f"the server at {endpoint.base} answered, and then died or fell silent{occasion} ({reason}); look into its "
             "log, and start it again"
         )
     return EndpointSilentError(
@@ -261,7 +263,7 @@ def _lost_server(calls: ServerCalls, error: Exception) -> EndpointUnreachableErr
 
 
 def _object(reply: httpx.Response) -> dict[str, Any]:
-    """The JSON object of a successful reply, else an empty one."""
+    """Return the JSON object of a successful reply, else an empty one."""
     with suppress(UnreadableError):
         body = parse_json(reply.content) if reply.status_code == httpx.codes.OK else {}
         return body if isinstance(body, dict) else {}

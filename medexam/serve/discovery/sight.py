@@ -16,7 +16,7 @@ _SIDE = 64
 
 
 def _png() -> bytes:
-    """A grey square, made without a library for pictures."""
+    """Build the PNG file of a grey square, without a library for pictures."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
@@ -31,15 +31,16 @@ SQUARE = f"data:image/png;base64,{base64.b64encode(_png()).decode('ascii')}"
 
 
 async def reads_pictures(ask: Callable[[dict[str, Any]], Awaitable[Mapping[str, Any]]]) -> bool:
-    """Whether a model takes the square and reads it; `ask` sends the body of a chat request and returns the reply.
+    """Return whether a model takes the square and reads it; `ask` sends the body of a chat request and returns the
+    reply.
 
     An empty reply is a refusal. The same words without the picture must cost fewer prompt tokens, since a server may
     drop what it does not know, and still answer. One that counts no tokens is believed.
     """
-    asked = [{"role": "user", "content": "Say hello."}]
+    messages = [{"role": "user", "content": "Say hello."}]
     replies = []
-    for shown in ([SQUARE], []):
-        body = {"messages": put_pictures(asked, shown), "max_tokens": _TOKENS}
+    for pictures in ([SQUARE], []):
+        body = {"messages": put_pictures(messages, pictures), "max_tokens": _TOKENS}
         replies.append(await ask(body))
         if not replies[0].get("choices"):
             return False

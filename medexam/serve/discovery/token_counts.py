@@ -27,18 +27,19 @@ _MOST_CHARACTERS = 12 * _TOKENS
 
 
 def is_count(value: Any) -> bool:
-    """Whether a server's number of tokens can be one."""
+    """Return whether a server's number of tokens can be one."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_COUNTED
 
 
 def counts_more(reply: Mapping[str, Any], shorter: Mapping[str, Any]) -> bool:
-    """Whether a prompt cost more tokens than one that lacks a part of it; a server that counts none is believed."""
-    more, fewer = ((one.get("usage") or {}).get("prompt_tokens") for one in (reply, shorter))
-    return not (is_count(more) and is_count(fewer) and more and fewer) or bool(more > fewer)
+    """Return whether a prompt cost more tokens than one without a part of it; a server that counts none is believed."""
+    count, shorter_count = ((answer.get("usage") or {}).get("prompt_tokens") for answer in (reply, shorter))
+    return not (is_count(count) and is_count(shorter_count) and count and shorter_count) or bool(count > shorter_count)
 
 
 async def find_limit(ask: Ask) -> str | None:
-    """The first of `LIMITS` at which a reply ends; None if it ends at neither. A model that refuses both shows nothing.
+    """Find the first of `LIMITS` at which a reply ends; None if it ends at neither. A model that refuses both shows
+    nothing.
 
     A reply may end by itself before: then the name that it was asked by is believed.
     """
@@ -54,15 +55,15 @@ async def find_limit(ask: Ask) -> str | None:
 
 
 def rename_limit(fields: Mapping[str, Any], limit: str | None) -> dict[str, Any]:
-    """The fields of a chat request with the most tokens under the name `limit`; None changes nothing."""
+    """Return the fields of a chat request with the most tokens under the name `limit`; None changes nothing."""
     return {limit if limit and name in LIMITS else name: value for name, value in fields.items()}
 
 
 def _ends(reply: Mapping[str, Any]) -> bool:
     choice = reply["choices"][0]
-    written = (reply.get("usage") or {}).get("completion_tokens")
-    if is_count(written) and written:
-        return bool(written <= _TOKENS)
+    count = (reply.get("usage") or {}).get("completion_tokens")
+    if is_count(count) and count:
+        return bool(count <= _TOKENS)
     message = choice.get("message") or {}
-    thought = message.get("reasoning_content") or message.get("reasoning") or ""
-    return len(f"{thought}{message.get('content') or ''}") <= _MOST_CHARACTERS
+    thinking = message.get("reasoning_content") or message.get("reasoning") or ""
+    return len(f"{thinking}{message.get('content') or ''}") <= _MOST_CHARACTERS

@@ -12,7 +12,7 @@ from medexam.serve.engines.prompt_text import Renderer
 
 _TAIL = 24
 """Characters of the prompt that are looked at if the opening words end with a line: more than any merge spans."""
-_KEPT = 4096
+_CACHE_SIZE = 4096
 """Endings that are cached; long reasoning makes many."""
 
 
@@ -21,26 +21,26 @@ class ChoiceTokens:
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
-        self._known: OrderedDict[tuple[str, tuple[str, ...]], tuple[int, ...] | None] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, tuple[str, ...]], tuple[int, ...] | None] = OrderedDict()
 
     async def find(self, prompt: str, prefill: str, choices: Sequence[str]) -> tuple[int, ...] | None:
-        """One distinct token per choice, in order; None unless each choice is a single token there."""
+        """Find one distinct token per choice, in order; None unless each choice is a single token there."""
         ending = prefill.rpartition("\n")[2] or prompt[-_TAIL:]
         key = (ending, tuple(choices))
-        if key not in self._known:
-            self._known[key] = await self._look(ending, choices)
-            if len(self._known) > _KEPT:
-                self._known.popitem(last=False)
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = await self._look(ending, choices)
+            if len(self._cache) > _CACHE_SIZE:
+                self._cache.popitem(last=False)
+        return self._cache[key]
 
     async def _look(self, ending: str, choices: Sequence[str]) -> tuple[int, ...] | None:
-        before = await self._renderer.tokens(ending)
-        found: list[int] = []
+        prefix = await self._renderer.tokens(ending)
+        ids: list[int] = []
         for choice in choices:
             tokens = await self._renderer.tokens(ending + choice)
             # Other tokens before the last one: the choice has merged with the end of the prompt, which as it is sent
             # ends in other tokens.
-            if tokens[:-1] != before or tokens[-1] in found:
+            if tokens[:-1] != prefix or tokens[-1] in ids:
                 return None
-            found.append(tokens[-1])
-        return tuple(found)
+            ids.append(tokens[-1])
+        return tuple(ids)

@@ -33,7 +33,7 @@ class Completions:
     """The completions endpoint of a model's servers. Bodies are JSON, so that prompts of equal ones share a request."""
 
     def __init__(self, pool: ServerPool, model: str, *, lists: bool) -> None:
-        """`lists`: the servers take several prompts in one request."""
+        """Set up the endpoint; `lists`: the servers take several prompts in one request."""
         self._pool = pool
         self._model = model
         self._lists = lists
@@ -44,33 +44,33 @@ class Completions:
         self._replies = batcher(max_items=lambda: min(self.most_prompts(), _MOST_REPLIES))
 
     def most_prompts(self) -> int:
-        """Prompts that one request may hold."""
+        """Return how many prompts one request may hold."""
         share = self._pool.limit.value // (_BATCHES * max(len(self._pool.active), 1))
         return min(share, _MOST_PROMPTS) if self._lists else 1
 
     def busy_at(self) -> int:
-        """Prompts in flight that keep the servers busy."""
+        """Return how many prompts in flight keep the servers busy."""
         return self._pool.limit.value // 2
 
     async def choose(self, prompt: str, body: str) -> list[Completion]:
-        """The replies to a prompt that are no longer than a choice."""
+        """Ask for the replies to a prompt that are no longer than a choice."""
         return await self._choices.submit(body, prompt)
 
     async def write(self, prompt: str, body: str, max_tokens: int | None) -> list[Completion]:
-        """The free replies to a prompt."""
+        """Ask for the free replies to a prompt."""
         if max_tokens is not None and max_tokens <= _SHORT:
             return await self._replies.submit(body, prompt)
         (replies,) = await self._send(body, [prompt])
         return replies
 
     async def read(self, body: str, prompts: Sequence[TokenPath], server: Server | None) -> list[Any]:
-        """What is told of prompts of token ids, in their order; `server` is asked first, None: the least busy one."""
+        """Read what is told of prompts of token ids, in their order, at `server` first; None: at the least busy one."""
         fields = {"return_token_ids": True, "return_tokens_as_token_ids": True, **json.loads(body)}
         fields["prompt"] = [list(prompt) for prompt in prompts]
         return await self._post(fields, lambda raw: order_choices(raw, len(prompts)), weight=len(prompts), first=server)
 
     async def _send(self, body: str, prompts: Sequence[str]) -> list[list[Completion]]:
-        """One request for the replies to all of these prompts."""
+        """Send one request for the replies to all of these prompts."""
         # Servers that take no list of prompts take one as it is.
         prompt = list(prompts) if len(prompts) > 1 else prompts[0]
         fields = {"add_special_tokens": False, "return_token_ids": True, **json.loads(body), "prompt": prompt}
@@ -89,7 +89,7 @@ class Completions:
         weight: int,
         first: Server | None = None,
     ) -> T:
-        """A server's completions as `read` reads them; if that raises a curable error, they are asked for again."""
+        """Ask for a server's completions as `read` reads them; if that raises a curable error, ask again."""
 
         async def send(server: Server) -> T:
             raw = await post_completions(server.client, self._model, fields, timeout_s=self._pool.timeout_s)

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | None, sharers: int) -> VLLMEngine:
-    """The engine of a spec, on the background loop; raises as `build_engine` does."""
+    """Connect the engine of a spec, on the background loop; raises as `build_engine` does."""
     if spec.start:
         return await _start_and_connect(spec, needs)
     endpoints, finder = await find_endpoints(spec, prefer_host)
@@ -43,14 +43,14 @@ async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | N
 
 
 async def _start_and_connect(spec: ModelSpec, needs: EngineNeeds) -> VLLMEngine:
-    own = await start_servers(spec)
+    servers = await start_servers(spec)
     try:
-        finder = ServerFinder(own.registry, spec)
+        finder = ServerFinder(servers.registry, spec)
         engine = await _connect(await finder.wait_for_first(0.0), finder, spec, needs)
     except BaseException:
-        await own.stop()
+        await servers.stop()
         raise
-    engine.pool.run_in_background(own.supervise())
+    engine.pool.run_in_background(servers.supervise())
     return engine
 
 
@@ -60,33 +60,33 @@ async def _connect(
     timeout_s = min(PROBE_TIMEOUT_S, spec.timeout_s)
     look = partial(probe_endpoint, pictures=needs.pictures, timeout_s=timeout_s)
     probes = (_probe_or_fault(look(endpoint, spec.name)) for endpoint in endpoints)
-    found = dict(zip(endpoints, await asyncio.gather(*probes), strict=True))
-    answering = {endpoint: seen for endpoint, seen in found.items() if isinstance(seen, Capabilities)}
+    outcomes = dict(zip(endpoints, await asyncio.gather(*probes), strict=True))
+    answering = {endpoint: outcome for endpoint, outcome in outcomes.items() if isinstance(outcome, Capabilities)}
     if not answering:
-        raise next(fault for fault in found.values() if isinstance(fault, EndpointSilentError))
-    seen = list(answering.values())
-    _check_same_model(seen)
-    for one in seen:
-        _check_needs(needs, one)
+        raise next(fault for fault in outcomes.values() if isinstance(fault, EndpointSilentError))
+    capabilities = list(answering.values())
+    _check_same_model(capabilities)
+    for server in capabilities:
+        _check_needs(needs, server)
     pool = ServerPool(tuple(answering), spec.timeout_s, spec.wait_s if finder else 0.0, sharers)
     settings = RequestSettings.of(spec)
-    remote = ServerRenderer(pool.available, seen[0].model, timeout_s=timeout_s, told=settings.template)
+    remote = ServerRenderer(pool.available, capabilities[0].model, timeout_s=timeout_s, settings=settings.template)
     try:
-        renderer = await build_renderer(remote, seen[0])
-        await check_vllm_settings(spec, needs, settings, seen[0], list(answering), remote, renderer)
-        tokenizer = renderer or (remote if seen[0].tokenizes else None)
-        probe = partial(_check_interchangeable, first=seen[0], look=look)
-        pool.check = partial(check_same, first=seen[0], timeout_s=timeout_s)
+        renderer = await build_renderer(remote, capabilities[0])
+        await check_vllm_settings(spec, needs, settings, capabilities[0], list(answering), remote, renderer)
+        tokenizer = renderer or (remote if capabilities[0].tokenizes else None)
+        probe = partial(_check_interchangeable, reference=capabilities[0], look=look)
+        pool.check = partial(check_same, capabilities=capabilities[0], timeout_s=timeout_s)
         if finder is not None:
-            pool.run_in_background(follow(partial(finder.find, seen[0].model), pool, probe))
-        elif faults := [fault for fault in found.values() if isinstance(fault, EndpointSilentError)]:
+            pool.run_in_background(follow(partial(finder.find, capabilities[0].model), pool, probe))
+        elif faults := [fault for fault in outcomes.values() if isinstance(fault, EndpointSilentError)]:
             for fault in faults:
                 _log.warning("medexam: warning: %s; the run begins without it", fault)
             # Servers that a spec names do not leave; those that are silent now may still come.
             pool.run_in_background(follow(lambda: endpoints, pool, probe))
         pool.run_in_background(watch(pool, replies))
-        opens = renderer is not None and seen[0].chat and is_open(await renderer.render(DIALOGUE))
-        return VLLMEngine(pool, seen, renderer, tokenizer, settings, opens)
+        opens = renderer is not None and capabilities[0].chat and is_open(await renderer.render(DIALOGUE))
+        return VLLMEngine(pool, capabilities, renderer, tokenizer, settings, opens)
     except BaseException:
         await remote.aclose()
         await pool.close()
@@ -101,71 +101,75 @@ async def _probe_or_fault(look: Awaitable[Capabilities]) -> Capabilities | Endpo
 
 
 async def _check_interchangeable(
-    endpoint: Endpoint, first: Capabilities, look: Callable[[Endpoint, str], Awaitable[Capabilities]]
+    endpoint: Endpoint, reference: Capabilities, look: Callable[[Endpoint, str], Awaitable[Capabilities]]
 ) -> None:
     """Raise `EngineError` unless the server can replace the one that was seen first."""
-    seen = await look(endpoint, first.model)
-    if found := first.identity.differences(seen.identity):
-        raise EndpointUnreachableError(f"it is another model than {first.endpoint}: {'; '.join(found)}")
+    capabilities = await look(endpoint, reference.model)
+    if differences := reference.identity.differences(capabilities.identity):
+        raise EndpointUnreachableError(f"it is another model than {reference.endpoint}: {'; '.join(differences)}")
     may_differ = {"endpoint", "models", "server_version", "source", "call_s", "prefix_told", "dialogue", "behaviour"}
-    ours, theirs = (one.model_dump(exclude=may_differ) for one in (first, seen))
-    for one in (ours, theirs):
+    reference_fields, server_fields = (record.model_dump(exclude=may_differ) for record in (reference, capabilities))
+    for fields in (reference_fields, server_fields):
         # Nothing is left out that a server could fill.
-        one["sampling"].pop("filled")
-    differing = [name for name in ours if ours[name] != theirs[name]]
+        fields["sampling"].pop("filled")
+    differing = [name for name in reference_fields if reference_fields[name] != server_fields[name]]
     if differing:
-        raise EndpointUnreachableError(f"it differs from {first.endpoint} in {', '.join(differing)}")
+        raise EndpointUnreachableError(f"it differs from {reference.endpoint} in {', '.join(differing)}")
 
 
-def _check_same_model(seen: list[Capabilities]) -> None:
-    names = {one.model for one in seen}
+def _check_same_model(capabilities: list[Capabilities]) -> None:
+    names = {server.model for server in capabilities}
     if len(names) > 1:
-        pairs = ", ".join(f"{one.endpoint} serves {one.model}" for one in seen)
+        pairs = ", ".join(f"{server.endpoint} serves {server.model}" for server in capabilities)
         raise EndpointUnreachableError(
-            f"the {len(seen)} endpoints serve different models ({pairs}); "
+            f"the {len(capabilities)} endpoints serve different models ({pairs}); "
             "give the servers one --served-model-name, or make each model a cell of its own"
         )
-    first, *others = seen
+    first, *others = capabilities
     for other in others:
-        if found := first.identity.differences(other.identity):
+        if differences := first.identity.differences(other.identity):
             raise EndpointUnreachableError(
                 f"{first.endpoint} and {other.endpoint} serve different models under the name {first.model} "
-                f"({'; '.join(found)}); serve one model at both, or make each a cell of its own"
+                f"({'; '.join(differences)}); serve one model at both, or make each a cell of its own"
             )
 
 
-def _check_needs(needs: EngineNeeds, seen: Capabilities) -> None:
-    server = f"{seen.endpoint} ({seen.server_version or 'unknown version'})"
-    if needs.chat and not seen.chat:
-        raise EngineError(f"{server} serves {no_template(seen.model)}")
-    if needs.pictures and not seen.sees:
-        raise EngineError(f"{server} serves {no_sight(seen.model)}")
-    if needs.plain and seen.behaviour is None:
+def _check_needs(needs: EngineNeeds, capabilities: Capabilities) -> None:
+    server = f"{capabilities.endpoint} ({capabilities.server_version or 'unknown version'})"
+    if needs.chat and not capabilities.chat:
+        raise EngineError(f"{server} serves {no_template(capabilities.model)}")
+    if needs.pictures and not capabilities.sees:
+        raise EngineError(f"{server} serves {no_sight(capabilities.model)}")
+    if needs.plain and capabilities.behaviour is None:
         raise EngineError(f"{server} completes no plain text; serve the model with vLLM, or use the embedded engine")
     # Answers to pictures are asked as a chat, where structured_outputs alone guide.
-    if needs.guided and not (seen.structured_outputs if needs.pictures else seen.guided_by):
-        said = seen.refusals.get("structured_outputs")
-        did = f"refused structured_outputs ({said})" if said else "was asked for an impossible choice and ignored it"
-        what = "guided answers to pictures" if needs.pictures else "guided answers"
-        first = "upgrade the server to vLLM 0.12 or later, " if seen.is_vllm else ""
-        raise AnswerFormatError(
-            f"{server} {did}, so {what} cannot be enforced; {first}ask it by model.engine litellm, whose "
-            f"choices are a JSON schema (name: openai/{seen.model}), or set program.answer_format to free"
+    if needs.guided and not (capabilities.structured_outputs if needs.pictures else capabilities.guided_by):
+        refusal = capabilities.refusals.get("structured_outputs")
+        behaviour = (
+            f"refused structured_outputs ({refusal})"
+            if refusal
+            else "was asked for an impossible choice and ignored it"
         )
-    if needs.closes and not seen.renders:
+        answers = "guided answers to pictures" if needs.pictures else "guided answers"
+        remedy = "upgrade the server to vLLM 0.12 or later, " if capabilities.is_vllm else ""
+        raise AnswerFormatError(
+            f"{server} {behaviour}, so {answers} cannot be enforced; {remedy}ask it by model.engine litellm, whose "
+            f"choices are a JSON schema (name: openai/{capabilities.model}), or set program.answer_format to free"
+        )
+    if needs.closes and not capabilities.renders:
         raise EngineError(
             f"{server} does not render its chat template exactly, so thinking that was cut off cannot be continued: "
             "leave program.answer_after_budget out, or serve the model with vLLM"
         )
-    if needs.logprobs and not seen.reads:
-        lacks = (
+    if needs.logprobs and not capabilities.reads:
+        lack = (
             "gives no log-probabilities of given tokens, by echo or by logprob_token_ids"
-            if seen.tokenizes
+            if capabilities.tokenizes
             else ("does not serve /tokenize, so it cannot be known which tokens its log-probabilities belong to")
         )
-        first = (
+        remedy = (
             "upgrade the server to vLLM 0.29 or later, or"
-            if seen.is_vllm and seen.tokenizes
+            if capabilities.is_vllm and capabilities.tokenizes
             else "serve the model with vLLM, or"
         )
-        raise LogprobsUnavailableError(f"{server} {lacks}; {first} use the embedded engine")
+        raise LogprobsUnavailableError(f"{server} {lack}; {remedy} use the embedded engine")

@@ -114,7 +114,7 @@ class EmbeddedEngine:
         self._scoring = _SCORING.get(device, _SCORING["cpu"])
         self._methods: ReadMethods | None = None
         self._thread: BatchThread[Request, Response] = BatchThread(
-            self._answer, full=self.concurrency, name="medexam-embedded"
+            self._answer, wave_size=self.concurrency, name="medexam-embedded"
         )
 
     @property
@@ -123,7 +123,7 @@ class EmbeddedEngine:
         return SyncEngine(lambda request: self.submit(request).result())
 
     async def complete(self, request: Request) -> Response:
-        """One reply to one request; the event loop stays free meanwhile."""
+        """Answer one request with one reply; the event loop stays free meanwhile."""
         return await asyncio.wrap_future(self.submit(request))
 
     def submit(self, request: Request) -> "Future[Response]":
@@ -134,7 +134,7 @@ class EmbeddedEngine:
             raise ConfigurationError("the embedded engine is closed; build another") from None
 
     def info(self) -> EngineInfo:
-        """What really runs."""
+        """Describe what really runs."""
         rules = self._model.rules
         return EngineInfo(
             engine="embedded",
@@ -163,18 +163,18 @@ class EmbeddedEngine:
         waiting = self._answer_read(wave)
         while waiting:
             group = waiting[0].job.group
-            mine = [ticket for ticket in waiting if ticket.job.group == group]
+            tickets = [ticket for ticket in waiting if ticket.job.group == group]
             waiting = [ticket for ticket in waiting if ticket.job.group != group]
-            ReplyWriter(self._model, self._reading, self._writing).write(mine, partial(self._join, group, waiting))
+            ReplyWriter(self._model, self._reading, self._writing).write(tickets, partial(self._join, group, waiting))
 
-    def _join(self, group: Hashable, others: list[_Ticket]) -> list[_Ticket]:
-        """What came meanwhile and may join the replies of a group; what may not is added to `others`."""
-        if others:
+    def _join(self, group: Hashable, waiting: list[_Ticket]) -> list[_Ticket]:
+        """Return what came meanwhile and may join the replies of a group; what may not is added to `waiting`."""
+        if waiting:
             # Otherwise a group that never ends would keep them waiting for ever.
             return []
-        came = self._answer_read(self._thread.take_waiting())
-        others += [ticket for ticket in came if ticket.job.group != group]
-        return [ticket for ticket in came if ticket.job.group == group]
+        arrivals = self._answer_read(self._thread.take_waiting())
+        waiting += [ticket for ticket in arrivals if ticket.job.group != group]
+        return [ticket for ticket in arrivals if ticket.job.group == group]
 
     def _answer_read(self, wave: list[PendingRequest[Request, Response]]) -> list[_Ticket]:
         """Settle what a forward pass or a batch of its own answers; the rest is for a batch that is refilled."""
@@ -214,23 +214,25 @@ class EmbeddedEngine:
         if continues_plain_text(request):
             return make_reply_job(self._model, plain_text(request), request, special=True)
         choices = requested_choices(request)
-        text = self._model.render(*to_messages(request), chosen=choices is not None)
+        text = self._model.render(*to_messages(request), choosing=choices is not None)
         if choices is None:
             return make_reply_job(self._model, text, request)
         job = make_choice_job(self._model, text, choices, request)
         check_context(self._model, len(job.prompt), max(1, *(len(path) for path in job.paths)))
         return job
 
-    def _to_score_job(self, request: Request, asked: ContinuationRequest) -> ScoreJob:
-        prompt = self._model.render(*to_messages(request), chosen=True) if asked.template else plain_text(request)
-        texts = [prompt, *(prompt + text for text in asked.texts)]
-        opening, *whole = self._model.encode(texts, special=not asked.template)
-        candidates = split_tokens(opening, whole, given_opening=asked.given_opening)
+    def _to_score_job(self, request: Request, continuations: ContinuationRequest) -> ScoreJob:
+        prompt = (
+            self._model.render(*to_messages(request), choosing=True) if continuations.template else plain_text(request)
+        )
+        texts = [prompt, *(prompt + text for text in continuations.texts)]
+        opening, *sequences = self._model.encode(texts, special=not continuations.template)
+        candidates = split_tokens(opening, sequences, given_opening=continuations.given_opening)
         check_context(self._model, len(candidates.prompt), max(len(path) for path in candidates.paths))
         if self._methods is None:
             trees = self._model.full_attention and takes_trees(self._model, candidates)
             self._methods = ReadMethods(frozenset(("echo", "trie", "label") if trees else ("echo", "label")), block=0)
-        return ScoreJob(asked.texts, candidates, *self._methods.choose(candidates, asked.read_by))
+        return ScoreJob(continuations.texts, candidates, *self._methods.choose(candidates, continuations.read_by))
 
     def _settle(self, batch: Sequence[_Work[Job]], answer: Callable[[Sequence[Any]], list[Response]]) -> None:
         """Answer those whose callers still wait; a batch that does not fit into the device's memory is halved."""
@@ -258,7 +260,9 @@ class EmbeddedEngine:
         return [
             join_samples(
                 [
-                    self._respond(job.choices[index], "stop", read=len(job.prompt), written=len(job.paths[index]))
+                    self._respond(
+                        job.choices[index], "stop", prompt_tokens=len(job.prompt), reply_tokens=len(job.paths[index])
+                    )
                     for index in indices
                 ]
             )
@@ -279,7 +283,11 @@ class EmbeddedEngine:
 
     def _reply(self, job: ReplyJob, reply: WrittenReply) -> Response:
         return self._respond(
-            reply.text, reply.finish_reason, read=len(job.prompt), written=reply.tokens, thinking=reply.thinking
+            reply.text,
+            reply.finish_reason,
+            prompt_tokens=len(job.prompt),
+            reply_tokens=reply.tokens,
+            thinking_tokens=reply.thinking,
         )
 
     def _score(self, jobs: Sequence[ScoreJob]) -> list[Response]:
@@ -287,19 +295,25 @@ class EmbeddedEngine:
         responses = []
         for job, logprobs in zip(jobs, score(self._model, jobs), strict=True):
             computed = self._methods.computed(job.candidates, job.method)
-            found = build_logprobs(job.candidates, logprobs, job.method, job.why, computed)
-            responses.append(respond(found, job.texts, self._model.label))
+            reading = build_logprobs(job.candidates, logprobs, job.method, job.why, computed)
+            responses.append(respond(reading, job.texts, self._model.label))
         return responses
 
     def _respond(
-        self, text: str, finish_reason: str, *, read: int, written: int, thinking: int | None = None
+        self,
+        text: str,
+        finish_reason: str,
+        *,
+        prompt_tokens: int,
+        reply_tokens: int,
+        thinking_tokens: int | None = None,
     ) -> Response:
         return Response(
             id=None,
             model=self._model.label,
             message=Message.assistant(text),
             finish_reason=finish_reason,
-            usage=Usage(input_tokens=read, output_tokens=written, reasoning_tokens=thinking),
+            usage=Usage(input_tokens=prompt_tokens, output_tokens=reply_tokens, reasoning_tokens=thinking_tokens),
         )
 
 
@@ -307,7 +321,7 @@ def check_features(request: Request) -> None:
     """Raise for what this engine would otherwise silently leave out."""
     config = request.config
     unknown = sorted(set(config.extensions or {}) - {CHOICE, CONTINUATIONS, PLAIN, SAMPLES})
-    asked = {
+    features = {
         "tools": request.tools,
         "config.response_format": config.response_format,
         "config.logprobs": config.logprobs is not None,
@@ -315,6 +329,6 @@ def check_features(request: Request) -> None:
         "config.presence_penalty": config.presence_penalty,
         f"config.extensions {unknown}": unknown,
     }
-    for feature, wanted in asked.items():
-        if wanted:
+    for feature, setting in features.items():
+        if setting:
             raise UnsupportedFeatureError(f"the embedded engine does not support {feature}", feature=feature)

@@ -25,7 +25,7 @@ class HostedEngine(ABC):
     """An engine on the background loop; build one there, with `medexam.serve.build_engine`."""
 
     def __init__(self, limit: AdaptiveLimit) -> None:
-        """`limit` says how many requests may be in flight, and adapts to the answers."""
+        """Set up the engine; `limit` says how many requests may be in flight, and adapts to the answers."""
         self.limit = limit
         self.prompts = PromptCounts()
         """What the tokens of the dialogues tell that were asked."""
@@ -45,7 +45,7 @@ class HostedEngine(ABC):
         return self.limit.value
 
     async def complete(self, request: Request) -> Response:
-        """One reply to one request."""
+        """Answer one request with one reply."""
         return await background_loop().run_async(self._complete(request))
 
     async def aclose(self) -> None:
@@ -54,11 +54,11 @@ class HostedEngine(ABC):
 
     @abstractmethod
     def info(self) -> EngineInfo:
-        """What really runs."""
+        """Describe what really runs."""
 
     @abstractmethod
     async def answer(self, request: Request) -> Response:
-        """One reply to one request, on the background loop."""
+        """Answer one request with one reply, on the background loop."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -74,7 +74,7 @@ from medexam.specs import ModelSpec
 
 _INITIAL = 16
 """Requests in flight at first: hosted providers limit rates."""
-_SAID = 600
+_MESSAGE_CHARS = 600
 """Characters of a fault that are shown."""
 _ADVICE = re.compile(r"\n\n|\. To drop (these|unsupported)|\. Please pass (an|one of) `api_key`")
 
@@ -90,7 +90,7 @@ class LiteLLMEngine(HostedEngine):
     """The engine's name in specs and records."""
 
     def __init__(self, spec: ModelSpec, sharers: int = 1) -> None:
-        """`sharers` processes ask the same provider."""
+        """Set up the engine; `sharers` processes ask the same provider."""
         assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
         super().__init__(AdaptiveLimit(spec.timeout_s, initial=_INITIAL, sharers=sharers))
         self.model = spec.name
@@ -130,7 +130,7 @@ class LiteLLMEngine(HostedEngine):
         self.identity = ModelIdentity(engine=self.kind, name=self.model)
 
     async def answer(self, request: Request) -> Response:
-        """One reply to one request."""
+        """Answer one request with one reply."""
         response = await self._reply(request)
         if self.record.seeds:
             return response
@@ -140,8 +140,8 @@ class LiteLLMEngine(HostedEngine):
         from dspy.clients.lm15_boundary import request_kwargs
 
         request, pictures = take_pictures(request)
-        said, prefill = to_messages(request)
-        messages = put_pictures(self.rules.fit(said), pictures)
+        turns, prefill = to_messages(request)
+        messages = put_pictures(self.rules.fit(turns), pictures)
         extensions = dict(request.config.extensions or {})
         if continues_plain_text(request):
             raise UnsupportedFeatureError(
@@ -160,12 +160,12 @@ class LiteLLMEngine(HostedEngine):
             fields["top_k"] = request.config.top_k
         return await self.chat(fields)
 
-    def note(self, **known: Any) -> None:
+    def note(self, **fields: Any) -> None:
         """Note in the record what the model itself showed."""
-        self.record = self.record.model_copy(update={"probed": True, **known})
+        self.record = self.record.model_copy(update={"probed": True, **fields})
 
     def info(self) -> EngineInfo:
-        """What really runs."""
+        """Describe what really runs."""
         from importlib.metadata import version
 
         return EngineInfo(
@@ -184,9 +184,9 @@ class LiteLLMEngine(HostedEngine):
         )
 
     def _warnings(self) -> list[str]:
-        """What a reader of the replies should know."""
+        """List what a reader of the replies should know."""
         unlimited = UNLIMITED.format(self._address) if self.record.unlimited else None
-        return [said for said in (unlimited, self.prompts.warning) if said]
+        return [warning for warning in (unlimited, self.prompts.warning) if warning]
 
     async def close(self) -> None:
         """Close the connections to an endpoint of one's own; litellm keeps and closes those to providers itself."""
@@ -200,9 +200,9 @@ class LiteLLMEngine(HostedEngine):
         response = await self.chat(self.choice_request(messages, prefill, choices, config, form))
         if is_withheld(response):
             return response
-        chosen = read_reply_choice(response, choices, form)
-        if chosen is not None:
-            return replace(response, message=Message.assistant(chosen), finish_reason="stop")
+        choice = read_reply_choice(response, choices, form)
+        if choice is not None:
+            return replace(response, message=Message.assistant(choice), finish_reason="stop")
         if choice_words(choices, form):
             # Nothing but words holds it to a choice, so what it says instead is a reply without an answer.
             return response
@@ -220,8 +220,8 @@ class LiteLLMEngine(HostedEngine):
 
         `prefill`: the opening words of the reply; they are left out where the model refuses them.
         """
-        shown = bool(prefill.strip()) and self.record.prefills is not False
-        opening: list[dict[str, Any]] = [{"role": "assistant", "content": prefill}] if shown else []
+        sends_opening = bool(prefill.strip()) and self.record.prefills is not False
+        opening: list[dict[str, Any]] = [{"role": "assistant", "content": prefill}] if sends_opening else []
         fields = {
             "messages": _add_words(messages, choice_words(choices, form)) + opening,
             "temperature": config.temperature,
@@ -239,21 +239,21 @@ class LiteLLMEngine(HostedEngine):
 
     def fit(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of a request without those that the model does not take, and with room to think."""
-        taken = {"seed": self.record.seeds, "stop": self.record.stops}
-        fitted = {name: value for name, value in fields.items() if taken.get(name, True)}
+        support = {"seed": self.record.seeds, "stop": self.record.stops}
+        call_fields = {name: value for name, value in fields.items() if support.get(name, True)}
         if self._address:
-            fitted = rename_limit(fitted, self.record.limit)
-        elif "max_completion_tokens" in fitted and not self.record.takes("max_completion_tokens"):
-            fitted["max_tokens"] = fitted.pop("max_completion_tokens")
+            call_fields = rename_limit(call_fields, self.record.limit)
+        elif "max_completion_tokens" in call_fields and not self.record.takes("max_completion_tokens"):
+            call_fields["max_tokens"] = call_fields.pop("max_completion_tokens")
         for name in ("max_tokens", "max_completion_tokens"):
-            if name in fitted:
-                fitted[name] += self.room
-        return fitted
+            if name in call_fields:
+                call_fields[name] += self.room
+        return call_fields
 
     async def chat(
         self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
     ) -> Response:
-        """One reply; an HTTP status of `refusing` is not asked again, and no fault after `patience_s` seconds.
+        """Ask for one reply; an HTTP status of `refusing` is not asked again, and no fault after `patience_s` seconds.
 
         None stands for the engine's own patience.
         """
@@ -277,7 +277,7 @@ class LiteLLMEngine(HostedEngine):
         return self.cut(response, fields)
 
     async def _call(self, fields: Mapping[str, Any]) -> Response:
-        """One reply, asked for once."""
+        """Ask for one reply, once."""
         if self._posted_as is not None:
             reply = await post_chat(self._client, self._posted_as, fields, timeout_s=self.timeout_s)
             self.answered = True
@@ -293,7 +293,7 @@ class LiteLLMEngine(HostedEngine):
         return response if self.record.stops else _cut(response, fields.get("stop"))
 
     def lost(self, fault: LM15Error) -> EndpointUnreachableError:
-        """What to raise where asking again did not help."""
+        """Build the error to raise where asking again did not help."""
         if self._address and self.answered and isinstance(fault, TransportError):
             return EndpointUnreachableError(
                 f"the server at {self._address} answered, and then died or fell silent ({fault.message}); look into "
@@ -314,11 +314,11 @@ class LiteLLMEngine(HostedEngine):
 
 def cite(fault: Exception) -> str:
     """Return what a fault says, in a line, without litellm's advice for programs that call it."""
-    return " ".join(_ADVICE.split(str(fault), maxsplit=1)[0].split())[:_SAID]
+    return " ".join(_ADVICE.split(str(fault), maxsplit=1)[0].split())[:_MESSAGE_CHARS]
 
 
 def read_reply_choice(response: Response, choices: Sequence[str], form: ChoiceForm) -> str | None:
-    """The choice that a reply makes in this form; None if it makes none."""
+    """Read the choice that a reply makes in this form; None if it makes none."""
     if form == "words":
         return read_words(response.text, choices)
     calls = [part.input for part in response.message.parts if isinstance(part, ToolCallPart)]
@@ -326,20 +326,20 @@ def read_reply_choice(response: Response, choices: Sequence[str], form: ChoiceFo
 
 
 def _add_words(messages: Sequence[dict[str, Any]], words: str) -> list[dict[str, Any]]:
-    """The messages with these words behind those of the last user message."""
+    """Put these words behind those of the last user message."""
     if not words:
         return list(messages)
-    last = max(place for place, message in enumerate(messages) if message["role"] == "user")
-    content = messages[last]["content"]
+    index = max(place for place, message in enumerate(messages) if message["role"] == "user")
+    content = messages[index]["content"]
     if isinstance(content, str):
-        worded: Any = f"{content}\n\n{words}"
+        new_content: Any = f"{content}\n\n{words}"
     else:
-        worded = [*content, {"type": "text", "text": words}]
-    return [*messages[:last], {**messages[last], "content": worded}, *messages[last + 1 :]]
+        new_content = [*content, {"type": "text", "text": words}]
+    return [*messages[:index], {**messages[index], "content": new_content}, *messages[index + 1 :]]
 
 
 def _cut(response: Response, stop: str | Sequence[str] | None) -> Response:
-    """The reply up to the first of these texts."""
+    """Cut the reply before the first of these texts."""
     stops = [stop] if isinstance(stop, str) else list(stop or ())
     text, stopped = cut_at_stop(response.text or "", stops)
     if not stopped:

@@ -54,7 +54,7 @@ _ONE_ATTEMPT: dict[str, Any] = {
 
 @cache
 def get_litellm() -> Any:
-    """The litellm module, imported without its downloads of lists and without its advertisements."""
+    """Import litellm without its downloads of lists and without its advertisements."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
     os.environ.setdefault("LITELLM_LOG", "ERROR")
@@ -75,14 +75,16 @@ def get_litellm() -> Any:
 
 
 async def call_litellm(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
-    """One call of `litellm.<function>`; raises `dspy.lm15` errors, after `timeout_s` seconds at the latest."""
+    """Call `litellm.<function>` once; raises `dspy.lm15` errors, after `timeout_s` seconds at the latest."""
     async with call_errors(model, timeout_s), asyncio.timeout(timeout_s):
         litellm = await load_litellm()
         return await getattr(litellm, function)(model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)
 
 
 async def load_litellm() -> Any:
-    """litellm, imported in a thread if it is not yet: that takes more than a second, and the loop carries all calls."""
+    """Import litellm in a thread if it is not imported yet: that takes more than a second, and the loop carries all
+    calls.
+    """
     return get_litellm() if get_litellm.cache_info().currsize else await asyncio.to_thread(get_litellm)
 
 
@@ -134,13 +136,13 @@ def reading_reply() -> Iterator[None]:
 
 
 def _one_line(message: str) -> str:
-    """The message without a traceback of litellm's, in a length that a table can show."""
-    told = writable(message.partition("Traceback (most recent call last)")[0].strip())
-    return told if len(told) <= LONGEST_MESSAGE else f"{told[:LONGEST_MESSAGE]} [...]"
+    """Shorten the message to a length that a table can show, without a traceback of litellm's."""
+    text = writable(message.partition("Traceback (most recent call last)")[0].strip())
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} [...]"
 
 
 def to_response(raw: Any, model: str) -> Response:
-    """A chat reply of litellm as a DSPy response; words that a server calls reasoning become a thinking part.
+    """Convert a chat reply of litellm to a DSPy response; words that a server calls reasoning become a thinking part.
 
     Raises `ServerError` for a reply that does not hold exactly one choice.
     """
@@ -149,7 +151,8 @@ def to_response(raw: Any, model: str) -> Response:
 
 
 def to_responses(raw: Any, model: str, samples: int) -> list[Response]:
-    """A chat reply of litellm as one DSPy response for each of its choices; raises `ServerError` unless all are there.
+    """Convert a chat reply of litellm to one DSPy response for each of its choices; raises `ServerError` unless all are
+    there.
 
     What the server counts, it counts for all of them: the first one carries it.
     """
@@ -158,7 +161,7 @@ def to_responses(raw: Any, model: str, samples: int) -> list[Response]:
 
 
 def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Response]:
-    """The same of a reply's body as it came over the wire."""
+    """Convert a reply's body as it came over the wire, as `to_responses` does."""
     body = writable(reply)
     choices = body.get("choices") or ()
     if len(choices) != samples:
@@ -175,7 +178,7 @@ def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Respo
             message.setdefault("refusal", extras["refusal"])
     reasons = [_finish_reason(choice) for choice in choices]
     usage = read_usage(body.get("usage"), wrote=any(_has_words(choice["message"]) for choice in choices))
-    parts = ({**body, "choices": [one], "usage": None if place else usage} for place, one in enumerate(choices))
+    parts = ({**body, "choices": [choice], "usage": None if place else usage} for place, choice in enumerate(choices))
     responses = [response_from_openai_chat(part, model=model) for part in parts]
     return [
         replace(response, provider_data={**(response.provider_data or {}), FINISH_REASON: reason})
@@ -184,8 +187,8 @@ def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Respo
 
 
 def _has_words(message: Mapping[str, Any]) -> bool:
-    """Whether a message says, thinks or refuses something."""
-    return any(message.get(part) for part in ("content", "reasoning_content", "refusal", "tool_calls"))
+    """Return whether a message says, thinks or refuses something."""
+    return any(message.get(field) for field in ("content", "reasoning_content", "refusal", "tool_calls"))
 
 
 def withheld_response(model: str) -> Response:
@@ -221,13 +224,13 @@ def check_ending(reason: Any) -> str | None:
 
 
 def _missing_credentials(error: Exception) -> LM15Error | None:
-    """A client of a cloud that finds no credentials, which litellm calls a lost connection or a server's fault."""
+    """Recognise a cloud's client without credentials, which litellm calls a lost connection or a server's fault."""
     words = (str(link) for link in causes(error))
-    return next((AuthError(said) for said in words if _NO_CREDENTIALS.search(said)), None)
+    return next((AuthError(message) for message in words if _NO_CREDENTIALS.search(message)), None)
 
 
 def _transport_fault(error: Exception, timeout_s: float) -> LM15Error | None:
-    """A lost connection or a timeout, which litellm may report as the server's own HTTP 500."""
+    """Recognise a lost connection or a timeout, which litellm may report as the server's own HTTP 500."""
     import openai
 
     timeouts, losses = (openai.APITimeoutError, TimeoutError), (openai.APIConnectionError, httpx.ConnectTimeout)
@@ -240,13 +243,13 @@ def _transport_fault(error: Exception, timeout_s: float) -> LM15Error | None:
 
 
 def _redirect(replies: list[httpx.Response]) -> LM15Error | None:
-    """A redirect, which litellm calls an error of the provider's."""
-    said = ((redirect_fault(reply), reply.status_code) for reply in replies)
-    return next((InvalidRequestError(fault, status=status) for fault, status in said if fault is not None), None)
+    """Recognise a redirect, which litellm calls an error of the provider's."""
+    redirects = ((redirect_fault(reply), reply.status_code) for reply in replies)
+    return next((InvalidRequestError(fault, status=status) for fault, status in redirects if fault is not None), None)
 
 
 def _replies(error: Exception) -> list[httpx.Response]:
-    """The HTTP replies of the error and its causes."""
+    """Collect the HTTP replies of the error and its causes."""
     import openai
 
     # litellm's own errors are openai's too, with a response that it made up, or with none.
@@ -255,7 +258,7 @@ def _replies(error: Exception) -> list[httpx.Response]:
 
 
 async def call_in_thread(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
-    """One call of a synchronous `litellm.<function>`, for those whose asynchronous twins leave connections open.
+    """Call a synchronous `litellm.<function>` once, for those whose asynchronous twins leave connections open.
 
     `timeout_s` holds for each step of the connection. Raises `dspy.lm15` errors.
     """

@@ -57,14 +57,14 @@ _OPENING = "{Answer: "
 
 
 async def connect_litellm(spec: ModelSpec, needs: EngineNeeds, sharers: int = 1) -> LiteLLMEngine:
-    """The engine of a spec, on the background loop; raises as `build_engine` does."""
+    """Connect the engine of a spec, on the background loop; raises as `build_engine` does."""
     check_needs(spec, needs)
     await asyncio.to_thread(get_litellm)
     return await look(LiteLLMEngine(spec, sharers), spec, needs)
 
 
 async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
-    """The engine, after it has found out what the model honours; it is closed if the model cannot be used."""
+    """Find out what the model honours, and return its engine; the engine is closed if the model cannot be used."""
     probe = HostedProbe(engine, spec)
     # A reply that thinks takes longer, and all others are short.
     silence_s = PROBE_TIMEOUT_S * (2 if engine.record.thinks else 1)
@@ -101,7 +101,7 @@ class HostedProbe:
         """Tokens of a reply; the spec's own may have to hold the thinking too."""
 
     def _dialogue(self, temperature: float) -> dict[str, Any]:
-        """The fields of a request for a short reply to the fixed dialogue."""
+        """Build the fields of a request for a short reply to the fixed dialogue."""
         return {"messages": DIALOGUE, "temperature": temperature, "max_tokens": self._budget}
 
     def check_key(self) -> None:
@@ -126,18 +126,18 @@ class HostedProbe:
             await self._find_limit()
         spec = self._spec
         seed = {} if spec.seed is None else {"seed": spec.seed}
-        asked: dict[str, Any] = {**self._dialogue(spec.temperature), **seed}
-        given = {name: value for name in ("top_p", "top_k") if (value := getattr(spec, name)) is not None}
-        asked |= {**given, "stop": list(spec.stop) or [_STOP]}
+        fields: dict[str, Any] = {**self._dialogue(spec.temperature), **seed}
+        sampling = {name: value for name in ("top_p", "top_k") if (value := getattr(spec, name)) is not None}
+        fields |= {**sampling, "stop": list(spec.stop) or [_STOP]}
         try:
-            response = await self._engine.chat(asked, patience_s=None if self._own else _PATIENCE_S)
+            response = await self._engine.chat(fields, patience_s=None if self._own else _PATIENCE_S)
         except CURABLE as error:
             raise self._engine.lost(error) from error
         except (AuthError, BillingError, UnsupportedModelError):
             raise
         except (InvalidRequestError, UnsupportedFeatureError, ProviderError) as error:
             _check_redirect(error)
-            response = await self._ask_with_less(asked, [*given, *spec.request_settings], error)
+            response = await self._ask_with_less(fields, [*sampling, *spec.request_settings], error)
         self._note_thinking(response)
         if spec.temperature and await self._attempt(self._dialogue(0.0)) is None:
             self._temperature = spec.temperature
@@ -149,26 +149,26 @@ class HostedProbe:
         self._engine.note(limit=limit, unlimited=limit is None)
 
     async def _ask(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """The reply as the chat endpoint's object, as far as `token_counts` reads it; empty if it is refused."""
+        """Ask for a reply as the chat endpoint's object, as far as `token_counts` reads it; empty if it is refused."""
         response = await self._attempt(fields)
         if response is None:
             return {}
         usage = {"prompt_tokens": response.usage.input_tokens, "completion_tokens": response.usage.output_tokens}
-        thought = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
-        message = {"content": response.text, "reasoning": thought}
+        thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
+        message = {"content": response.text, "reasoning": thinking}
         return {"choices": [{"message": message}], "usage": usage}
 
     def _check_passable(self) -> None:
         """Raise `EngineError` for a setting that litellm's tables say cannot be passed on."""
         spec, engine = self._spec, self._engine
-        asked = {"top_p": "top_p"} if spec.top_p else {}
+        settings = {"top_p": "top_p"} if spec.top_p else {}
         if not self._own:
             effort = "thinking" if spec.reasoning_effort is None else "reasoning_effort"
-            asked |= {"reasoning_effort": effort} if "reasoning_effort" in engine.settings else {}
-            asked |= {"thinking": "thinking"} if "thinking" in engine.settings else {}
-        if lacking := [setting for field, setting in asked.items() if not engine.record.takes(field)]:
+            settings |= {"reasoning_effort": effort} if "reasoning_effort" in engine.settings else {}
+            settings |= {"thinking": "thinking"} if "thinking" in engine.settings else {}
+        if unsupported := [setting for field, setting in settings.items() if not engine.record.takes(field)]:
             raise EngineError(
-                f"{engine.model}: litellm cannot pass model.{' and model.'.join(lacking)} on to "
+                f"{engine.model}: litellm cannot pass model.{' and model.'.join(unsupported)} on to "
                 f"{engine.record.provider}: leave it out"
             )
         if isinstance(spec.thinking, int) and self._own:
@@ -178,17 +178,17 @@ class HostedProbe:
             )
 
     async def _ask_with_less(
-        self, asked: Mapping[str, Any], settings: Sequence[str], refusal: ProviderError | UnsupportedFeatureError
+        self, fields: Mapping[str, Any], settings: Sequence[str], refusal: ProviderError | UnsupportedFeatureError
     ) -> Response:
-        """The reply without what may be refused; raises `EngineError` with the setting's name where it must stay."""
-        engine, temperature, sent = self._engine, asked["temperature"], self._engine.fit(asked)
+        """Ask without what may be refused; raises `EngineError` with the setting's name where it must stay."""
+        engine, temperature, call_fields = self._engine, fields["temperature"], self._engine.fit(fields)
         for names in _DISPENSABLE:
-            less = {name: value for name, value in asked.items() if name not in names}
-            if sent.keys() >= {*names} and (response := await self._attempt(less)) is not None:
+            fewer_fields = {name: value for name, value in fields.items() if name not in names}
+            if call_fields.keys() >= {*names} and (response := await self._attempt(fewer_fields)) is not None:
                 refusals = {**engine.record.refusals, **dict.fromkeys(names, cite(refusal))}
                 engine.note(refusals=refusals, **{f"{name}s": False for name in names})
                 return response
-        unseeded = {name: value for name, value in asked.items() if name not in ("seed", "stop")}
+        unseeded = {name: value for name, value in fields.items() if name not in ("seed", "stop")}
         named_by_tables = isinstance(refusal, UnsupportedFeatureError) and "temperature" in str(refusal)
         if temperature != 1 and (named_by_tables or await self._attempt({**unseeded, "temperature": 1.0})):
             engine.note(fixed_temperature=1.0)
@@ -197,11 +197,11 @@ class HostedProbe:
             ) from refusal
         if not settings:
             raise refusal
-        named = ", ".join(f"model.{name}" for name in settings)
-        raise EngineError(f"{engine.model} refuses {named}: {cite(refusal)}") from refusal
+        keys = ", ".join(f"model.{name}" for name in settings)
+        raise EngineError(f"{engine.model} refuses {keys}: {cite(refusal)}") from refusal
 
     async def _attempt(self, fields: dict[str, Any]) -> Response | None:
-        """The reply; None if the request is refused."""
+        """Ask for a reply; None if the request is refused."""
         try:
             return await self._engine.chat(fields)
         except (InvalidRequestError, UnsupportedFeatureError):
@@ -216,10 +216,10 @@ class HostedProbe:
             engine.note()
             return
         thoughts = [part for part in response.message.parts if isinstance(part, ThinkingPart)]
-        thought = bool(response.usage.reasoning_tokens or thoughts)
-        if thought and spec.thinking == "off":
+        thinks = bool(response.usage.reasoning_tokens or thoughts)
+        if thinks and spec.thinking == "off":
             raise EngineError(f"{engine.model} thinks with model.thinking: off too: leave it out, or ask another model")
-        engine.note(thinks=thought or (engine.record.thinks and spec.thinking != "off"))
+        engine.note(thinks=thinks or (engine.record.thinks and spec.thinking != "off"))
         engine.room = thinking_room(spec, thinks=engine.record.thinks)
 
     async def check_guided(self) -> None:
@@ -245,7 +245,7 @@ class HostedProbe:
         )
 
     async def _try_form(self, form: ChoiceForm, opening: str) -> str:
-        """What came of an impossible choice, in words; it is noted if the choice came back."""
+        """Ask for an impossible choice and say in words what came of it; note it if the choice came back."""
         config = Config(temperature=self._temperature, max_tokens=self._budget)
         messages: list[dict[str, Any]] = [{"role": "user", "content": "Say hello."}]
         fields = self._engine.choice_request(messages, opening, IMPOSSIBLE, config, form)
@@ -284,7 +284,7 @@ class HostedProbe:
         except (InvalidRequestError, UnsupportedFeatureError) as error:
             _check_redirect(error)
             return
-        replies = [one.text or "" for one in (first, second)]
+        replies = [response.text or "" for response in (first, second)]
         behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
         engine.identity = ModelIdentity(engine=engine.kind, name=first.model, behaviour=behaviour)
 
@@ -303,12 +303,12 @@ class HostedProbe:
         engine.rules = replace(engine.rules, repeats=repeats, empty_system=takes_empty)
 
     async def _keeps_system(self) -> bool:
-        """Whether a system message costs tokens; one that costs none, or is refused, does not reach the model."""
+        """Return whether a system message costs tokens; one that costs none or is refused does not reach the model."""
         user: ChatMessage = {"role": "user", "content": "Say hello."}
         turns: list[ChatMessage] = [{"role": "system", "content": _SYSTEM}, user]
-        asked = ({**self._dialogue(self._temperature), "messages": shown} for shown in (turns, [user]))
-        shown, alone = await asyncio.gather(*map(self._ask, asked))
-        return bool(shown) and counts_more(shown, alone)
+        bodies = ({**self._dialogue(self._temperature), "messages": messages} for messages in (turns, [user]))
+        full_reply, user_reply = await asyncio.gather(*map(self._ask, bodies))
+        return bool(full_reply) and counts_more(full_reply, user_reply)
 
     async def _takes(self, messages: list[ChatMessage]) -> bool:
         return await self._attempt({**self._dialogue(self._temperature), "messages": messages}) is not None
@@ -321,7 +321,7 @@ def _check_redirect(error: LM15Error) -> None:
 
 
 def describe_refusal(record: HostedCapabilities, error: Exception) -> str:
-    """Why a model cannot be asked at all, in one line with the way out."""
+    """Say why a model cannot be asked at all, in one line with the way out."""
     if isinstance(error, ImportError):
         return f"{record.model}: litellm lacks a package that this provider needs: {cite(error)}"
     match error:

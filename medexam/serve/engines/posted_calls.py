@@ -30,10 +30,10 @@ async def post_chat(client: Any, model: str, fields: Mapping[str, Any], *, timeo
     `model` is the name that the server knows. What a message thinks stands in its `reasoning_content`. Raises the
     errors of `call_litellm`.
     """
-    sent = {name: value for name, value in fields.items() if name not in _UNSENT}
-    if not sent.get("tools"):
-        sent.pop("tool_choice", None)
-    body = {"model": model, **sent, **(fields.get("extra_body") or {})}
+    sent_fields = {name: value for name, value in fields.items() if name not in _UNSENT}
+    if not sent_fields.get("tools"):
+        sent_fields.pop("tool_choice", None)
+    body = {"model": model, **sent_fields, **(fields.get("extra_body") or {})}
     reply = await _post(client, "/chat/completions", "openai", body, timeout_s)
     with reading_reply():
         for choice in reply.get("choices") or ():
@@ -44,9 +44,9 @@ async def post_chat(client: Any, model: str, fields: Mapping[str, Any], *, timeo
 def renames_fields(model: str) -> bool:
     """Return whether litellm asks a model of this name in other fields than it is told, wherever the model runs."""
     litellm = get_litellm()
-    known = (litellm.open_ai_chat_completion_models, litellm.open_ai_text_completion_models)
+    name_lists = (litellm.open_ai_chat_completion_models, litellm.open_ai_text_completion_models)
     return (
-        any(model.removeprefix("responses/") in names for names in known)
+        any(model.removeprefix("responses/") in names for names in name_lists)
         or bool(litellm.openaiOSeriesConfig.is_model_o_series_model(model=model))
         or bool(litellm.OpenAIGPT5Config.is_model_gpt_5_model(model=model))
     )

@@ -12,15 +12,15 @@ class PromptCounts:
         self._most = self._prompts = self._shortest = self._longest = 0
 
     def add(self, characters: int, tokens: int | None) -> bool:
-        """Count a prompt in; whether it is the first that shows that prompts are cut."""
+        """Count a prompt in; return whether it is the first that shows that prompts are cut."""
         if tokens is None or tokens < self._most:
             return False
-        before = self.cut_at
+        earlier_cut = self.cut_at
         if tokens > self._most:
             self._most, self._prompts, self._shortest, self._longest = tokens, 0, characters, characters
         self._prompts += 1
         self._shortest, self._longest = min(self._shortest, characters), max(self._longest, characters)
-        return before is None and self.cut_at is not None
+        return earlier_cut is None and self.cut_at is not None
 
     @property
     def cut_at(self) -> int | None:

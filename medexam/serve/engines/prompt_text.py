@@ -52,7 +52,7 @@ class Renderer(Tokenizer, Protocol):
     """Whether the model may write thoughts before its reply, as far as the template tells."""
 
     async def render(self, messages: Sequence[ChatMessage]) -> str:
-        """The dialogue's text, open for the assistant's reply; raises `dspy.lm15` errors."""
+        """Render the dialogue's text, open for the assistant's reply; raises `dspy.lm15` errors."""
         ...
 
 
@@ -68,32 +68,36 @@ class ServerRenderer:
         model: str,
         *,
         timeout_s: float = PROBE_TIMEOUT_S,
-        told: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """`endpoints` returns the servers that can be asked now; `told` is what the chat template is told."""
+        """Set up the calls; `endpoints` returns the servers that can be asked now, `settings` is what the chat template
+        is told.
+        """
         self._endpoints = endpoints
-        self._asked = 0
+        self._index = 0
         self._model = model
         self._timeout_s = timeout_s
-        self.told = dict(told or {})
+        self.settings = dict(settings or {})
         """What the chat template is told beside the messages."""
         self._client: httpx.AsyncClient | None = None
 
     async def render(self, messages: Sequence[ChatMessage]) -> str:
-        """The server's tokens, put back into text."""
+        """Put the server's tokens of a dialogue back into text."""
         ids = await self.dialogue_tokens(messages)
         return str((await self._post("/detokenize", {"tokens": ids}))["prompt"])
 
     async def tokens(self, text: str, *, special: bool = False) -> list[int]:
-        """The server's tokens of a text."""
+        """Tokenise a text as the server does."""
         return list((await self._post("/tokenize", {"prompt": text, "add_special_tokens": special}))["tokens"])
 
     async def dialogue_tokens(
-        self, messages: Sequence[ChatMessage], told: Mapping[str, Any] | None = None
+        self, messages: Sequence[ChatMessage], settings: Mapping[str, Any] | None = None
     ) -> list[int]:
-        """The tokens that the server's chat endpoint would read; `told` None: as the template is always told."""
-        told = self.told if told is None else told
-        fields = {"chat_template_kwargs": dict(told)} if told else {}
+        """Return the tokens that the server's chat endpoint would read; `settings` None: as the template is always
+        told.
+        """
+        settings = self.settings if settings is None else settings
+        fields = {"chat_template_kwargs": dict(settings)} if settings else {}
         return list((await self._post("/tokenize", {"messages": list(messages), **fields}))["tokens"])
 
     async def aclose(self) -> None:
@@ -104,8 +108,8 @@ class ServerRenderer:
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         async def attempt() -> dict[str, Any]:
             endpoints = await self._endpoints()
-            asked = self._asked % len(endpoints)
-            endpoint = endpoints[asked]
+            index = self._index % len(endpoints)
+            endpoint = endpoints[index]
             # The servers of a spec have one CA bundle; their keys may differ, and go with each request.
             self._client = self._client or open_busy_client(endpoint, self._timeout_s)
             sending = self._client.post(
@@ -115,32 +119,32 @@ class ServerRenderer:
                 return await reply_object(sending, path)
             except CURABLE:
                 # Of many calls that fail together only the first moves on, or they would skip servers that answer.
-                if self._asked == asked:
-                    self._asked = (asked + 1) % len(endpoints)
+                if self._index == index:
+                    self._index = (index + 1) % len(endpoints)
                 raise
 
         return await ask_again(attempt, timeout_s=self._timeout_s)
 
 
-async def build_renderer(server: ServerRenderer, seen: Capabilities) -> Renderer | None:
-    """The fastest renderer that gives the server's own tokens; None if the server cannot be compared with."""
-    if not seen.renders:
+async def build_renderer(server: ServerRenderer, capabilities: Capabilities) -> Renderer | None:
+    """Build the fastest renderer that gives the server's own tokens; None if the server cannot be compared with."""
+    if not capabilities.renders:
         return None
-    local = await asyncio.to_thread(load_template, seen.source or seen.model, server.told)
-    if local is not None and await _agree(local, server, seen):
+    local = await asyncio.to_thread(load_template, capabilities.source or capabilities.model, server.settings)
+    if local is not None and await _agree(local, server, capabilities):
         await server.aclose()
         return local
     return server
 
 
-async def _agree(local: LocalTemplate, server: ServerRenderer, seen: Capabilities) -> bool:
+async def _agree(local: LocalTemplate, server: ServerRenderer, capabilities: Capabilities) -> bool:
     async def same(messages: Sequence[ChatMessage]) -> bool:
         try:
             return await local.tokens(await local.render(messages)) == await server.dialogue_tokens(messages)
         except InvalidRequestError:
             return False
 
-    plain = await asyncio.gather(*(one.tokens(_CHECKED_TEXT, special=True) for one in (local, server)))
+    plain = await asyncio.gather(*(renderer.tokens(_CHECKED_TEXT, special=True) for renderer in (local, server)))
     return plain[0] == plain[1] and all(
-        await asyncio.gather(*(same(seen.rules.fit(messages)) for messages in _CHECKED))
+        await asyncio.gather(*(same(capabilities.rules.fit(messages)) for messages in _CHECKED))
     )

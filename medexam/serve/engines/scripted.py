@@ -104,18 +104,18 @@ class ScriptedEngine:
             raise SpecError(f"{path}: {error}") from error
 
     async def complete(self, request: Request) -> Response:
-        """The scripted reply to one request."""
+        """Return the scripted reply to one request."""
         return self.answer(request)
 
     def answer(self, request: Request) -> Response:
-        """The scripted reply to one request; `complete` of both engines ends here."""
+        """Return the scripted reply to one request; `complete` of both engines ends here."""
         self.requests.append(request)
         request, _ = take_pictures(request)
         messages, prefill = to_messages(request)
         continuations = requested_continuations(request)
         choices = requested_choices(request)
-        asked = next(one["content"] for one in reversed(messages) if one["role"] == "user")
-        reply = self._reply_to(asked)
+        question = next(message["content"] for message in reversed(messages) if message["role"] == "user")
+        reply = self._reply_to(question)
         if reply.error is not None:
             raise _ERRORS[reply.error](f"scripted {reply.error} failure")
         if continuations is not None:
@@ -125,7 +125,7 @@ class ScriptedEngine:
         if choices:
             text, finish_reason = _choose(text, choices), "stop"
         text, stopped = cut_at_stop(text, request.config.stop)
-        words = sum(len(one["content"].split()) for one in messages) + len(prefill.split())
+        words = sum(len(message["content"].split()) for message in messages) + len(prefill.split())
         return Response(
             id=None,
             model=self._model,
@@ -134,20 +134,23 @@ class ScriptedEngine:
             usage=Usage(input_tokens=words, output_tokens=len(text.split())),
         )
 
-    def _read(self, asked: ContinuationRequest, reply: ScriptedReply) -> Response:
-        if reply.logprobs is None or len(reply.logprobs) != len(asked.texts):
+    def _read(self, continuations: ContinuationRequest, reply: ScriptedReply) -> Response:
+        if reply.logprobs is None or len(reply.logprobs) != len(continuations.texts):
             raise LogprobsUnavailableError(
-                f"the script has no logprobs for {len(asked.texts)} continuations; give the reply a row for each"
+                f"the script has no logprobs for {len(continuations.texts)} continuations; "
+                "give the reply a row for each"
             )
         # A token is its word's place in the order of first use, behind a prompt of one token.
-        words = {word: place for place, word in enumerate(dict.fromkeys(" ".join(asked.texts).split()), start=1)}
-        paths = tuple(tuple(words[word] for word in text.split()) for text in asked.texts)
-        method: ReadBy = "echo" if asked.read_by == "auto" else asked.read_by
+        words = {
+            word: place for place, word in enumerate(dict.fromkeys(" ".join(continuations.texts).split()), start=1)
+        }
+        paths = tuple(tuple(words[word] for word in text.split()) for text in continuations.texts)
+        method: ReadBy = "echo" if continuations.read_by == "auto" else continuations.read_by
         reading = build_logprobs(Candidates((0,), paths), reply.logprobs, method, "scripted", computed=1)
-        return respond(reading, asked.texts, self._model)
+        return respond(reading, continuations.texts, self._model)
 
     def info(self) -> EngineInfo:
-        """What really runs: a table."""
+        """Describe what really runs: a table."""
         return EngineInfo(
             engine="scripted",
             model=self._model,
@@ -157,14 +160,16 @@ class ScriptedEngine:
         )
 
     async def aclose(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
-    def _reply_to(self, asked: str) -> ScriptedReply:
+    def _reply_to(self, question: str) -> ScriptedReply:
         if callable(self._replies):
-            return _check_reply(asked, self._replies(asked))
-        key = next((key for key in self._replies if key != ANY and key in asked), ANY)
+            return _check_reply(question, self._replies(question))
+        key = next((key for key in self._replies if key != ANY and key in question), ANY)
         if key not in self._replies:
-            raise InvalidRequestError(f"no scripted reply fits {asked[:80]!r}: add a key that it contains, or {ANY!r}")
+            raise InvalidRequestError(
+                f"no scripted reply fits {question[:80]!r}: add a key that it contains, or {ANY!r}"
+            )
         return self._replies[key]
 
 
@@ -174,19 +179,19 @@ def _check_reply(key: str, reply: Any) -> ScriptedReply:
     try:
         return ScriptedReply.model_validate(reply)
     except ValidationError as error:
-        wrong = error.errors(include_url=False)[0]
-        where = ".".join(map(str, wrong["loc"]))
-        raise SpecError(f"reply to {key[:80]!r}{f', {where}' if where else ''}: {wrong['msg']}") from error
+        fault = error.errors(include_url=False)[0]
+        field = ".".join(map(str, fault["loc"]))
+        raise SpecError(f"reply to {key[:80]!r}{f', {field}' if field else ''}: {fault['msg']}") from error
 
 
 def _choose(text: str, choices: list[str]) -> str:
-    """The longest choice that the text begins with, else the first one."""
+    """Choose the longest choice that the text begins with, else the first one."""
     words = text.strip()
     return max((choice for choice in choices if words.startswith(choice.strip())), key=len, default=choices[0])
 
 
 def script_digest(path: Path) -> str:
-    """What the script in a file says, as 12 hexadecimal digits; raises `SpecError` if it cannot be read."""
+    """Hash what the script in a file says to 12 hexadecimal digits; raises `SpecError` if it cannot be read."""
     return _digest(_read_table(path))
 
 
@@ -204,9 +209,9 @@ def _read_table(path: Path) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4)
-def _parse_table(text: str, where: str) -> dict[str, Any]:
+def _parse_table(text: str, source: str) -> dict[str, Any]:
     # A plan asks for the script's digest before an engine reads the script.
-    table = parse_yaml(text, where)
+    table = parse_yaml(text, source)
     if not isinstance(table, dict) or not table or not all(isinstance(key, str) for key in table):
-        raise SpecError(f"{where}: the replies must be a mapping of text to reply, with quoted keys")
+        raise SpecError(f"{source}: the replies must be a mapping of text to reply, with quoted keys")
     return table

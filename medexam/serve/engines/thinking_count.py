@@ -12,21 +12,21 @@ from medexam.serve.thinking import CLOSING, find_thinking, whole_reply
 
 
 async def count_thinking(response: Response, tokenizer: Tokenizer | None, *, opened: bool) -> Response:
-    """The reply with its whole thinking and the tokens of it; not counted without a tokenizer.
+    """Return the reply with its whole thinking and the tokens of it; these are not counted without a tokenizer.
 
     `opened`: the prompt leaves a block open, which the reply fills.
     """
-    thought = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
-    if not thought:
+    thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
+    if not thinking:
         text = response.text or ""
         # A parser that found nothing to tell apart leaves an answer, which is neither cut nor closes a block.
         opened = opened and (response.finish_reason == "length" or CLOSING in text)
-        found = find_thinking(text, opened=opened)
-        if found is None:
+        block = find_thinking(text, opened=opened)
+        if block is None:
             return response
-        thought = found[0]
+        thinking = block[0]
         response = replace(response, message=Message.assistant(whole_reply(text, opened=opened)))
     if response.usage.reasoning_tokens or tokenizer is None:
         return response
-    counted = len(await tokenizer.tokens(thought))
-    return replace(response, usage=replace(response.usage, reasoning_tokens=counted))
+    token_count = len(await tokenizer.tokens(thinking))
+    return replace(response, usage=replace(response.usage, reasoning_tokens=token_count))

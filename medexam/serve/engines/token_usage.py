@@ -28,6 +28,6 @@ def read_usage(usage: Any, *, wrote: bool) -> dict[str, Any]:
         completion = total - prompt
     elif completion is None and prompt is not None and not wrote and "completion_tokens" in counts:
         completion = 0
-    told = {"prompt_tokens": prompt, "completion_tokens": completion}
-    rest = {key: value for key, value in counts.items() if key not in (*told, "total_tokens")}
-    return {**rest, **{key: value for key, value in told.items() if value is not None}}
+    totals = {"prompt_tokens": prompt, "completion_tokens": completion}
+    details = {key: value for key, value in counts.items() if key not in (*totals, "total_tokens")}
+    return {**details, **{key: value for key, value in totals.items() if value is not None}}

@@ -68,7 +68,7 @@ class VLLMEngine(HostedEngine):
     """An engine of one model on its servers."""
 
     pool: ServerPool
-    seen: Sequence[Capabilities]
+    capabilities: Sequence[Capabilities]
     """What was seen of each server; those that join later honour the same."""
     renderer: Renderer | None
     """None if the servers do not render their chat template."""
@@ -83,52 +83,54 @@ class VLLMEngine(HostedEngine):
 
     def __post_init__(self) -> None:
         super().__init__(self.pool.limit)
-        self.model = self.seen[0].model
-        self._completions = Completions(self.pool, self.model, lists=all(one.list_prompts for one in self.seen))
-        self._rules = TemplateRules(
-            system=all(one.system_turn for one in self.seen),
-            repeats=all(one.repeated_turns for one in self.seen),
-            empty_system=all(one.empty_system_turn for one in self.seen),
+        self.model = self.capabilities[0].model
+        self._completions = Completions(
+            self.pool, self.model, lists=all(server.list_prompts for server in self.capabilities)
         )
-        next_token = self.renderer is not None and all(one.guided_by == "prefill" for one in self.seen)
+        self._rules = TemplateRules(
+            system=all(server.system_turn for server in self.capabilities),
+            repeats=all(server.repeated_turns for server in self.capabilities),
+            empty_system=all(server.empty_system_turn for server in self.capabilities),
+        )
+        next_token = self.renderer is not None and all(server.guided_by == "prefill" for server in self.capabilities)
         self._tokens = ChoiceTokens(self.renderer) if self.renderer and next_token else None
-        self._grammar = all(one.structured_outputs for one in self.seen)
+        self._grammar = all(server.structured_outputs for server in self.capabilities)
         thinks = self.renderer is not None and self.renderer.may_reason and self.settings.thinks is not False
         self._writes_plainly = self.renderer is not None and not thinks and not self.settings.chat_only
         """Whether free replies are completions of rendered text: nothing is lost without the chat endpoint."""
-        self._neutral = dict(self.seen[0].sampling.neutral)
+        self._neutral = dict(self.capabilities[0].sampling.neutral)
         """What every request that writes or chooses states of sampling, unless it or the spec says otherwise."""
         self._reader = self._build_reader() if self.tokenizer else None
         self._fields = lru_cache(maxsize=64)(self._build_fields)
 
     def writes(self, dialogue: Dialogue) -> bool:
-        """Whether `write` can reply to it: what only the chat endpoint replies to, it cannot."""
+        """Return whether `write` can reply to it: what only the chat endpoint replies to, it cannot."""
         plain = dialogue.choices is not None or dialogue.opening or self._writes_plainly
         return self.renderer is not None and bool(plain)
 
     async def write(self, dialogue: Dialogue) -> Generation:
-        """What `complete` replies to the same messages under the same settings."""
+        """Reply as `complete` does to the same messages under the same settings."""
         return await background_loop().run_async(self._write_tracked(dialogue))
 
     async def _write_tracked(self, dialogue: Dialogue) -> Generation:
         messages, opening, sampling, choices = dialogue
         with self.limit.track():
-            prompt = await self._render(self._rules.fit(messages), opening, chosen=choices is not None)
+            prompt = await self._render(self._rules.fit(messages), opening, choosing=choices is not None)
             if choices is not None:
-                fields = self._fields(sampling, chosen=True)
+                fields = self._fields(sampling, choosing=True)
                 ((reply, text),) = await self._choose_token(prompt, opening, choices, fields)
                 return build_generation(reply, text, "stop")
             (reply,) = await self._completions.write(prompt, self._fields(sampling), sampling.max_tokens)
             return build_generation(reply, reply.text, reply.finish_reason)
 
-    def _build_fields(self, sampling: Sampling, *, chosen: bool = False) -> str:
-        """The fields of a request as JSON; those of a choice say nothing of its length."""
+    def _build_fields(self, sampling: Sampling, *, choosing: bool = False) -> str:
+        """Build the fields of a request as JSON; those of a choice say nothing of its length."""
         settings = self.settings
-        fields = {**sampling.drawing(), **settings.choosing} if chosen else {**sampling.fields(), **settings.sampling}
+        fields = {**sampling.drawing(), **settings.choosing} if choosing else {**sampling.fields(), **settings.sampling}
         return json.dumps({**self._neutral, **fields}, sort_keys=True)
 
     async def answer(self, request: Request) -> Response:
-        """One reply to one request."""
+        """Answer one request with one reply."""
         continuations = requested_continuations(request)
         if continuations is not None:
             return await self._score(request, continuations)
@@ -138,7 +140,7 @@ class VLLMEngine(HostedEngine):
         return join_samples(await self._answers(request, samples))
 
     async def _answers(self, request: Request, samples: int) -> list[Response]:
-        """As many replies to one request, under its seed and the next ones."""
+        """Return `samples` replies to one request, under its seed and the next ones."""
         several = {"n": samples} if samples > 1 else {}
         if continues_plain_text(request):
             return await self._continue(plain_text(request), request.config, several)
@@ -146,7 +148,7 @@ class VLLMEngine(HostedEngine):
         messages, prefill = to_messages(request)
         messages = self._rules.fit(messages)
         if pictures:
-            return await self._answer_seen(request, put_pictures(messages, pictures), prefill, several)
+            return await self._answer_pictures(request, put_pictures(messages, pictures), prefill, several)
         choices = (request.config.extensions or {}).get(CHOICE)
         if choices is not None:
             return await self._choose(messages, prefill, tuple(choices), self._choosing(request.config) | several)
@@ -157,10 +159,10 @@ class VLLMEngine(HostedEngine):
             return await self._write(messages, prefill, fields)
         return await self._call_chat(messages, fields)
 
-    async def _answer_seen(
+    async def _answer_pictures(
         self, request: Request, messages: list[dict[str, Any]], prefill: str, several: dict[str, Any]
     ) -> list[Response]:
-        """A reply to messages with pictures, which the chat endpoint alone takes."""
+        """Reply to messages with pictures, which the chat endpoint alone takes."""
         choices = (request.config.extensions or {}).get(CHOICE)
         if choices is not None:
             fields = self._choosing(request.config) | several
@@ -172,20 +174,20 @@ class VLLMEngine(HostedEngine):
         return await self._call_chat(messages, self._neutral | chat_fields(request) | self.settings.sampling | several)
 
     def _choosing(self, config: Config) -> dict[str, Any]:
-        """The fields that decide which of the choices is taken."""
+        """Build the fields that decide which of the choices is taken."""
         return {**self._neutral, **sampling_fields(config), **self.settings.choosing}
 
     @property
     def shares_prompts(self) -> bool:
         """Whether one request brings several replies to its prompt."""
-        return all(one.several_replies for one in self.seen)
+        return all(server.several_replies for server in self.capabilities)
 
     def info(self) -> EngineInfo:
-        """What really runs; `guided_by` is what enforced most choices, if any were asked."""
-        first = self.seen[0]
+        """Describe what really runs; `guided_by` is what enforced most choices, if any were asked."""
+        first = self.capabilities[0]
         able = "prefill" if self._tokens else "structured_outputs" if self._grammar else None
-        contexts = [one.max_context for one in self.seen if one.max_context is not None]
-        versions = {one.server_version for one in self.seen if one.server_version}
+        contexts = [server.max_context for server in self.capabilities if server.max_context is not None]
+        versions = {server.server_version for server in self.capabilities if server.server_version}
         return EngineInfo(
             engine="vllm",
             model=self.model,
@@ -207,65 +209,65 @@ class VLLMEngine(HostedEngine):
         )
 
     def _warnings(self) -> list[str]:
-        """What a reader of the replies should know."""
-        unlimited = None if self.seen[0].limit else UNLIMITED.format(self.seen[0].endpoint)
-        return [said for said in (unlimited, self.prompts.warning) if said]
+        """List what a reader of the replies should know."""
+        unlimited = None if self.capabilities[0].limit else UNLIMITED.format(self.capabilities[0].endpoint)
+        return [warning for warning in (unlimited, self.prompts.warning) if warning]
 
     async def close(self) -> None:
         """Close the connections."""
         await self.pool.close()
-        for opened in {id(part): part for part in (self.renderer, self.tokenizer) if part is not None}.values():
-            await opened.aclose()
+        for service in {id(part): part for part in (self.renderer, self.tokenizer) if part is not None}.values():
+            await service.aclose()
 
     def _build_reader(self) -> ContinuationReader:
         assert self.tokenizer is not None  # noqa: S101
-        blocks = [one.prefix_block for one in self.seen]
+        blocks = [server.prefix_block for server in self.capabilities]
         return ContinuationReader(
             self.tokenizer,
             ReadMethods(
-                frozenset.intersection(*(one.reads for one in self.seen)),
+                frozenset.intersection(*(server.reads for server in self.capabilities)),
                 block=None if None in blocks else max(block for block in blocks if block is not None),
-                walkable=all(one.masked_logprobs for one in self.seen),
+                walkable=all(server.masked_logprobs for server in self.capabilities),
             ),
             self._completions.read,
-            echo=max(one.echo_logprobs or 0 for one in self.seen),
-            named=min(one.named_logprobs for one in self.seen),
+            echo=max(server.echo_logprobs or 0 for server in self.capabilities),
+            name_limit=min(server.named_logprobs for server in self.capabilities),
             prompts=self._completions.most_prompts,
             busy_at=self._completions.busy_at,
         )
 
-    async def _score(self, request: Request, asked: ContinuationRequest) -> Response:
+    async def _score(self, request: Request, continuations: ContinuationRequest) -> Response:
         if self._reader is None:
             raise LogprobsUnavailableError(
                 "the server does not tokenise, so it cannot be known which tokens its log-probabilities belong to; "
                 "serve the model with vLLM, or use the embedded engine"
             )
-        if not asked.template:
+        if not continuations.template:
             prompt = plain_text(request)
         elif self.renderer is not None:
             messages, prefill = to_messages(request)
-            prompt = await self._render(self._rules.fit(messages), prefill, chosen=True)
+            prompt = await self._render(self._rules.fit(messages), prefill, choosing=True)
         else:
             raise LogprobsUnavailableError(
                 "the server does not render its chat template exactly; set program.chat_template to false"
             )
-        reading = await self._reader.read(prompt, asked, self.pool.least_busy())
+        reading = await self._reader.read(prompt, continuations, self.pool.least_busy())
         self._read[reading.read_by] += 1
-        return respond(reading, asked.texts, self.model)
+        return respond(reading, continuations.texts, self.model)
 
     async def _choose(
         self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
     ) -> list[Response]:
         if self.renderer is None:
             return await self._choose_in_chat(messages, prefill, choices, fields)
-        prompt = await self._render(messages, prefill, chosen=True)
-        chosen = await self._choose_token(prompt, prefill, choices, json.dumps(fields))
-        return [build_response(reply, text, "stop") for reply, text in chosen]
+        prompt = await self._render(messages, prefill, choosing=True)
+        choice_replies = await self._choose_token(prompt, prefill, choices, json.dumps(fields))
+        return [build_response(reply, text, "stop") for reply, text in choice_replies]
 
     async def _choose_token(
         self, prompt: str, prefill: str, choices: tuple[str, ...], fields: str
     ) -> list[tuple[Completion, str]]:
-        """Replies to a prompt that ends in `prefill`, and the choice that each of them is; `fields` is JSON."""
+        """Ask for replies to a prompt that ends in `prefill`, and pair each with its choice; `fields` is JSON."""
         ids = await self._tokens.find(prompt, prefill, choices) if self._tokens else None
         if ids is None:
             self._check_grammar(choices)
@@ -276,7 +278,7 @@ class VLLMEngine(HostedEngine):
     async def _choose_in_chat(
         self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
     ) -> list[Response]:
-        """The grammar writes the opening words too, because nothing can be appended to an unseen prompt."""
+        """Let the grammar write the opening words too, because nothing can be appended to an unseen prompt."""
         self._check_grammar(choices)
         pattern = f"{escape_pattern(prefill)}({'|'.join(escape_pattern(choice) for choice in choices)})"
         responses = await self._call_chat(messages, {**fields, "structured_outputs": {"regex": pattern}})
@@ -285,15 +287,17 @@ class VLLMEngine(HostedEngine):
 
     def _check_grammar(self, choices: Sequence[str]) -> None:
         if not self._grammar:
-            said = next(filter(None, (one.refusals.get("structured_outputs") for one in self.seen)), None)
-            does = "ignores structured_outputs" if said is None else f"refuses structured_outputs: {said}"
+            refusal = next(
+                filter(None, (server.refusals.get("structured_outputs") for server in self.capabilities)), None
+            )
+            behaviour = "ignores structured_outputs" if refusal is None else f"refuses structured_outputs: {refusal}"
             raise UnsupportedFeatureError(
-                f"the choices {list(choices)} are no single tokens here, and the server {does}",
+                f"the choices {list(choices)} are no single tokens here, and the server {behaviour}",
                 feature="config.extensions.choice",
             )
 
     async def _write(self, messages: list[ChatMessage], prefill: str, fields: Mapping[str, Any]) -> list[Response]:
-        """A free reply that continues its opening words, if it has some; a template would trim them."""
+        """Write a free reply that continues its opening words, if it has some; a template would trim them."""
         if self.renderer is None:
             raise UnsupportedFeatureError(
                 "the server does not render its chat template, so a reply's opening words cannot be appended exactly",
@@ -301,17 +305,17 @@ class VLLMEngine(HostedEngine):
             )
         return await self._complete_one(await self._render(messages, prefill), fields)
 
-    async def _render(self, messages: list[ChatMessage], prefill: str, *, chosen: bool = False) -> str:
-        """The prompt's text; if something is `chosen` or read behind it, no thought is left open."""
+    async def _render(self, messages: list[ChatMessage], prefill: str, *, choosing: bool = False) -> str:
+        """Render the prompt's text; `choosing`: something is chosen or read behind it, so no thought is left open."""
         assert self.renderer is not None  # noqa: S101
-        return append(await self.renderer.render(messages), prefill, chosen=chosen)
+        return append(await self.renderer.render(messages), prefill, choosing=choosing)
 
     async def _continue(self, text: str, config: Config, several: Mapping[str, Any]) -> list[Response]:
-        """A free reply to plain text, before which the tokenizer writes what opens every text."""
+        """Write a free reply to plain text, before which the tokenizer writes what opens every text."""
         fields = {"max_tokens": config.max_tokens, "stop": list(config.stop), "add_special_tokens": True}
-        given = {name: value for name, value in fields.items() if value}
+        limits = {name: value for name, value in fields.items() if value}
         drawing = {**self._neutral, **sampling_fields(config), **self.settings.sampling}
-        return await self._complete_one(text, {**drawing, **given, **several})
+        return await self._complete_one(text, {**drawing, **limits, **several})
 
     async def _complete_one(self, prompt: str, fields: Mapping[str, Any]) -> list[Response]:
         body = json.dumps(fields, sort_keys=True)
@@ -319,15 +323,15 @@ class VLLMEngine(HostedEngine):
         return [build_response(reply, reply.text, reply.finish_reason) for reply in replies]
 
     async def _call_chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> list[Response]:
-        body = rename_limit({**self.settings.chat, **fields}, self.seen[0].limit)
+        body = rename_limit({**self.settings.chat, **fields}, self.capabilities[0].limit)
         call: dict[str, Any] = {"model": f"openai/{self.model}", "messages": list(messages), "extra_body": body}
         samples = body.get("n", 1)
 
         async def send(server: Server) -> list[Response]:
             endpoint = server.endpoint
-            where = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
+            connection = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
             try:
-                raw = await call_litellm("acompletion", timeout_s=self.pool.timeout_s, **call, **where)
+                raw = await call_litellm("acompletion", timeout_s=self.pool.timeout_s, **call, **connection)
             except FilteredError:
                 return [withheld_response(self.model)] * samples
             with reading_reply():
@@ -335,4 +339,4 @@ class VLLMEngine(HostedEngine):
 
         responses = await self.pool.call(send, weight=samples)
         self.count_prompt(messages, responses[0])
-        return [await count_thinking(one, self.tokenizer, opened=self.opens_thinking) for one in responses]
+        return [await count_thinking(response, self.tokenizer, opened=self.opens_thinking) for response in responses]

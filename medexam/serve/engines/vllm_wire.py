@@ -54,7 +54,7 @@ class Completion:
 
 
 def sampling_fields(config: Config) -> dict[str, Any]:
-    """The fields that decide which of the allowed tokens is taken."""
+    """Collect the fields that decide which of the allowed tokens is taken."""
     fields = {
         "temperature": config.temperature,
         "top_p": config.top_p,
@@ -67,7 +67,7 @@ def sampling_fields(config: Config) -> dict[str, Any]:
 
 
 def chat_fields(request: Request) -> dict[str, Any]:
-    """Everything but model and messages, as DSPy writes it for OpenAI's chat dialect."""
+    """Collect everything but model and messages, as DSPy writes it for OpenAI's chat dialect."""
     from dspy.clients.lm15_boundary import request_kwargs
 
     fields: dict[str, Any] = request_kwargs(request, "chat")
@@ -81,16 +81,17 @@ def chat_fields(request: Request) -> dict[str, Any]:
 
 
 def order_choices(raw: Mapping[str, Any], expected: int) -> list[dict[str, Any]]:
-    """The choices of a completions reply in the order of its prompts; raises `ServerError` unless each has one."""
-    told = raw.get("choices") or ()
-    choices = {choice["index"]: choice for choice in told if choice.get("text") is not None}
-    if len(told) != expected or set(choices) != set(range(expected)):
+    """Sort the choices of a completions reply in the order of its prompts; raises `ServerError` unless each has one."""
+    entries = raw.get("choices") or ()
+    choices = {choice["index"]: choice for choice in entries if choice.get("text") is not None}
+    if len(entries) != expected or set(choices) != set(range(expected)):
         raise ServerError(f"{expected} prompts were sent and replies to {sorted(choices)} came back")
     return [choices[index] for index in range(expected)]
 
 
 def read_completions(raw: Mapping[str, Any], model: str, expected: int, samples: int) -> list[list[Completion]]:
-    """The `samples` replies to each prompt of a request, in their order; raises `ServerError` unless all are there.
+    """Read the `samples` replies to each prompt of a request, in their order; raises `ServerError` unless all are
+    there.
 
     Raises `TypeError` for a text or token ids of another type than the protocol's. Tokens are counted per prompt if the
     server returns their ids; its own totals are for the whole request. A prompt's own are counted with its first reply.
@@ -118,11 +119,11 @@ def read_completions(raw: Mapping[str, Any], model: str, expected: int, samples:
                 usage=usage,
             )
         )
-    return [replies[first : first + samples] for first in range(0, len(replies), samples)]
+    return [replies[start : start + samples] for start in range(0, len(replies), samples)]
 
 
-def _token_ids(told: Any) -> tuple[int, ...] | None:
-    ids = _listed(told)
+def _token_ids(raw_ids: Any) -> tuple[int, ...] | None:
+    ids = _listed(raw_ids)
     if ids is None:
         return None
     if {*map(type, ids)} - {int}:
@@ -130,15 +131,15 @@ def _token_ids(told: Any) -> tuple[int, ...] | None:
     return tuple(ids)
 
 
-def _listed(told: Any) -> list[Any] | None:
-    """The ids as they were told: those of a prompt are counted alone."""
-    if told is not None and not isinstance(told, list):
+def _listed(raw_ids: Any) -> list[Any] | None:
+    """Return the ids as they were told: those of a prompt are counted alone."""
+    if raw_ids is not None and not isinstance(raw_ids, list):
         raise TypeError("token ids that are no list")
-    return told
+    return raw_ids
 
 
 def build_response(reply: Completion, text: str, finish_reason: str) -> Response:
-    """A completion as a DSPy response with this text."""
+    """Build a DSPy response with this text from a completion."""
     return Response(
         id=reply.id,
         model=reply.model,
@@ -150,7 +151,7 @@ def build_response(reply: Completion, text: str, finish_reason: str) -> Response
 
 
 def build_generation(reply: Completion, text: str, finish_reason: str) -> Generation:
-    """A completion as a generation with this text."""
+    """Build a generation with this text from a completion."""
     usage = reply.usage
     return Generation(text, finish_reason, reply.model, usage.input_tokens, usage.output_tokens)
 
@@ -158,7 +159,7 @@ def build_generation(reply: Completion, text: str, finish_reason: str) -> Genera
 # A run has as many bodies as numbers of options.
 @lru_cache(maxsize=1024)
 def choice_body(fields: str, choices: tuple[str, ...], ids: tuple[int, ...] | None) -> str:
-    """A request for one of the choices, as JSON: one of their tokens `ids`, or by a grammar if that is None.
+    """Build a request for one of the choices, as JSON: one of their tokens `ids`, or by a grammar if that is None.
 
     `fields` are its other fields, as JSON.
     """
@@ -170,37 +171,37 @@ def choice_body(fields: str, choices: tuple[str, ...], ids: tuple[int, ...] | No
 
 
 def match_choice(text: str, choices: Sequence[str]) -> str | None:
-    """The choice that a text is, however the server spaced it."""
+    """Find the choice that a text is, however the server spaced it."""
     if text in choices:
         return text
     return next((choice for choice in choices if choice.strip() == text.strip()), None)
 
 
 def chosen_text(reply: Completion, choices: Sequence[str], ids: Sequence[int] | None) -> str:
-    """The choice that a reply is; `ids` are the choices' tokens, None if one of them is several.
+    """Return the choice that a reply is; `ids` are the choices' tokens, None if one of them is several.
 
     Raises `ProviderError` if it is none.
     """
     if ids is not None and reply.tokens:
-        chosen = dict(zip(ids, choices, strict=True)).get(reply.tokens[0])
+        choice = dict(zip(ids, choices, strict=True)).get(reply.tokens[0])
     else:
-        chosen = match_choice(reply.text, choices)
-    if chosen is None:
+        choice = match_choice(reply.text, choices)
+    if choice is None:
         raise ProviderError(f"the server replied {reply.text!r}, which is none of {list(choices)}")
-    return chosen
+    return choice
 
 
 def chosen_in_chat(response: Response, prefill: str, choices: Sequence[str]) -> Response:
-    """The choice that a chat reply is behind `prefill`, as a response; raises `ProviderError` if it is none."""
+    """Return the choice that a chat reply is behind `prefill`, as a response; raises `ProviderError` if it is none."""
     if is_withheld(response):
         return response
     text = response.text or ""
-    chosen = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
-    if chosen is None:
+    choice = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
+    if choice is None:
         raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
-    return replace(response, message=Message.assistant(chosen), finish_reason="stop")
+    return replace(response, message=Message.assistant(choice), finish_reason="stop")
 
 
 def escape_pattern(text: str) -> str:
-    """The text as a pattern; `re.escape` would also escape spaces, which grammar engines refuse."""
+    """Escape the text as a pattern; `re.escape` would also escape spaces, which grammar engines refuse."""
     return re.sub(r"([\\.^$*+?{}\[\]|()/-])", r"\\\1", text)

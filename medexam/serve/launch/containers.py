@@ -37,15 +37,19 @@ def container_command(
     gpus: Sequence[int] | None,
     environment: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """The command that runs `python3` with `arguments` in the image.
+    """Build the command that runs `python3` with `arguments` in the image.
 
     `folder` is a model's, seen inside under the same path, read-only; None: it comes from the hub's cache, which is
     shared. `gpus` None is every card, () none. `environment` is set inside; apptainer takes it from outside.
     """
     if runtime == "apptainer":
         # Apptainer shows the home folder inside of itself.
-        seen = [folder] if folder is not None else [one for one in _hub_folders() if _outside_home(one)]
-        bind = [part for one in seen for part in ("--bind", str(one))]
+        folders = (
+            [folder]
+            if folder is not None
+            else [hub_folder for hub_folder in _hub_folders() if _outside_home(hub_folder)]
+        )
+        bind = [part for path in folders for part in ("--bind", str(path))]
         return ("apptainer", "exec", *([] if gpus == () else ["--nv"]), *bind, image, "python3", *arguments)
     command = [runtime, "run", "--rm", "--init", "--name", name, "--network", "host", "--ipc", "host"]
     command += _cards(runtime, gpus)
@@ -61,12 +65,12 @@ def container_command(
 
 
 def passed_on(outside: Iterable[str]) -> tuple[str, ...]:
-    """Of variables outside those that docker and podman hand on; apptainer hands on all.
+    """List the variables outside that docker and podman hand on; apptainer hands on all.
 
     Their values are not on the command line: the runtime takes them from its own environment.
     """
-    users = (one for one in sorted(outside) if one.startswith(_FAMILIES) or one.upper() in _PROXIES)
-    return tuple(dict.fromkeys((*_ALWAYS, *(one for one in users if one not in _OUTSIDE))))
+    users = (name for name in sorted(outside) if name.startswith(_FAMILIES) or name.upper() in _PROXIES)
+    return tuple(dict.fromkeys((*_ALWAYS, *(name for name in users if name not in _OUTSIDE))))
 
 
 def _cards(runtime: ContainerRuntime, gpus: Sequence[int] | None) -> list[str]:
@@ -80,7 +84,7 @@ def _cards(runtime: ContainerRuntime, gpus: Sequence[int] | None) -> list[str]:
 
 
 def _hub_folders() -> list[Path]:
-    """The hub's folder outside, and behind it that of its cache, if it lies elsewhere."""
+    """Return the hub's folder outside, and behind it that of its cache, if it lies elsewhere."""
     home = os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface"
     folders = [home, *filter(None, [os.environ.get("HF_HUB_CACHE")])]
     return [Path(folder).expanduser().absolute() for folder in folders]

@@ -43,7 +43,7 @@ class ClientAccess:
     """The name by which other machines reach this one; None: the addresses as planned."""
 
     def address(self, launch: Launch) -> str:
-        """The address that clients use."""
+        """Return the address that clients use."""
         if self.host is None or not launch.address:
             return launch.address
         return str(httpx.URL(launch.address).copy_with(host=self.host))
@@ -64,7 +64,7 @@ class Fleet:
         restarts: int = 3,
         notify: Callable[[str], None] = lambda _line: None,
     ) -> None:
-        """Nothing starts before the `with` block.
+        """Set up the servers; nothing starts before the `with` block.
 
         `logs` is a folder, or a file that ends in `.log`. `restarts` is how often each server may be started again.
         `notify` is called with each event while servers run.
@@ -188,9 +188,10 @@ class Fleet:
                 raise
             pause_s = server.schedule_restart()
             reason = str(error).partition(";")[0]
-            left = self._restarts - server.restarts
+            restarts_left = self._restarts - server.restarts
             self._notify(
-                f"{server.address}: {reason}; it is started again in {pause_s:.0f} s, {left} more times after that"
+                f"{server.address}: {reason}; it is started again in {pause_s:.0f} s, "
+                f"{restarts_left} more times after that"
             )
 
     def _set_healthy(self, server: ServerProcess) -> None:
@@ -232,10 +233,10 @@ class Fleet:
             self._registry_fault = str(error)
 
     def _unregister(self, *servers: ServerProcess) -> None:
-        known = [server.address for server in servers if server.state != "crashed"]
-        if self._registry is not None and known:
+        addresses = [server.address for server in servers if server.state != "crashed"]
+        if self._registry is not None and addresses:
             try:
-                self._registry.remove(*known)
+                self._registry.remove(*addresses)
             except EngineError as error:
                 self._notify(str(error))
 
@@ -251,8 +252,8 @@ def _client() -> httpx.Client:
     return httpx.Client(timeout=2.0, trust_env=False)
 
 
-def _log(logs: Path, launch: Launch, of: int) -> Path:
-    which = launch.port or "worker"
+def _log(logs: Path, launch: Launch, count: int) -> Path:
+    label = launch.port or "worker"
     if logs.suffix != ".log":
-        return logs / f"vllm-{which}.log"
-    return logs if of == 1 else logs.with_stem(f"{logs.stem}-{which}")
+        return logs / f"vllm-{label}.log"
+    return logs if count == 1 else logs.with_stem(f"{logs.stem}-{label}")

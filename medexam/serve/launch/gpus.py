@@ -23,23 +23,23 @@ class Gpu:
     uuid: str = ""
 
     def __str__(self) -> str:
-        """One card for an error's line."""
+        """Describe one card for an error's line."""
         return f"GPU {self.index} ({self.name}, {self.free_gb:.1f} of {self.total_gb:.1f} GB free)"
 
 
 def find_gpus() -> tuple[Gpu, ...]:
-    """The cards that this process may use, in the order of CUDA_VISIBLE_DEVICES if it is set.
+    """Find the cards that this process may use, in the order of CUDA_VISIBLE_DEVICES if it is set.
 
     () without a driver or a card, or if the card reports no memory of its own. As for CUDA, an entry of
     CUDA_VISIBLE_DEVICES that names no card ends the list.
     """
     try:
-        asked = subprocess.run(_ASK, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)  # noqa: S603
+        process = subprocess.run(_ASK, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return ()
-    found = [gpu for line in asked.stdout.splitlines() if (gpu := _read(line)) is not None]
+    gpus = [gpu for line in process.stdout.splitlines() if (gpu := _read(line)) is not None]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return tuple(found) if visible is None else _visible(found, visible)
+    return tuple(gpus) if visible is None else _visible(gpus, visible)
 
 
 def _read(line: str) -> Gpu | None:
@@ -57,14 +57,14 @@ def _gb(mib: str) -> float:
     return float(mib) * _BYTES_PER_MIB / 1e9
 
 
-def _visible(found: list[Gpu], entries: str) -> tuple[Gpu, ...]:
-    chosen: list[Gpu] = []
+def _visible(gpus: list[Gpu], entries: str) -> tuple[Gpu, ...]:
+    visible_gpus: list[Gpu] = []
     for entry in (part.strip() for part in entries.split(",")):
-        match = [gpu for gpu in found if entry and (entry == str(gpu.index) or _is_uuid(gpu, entry))]
-        if len(match) != 1 or match[0] in chosen:
+        match = [gpu for gpu in gpus if entry and (entry == str(gpu.index) or _is_uuid(gpu, entry))]
+        if len(match) != 1 or match[0] in visible_gpus:
             break
-        chosen += match
-    return tuple(chosen)
+        visible_gpus += match
+    return tuple(visible_gpus)
 
 
 def _is_uuid(gpu: Gpu, entry: str) -> bool:

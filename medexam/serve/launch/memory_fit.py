@@ -77,7 +77,7 @@ class MemoryFit:
         return f"{self}; the cache holds {self.contexts:.1f} whole contexts at once"
 
     def __str__(self) -> str:
-        """The sum in words."""
+        """Write the sum in words."""
         sign = "<=" if self.fits else ">"
         return (
             f"{self.weights:.1f} GB of weights + {self.activations:.1f} GB to compute {self.sequences} sequences + "
@@ -89,12 +89,12 @@ class MemoryFit:
 
 
 def card_memory(gpu_gb: float) -> float:
-    """The GB that a card reports which is sold with `gpu_gb`."""
+    """Return the GB that a card reports which is sold with `gpu_gb`."""
     return _REPORTED.get(round(gpu_gb), gpu_gb)
 
 
 def estimate_memory(profile: Profile, layout: Layout, card_gb: float) -> MemoryFit:
-    """The sum for one layout on cards of `card_gb`."""
+    """Sum the memory of one layout on cards of `card_gb`."""
     parts = layout.tensor_parallel * layout.pipeline_parallel
     heads = max(profile.kv_heads / layout.tensor_parallel, 1.0)  # a head is not cut: more GPUs than heads keep copies
     layers = profile.layers / layout.pipeline_parallel
@@ -108,17 +108,17 @@ def estimate_memory(profile: Profile, layout: Layout, card_gb: float) -> MemoryF
 
 
 def fit_lowered(profile: Profile, layout: Layout, card_gb: float, *, context_given: bool = False) -> MemoryFit:
-    """The sum for the layout, with fewer sequences and then a shorter context if it does not fit otherwise.
+    """Sum the memory of the layout, with fewer sequences and then a shorter context if it does not fit otherwise.
 
     What is given stays: `layout.sequences`, and the context if `context_given`. If nothing fits, the sum as it was.
     """
-    first = estimate_memory(profile, layout, card_gb)
-    found = first
-    for lowered in _lowered(layout, first.sequences, context_given=context_given):
-        found = estimate_memory(profile, lowered, card_gb)
-        if found.fits:
-            return found
-    return first
+    full_fit = estimate_memory(profile, layout, card_gb)
+    fit = full_fit
+    for lowered in _lowered(layout, full_fit.sequences, context_given=context_given):
+        fit = estimate_memory(profile, lowered, card_gb)
+        if fit.fits:
+            return fit
+    return full_fit
 
 
 def _lowered(layout: Layout, sequences: int, *, context_given: bool) -> Iterator[Layout]:
@@ -134,7 +134,7 @@ def _lowered(layout: Layout, sequences: int, *, context_given: bool) -> Iterator
 
 
 def layouts_over(name: str, profile: Profile, nodes: int) -> list[Layout]:
-    """The layouts over `nodes` machines; raises `EngineError` if there is none."""
+    """List the layouts over `nodes` machines; raises `EngineError` if there is none."""
     layouts = [layout for layout in profile.layouts if layout.nodes == nodes]
     if not layouts:
         have = ", ".join(str(count) for count in sorted({layout.nodes for layout in profile.layouts}))
@@ -145,30 +145,33 @@ def layouts_over(name: str, profile: Profile, nodes: int) -> list[Layout]:
 def choose_layout(
     name: str, profile: Profile, cards: Sequence[Gpu], *, replicas: int = 1, nodes: int = 1
 ) -> tuple[Layout, tuple[Gpu, ...]]:
-    """The layout for the largest card size that enough of `cards` have, and the cards for all replicas on this node.
+    """Choose the layout for the largest card size that enough of `cards` have, and the cards for all replicas on this
+    node.
 
     A card counts if as much of it is free as vLLM may take. Among layouts for one size the first that has its GPUs
     wins; if the cards are smaller than every layout's, the first whose sum fits them does. Raises `EngineError`
     if none has its GPUs.
     """
     layouts = layouts_over(name, profile, nodes)
-    for layout in sorted(layouts, key=lambda one: -one.gpu_gb):
-        if chosen := _cards(layout, [card for card in cards if card.total_gb >= layout.gpu_gb], replicas):
-            return layout, chosen
-    for layout in sorted(layouts, key=lambda one: one.gpu_gb):
-        if chosen := _cards(
+    for layout in sorted(layouts, key=lambda candidate: -candidate.gpu_gb):
+        if choice := _cards(layout, [card for card in cards if card.total_gb >= layout.gpu_gb], replicas):
+            return layout, choice
+    for layout in sorted(layouts, key=lambda candidate: candidate.gpu_gb):
+        if choice := _cards(
             layout, [card for card in cards if fit_lowered(profile, layout, card.total_gb).fits], replicas
         ):
-            return layout, chosen
+            return layout, choice
     raise EngineError(_too_few(name, profile, layouts, cards, replicas))
 
 
 def check_fit(name: str, profile: Profile, layout: Layout, card_gb: float, *, context_given: bool = False) -> MemoryFit:
-    """The sum, of the layout lowered if need be; raises `EngineError` with the sum and the ways out if nothing fits."""
-    found = fit_lowered(profile, layout, card_gb, context_given=context_given)
-    if not found.fits:
-        raise EngineError(f"{_parted(name, profile, found)}: {_ways_out(profile, found)}")
-    return found
+    """Sum the memory, of the layout lowered if need be; raises `EngineError` with the sum and the ways out if nothing
+    fits.
+    """
+    fit = fit_lowered(profile, layout, card_gb, context_given=context_given)
+    if not fit.fits:
+        raise EngineError(f"{_parted(name, profile, fit)}: {_ways_out(profile, fit)}")
+    return fit
 
 
 def _cards(layout: Layout, cards: Sequence[Gpu], replicas: int) -> tuple[Gpu, ...]:
@@ -177,26 +180,26 @@ def _cards(layout: Layout, cards: Sequence[Gpu], replicas: int) -> tuple[Gpu, ..
     return tuple(free[:count]) if len(free) >= count else ()
 
 
-def _parted(name: str, profile: Profile, found: MemoryFit) -> str:
-    parts = found.layout.tensor_parallel * found.layout.pipeline_parallel
-    weights = f"{profile.weights_gb:.1f} GB of weights over {_gpus(parts)} = {found.weights:.1f} GB each"
-    return f"{name} needs {weights}: {found}"
+def _parted(name: str, profile: Profile, fit: MemoryFit) -> str:
+    parts = fit.layout.tensor_parallel * fit.layout.pipeline_parallel
+    weights = f"{profile.weights_gb:.1f} GB of weights over {_gpus(parts)} = {fit.weights:.1f} GB each"
+    return f"{name} needs {weights}: {fit}"
 
 
-def _ways_out(profile: Profile, found: MemoryFit) -> str:
-    layout = found.layout
+def _ways_out(profile: Profile, fit: MemoryFit) -> str:
+    layout = fit.layout
     ways = []
-    tokens = int(found.contexts * layout.max_context) // _STEP * _STEP
+    tokens = int(fit.contexts * layout.max_context) // _STEP * _STEP
     if tokens > 0:
         ways.append(f"a context of at most {tokens} tokens (--max-model-len {tokens})")
-    enough = _enough(profile, layout, found.card_gb)
+    enough = _enough(profile, layout, fit.card_gb)
     if enough is not None:
         ways.append(f"{enough} GPUs of that size (-- --tensor-parallel-size {enough})")
     return "use " + ", or ".join([*ways, "larger cards", "a smaller model"])
 
 
 def _enough(profile: Profile, layout: Layout, card_gb: float) -> int | None:
-    """The fewest GPUs of this size, doubled step by step, that the model fits on; None if more than `_MOST_GPUS`."""
+    """Find the fewest GPUs of this size, doubled step by step, that the model fits on; None if over `_MOST_GPUS`."""
     counts = (layout.tensor_parallel << step for step in range(1, _MOST_GPUS.bit_length()))
     for count in counts:
         wider = layout.model_copy(update={"tensor_parallel": count, "nodes": 1})
@@ -208,26 +211,26 @@ def _enough(profile: Profile, layout: Layout, card_gb: float) -> int | None:
 def _too_few(name: str, profile: Profile, layouts: list[Layout], cards: Sequence[Gpu], replicas: int) -> str:
     largest = max((card.total_gb for card in cards), default=0.0)
     able = [layout for layout in layouts if layout.gpu_gb <= largest]
-    wanted = " or ".join(
+    demand = " or ".join(
         f"{_gpus(layout.gpus_per_node * replicas)} of {layout.gpu_gb:.0f} GB"
-        for layout in sorted(able or layouts, key=lambda one: (-one.gpu_gb, -one.gpus))
+        for layout in sorted(able or layouts, key=lambda candidate: (-candidate.gpu_gb, -candidate.gpus))
     )
-    head = f"{name} wants {wanted}" + (f" for {replicas} replicas" if replicas > 1 else "")
+    head = f"{name} wants {demand}" + (f" for {replicas} replicas" if replicas > 1 else "")
     if not cards:
         return f"{head}, and none is here: use a machine that has them, or a smaller model"
-    here = f"here are {', '.join(map(str, cards))}"
+    supply = f"here are {', '.join(map(str, cards))}"
     widest = 2 ** (len(cards).bit_length() - 1)
     trial = (able or layouts)[0].model_copy(
         update={"tensor_parallel": widest, "pipeline_parallel": 1, "data_parallel": 1, "nodes": 1}
     )
-    found = fit_lowered(profile, trial, min(card.total_gb for card in cards))
-    if not found.fits:
-        return f"{head}, and {here}. {_parted(name, profile, found)}: {_ways_out(profile, found)}"
+    fit = fit_lowered(profile, trial, min(card.total_gb for card in cards))
+    if not fit.fits:
+        return f"{head}, and {supply}. {_parted(name, profile, fit)}: {_ways_out(profile, fit)}"
     share = min(layout.memory_share for layout in layouts)
     ways = ["stop what else runs there"] + (["use fewer replicas"] if replicas > 1 else [])
     ways += [f"split the model otherwise (-- --tensor-parallel-size {widest})"]
     ways += ["take less of each card (-- --gpu-memory-utilization 0.8)"]
-    return f"{head} with {share:.0%} of each free, and {here}: {', or '.join(ways)}"
+    return f"{head} with {share:.0%} of each free, and {supply}: {', or '.join(ways)}"
 
 
 def _gpus(count: int) -> str:

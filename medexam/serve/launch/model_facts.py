@@ -23,22 +23,22 @@ _LICENCE = "see the model's page"
 
 
 def find_snapshot(model: str, revision: str | None = None) -> Path | None:
-    """The folder of a hub id in the hub's cache; None if it is not there."""
+    """Find the folder of a hub id in the hub's cache; None if it is not there."""
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface").expanduser()
     cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
-    stored = cache / f"models--{model.replace('/', '--')}"
-    wanted = revision or "main"
+    repository = cache / f"models--{model.replace('/', '--')}"
+    revision_name = revision or "main"
     try:
-        reference = stored / "refs" / wanted
-        commit = reference.read_text(encoding="ascii").strip() if reference.is_file() else wanted
-        snapshot = stored / "snapshots" / commit
+        reference = repository / "refs" / revision_name
+        commit = reference.read_text(encoding="ascii").strip() if reference.is_file() else revision_name
+        snapshot = repository / "snapshots" / commit
         return snapshot if snapshot.is_dir() else None
     except OSError:
         return None
 
 
 def profile_of(model: str, folder: Path, nodes: int = 1) -> Profile | None:
-    """A profile made of a model folder's own files; None if they do not say enough, or no layout fits."""
+    """Build a profile of a model folder's own files; None if they do not say enough, or no layout fits."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         text = {**config, **config.get("text_config", {})}
@@ -56,46 +56,52 @@ def profile_of(model: str, folder: Path, nodes: int = 1) -> Profile | None:
         return None
     if facts["weights_gb"] <= 0:
         return None
-    bare = Profile(
+    draft = Profile(
         model=model,
         dtype="auto",
         licence=_LICENCE,
         **facts,
         layouts=(Layout(gpu_gb=_SIZES_GB[0], max_context=1),),
     )
-    layouts = make_layouts(bare, heads, nodes)
-    return bare.model_copy(update={"layouts": layouts}) if layouts else None
+    layouts = make_layouts(draft, heads, nodes)
+    return draft.model_copy(update={"layouts": layouts}) if layouts else None
 
 
 def make_layouts(profile: Profile, heads: int | None = None, nodes: int = 1) -> tuple[Layout, ...]:
-    """For each size of card the fewest GPUs that the model fits on; each of several nodes holds a part of the layers.
+    """Lay the model out for each size of card on the fewest GPUs that it fits on. Each of several nodes holds a part of
+    the layers.
 
     `heads` are those of attention, which GPUs share evenly; None: as many as of keys and values.
     """
-    found = []
-    contexts = [one for one in _CONTEXTS if one <= profile.context_limit] or [profile.context_limit]
+    layouts = []
+    contexts = [context for context in _CONTEXTS if context <= profile.context_limit] or [profile.context_limit]
     for size in _SIZES_GB:
-        tried = (
+        candidates = (
             Layout(gpu_gb=size, tensor_parallel=count, pipeline_parallel=nodes, nodes=nodes, max_context=context)
             for count in (1, 2, 4, _MOST_OF_NODE)
             if (heads or profile.kv_heads) % count == 0
             for context in contexts
         )
-        found += [next((one for one in tried if estimate_memory(profile, one, card_memory(size)).fits), None)]
-    return tuple(layout for layout in found if layout is not None)
+        layouts += [
+            next(
+                (candidate for candidate in candidates if estimate_memory(profile, candidate, card_memory(size)).fits),
+                None,
+            )
+        ]
+    return tuple(layout for layout in layouts if layout is not None)
 
 
 def _weights_gb(folder: Path, config: Mapping[str, Any]) -> float:
-    """GB of the weights as vLLM loads them, which halves those in 32 bits."""
-    stored = 0
+    """Sum the GB of the weights as vLLM loads them, which halves those in 32 bits."""
+    byte_count = 0
     for pattern in _WEIGHTS:
         index = next(folder.glob(f"{pattern}.index.json"), None)
         if index is not None:
             names = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-            stored = sum((folder / name).stat().st_size for name in names)
+            byte_count = sum((folder / name).stat().st_size for name in names)
         else:
-            stored = sum(path.stat().st_size for path in folder.glob(pattern))
-        if stored:
+            byte_count = sum(path.stat().st_size for path in folder.glob(pattern))
+        if byte_count:
             break
-    full = (config.get("dtype") or config.get("torch_dtype")) == _FULL
-    return stored / (2e9 if full else 1e9)
+    in_32_bits = (config.get("dtype") or config.get("torch_dtype")) == _FULL
+    return byte_count / (2e9 if in_32_bits else 1e9)

@@ -60,24 +60,24 @@ class OwnServers:
 
 async def start_servers(spec: ModelSpec) -> OwnServers:
     """Start the server of a spec's profile and wait until it answers; raises `EngineError` if it does not."""
-    own = await asyncio.to_thread(_plan, spec)
-    loading = asyncio.create_task(asyncio.to_thread(_load, own.fleet))
+    servers = await asyncio.to_thread(_plan, spec)
+    loading = asyncio.create_task(asyncio.to_thread(_load, servers.fleet))
     try:
         await asyncio.shield(loading)
     except BaseException:
-        await own.stop()
+        await servers.stop()
         # Until the loading thread notices, it may claim ports and write the registry again.
         with contextlib.suppress(EngineError):
             await loading
-        await own.stop()
+        await servers.stop()
         raise
-    return own
+    return servers
 
 
 def vllm_python() -> Path | None:
-    """The Python that `$MEDEXAM_VLLM_PYTHON` names as the one with vLLM; None if it names none."""
-    named = os.environ.get(_PYTHON)
-    return Path(named).expanduser() if named else None
+    """Return the Python that `$MEDEXAM_VLLM_PYTHON` names as the one with vLLM; None if it names none."""
+    path = os.environ.get(_PYTHON)
+    return Path(path).expanduser() if path else None
 
 
 def _plan(spec: ModelSpec) -> OwnServers:

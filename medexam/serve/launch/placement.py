@@ -44,7 +44,7 @@ def place_profile(
     nodes: int = 1,
     printing: bool = False,
 ) -> Placement:
-    """The layout for the cards of this machine, and each server's share of them.
+    """Choose the layout for the cards of this machine, and each server's share of them.
 
     vLLM's own `flags` change the layouts as they change vLLM. Printing needs no card: if none fits, the first layout is
     shown. Raises `EngineError` with the sum of the memory if the model does not fit.
@@ -62,22 +62,23 @@ def place_profile(
                 f"{name} needs a GPU, and nvidia-smi finds none here that CUDA_VISIBLE_DEVICES allows: run this where "
                 "one is, submit it with --slurm, look at the command with --print, or try the profile smollm2-cpu"
             )
-        layout, chosen = choose_layout(name, profile, _named(cards, gpus), replicas=replicas, nodes=nodes)
+        layout, server_cards = choose_layout(name, profile, _select_cards(cards, gpus), replicas=replicas, nodes=nodes)
     except EngineError as error:
         if not printing:
             raise
-        why = str(error) if cards else "no GPU here"
-        return _imagined(name, profile, settings, nodes, why, context_given=_gives_context(settings, flags))
-    size = min(card.total_gb for card in chosen)
-    found = check_fit(name, profile, layout, size, context_given=_gives_context(settings, flags))
-    note = f"{name} on {layout.gpus} x {chosen[0].name}, per GPU: {_told(layout, found)}"
-    return Placement(found.layout, _shares([card.index for card in chosen], replicas), (note,))
+        reason = str(error) if cards else "no GPU here"
+        return _imagined(name, profile, settings, nodes, reason, context_given=_gives_context(settings, flags))
+    size = min(card.total_gb for card in server_cards)
+    fit = check_fit(name, profile, layout, size, context_given=_gives_context(settings, flags))
+    note = f"{name} on {layout.gpus} x {server_cards[0].name}, per GPU: {_describe_fit(layout, fit)}"
+    return Placement(fit.layout, _shares([card.index for card in server_cards], replicas), (note,))
 
 
 def place_without_profile(
     replicas: int, gpus: Sequence[int] | None, flags: Sequence[str], *, printing: bool = False
 ) -> Placement:
-    """Cards for a model without a profile: `gpus` in equal parts, as many as `flags` ask for, or vLLM's own choice.
+    """Choose cards for a model without a profile: `gpus` in equal parts, as many as `flags` ask for, or vLLM's own
+    choice.
 
     Printing needs no card: if there are too few, the first numbers are shown.
     """
@@ -85,13 +86,15 @@ def place_without_profile(
         return Placement(None, (None,))
     if gpus is None:
         sizes = [given_values(flags).get(flag) or "" for flag in ("--tensor-parallel-size", "--pipeline-parallel-size")]
-        wanted = math.prod(int(size) if size.isdigit() else 1 for size in sizes) * replicas
+        gpu_count = math.prod(int(size) if size.isdigit() else 1 for size in sizes) * replicas
         cards = [card.index for card in find_gpus()]
-        if len(cards) < wanted and printing:
-            cards = list(range(wanted))
-        if len(cards) < wanted:
-            raise EngineError(f"{replicas} replicas want {wanted} GPUs, and {len(cards)} are here; use fewer replicas")
-        return Placement(None, _shares(cards[:wanted], replicas))
+        if len(cards) < gpu_count and printing:
+            cards = list(range(gpu_count))
+        if len(cards) < gpu_count:
+            raise EngineError(
+                f"{replicas} replicas want {gpu_count} GPUs, and {len(cards)} are here; use fewer replicas"
+            )
+        return Placement(None, _shares(cards[:gpu_count], replicas))
     if len(gpus) < replicas or len(gpus) % replicas:
         raise EngineError(f"{len(gpus)} GPUs do not divide over {replicas} replicas; name as many for each with --gpus")
     return Placement(None, _shares(list(gpus), replicas))
@@ -101,18 +104,18 @@ def _gives_context(settings: ServerSettings, flags: Sequence[str]) -> bool:
     return settings.max_context is not None or "--max-model-len" in given_values(flags)
 
 
-def _told(layout: Layout, found: MemoryFit) -> str:
-    """The sum, and how the layout was lowered to fit."""
-    lowered = []
-    if found.layout.sequences != layout.sequences:
-        lowered.append(f"{found.layout.sequences} sequences at once")
-    if found.layout.max_context != layout.max_context:
-        lowered.append(f"{found.layout.max_context} tokens of context instead of {layout.max_context}")
-    return f"lowered to {' and '.join(lowered)}: {found.note}" if lowered else found.note
+def _describe_fit(layout: Layout, fit: MemoryFit) -> str:
+    """Say the sum, and how the layout was lowered to fit."""
+    changes = []
+    if fit.layout.sequences != layout.sequences:
+        changes.append(f"{fit.layout.sequences} sequences at once")
+    if fit.layout.max_context != layout.max_context:
+        changes.append(f"{fit.layout.max_context} tokens of context instead of {layout.max_context}")
+    return f"lowered to {' and '.join(changes)}: {fit.note}" if changes else fit.note
 
 
 def _imagined(
-    name: str, profile: Profile, settings: ServerSettings, nodes: int, why: str, *, context_given: bool
+    name: str, profile: Profile, settings: ServerSettings, nodes: int, reason: str, *, context_given: bool
 ) -> Placement:
     replicas, gpus = settings.replicas, settings.gpus
     layouts = layouts_over(name, profile, nodes)
@@ -121,32 +124,35 @@ def _imagined(
     if not layouts:
         raise EngineError(f"{name} has no layout for the GPUs that --gpus names; name more of them")
     layout = layouts[0]
-    found = check_fit(name, profile, layout, card_memory(layout.gpu_gb), context_given=context_given)
-    note = f"{why}; so this is the layout for {layout.gpus} x {layout.gpu_gb:.0f} GB, per GPU: {_told(layout, found)}"
+    fit = check_fit(name, profile, layout, card_memory(layout.gpu_gb), context_given=context_given)
+    note = (
+        f"{reason}; so this is the layout for {layout.gpus} x {layout.gpu_gb:.0f} GB, per GPU: "
+        f"{_describe_fit(layout, fit)}"
+    )
     count = layout.gpus_per_node * replicas
-    return Placement(found.layout, _shares(list(gpus or range(count))[:count], replicas), (note,))
+    return Placement(fit.layout, _shares(list(gpus or range(count))[:count], replicas), (note,))
 
 
-def _named(cards: Sequence[Gpu], gpus: Sequence[int] | None) -> tuple[Gpu, ...]:
+def _select_cards(cards: Sequence[Gpu], gpus: Sequence[int] | None) -> tuple[Gpu, ...]:
     if gpus is None:
         return tuple(cards)
-    known = {card.index: card for card in cards}
-    missing = [index for index in gpus if index not in known]
+    card_by_index = {card.index: card for card in cards}
+    missing = [index for index in gpus if index not in card_by_index]
     if missing:
         raise EngineError(f"no GPU {missing[0]} here; there are {', '.join(map(str, cards))}; name others with --gpus")
-    return tuple(known[index] for index in dict.fromkeys(gpus))
+    return tuple(card_by_index[index] for index in dict.fromkeys(gpus))
 
 
 def _shares(cards: Sequence[int], replicas: int) -> tuple[tuple[int, ...], ...]:
-    each = len(cards) // replicas
-    return tuple(tuple(cards[number * each : (number + 1) * each]) for number in range(replicas))
+    share = len(cards) // replicas
+    return tuple(tuple(cards[number * share : (number + 1) * share]) for number in range(replicas))
 
 
 def _overridden(profile: Profile, flags: Sequence[str], max_context: int | None) -> Profile:
     changes: dict[str, float] = {} if max_context is None else {"max_context": max_context}
-    given = given_values(flags)
+    flag_values = given_values(flags)
     for flag, field in _LAYOUT.items():
-        if (value := given.get(flag)) is not None:
+        if (value := flag_values.get(flag)) is not None:
             try:
                 changes[field] = float(value) if field == "memory_share" else int(value)
             except ValueError:

@@ -21,14 +21,14 @@ _LAST_PORT = 65_535
 _LISTENING = "0A"
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _SHOWN = 100
-_chosen: dict[int, int] = {}
+_claims: dict[int, int] = {}
 """Ports that `next_free` returned -> the descriptors of their claims, until their servers take these over."""
 
 
 def claim_port(port: int) -> socket.socket:
     """Claim it until the socket is closed; raises `EngineError` if another server has claimed it."""
-    chosen = _chosen.pop(port, None)
-    claim = _try_claim(port) if chosen is None else socket.socket(fileno=chosen)
+    descriptor = _claims.pop(port, None)
+    claim = _try_claim(port) if descriptor is None else socket.socket(fileno=descriptor)
     if claim is None:
         raise EngineError(
             f"port {port} belongs to another server of medexam's, which may still load; choose another with --port"
@@ -49,19 +49,19 @@ def check_free(host: str, port: int) -> None:
 
 
 def next_free(host: str, start: int = FIRST_PORT) -> int:
-    """The first free port from `start` on, claimed for this process; raises `EngineError` if none is free."""
+    """Find the first free port from `start` on, claimed for this process; raises `EngineError` if none is free."""
     for port in range(start, _LAST_PORT + 1):
-        if port in _chosen or _refusal(host, port) is not None:
+        if port in _claims or _refusal(host, port) is not None:
             continue
         # Claimed now and not when the server starts: another run that looks in between would find the port free too.
         if (claim := _try_claim(port)) is not None:
-            _chosen[port] = claim.detach()
+            _claims[port] = claim.detach()
             return port
     raise EngineError(f"no port from {start} on is free on {host}; name another with --port")
 
 
 def listening_process(port: int) -> str | None:
-    """The process that listens on the port, as `process 12 (its command)`; None if that cannot be read."""
+    """Describe the process that listens on the port, as `process 12 (its command)`; None if that cannot be read."""
     sockets = {f"socket:[{inode}]" for inode in _listening(port)}
     for process in Path("/proc").glob("[0-9]*") if sockets else ():
         with contextlib.suppress(OSError):
@@ -89,17 +89,17 @@ def _target(link: Path) -> str:
 
 
 def _listening(port: int) -> Iterator[str]:
-    """Inodes of the sockets that listen on the port."""
+    """Yield the inodes of the sockets that listen on the port."""
     for table in _TABLES:
         with contextlib.suppress(OSError):
             for row in table.read_text(encoding="ascii").splitlines()[1:]:
-                _, local, _, state, *rest = row.split()
+                _, local, _, state, *fields = row.split()
                 if state == _LISTENING and int(local.rpartition(":")[2], 16) == port:
-                    yield rest[5]
+                    yield fields[5]
 
 
 def _refusal(host: str, port: int) -> str | None:
-    """Why the port cannot be bound; None if it can."""
+    """Say why the port cannot be bound; None if it can."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
         # As servers do: a port whose last connections only wait for their end counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

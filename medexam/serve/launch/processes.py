@@ -50,7 +50,7 @@ class Launch:
     """What a reader of the command should know, such as the sum of the memory."""
 
     def __str__(self) -> str:
-        """The shell line that starts the same server."""
+        """Write the shell line that starts the same server."""
         return " ".join([*(f"{k}={shlex.quote(v)}" for k, v in self.environment.items()), shlex.join(self.command)])
 
     @property
@@ -68,7 +68,7 @@ class ServerProcess:
     """A server and its guard on this machine, over its restarts."""
 
     def __init__(self, launch: Launch, log: Path, key: str | None, address: str) -> None:
-        """Nothing starts yet; the server's output is written to `log`, which only its owner can read.
+        """Set up the server; nothing starts yet. Its output is written to `log`, which only its owner can read.
 
         `key` is what clients must send, passed in the server's environment alone; None: it asks for none. `address` is
         the one that clients use.
@@ -129,7 +129,7 @@ class ServerProcess:
             )
 
     def answers(self, client: httpx.Client) -> bool:
-        """Whether its health address answers now; a node that only computes has none and counts as healthy."""
+        """Return whether its health address answers now; a node that only computes has none and counts as healthy."""
         if not self.launch.address:
             return True
         with contextlib.suppress(httpx.TransportError):
@@ -143,14 +143,14 @@ class ServerProcess:
             raise EngineError(f"the server ended with exit code {code}; the last lines of {self.log}:\n{self.tail()}")
 
     def too_slow(self, timeout_s: float) -> EndpointUnreachableError:
-        """The error for one that loads too long."""
+        """Build the error for one that loads too long."""
         return EndpointUnreachableError(
             f"the server was not healthy after {timeout_s:.0f} s; give it longer with --timeout; "
             f"the last lines of {self.log}:\n{self.tail()}"
         )
 
     def tail(self, lines: int = _TAIL_LINES) -> str:
-        """The last lines of the log."""
+        """Return the last lines of the log."""
         with contextlib.suppress(OSError), self.log.open("rb") as stream:
             stream.seek(max(stream.seek(0, os.SEEK_END) - 16_384, 0))
             text = [line for line in stream.read().decode(errors="replace").splitlines() if line.strip()]
@@ -188,7 +188,9 @@ class ServerProcess:
         return self._process
 
     def _group_ended(self, wait_s: float) -> bool:
-        """Whether the whole group has ended: workers may outlive the process that started them, with a GPU's memory."""
+        """Return whether the whole group has ended: workers may outlive the process that started them, with a GPU's
+        memory.
+        """
         deadline = time.monotonic() + wait_s
         while time.monotonic() < deadline:
             self._running.poll()
@@ -199,7 +201,7 @@ class ServerProcess:
 
 
 def group_lives(group: int) -> bool:
-    """Whether a process of the group still runs; a zombie does not count."""
+    """Return whether a process of the group still runs; a zombie does not count."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             state, _, member_of = stat.read_text().rpartition(")")[2].split()[:3]
@@ -209,7 +211,7 @@ def group_lives(group: int) -> bool:
 
 
 def _open_private(path: Path) -> IO[bytes]:
-    """A file emptied for writing, with mode 600 even if it existed before."""
+    """Open a file emptied for writing, with mode 600 even if it existed before."""
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     os.fchmod(number, 0o600)
     return os.fdopen(number, "wb")

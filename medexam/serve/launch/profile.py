@@ -140,9 +140,9 @@ class Profile(Spec):
                     f"layouts: max_context {layout.max_context} is more than context_limit {self.context_limit}"
                 )
         variants = [flag for variant in self.variants.values() for flag in variant.flags]
-        given = [*self.flags, *variants, *(flag for layout in self.layouts for flag in layout.flags)]
-        if (refused := refused_flag(given)) is not None:
-            raise ValueError(f"flags: {refused}")
+        all_flags = [*self.flags, *variants, *(flag for layout in self.layouts for flag in layout.flags)]
+        if (message := refused_flag(all_flags)) is not None:
+            raise ValueError(f"flags: {message}")
         return self
 
     @property
@@ -157,7 +157,7 @@ class Profile(Spec):
 
 
 def model_name(model: str) -> str:
-    """The name of a hub id, a folder or `smollm2`."""
+    """Return the name of a hub id, a folder or `smollm2`."""
     if model.lower() == SMOLLM2_MODEL:
         from medexam.serve.local_model.weights import SMOLLM2
 
@@ -167,76 +167,76 @@ def model_name(model: str) -> str:
 
 
 def profile_names() -> tuple[str, ...]:
-    """Names of the shipped profiles, in order."""
+    """List the names of the shipped profiles, in order."""
     names = (item.name for item in _SHIPPED.iterdir() if item.name.endswith(".yaml"))
     return tuple(sorted(name.removesuffix(".yaml") for name in names))
 
 
 def names_file(name: str | Path) -> bool:
-    """Whether this names a YAML file and no shipped profile."""
+    """Return whether this names a YAML file and no shipped profile."""
     return split_variant(name)[0].endswith(_SUFFIXES)
 
 
 def split_variant(name: str | Path) -> tuple[str, str | None]:
-    """The profile and the variant that `PROFILE:NAME` names; None: the profile's own weights."""
+    """Split `PROFILE:NAME` into the profile and the variant that it names; None: the profile's own weights."""
     base, colon, variant = str(name).rpartition(":")
     of_profile = colon and (base in profile_names() or base.endswith(_SUFFIXES))
     return (base, variant) if of_profile else (str(name), None)
 
 
 def load_profile(name: str | Path) -> Profile:
-    """The shipped profile of that name, or the one in a YAML file; `PROFILE:NAME` is one of its variants.
+    """Load the shipped profile of that name, or the one in a YAML file; `PROFILE:NAME` is one of its variants.
 
     Raises `EngineError` for a name that no profile has, and `SpecError` for a file that says something else.
     """
     base, variant = split_variant(name)
     if base.endswith(_SUFFIXES):
-        where = base
+        source = base
         try:
             text = read_regular(Path(base).expanduser()).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise EngineError(f"{base}: the profile cannot be read: {error}; {_list_them()}") from None
     elif base in profile_names():
-        where = f"profile {base}"
+        source = f"profile {base}"
         text = (_SHIPPED / f"{base}.yaml").read_text(encoding="utf-8")
     else:
         near = nearest(base)
-        meant = f", perhaps {' or '.join(near)} was meant" if near else ""
-        raise EngineError(f"no profile {base}{meant}; name a YAML file with one of your own, or {_list_them()}")
-    document = parse_yaml(text, where)
+        hint = f", perhaps {' or '.join(near)} was meant" if near else ""
+        raise EngineError(f"no profile {base}{hint}; name a YAML file with one of your own, or {_list_them()}")
+    document = parse_yaml(text, source)
     if not isinstance(document, Mapping):
-        raise SpecError(f"{where}: a profile is a mapping of keys to values, this is {type(document).__name__}")
+        raise SpecError(f"{source}: a profile is a mapping of keys to values, this is {type(document).__name__}")
     try:
         profile = validate(Profile, document)
     except SpecError as error:
-        raise SpecError(f"{where}: {error}") from None
+        raise SpecError(f"{source}: {error}") from None
     return profile if variant is None else _variant(base, profile, variant)
 
 
 def _variant(base: str, profile: Profile, name: str) -> Profile:
-    """The profile with a variant's weights."""
-    found = profile.variants.get(name)
-    if found is None:
-        have = ", ".join(f"{base}:{one}" for one in profile.variants) or "none"
+    """Return the profile with a variant's weights."""
+    variant = profile.variants.get(name)
+    if variant is None:
+        have = ", ".join(f"{base}:{variant_name}" for variant_name in profile.variants) or "none"
         raise EngineError(f"{base} has no variant {name}; it has {have}")
-    changes = {field: getattr(found, field) for field in Variant.model_fields}
+    changes = {field: getattr(variant, field) for field in Variant.model_fields}
     return profile.model_copy(
-        update={**changes, "flags": (*profile.flags, *found.flags), "served_name": None, "variants": {}}
+        update={**changes, "flags": (*profile.flags, *variant.flags), "served_name": None, "variants": {}}
     )
 
 
 def nearest(name: str) -> tuple[str, ...]:
-    """Up to three shipped profiles whose names look like this one."""
+    """Find up to three shipped profiles whose names look like this one."""
     return tuple(difflib.get_close_matches(name.lower(), profile_names(), n=3))
 
 
 def with_profile(model: ModelSpec) -> ModelSpec:
-    """The same model with `name` and `revision` out of its profile if they are None; itself if it has none."""
+    """Fill `name` and `revision` of a model from its profile if they are None; the same model if it has no profile."""
     if model.profile is None:
         return model
     profile = load_profile(model.profile)
-    known = {"name": model.name or profile.name, "revision": model.revision or profile.revision}
-    return model.model_copy(update=known)
+    changes = {"name": model.name or profile.name, "revision": model.revision or profile.revision}
+    return model.model_copy(update=changes)
 
 
 def _list_them() -> str:

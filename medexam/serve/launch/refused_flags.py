@@ -23,11 +23,11 @@ _SHORTEST = len("--x")
 
 
 def refused_flag(flags: Sequence[str]) -> str | None:
-    """What to tell a user who gave a flag, or a beginning of one, that is refused; None where none is."""
+    """Return what to tell a user who gave a flag, or a beginning of one, that is refused; None where none is."""
     for word in flags:
-        given = word.partition("=")[0].replace("_", "-")
-        if given.startswith("--") and len(given) >= _SHORTEST:
-            for flag, why in _REFUSED.items():
-                if flag.startswith(given):
-                    return f"{flag if given == flag else f'{given}, short for {flag},'} {why}"
+        prefix = word.partition("=")[0].replace("_", "-")
+        if prefix.startswith("--") and len(prefix) >= _SHORTEST:
+            for flag, reason in _REFUSED.items():
+                if flag.startswith(prefix):
+                    return f"{flag if prefix == flag else f'{prefix}, short for {flag},'} {reason}"
     return None

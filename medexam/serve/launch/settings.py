@@ -14,7 +14,7 @@ ContainerRuntime = Literal["docker", "podman", "apptainer"]
 
 
 def parse_gpus(text: str) -> tuple[int, ...]:
-    """Indices of GPUs such as `0,1`; raises `EngineError`."""
+    """Parse indices of GPUs such as `0,1`; raises `EngineError`."""
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:

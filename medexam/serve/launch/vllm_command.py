@@ -56,7 +56,7 @@ def plan_servers(
     node: Node | None = None,
     printing: bool = False,
 ) -> tuple[Launch, ...]:
-    """One command a replica for a profile's name or YAML file, a hub id, a local folder, or `smollm2`.
+    """Plan one command a replica for a profile's name or YAML file, a hub id, a local folder, or `smollm2`.
 
     `flags` go to vLLM unchanged, after everything else. `node` is for a model over several machines. `printing` asks
     for the command alone: neither vLLM nor a GPU nor a free port needs to be here. Raises `EngineError` if the servers
@@ -65,10 +65,10 @@ def plan_servers(
     if node is not None and node.count == 1:
         node = None
     name, profile = find_profile(model)
-    loaded = model if profile is None else profile.model
-    folder = find_folder(loaded)
+    source = model if profile is None else profile.model
+    folder = find_folder(source)
     nodes = 1 if node is None else node.count
-    facts = profile or _facts(loaded, folder, nodes)
+    facts = profile or _facts(source, folder, nodes)
     _check(settings.replicas, flags, node, facts)
     if settings.container is None:
         cpu = _runs_on_cpu(name, profile, _python(settings), printing)
@@ -84,7 +84,7 @@ def plan_servers(
     else:
         placement = place_without_profile(settings.replicas, settings.gpus, flags, printing=printing)
     served_name = settings.served_name or (model_name(model) if profile is None else profile.name)
-    server = _Server(served_name, str(folder or loaded), folder, profile, settings, tuple(flags), placement, cpu, node)
+    server = _Server(served_name, str(folder or source), folder, profile, settings, tuple(flags), placement, cpu, node)
     ports = _ports(settings, printing)
     return tuple(server.launch(replica, port) for replica, port in enumerate(ports))
 
@@ -149,17 +149,17 @@ class _Server:
         return speed_flags(self._speed, self.placement.layout, (os.cpu_count() or 1) // len(self.placement.gpus))
 
     def _why_faster(self, faster: Mapping[str, str], arguments: Sequence[str]) -> tuple[str, ...]:
-        """One line with the flags that made it into the command, and their reason."""
+        """Write one line with the flags that made it into the command, and their reason."""
         pairs = set(pairwise(arguments))
-        kept = [" ".join(pair) for pair in faster.items() if pair in pairs]
-        if self._speed is None or not kept:
+        words = [" ".join(pair) for pair in faster.items() if pair in pairs]
+        if self._speed is None or not words:
             return ()
-        return (f"for exams: {' '.join(kept)} ({self._speed.why}); state other values behind -- to override them",)
+        return (f"for exams: {' '.join(words)} ({self._speed.why}); state other values behind -- to override them",)
 
     def _arguments(self, port: int, gpus: tuple[int, ...] | None, faster: Mapping[str, str]) -> list[str]:
-        alone = self.node is None and "--api-server-count" not in {**faster, **given_values(self.flags)}
+        one_process = self.node is None and "--api-server-count" not in {**faster, **given_values(self.flags)}
         command_line = _CPU_COMMAND_LINE if self.cpu and self.settings.container is None else _COMMAND_LINE
-        arguments = [*_SERVER, "--model", self.model] if alone else [*command_line, self.model]
+        arguments = [*_SERVER, "--model", self.model] if one_process else [*command_line, self.model]
         arguments += ["--served-model-name", self.name]
         revision = None if self.profile is None else self.profile.revision
         if revision is not None and self.folder is None:
@@ -170,11 +170,11 @@ class _Server:
         return [*arguments, *self.flags]
 
     def _environment(self, replica: int) -> Mapping[str, str]:
-        """Variables that are not set yet, and the replica's own GPUs."""
-        wanted = {} if self.folder is None else {"HF_HUB_OFFLINE": "1"}
+        """Return the variables that are not set yet, and the replica's own GPUs."""
+        variables = {} if self.folder is None else {"HF_HUB_OFFLINE": "1"}
         if self.cpu:
-            wanted |= cpu_environment(replica, len(self.placement.gpus))
-        environment = {name: value for name, value in wanted.items() if name not in os.environ}
+            variables |= cpu_environment(replica, len(self.placement.gpus))
+        environment = {name: value for name, value in variables.items() if name not in os.environ}
         # Even where the job's environment has them: one value cannot be right on several machines.
         environment |= {} if self.node is None else self.node.environment
         gpus = self.placement.gpus[replica]
@@ -194,10 +194,10 @@ class _Server:
         return (gate, *self.placement.notes)
 
 
-def _facts(loaded: str, folder: Path | None, nodes: int) -> Profile | None:
-    """What the files of a model without a profile say, in its folder or the hub's cache; None: too little."""
-    files = folder or find_snapshot(loaded)
-    return None if files is None else profile_of(loaded, files, nodes)
+def _facts(source: str, folder: Path | None, nodes: int) -> Profile | None:
+    """Read what the files of a model without a profile say, in its folder or the hub's cache; None: too little."""
+    files = folder or find_snapshot(source)
+    return None if files is None else profile_of(source, files, nodes)
 
 
 def _python(settings: ServerSettings) -> str:
@@ -217,29 +217,29 @@ def _check(replicas: int, flags: Sequence[str], node: Node | None, profile: Prof
 
 
 def _runs_on_cpu(name: str, profile: Profile | None, python: str, printing: bool) -> bool:
-    """Whether the processor does the work; raises `EngineError` if that Python cannot serve the model."""
-    meant = profile is not None and profile.on_cpu
+    """Return whether the processor does the work; raises `EngineError` if that Python cannot serve the model."""
+    for_cpu = profile is not None and profile.on_cpu
     try:
         cpu = has_cpu_build(python)
     except EngineError:
         if printing:
-            return meant
+            return for_cpu
         raise
-    if cpu and profile is not None and not meant and not printing:
+    if cpu and profile is not None and not for_cpu and not printing:
         raise EngineError(
             f"{name} needs a GPU, and {python} has vLLM's build for processors: name another with --python, or try the "
             "profile smollm2-cpu"
         )
-    return cpu and (profile is None or meant)
+    return cpu and (profile is None or for_cpu)
 
 
 def _ports(settings: ServerSettings, printing: bool) -> list[int]:
-    """A port for each replica; those that the settings name must be free."""
+    """Choose a port for each replica; those that the settings name must be free."""
     host = _reached(settings.host)
     if settings.port is None and not printing:
         return [next_free(host, FIRST_PORT) for _ in range(settings.replicas)]
-    first = FIRST_PORT if settings.port is None else settings.port
-    ports = list(range(first, first + settings.replicas))
+    start = FIRST_PORT if settings.port is None else settings.port
+    ports = list(range(start, start + settings.replicas))
     for port in () if printing else ports:
         check_free(host, port)
     return ports
@@ -250,5 +250,5 @@ def _reached(host: str) -> str:
 
 
 def _root(host: str, port: int) -> str:
-    reached = _reached(host)
-    return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
+    address = _reached(host)
+    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"

@@ -15,7 +15,8 @@ _TOPOLOGY = Path("/sys/devices/system/cpu")
 
 
 def cpu_flags() -> dict[str, str | None]:
-    """Flags and their values; float32 if the processor does not multiply bfloat16, since it is many times faster.
+    """Return flags and their values; float32 if the processor does not multiply bfloat16, since it is many times
+    faster.
 
     Prompts are read whole: vLLM 0.32 takes back the random numbers of a request with a seed whose prompt is read in
     parts, which torch's generators for processors refuse, and the server ends.
@@ -26,7 +27,8 @@ def cpu_flags() -> dict[str, str | None]:
 
 
 def cpu_environment(replica: int, replicas: int) -> dict[str, str]:
-    """Variables for one of several servers, each with cores of its own; a single one takes what vLLM chooses.
+    """Return the variables for one of several servers, each with cores of its own; a single one takes what vLLM
+    chooses.
 
     Raises `EngineError` if there are fewer cores than servers.
     """
@@ -38,12 +40,12 @@ def cpu_environment(replica: int, replicas: int) -> dict[str, str]:
         raise EngineError(
             f"{replicas} servers on {len(cores)} cores: use at most {len(cores)} replicas on the processor"
         )
-    own = cores[replica * len(cores) // replicas : (replica + 1) * len(cores) // replicas]
-    return cache | {"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, own))}
+    share = cores[replica * len(cores) // replicas : (replica + 1) * len(cores) // replicas]
+    return cache | {"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, share))}
 
 
 def _cores() -> list[int]:
-    """One logical processor of each core that this process may use."""
+    """List one logical processor of each core that this process may use."""
     cores: dict[str, int] = {}
     for number in sorted(os.sched_getaffinity(0)):
         siblings = str(number)

@@ -40,10 +40,10 @@ class Node:
     @property
     def environment(self) -> dict[str, str]:
         """What vLLM, NCCL and gloo are told of this machine's address; they would choose among several by chance."""
-        found = {} if self.address is None else {"VLLM_HOST_IP": self.address}
+        variables = {} if self.address is None else {"VLLM_HOST_IP": self.address}
         if self.interface is not None:
-            found |= {"NCCL_SOCKET_IFNAME": f"={self.interface}", "GLOO_SOCKET_IFNAME": self.interface}
-        return found
+            variables |= {"NCCL_SOCKET_IFNAME": f"={self.interface}", "GLOO_SOCKET_IFNAME": self.interface}
+        return variables
 
 
 class ExamSpeed(FrozenModel):
@@ -68,44 +68,44 @@ CORES = 8
 
 @cache
 def exam_speeds() -> tuple[ExamSpeed, ...]:
-    """The entries of `exam_speed.yaml`, the first that fits a card first."""
+    """Load the entries of `exam_speed.yaml`, the first that fits a card first."""
     name = "exam_speed.yaml"
     text = (resources.files("medexam") / "serve" / "launch" / name).read_text(encoding="utf-8")
     return TypeAdapter(tuple[ExamSpeed, ...]).validate_python(parse_yaml(text, name))
 
 
 def choose_speed(layout: Layout, card: str | None) -> ExamSpeed:
-    """The numbers for a layout's cards; `card` is the name of this machine's, None if it has none."""
-    fitting = (one for one in exam_speeds() if layout.gpu_gb >= one.at_least_gb)
-    return next(one for one in fitting if one.card is None or one.card in (card or ""))
+    """Choose the numbers for a layout's cards; `card` is the name of this machine's, None if it has none."""
+    speeds = (speed for speed in exam_speeds() if layout.gpu_gb >= speed.at_least_gb)
+    return next(speed for speed in speeds if speed.card is None or speed.card in (card or ""))
 
 
 def speed_flags(speed: ExamSpeed, layout: Layout, cores: int) -> dict[str, str]:
-    """The flags and their values; `cores` are those of the machine for one replica."""
-    chosen = {"--max-num-batched-tokens": str(speed.batched_tokens)}
+    """Return the flags and their values; `cores` are those of the machine for one replica."""
+    flags = {"--max-num-batched-tokens": str(speed.batched_tokens)}
     if speed.sequences is not None:
-        chosen["--max-num-seqs"] = str(speed.sequences)
+        flags["--max-num-seqs"] = str(speed.sequences)
     # With several copies of the model behind one address vLLM starts a process for each by itself.
     if layout.data_parallel == 1 and layout.nodes == 1 and (servers := min(speed.api_servers, cores // CORES)) > 1:
-        chosen["--api-server-count"] = str(servers)
-    return chosen
+        flags["--api-server-count"] = str(servers)
+    return flags
 
 
 def given_values(flags: Sequence[str]) -> dict[str, str | None]:
-    """Each flag in its long form with dashes -> the last value that `flags` give it, None if none follows.
+    """Map each flag in its long form with dashes to the last value that `flags` give it, None if none follows.
 
     Values are keys of the result too; no flag is named like them.
     """
-    given: dict[str, str | None] = {}
+    value_by_flag: dict[str, str | None] = {}
     for flag, following in zip(flags, (*flags[1:], None), strict=False):
         head, equals, value = flag.partition("=")
         name = head.replace("_", "-")
-        given[_ALIASES.get(name, name)] = value if equals else following
-    return given
+        value_by_flag[_ALIASES.get(name, name)] = value if equals else following
+    return value_by_flag
 
 
 def listen_flags(host: str, port: int, node: Node | None) -> list[str]:
-    """Where it answers, and the group of machines it belongs to; only the first of a group answers."""
+    """Say where it answers, and the group of machines it belongs to; only the first of a group answers."""
     listen = ["--host", host, "--port", str(port)]
     if node is None:
         return listen
@@ -123,29 +123,29 @@ def model_flags(
     flags: Sequence[str],
     faster: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """Everything that the user's own `flags` do not say.
+    """List everything that the user's own `flags` do not say.
 
     `layout` None: no profile; `gpus` None: vLLM takes the cards it sees. `faster` are flags of which any other value
     is taken first.
     """
     # Else vLLM takes sampling values that a request leaves out from the model's own file.
-    chosen: dict[str, str | None] = {"--generation-config": "vllm", **faster}
+    defaults: dict[str, str | None] = {"--generation-config": "vllm", **faster}
     if layout is not None:
         max_context = layout.max_context
     if max_context is not None:
-        chosen["--max-model-len"] = str(max_context)
+        defaults["--max-model-len"] = str(max_context)
     if profile is None and layout is None and gpus is not None and len(gpus) > 1:
-        chosen["--tensor-parallel-size"] = str(len(gpus))
+        defaults["--tensor-parallel-size"] = str(len(gpus))
     if profile is not None:
-        chosen |= _of_profile(profile)
+        defaults |= _of_profile(profile)
     if layout is not None and cpu == (layout.gpu_gb == 0):
-        chosen |= _of_layout(layout)
+        defaults |= _of_layout(layout)
     if cpu:
-        chosen |= cpu_flags()
-    more = [*(profile.flags if profile is not None else ()), *(layout.flags if layout is not None else ())]
-    given = given_values([*more, *flags])
-    kept = [(key, value) for key, value in chosen.items() if not _is_given(key, given)]
-    return [*(part for pair in kept for part in pair if part is not None), *more]
+        defaults |= cpu_flags()
+    profile_flags = [*(profile.flags if profile is not None else ()), *(layout.flags if layout is not None else ())]
+    value_by_flag = given_values([*profile_flags, *flags])
+    pairs = [(key, value) for key, value in defaults.items() if not _is_given(key, value_by_flag)]
+    return [*(part for pair in pairs for part in pair if part is not None), *profile_flags]
 
 
 def _of_profile(profile: Profile) -> dict[str, str | None]:
@@ -165,11 +165,11 @@ def _of_layout(layout: Layout) -> dict[str, str | None]:
         "--pipeline-parallel-size": layout.pipeline_parallel,
         "--data-parallel-size": layout.data_parallel,
     }
-    chosen: dict[str, str | None] = {flag: str(size) for flag, size in sizes.items() if size > 1}
+    options: dict[str, str | None] = {flag: str(size) for flag, size in sizes.items() if size > 1}
     if layout.sequences is not None:
-        chosen["--max-num-seqs"] = str(layout.sequences)
-    return chosen | ({"--gpu-memory-utilization": f"{layout.memory_share:g}"} if layout.gpu_gb else {})
+        options["--max-num-seqs"] = str(layout.sequences)
+    return options | ({"--gpu-memory-utilization": f"{layout.memory_share:g}"} if layout.gpu_gb else {})
 
 
-def _is_given(key: str, given: Container[str]) -> bool:
-    return key in given or f"--no-{key.removeprefix('--')}" in given or key.replace("--no-", "--") in given
+def _is_given(key: str, flags: Container[str]) -> bool:
+    return key in flags or f"--no-{key.removeprefix('--')}" in flags or key.replace("--no-", "--") in flags

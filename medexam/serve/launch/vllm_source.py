@@ -25,7 +25,7 @@ print(json.dumps({"found": u.find_spec("vllm") is not None, "cpu": cpu}))
 
 
 def find_profile(model: str) -> tuple[str, Profile | None]:
-    """The name that errors use, and the profile if the model is a profile's name or YAML file.
+    """Find the name that errors use, and the profile if the model is a profile's name or YAML file.
 
     Raises `EngineError` for a plain name that looks like a profile's.
     """
@@ -38,7 +38,7 @@ def find_profile(model: str) -> tuple[str, Profile | None]:
 
 
 def find_folder(model: str) -> Path | None:
-    """Where a folder or `smollm2` lies on this machine; None for a hub id.
+    """Find where a folder or `smollm2` lies on this machine; None for a hub id.
 
     Raises `EngineError` for a folder that holds no model.
     """
@@ -63,12 +63,12 @@ def find_folder(model: str) -> Path | None:
 
 
 def has_cpu_build(python: str) -> bool:
-    """Whether that Python's vLLM is a CPU build; raises `EngineError` if it has none."""
+    """Return whether that Python's vLLM is a CPU build; raises `EngineError` if it has none."""
     try:
-        asked = subprocess.run(  # noqa: S603 - the user names the interpreter
+        process = subprocess.run(  # noqa: S603 - the user names the interpreter
             [python, "-c", _ASK_VLLM], capture_output=True, text=True, timeout=60, check=True
         )
-        answer = json.loads(asked.stdout)
+        answer = json.loads(process.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise EngineError(f"{python} is no Python that runs: {error}; name another with --python") from None
     if not answer["found"]:

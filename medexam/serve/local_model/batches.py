@@ -53,10 +53,10 @@ class BatchThread(Generic[T, R]):
     thread ends with it, or by `close`.
     """
 
-    def __init__(self, handle: Handle[T, R], *, full: int, name: str):
+    def __init__(self, handle: Handle[T, R], *, wave_size: int, name: str):
         # A strong reference would keep the owner alive for as long as the thread waits, and the thread waits for ever.
         self._handle = WeakMethod(handle) if isinstance(handle, MethodType) else lambda: handle
-        self._full = full
+        self._wave_size = wave_size
         self._queue: queue.SimpleQueue[tuple[PendingRequest[T, R], Handle[T, R]] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._closed = False
@@ -79,15 +79,17 @@ class BatchThread(Generic[T, R]):
         return pending.future
 
     def take_waiting(self) -> list[PendingRequest[T, R]]:
-        """Requests that came since the wave did, for a handler that can take them into it; none if there are none."""
-        taken: list[PendingRequest[T, R]] = []
+        """Take the requests that came since the wave did, for a handler that can take them into it; none if there are
+        none.
+        """
+        requests: list[PendingRequest[T, R]] = []
         with suppress(queue.Empty):
             while (entry := self._queue.get_nowait()) is not None:
-                taken.append(entry[0])
+                requests.append(entry[0])
             # The mark of the end is for the thread itself, and nothing comes behind it.
             self._queue.put(None)
-        self._wave += taken
-        return taken
+        self._wave += requests
+        return requests
 
     def close(self) -> None:
         """Answer what is pending, then end the thread."""
@@ -99,8 +101,8 @@ class BatchThread(Generic[T, R]):
 
     def _work(self) -> None:
         while (entry := self._queue.get()) is not None:
-            first, handle = entry
-            wave, last = self._collect(first)
+            request, handle = entry
+            wave, is_last = self._collect(request)
             self._wave = list(wave)
             try:
                 handle(wave)
@@ -110,16 +112,16 @@ class BatchThread(Generic[T, R]):
                         pending.future.set_exception(error)
             # Otherwise requests, results and the owner would stay in memory while the thread waits for more.
             self._wave = []
-            del entry, first, handle, wave
-            if last:
+            del entry, request, handle, wave
+            if is_last:
                 return
 
-    def _collect(self, first: PendingRequest[T, R]) -> tuple[list[PendingRequest[T, R]], bool]:
-        """A wave, and whether it is the last one."""
-        wave = [first]
-        latest = time.monotonic() + _LONGEST_WAIT_S
+    def _collect(self, request: PendingRequest[T, R]) -> tuple[list[PendingRequest[T, R]], bool]:
+        """Collect a wave, and whether it is the last one."""
+        wave = [request]
+        deadline = time.monotonic() + _LONGEST_WAIT_S
         while True:
-            wait_s = min(_QUIET_S, latest - time.monotonic()) if len(wave) < self._full else 0
+            wait_s = min(_QUIET_S, deadline - time.monotonic()) if len(wave) < self._wave_size else 0
             try:
                 entry = self._queue.get(timeout=wait_s) if wait_s > 0 else self._queue.get_nowait()
             except queue.Empty:
@@ -157,11 +159,11 @@ def plan_batches(
         batch: list[T] = []
         rows = 0
         for job in sorted(members, key=lambda member: size(member)[0]):
-            tokens, more = size(job)
-            if batch and (rows + more > limits.rows or (rows + more) * tokens > limits.tokens):
+            tokens, row_count = size(job)
+            if batch and (rows + row_count > limits.rows or (rows + row_count) * tokens > limits.tokens):
                 batches.append(batch)
                 batch, rows = [], 0
             batch.append(job)
-            rows += more
+            rows += row_count
         batches.append(batch)
     return batches

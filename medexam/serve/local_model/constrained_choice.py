@@ -59,7 +59,7 @@ class ChoiceJob:
         return [[*self.prompt, *fork] for fork in self.forks]
 
     def log_probabilities(self, logits: Sequence[Any]) -> Any:
-        """The log-probability of each choice from the scores at each fork, `[choices]`, in 64 bits."""
+        """Compute the log-probability of each choice from the scores at each fork, `[choices]`, in 64 bits."""
         import torch
 
         total = torch.zeros(len(self.paths), dtype=torch.float64)
@@ -71,14 +71,14 @@ class ChoiceJob:
             if None in branches:
                 # Rounding may bring the branches to 1 or above, and the logarithm of nothing would be no number.
                 values[None] = torch.log1p(-likely.exp().sum().clamp(max=1 - 1e-12))
-            whole = torch.stack(list(values.values())).logsumexp(0)
+            log_sum = torch.stack(list(values.values())).logsumexp(0)
             for index, path in enumerate(self.paths):
                 if path[: len(fork)] == fork:
-                    total[index] += values[_step(path, fork)] - whole
+                    total[index] += values[_step(path, fork)] - log_sum
         return total
 
     def pick(self, logits: Sequence[Any]) -> list[int]:
-        """Index of the choice for each sample: the likeliest, or drawn at the request's temperature."""
+        """Pick the index of the choice for each sample: the likeliest, or drawn at the request's temperature."""
         scores = self.log_probabilities(logits)
         if not self.sampling.temperature:
             return [int(scores.argmax())] * self.samples
@@ -87,7 +87,7 @@ class ChoiceJob:
         return [int(index) for index in add_gumbel_noise(rows, streams).argmax(-1)]
 
     def _branches(self, place: TokenPath) -> list[int | None]:
-        """What can come after a place: tokens, and None if a choice is complete; each once, in order of choice."""
+        """List what can come after a place: tokens, and None if a choice is complete; each once, in order of choice."""
         return list(dict.fromkeys(_step(path, place) for path in self.paths if path[: len(place)] == place))
 
 
@@ -103,15 +103,15 @@ def make_choice_job(model: LocalModel, text: str, choices: list[str], request: R
 
 
 def pick_choices(model: LocalModel, jobs: Sequence[ChoiceJob]) -> list[list[int]]:
-    """The indices of each job's choices, one for each sample, with one forward pass for the whole batch."""
+    """Pick the indices of each job's choices, one for each sample, with one forward pass for the whole batch."""
     rows = [row for job in jobs for row in job.rows]
     logits = list(model.next_logits(rows)) if rows else []
-    picked: list[list[int]] = []
+    indices: list[list[int]] = []
     for job in jobs:
         count = len(job.forks)
-        picked.append(job.pick(logits[:count]))
+        indices.append(job.pick(logits[:count]))
         logits = logits[count:]
-    return picked
+    return indices
 
 
 def _step(path: TokenPath, place: TokenPath) -> int | None:

@@ -26,38 +26,38 @@ _ROUNDS = 5
 
 @cache
 def bfloat16_gain(width: int) -> float:
-    """How many times as fast as float32 bfloat16 is here, for a model whose hidden states have this width.
+    """Measure how many times as fast as float32 bfloat16 is here, for a model whose hidden states have this width.
 
     The geometric mean of reading and writing, from the cache or measured now, in less than a second for a width of
     2,048.
     """
     place, key = cache_dir() / MEMORY, f"{_machine()}, width {width}"
-    kept = _read(place)
-    if key not in kept:
-        kept[key] = round(_measure(width), 3)
+    gains = _read(place)
+    if key not in gains:
+        gains[key] = round(_measure(width), 3)
         # Without a cache it is measured again by the next process.
         with suppress(OSError):
-            write_whole(place, json.dumps(kept, indent=2) + "\n")
-    return kept[key]
+            write_whole(place, json.dumps(gains, indent=2) + "\n")
+    return gains[key]
 
 
 def _read(place: Path) -> dict[str, float]:
     try:
-        kept = read_json(place)
+        gains = read_json(place)
     except (OSError, UnreadableError):
         return {}
-    if not isinstance(kept, dict):
+    if not isinstance(gains, dict):
         return {}
-    return {key: float(gain) for key, gain in kept.items() if isinstance(gain, int | float) and gain > 0}
+    return {key: float(gain) for key, gain in gains.items() if isinstance(gain, int | float) and gain > 0}
 
 
 def _machine() -> str:
-    """The processor and the version of what multiplies."""
+    """Name the processor and the version of what multiplies."""
     processor = platform.processor() or platform.machine()
     with suppress(OSError):
         lines = CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines()
-        named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-        processor = next(named, processor)
+        names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        processor = next(names, processor)
     return f"{processor}, torch {importlib.metadata.version('torch')}"
 
 
@@ -75,8 +75,8 @@ def _measure(width: int) -> float:
             # In turn, so that other work on the machine slows both.
             for _ in range(_ROUNDS):
                 for kind, (states, weights) in sides.items():
-                    begun = time.perf_counter()
+                    start = time.perf_counter()
                     torch.nn.functional.linear(states, weights)
-                    times[kind] = min(times[kind], time.perf_counter() - begun)
+                    times[kind] = min(times[kind], time.perf_counter() - start)
             gain *= times[torch.float32] / times[torch.bfloat16]
     return float(gain ** (1 / len(_ROWS)))

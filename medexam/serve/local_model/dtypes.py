@@ -19,29 +19,29 @@ USUAL_WIDTH = 2048
 """The width that is measured for models whose configuration is not at hand before they are loaded."""
 
 
-def pick_device(asked: str) -> str:
-    """The device that `auto` stands for, else `asked`; raises `EngineError` for CUDA without a CUDA device."""
-    if asked == "cpu" or (asked == "auto" and _has_no_card()):
+def pick_device(device: str) -> str:
+    """Choose the device that `auto` stands for, else `device`; raises `EngineError` for CUDA without a CUDA device."""
+    if device == "cpu" or (device == "auto" and _has_no_card()):
         return "cpu"
     import torch
 
-    if asked == "auto":
+    if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    if asked.startswith("cuda") and not torch.cuda.is_available():
-        raise EngineError(f"model.device is {asked!r} and torch finds no CUDA device; use 'cpu' or 'auto'")
-    return asked
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise EngineError(f"model.device is {device!r} and torch finds no CUDA device; use 'cpu' or 'auto'")
+    return device
 
 
-def pick_dtype(asked: str, device: str, width: int | None) -> str:
-    """The type that `auto` stands for on a device, else `asked`; `width` is the size of the model's hidden
+def pick_dtype(dtype: str, device: str, width: int | None) -> str:
+    """Choose the type that `auto` stands for on a device, else `dtype`. `width` is the size of the model's hidden
     states, if it is known before the model is loaded.
 
     `auto` takes bfloat16 only if the device multiplies it natively: a processor without such instructions emulates
     it at a quarter of the speed of float32. If a processor has them, both types are measured once, and float32 is
     taken only where it is clearly faster.
     """
-    if asked != "auto":
-        return asked
+    if dtype != "auto":
+        return dtype
     if device.startswith("cuda"):
         import torch
 
@@ -51,9 +51,9 @@ def pick_dtype(asked: str, device: str, width: int | None) -> str:
     return "bfloat16" if bfloat16_gain(width or USUAL_WIDTH) > LEAST_GAIN else "float32"
 
 
-def explain_dtype(asked: str, device: str, width: int | None) -> str | None:
-    """Why `auto` stands for what it does on a processor; None if nothing was measured."""
-    if asked != "auto" or device != "cpu" or not _multiplies_bfloat16():
+def explain_dtype(dtype: str, device: str, width: int | None) -> str | None:
+    """Explain why `auto` stands for what it does on a processor; None if nothing was measured."""
+    if dtype != "auto" or device != "cpu" or not _multiplies_bfloat16():
         return None
     return f"measured: bfloat16 {bfloat16_gain(width or USUAL_WIDTH):.2g} times as fast as float32"
 
@@ -63,7 +63,7 @@ def _has_no_card() -> bool:
 
 
 def processor_features() -> set[str] | None:
-    """The instructions of this machine's processor, by Linux's names; None on another system."""
+    """Read the instructions of this machine's processor, by Linux's names; None on another system."""
     try:
         lines = CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

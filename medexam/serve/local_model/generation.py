@@ -75,7 +75,9 @@ def make_reply_job(model: LocalModel, text: str, request: Request, *, special: b
 
 
 def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
-    """Tokens left for a reply, None for no limit; raises `ContextLengthError` if fewer are left than asked for."""
+    """Count the tokens left for a reply, None for no limit; raises `ContextLengthError` if fewer are left than asked
+    for.
+    """
     if model.max_context is None:
         return None
     if prompt + reply > model.max_context:
@@ -87,7 +89,7 @@ def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
 
 
 def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[list[WrittenReply]]:
-    """The replies of each job in a batch that shares its sampling and its stop strings."""
+    """Write the replies of each job in a batch that shares its sampling and its stop strings."""
     import torch
     from transformers import LogitsProcessorList, StoppingCriteriaList
 
@@ -105,12 +107,12 @@ def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[list[Writ
             logits_processor=LogitsProcessorList([*_sampling_steps(model, jobs), *_budget_steps(model, width, rows)]),
             stopping_criteria=StoppingCriteriaList([_stop_step(model, width, first.stop)] if first.stop else []),
         )
-    written = iter(output[:, width:].tolist())
-    return [[to_reply(model, job, next(written)) for _ in range(job.samples)] for job in jobs]
+    token_lists = iter(output[:, width:].tolist())
+    return [[to_reply(model, job, next(token_lists)) for _ in range(job.samples)] for job in jobs]
 
 
 def to_reply(model: LocalModel, job: ReplyJob, tokens: list[int]) -> WrittenReply:
-    """One row's reply; what the batch wrote beyond its budget, its end or its stop string is not part of it."""
+    """Build one row's reply; what the batch wrote beyond its budget, its end or its stop string is not part of it."""
     tokens = tokens[: job.budget]
     end = next((place for place, token in enumerate(tokens) if token in model.ends), None)
     if end is not None:
@@ -124,16 +126,16 @@ def to_reply(model: LocalModel, job: ReplyJob, tokens: list[int]) -> WrittenRepl
 
 
 def _thinking_tokens(model: LocalModel, job: ReplyJob, tokens: list[int], text: str) -> int | None:
-    found = find_thinking(text, opened=job.opened)
-    if found is None:
+    block = find_thinking(text, opened=job.opened)
+    if block is None:
         return None
     marks = [] if job.opened else [OPENING]
-    thought = len(tokens)
-    if found[1]:
+    token_count = len(tokens)
+    if block[1]:
         marks.append(CLOSING)
         closed = partial(_holds, model, job, tokens, CLOSING)
-        thought = bisect_left(range(len(tokens)), True, lo=1, key=closed)
-    return max(thought - sum(map(len, model.encode(marks))), 0) if marks else thought
+        token_count = bisect_left(range(len(tokens)), True, lo=1, key=closed)
+    return max(token_count - sum(map(len, model.encode(marks))), 0) if marks else token_count
 
 
 def _holds(model: LocalModel, job: ReplyJob, tokens: list[int], mark: str, count: int) -> bool:
@@ -141,7 +143,7 @@ def _holds(model: LocalModel, job: ReplyJob, tokens: list[int], mark: str, count
 
 
 def _tokens_until_stop(model: LocalModel, job: ReplyJob, tokens: list[int]) -> int:
-    """How many tokens were needed until the stop string was complete: a row may be padded after it."""
+    """Count the tokens that were needed until the stop string was complete: a row may be padded after it."""
 
     def stops(count: int) -> bool:
         return cut_at_stop(model.decode(job.prompt, tokens[:count]), job.stop)[1]
@@ -150,7 +152,7 @@ def _tokens_until_stop(model: LocalModel, job: ReplyJob, tokens: list[int]) -> i
 
 
 def sampling_warpers(sampling: Sampling) -> list[Any]:
-    """The steps of transformers, called with tokens and scores, that change what is drawn from."""
+    """Build the steps of transformers, called with tokens and scores, that change what is drawn from."""
     from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
     if not sampling.temperature:
@@ -187,7 +189,7 @@ def _budget_steps(model: LocalModel, width: int, jobs: Sequence[ReplyJob]) -> li
 
 
 def force_tokens(scores: Any, tokens: Sequence[int | None]) -> Any:
-    """The scores `[rows, vocabulary]`, where each row whose token is not None has only that one left."""
+    """Force scores `[rows, vocabulary]`: each row whose token is not None has only that one left."""
     for row, token in enumerate(tokens):
         if token is not None:
             scores[row] = float("-inf")
@@ -196,7 +198,7 @@ def force_tokens(scores: Any, tokens: Sequence[int | None]) -> Any:
 
 
 def holds_stop(model: LocalModel, replies: Sequence[list[int]], stops: tuple[str, ...]) -> list[bool]:
-    """Which of the replies, token by token, hold a stop string that their last token completes.
+    """Find which of the replies, token by token, hold a stop string that their last token completes.
 
     transformers' own criterion also sees the prompt, and would end a reply whose first token completes a stop string
     that the prompt began.
@@ -211,11 +213,11 @@ def holds_stop(model: LocalModel, replies: Sequence[list[int]], stops: tuple[str
 
 
 def _stop_step(model: LocalModel, width: int, stops: tuple[str, ...]) -> Any:
-    """A step of `generate` that ends the rows whose replies hold a stop string."""
+    """Build a step of `generate` that ends the rows whose replies hold a stop string."""
     import torch
 
     def stopped(input_ids: Any, _scores: Any, **_kwargs: Any) -> Any:
-        found = holds_stop(model, input_ids[:, width:].tolist(), stops)
-        return torch.tensor(found, dtype=torch.bool, device=input_ids.device)
+        hits = holds_stop(model, input_ids[:, width:].tolist(), stops)
+        return torch.tensor(hits, dtype=torch.bool, device=input_ids.device)
 
     return stopped

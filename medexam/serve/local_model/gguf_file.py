@@ -32,7 +32,7 @@ _ENDS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<turn|>", "
 
 
 def check_gguf(file: Path) -> Path:
-    """The file, if it begins as a GGUF file does; raises `EngineError` otherwise."""
+    """Check that the file begins as a GGUF file does, and return it; raises `EngineError` otherwise."""
     try:
         with file.open("rb") as stream:
             magic, version = stream.read(4), int.from_bytes(stream.read(4), "little")
@@ -46,7 +46,7 @@ def check_gguf(file: Path) -> Path:
 
 
 def gguf_content(file: Path) -> str:
-    """What the file's weights are: its SHA-256, remembered; raises `EngineError` if it cannot be read."""
+    """Hash the file's weights: its SHA-256, remembered; raises `EngineError` if it cannot be read."""
     try:
         return f"gguf:{hash_files([file], file)[0]}"
     except OSError as error:
@@ -54,8 +54,8 @@ def gguf_content(file: Path) -> str:
 
 
 def gguf_folder(file: Path, content: str) -> Path:
-    """The folder made from a file of this content, found by size and SHA-256 or made now (a minute for 1.5 billion
-    parameters).
+    """Return the folder made from a file of this content, found by size and SHA-256 or made now (a minute for 1.5
+    billion parameters).
 
     Raises `EngineError` for a file that is damaged, not supported or has changed, and if the cache cannot be written.
     """
@@ -91,13 +91,13 @@ def _convert(file: Path, folder: Path) -> None:
     except (EngineError, OSError):
         raise
     except Exception as error:
-        said = " ".join(str(error).split())[:300] or type(error).__name__
-        raise EngineError(f"{file}: transformers cannot read this GGUF file: {said}") from error
+        message = " ".join(str(error).split())[:300] or type(error).__name__
+        raise EngineError(f"{file}: transformers cannot read this GGUF file: {message}") from error
 
 
 @contextmanager
 def _one_reading(file: Path) -> Iterator[Any]:
-    """The file's reader, which transformers takes meanwhile as well.
+    """Yield the file's reader, which transformers takes meanwhile as well.
 
     It would read the file three times more, and list the names of an architecture's tensors for each of its modules:
     half of the time that a conversion takes.
@@ -124,13 +124,13 @@ def _unpack(file: Path, reader: Any, folder: Path) -> None:
     _check_whole(file, fields)
     source: dict[str, Any] = {"gguf_file": file.name, "trust_remote_code": False}
     # Newer versions leave the weights of some architectures as GGUF's blocks, which cannot be saved.
-    whole = getattr(transformers, "GgufConfig", None)
-    unpacked = {"quantization_config": whole(dequantize=True)} if whole else {}
+    config_class = getattr(transformers, "GgufConfig", None)
+    options = {"quantization_config": config_class(dequantize=True)} if config_class else {}
     dtype = getattr(torch, _stored_type(tensors))
-    found: Any = transformers.AutoModelForCausalLM.from_pretrained(
-        file.parent, dtype=dtype, output_loading_info=True, **source, **unpacked
+    outcome: Any = transformers.AutoModelForCausalLM.from_pretrained(
+        file.parent, dtype=dtype, output_loading_info=True, **source, **options
     )
-    model, missing = found[0], found[1]["missing_keys"]
+    model, missing = outcome[0], outcome[1]["missing_keys"]
     # Left in place, these make transformers refuse to save a model that it takes for quantised.
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
@@ -153,7 +153,7 @@ def _check_whole(file: Path, fields: dict[str, Any]) -> None:
 
 
 def _stored_type(tensors: Sequence[Any]) -> str:
-    """The type of the folder's weights: that of the file's matrices, and bfloat16 for quantised ones."""
+    """Return the type of the folder's weights: that of the file's matrices, and bfloat16 for quantised ones."""
     types = {tensor.tensor_type.name for tensor in tensors if len(tensor.shape) > 1}
     if types == {"F32"}:
         return "float32"
@@ -167,24 +167,24 @@ def _check_weights(file: Path, tensors: Sequence[Any], model: Any, missing: Coll
     """
     import torch
 
-    held = sum(int(tensor.n_elements) for tensor in tensors if tensor.name != ROPE_TENSOR)
-    made = sum(parameter.numel() for parameter in model.parameters())
+    file_count = sum(int(tensor.n_elements) for tensor in tensors if tensor.name != ROPE_TENSOR)
+    model_count = sum(parameter.numel() for parameter in model.parameters())
     if missing:
         raise EngineError(
             f"{file}: transformers does not find {', '.join(sorted(missing)[:3])} in it; bring another file"
         )
-    if held != made:
+    if file_count != model_count:
         raise EngineError(
-            f"{file}: the file holds {held:,} weights and transformers makes a model of {made:,} of it; serve it with "
-            "llama.cpp, and ask the server by engine litellm or vllm"
+            f"{file}: the file holds {file_count:,} weights and transformers makes a model of {model_count:,} of it; "
+            "serve it with llama.cpp, and ask the server by engine litellm or vllm"
         )
     if not all(torch.stack(parameter.aminmax()).isfinite().all() for parameter in model.parameters()):
         raise EngineError(f"{file}: it is damaged, some weights are no finite numbers; bring it again")
 
 
 def _ends(fields: dict[str, Any], tokenizer: Any) -> list[int]:
-    """Tokens that end a reply: those that the file says, and those that end a turn by their name."""
+    """Collect the tokens that end a reply: those that the file says, and those that end a turn by their name."""
     keys = (f"tokenizer.ggml.{name}_token_id" for name in ("eos", "eot", "eom"))
-    said = {int(fields[key].contents()) for key in keys if key in fields}
+    ids = {int(fields[key].contents()) for key in keys if key in fields}
     vocabulary: dict[str, int] = tokenizer.get_vocab()
-    return sorted(said | {vocabulary[name] for name in _ENDS if name in vocabulary})
+    return sorted(ids | {vocabulary[name] for name in _ENDS if name in vocabulary})

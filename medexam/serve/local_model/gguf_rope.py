@@ -18,34 +18,36 @@ _CLOSE = 1e-3
 
 def rope_parameters(file: Path, fields: dict[str, Any], tensors: Sequence[Any], config: Any) -> None:
     """Set the positions of `config` as the file says; raises `EngineError` for a rule that is not known."""
-    known = getattr(config, "rope_parameters", None)
-    if not known or known.get("rope_type", "default") != "default":
+    parameters = getattr(config, "rope_parameters", None)
+    if not parameters or parameters.get("rope_type", "default") != "default":
         return
-    if found := _divisors(file, tensors, float(known["rope_theta"])) or _scaling(file, fields):
-        config.rope_parameters = {**known, **found}
+    if scaling := _divisors(file, tensors, float(parameters["rope_theta"])) or _scaling(file, fields):
+        config.rope_parameters = {**parameters, **scaling}
 
 
 def _scaling(file: Path, fields: dict[str, Any]) -> dict[str, Any]:
-    """What the metadata says, by transformers' names; empty if nothing."""
+    """Read what the metadata says, by transformers' names; empty if nothing."""
     prefix = f"{fields['general.architecture'].contents()}.rope.scaling."
-    said = {name.removeprefix(prefix): field.contents() for name, field in fields.items() if name.startswith(prefix)}
-    kind = said.pop("type", "none")
-    said.pop("finetuned", None)
-    match kind, said:
+    settings = {
+        name.removeprefix(prefix): field.contents() for name, field in fields.items() if name.startswith(prefix)
+    }
+    kind = settings.pop("type", "none")
+    settings.pop("finetuned", None)
+    match kind, settings:
         case "none", _:
             return {}
         case "linear", {"factor": factor}:
             return {"rope_type": "linear", "factor": float(factor)}
-        case "yarn", {"factor": factor, "original_context_length": context, **rest} if not rest:
+        case "yarn", {"factor": factor, "original_context_length": context, **others} if not others:
             return {"rope_type": "yarn", "factor": float(factor), "original_max_position_embeddings": int(context)}
     raise EngineError(
-        f"{file}: its positions are scaled in a way that is not supported ({kind}: {', '.join(sorted(said))}); serve "
-        "it with llama.cpp, and ask the server by engine litellm or vllm"
+        f"{file}: its positions are scaled in a way that is not supported ({kind}: {', '.join(sorted(settings))}); "
+        "serve it with llama.cpp, and ask the server by engine litellm or vllm"
     )
 
 
 def _divisors(file: Path, tensors: Sequence[Any], base: float) -> dict[str, Any]:
-    """Llama 3's rule, if the file's divisors are its own; empty if there are none, or all are 1."""
+    """Recognise Llama 3's rule, if the file's divisors are its own; empty if there are none, or all are 1."""
     data = next((tensor.data for tensor in tensors if tensor.name == ROPE_TENSOR), None)
     if data is None or all(abs(float(value) - 1) < _CLOSE for value in data):
         return {}
@@ -61,7 +63,7 @@ def _divisors(file: Path, tensors: Sequence[Any], base: float) -> dict[str, Any]
 
 
 def _llama3(index: int, count: int, base: float, rule: dict[str, Any]) -> float:
-    """Llama 3's divisor of one frequency: long waves are stretched by the whole factor, short ones not at all."""
+    """Compute Llama 3's divisor of one frequency: long waves are stretched by the whole factor, short ones not."""
     wave = 2 * math.pi * base ** (index / count)
     turns = rule["original_max_position_embeddings"] / wave
     low, high = rule["low_freq_factor"], rule["high_freq_factor"]

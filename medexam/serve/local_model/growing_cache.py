@@ -27,7 +27,7 @@ class CachedRows:
     """The scores of each row's next token in 32 bits, `[rows, vocabulary]`."""
 
     def select(self, rows: Sequence[int]) -> "CachedRows":
-        """Some of the rows, in this order; a row may be named several times."""
+        """Select some of the rows, in this order; a row may be named several times."""
         index = torch.tensor(rows, device=self.mask.device)
         return CachedRows(
             [(keys[index], values[index]) for keys, values in self.layers], self.mask[index], self.logits[index]
@@ -38,7 +38,9 @@ class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """A layer of a cache that has room for more columns than it shows."""
 
     def __init__(self, keys: Any, values: Any, filled: int) -> None:
-        """`keys` and `values` are `[rows, heads, columns, head size]`, of which the first `filled` are in use."""
+        """Set up the layer; `keys` and `values` are `[rows, heads, columns, head size]`, of which the first `filled`
+        are in use.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self.dtype, self.device = keys.dtype, keys.device
         self.is_initialized = True
@@ -49,8 +51,8 @@ class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         """Write the keys and values of further columns and return those of all."""
         start, end = self._filled, self._filled + key_states.shape[-2]
         if end > self._rooms[0].shape[-2]:
-            more = end - self._rooms[0].shape[-2] + SLACK
-            self._rooms = [torch.nn.functional.pad(room, (0, 0, 0, more)) for room in self._rooms]
+            extra = end - self._rooms[0].shape[-2] + SLACK
+            self._rooms = [torch.nn.functional.pad(room, (0, 0, 0, extra)) for room in self._rooms]
         for room, states in zip(self._rooms, (key_states, value_states), strict=True):
             room[..., start:end, :] = states
         self._show(end)
@@ -62,23 +64,23 @@ class GrowingLayer(DynamicLayer):  # type: ignore[no-untyped-call]
 
 
 def join_rows(parts: Sequence[CachedRows]) -> tuple[Any, Any, Any]:
-    """The rows of all parts as one: a cache with `SLACK` columns of room, the mask `[rows, columns]`, the logits."""
-    needed = [part.mask.any(0) for part in parts]
-    width = max(int(columns.sum()) for columns in needed)
+    """Join the rows of all parts: a cache with `SLACK` columns of room, the mask `[rows, columns]`, the logits."""
+    column_masks = [part.mask.any(0) for part in parts]
+    width = max(int(columns.sum()) for columns in column_masks)
     rows = sum(len(part.mask) for part in parts)
     mask = parts[0].mask.new_zeros(rows, width)
     layers: list[Any] = []
     for number, (keys, values) in enumerate(parts[0].layers):
         # Zeros, because what stands in a masked column is multiplied by a weight of zero, and NaN stays NaN.
-        rooms = [each.new_zeros(rows, each.shape[1], width + SLACK, each.shape[3]) for each in (keys, values)]
-        first = 0
-        for part, columns in zip(parts, needed, strict=True):
-            here = slice(first, first + len(part.mask))
+        rooms = [tensor.new_zeros(rows, tensor.shape[1], width + SLACK, tensor.shape[3]) for tensor in (keys, values)]
+        offset = 0
+        for part, columns in zip(parts, column_masks, strict=True):
+            span = slice(offset, offset + len(part.mask))
             start = width - int(columns.sum())
             for room, states in zip(rooms, part.layers[number], strict=True):
-                room[here, :, start:width] = states[:, :, columns]
-            mask[here, start:] = part.mask[:, columns]
-            first = here.stop
+                room[span, :, start:width] = states[:, :, columns]
+            mask[span, start:] = part.mask[:, columns]
+            offset = span.stop
         layers.append(GrowingLayer(rooms[0], rooms[1], width))
     cache = DynamicCache()
     cache.layers = layers

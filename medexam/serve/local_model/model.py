@@ -63,9 +63,9 @@ class LocalModel:
         self.min_p = spec.min_p
         self.thinking_budget = spec.thinking if isinstance(spec.thinking, int) else None
         """The most tokens that a reply may think; None for no limit."""
-        self._told = template_settings(spec)
-        if self._told and chats:
-            self._check_told(spec)
+        self._template_settings = template_settings(spec)
+        if self._template_settings and chats:
+            self._check_settings(spec)
         self.rules = probe_template(self._render, TemplateError) if chats else None
         # Only keys and values that grow token by token can be cut and shared; sliding and linear attention keep others,
         # and their states after a longer prefix say nothing of a shorter one.
@@ -75,14 +75,16 @@ class LocalModel:
         compute = partial(_compute_prefix, self.model, self.device)
         self._prefixes = PrefixCache(compute) if share_prefixes and self.full_attention else None
 
-    def render(self, messages: Sequence[ChatMessage], prefill: str, *, chosen: bool = False) -> str:
-        """The whole prompt as text; if something is `chosen` or read behind it, no thought is left open."""
+    def render(self, messages: Sequence[ChatMessage], prefill: str, *, choosing: bool = False) -> str:
+        """Render the whole prompt as text; `choosing`: something is chosen or read behind it, so no thought is left
+        open.
+        """
         from jinja2 import TemplateError
 
         if self.rules is None:
             raise UnsupportedFeatureError(no_template(self.label), feature="messages")
         try:
-            return append(self._render(self.rules.fit(messages)), prefill, chosen=chosen)
+            return append(self._render(self.rules.fit(messages)), prefill, choosing=choosing)
         except TemplateError as error:
             raise InvalidRequestError(f"{self.label}: its chat template refuses the request: {error}") from error
 
@@ -92,24 +94,26 @@ class LocalModel:
         return self.rules is not None and is_open(self._render([{"role": "user", "content": "Hello"}]))
 
     def encode(self, texts: Sequence[str], *, special: bool = False) -> list[list[int]]:
-        """The tokens of each text; `special` adds those that open every text, which a template writes itself."""
+        """Tokenise each text; `special` adds the tokens that open every text, which a template writes itself."""
         encoded: list[list[int]] = self.tokenizer(list(texts), add_special_tokens=special)["input_ids"]
         return encoded
 
-    def decode(self, before: Sequence[int], tokens: Sequence[int]) -> str:
-        """The text of tokens that follow others: some tokenizers drop a leading space unless something precedes."""
-        tail = list(before[-4:])
+    def decode(self, context: Sequence[int], tokens: Sequence[int]) -> str:
+        """Decode tokens that follow others: some tokenizers drop a leading space unless something precedes."""
+        tail = list(context[-4:])
         options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
         head: str = self.tokenizer.decode(tail, **options)
-        whole: str = self.tokenizer.decode([*tail, *tokens], **options)
-        return whole[len(head) :]
+        full_text: str = self.tokenizer.decode([*tail, *tokens], **options)
+        return full_text[len(head) :]
 
     def next_logits(self, rows: Sequence[list[int]]) -> Any:
-        """The scores of every next token in 32 bits, `[rows, vocabulary]`."""
+        """Compute the scores of every next token in 32 bits, `[rows, vocabulary]`."""
         return self._read(self.batch(rows))
 
     def read(self, rows: Sequence[list[int]]) -> tuple[Any, Any, Any]:
-        """What a batch keeps of rows that were read: their cache, their mask `[rows, columns]`, and `next_logits`."""
+        """Read rows and return what a batch keeps of them: their cache, their mask `[rows, columns]`, and
+        `next_logits`.
+        """
         from transformers import DynamicCache
 
         inputs = self.batch(rows)
@@ -130,7 +134,7 @@ class LocalModel:
             return output.logits[:, -1].float()
 
     def batch(self, rows: Sequence[list[int]]) -> dict[str, Any]:
-        """Rows as `input_ids`, `attention_mask` and, if they share an opening, its `past_key_values`.
+        """Pack rows as `input_ids`, `attention_mask` and, if they share an opening, its `past_key_values`.
 
         Rows are padded on the left, so that the last column is every row's last token; with a shared opening the
         padding is between it and the rest.
@@ -142,7 +146,7 @@ class LocalModel:
         return self._inputs(ids, mask, layers)
 
     def open_batch(self, rows: Sequence[list[int]], openings: Sequence[list[int]]) -> tuple[dict[str, Any], int]:
-        """Rows padded on the right as `input_ids` and `attention_mask`, and how many leading tokens they share.
+        """Pad rows on the right as `input_ids` and `attention_mask`, and count how many leading tokens they share.
 
         Only what `openings`, the beginnings of the rows, have in common is shared; its tokens are left out of
         `input_ids` and stand in `past_key_values`.
@@ -154,7 +158,7 @@ class LocalModel:
         return self._inputs(ids, mask, layers), shared
 
     def logits_at(self, inputs: dict[str, Any], places: Sequence[tuple[int, int]]) -> Any:
-        """The scores of every next token at some places (row, column) of a batch, `[places, vocabulary]`.
+        """Compute the scores of every next token at some places (row, column) of a batch, `[places, vocabulary]`.
 
         The model's own forward runs, since some models scale or cap their scores. Only the states of the places reach
         its head: scores over the vocabulary for all tokens would fill the memory.
@@ -176,7 +180,7 @@ class LocalModel:
         return str(self.dtype).removeprefix("torch.")
 
     def details(self) -> dict[str, Any]:
-        """Device, type and versions, as recorded with a run."""
+        """Describe device, type and versions, as recorded with a run."""
         return {
             "device": str(self.device),
             "dtype": self.dtype_name,
@@ -199,20 +203,24 @@ class LocalModel:
             )
         return inputs
 
-    def _check_told(self, spec: ModelSpec) -> None:
+    def _check_settings(self, spec: ModelSpec) -> None:
         """Raise `EngineError` for a setting that the chat template has no words for."""
         changes = {}
-        for name, other in (("reasoning_effort", "thinking"), ("thinking", "reasoning_effort")):
-            told = template_settings(spec.model_copy(update={other: None}))
-            written = [
-                self._render([{"role": "user", "content": "Hello"}], one) for one in (told, other_settings(told))
+        for name, other_key in (("reasoning_effort", "thinking"), ("thinking", "reasoning_effort")):
+            settings = template_settings(spec.model_copy(update={other_key: None}))
+            renderings = [
+                self._render([{"role": "user", "content": "Hello"}], variant)
+                for variant in (settings, other_settings(settings))
             ]
-            changes[name] = written[0] != written[1]
+            changes[name] = renderings[0] != renderings[1]
         check_switches(spec, self.label, changes=changes, may_reason=may_reason(self.tokenizer.chat_template))
 
-    def _render(self, messages: list[ChatMessage], told: Mapping[str, Any] | None = None) -> str:
+    def _render(self, messages: list[ChatMessage], settings: Mapping[str, Any] | None = None) -> str:
         text: str = self.tokenizer.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True, **(self._told if told is None else told)
+            messages,
+            tokenize=False,
+            add_generation_prompt=True,
+            **(self._template_settings if settings is None else settings),
         )
         return text
 
@@ -228,7 +236,7 @@ def _compute_prefix(model: Any, device: Any, tokens: list[int]) -> Layers:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether the device has too little memory for what it was asked."""
+    """Return whether the device has too little memory for what it was asked."""
     import torch
 
     return isinstance(error, torch.OutOfMemoryError)
@@ -238,15 +246,15 @@ def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     source = weights.prepare()
-    where: dict[str, Any] = {"trust_remote_code": False}
+    options: dict[str, Any] = {"trust_remote_code": False}
     if weights.hub:
-        where["revision"] = weights.content
+        options["revision"] = weights.content
     else:
-        where["local_files_only"] = True
+        options["local_files_only"] = True
     with quiet_transformers():
-        tokenizer: Any = AutoTokenizer.from_pretrained(source, **where)
+        tokenizer: Any = AutoTokenizer.from_pretrained(source, **options)
         # safetensors only: the older format is a pickle, which runs code when it is read.
-        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, use_safetensors=True, **where)
+        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, use_safetensors=True, **options)
     return model.to(device).eval(), tokenizer
 
 
@@ -258,12 +266,14 @@ def _load_errors(weights: Weights) -> Iterator[None]:
     except EngineError:
         raise
     except Exception as error:
-        said = " ".join(str(error).split())[:300]
+        message = " ".join(str(error).split())[:300]
         commit = f" at commit {weights.content}" if weights.hub else ""
-        raise EngineError(f"{weights.source or weights.label}{commit}: the model cannot be loaded: {said}") from error
+        raise EngineError(
+            f"{weights.source or weights.label}{commit}: the model cannot be loaded: {message}"
+        ) from error
 
 
 def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
-    named = model.generation_config.eos_token_id
-    ends: Iterable[int | None] = named if isinstance(named, list) else [named]
+    end_ids = model.generation_config.eos_token_id
+    ends: Iterable[int | None] = end_ids if isinstance(end_ids, list) else [end_ids]
     return frozenset(end for end in (*ends, tokenizer.eos_token_id) if end is not None)

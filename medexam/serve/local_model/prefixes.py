@@ -25,38 +25,38 @@ that happen to have a few more words in common would replace it."""
 class PrefixCache:
     """The last few openings that batches shared."""
 
-    def __init__(self, compute: Callable[[list[int]], Layers], *, kept: int = 4):
+    def __init__(self, compute: Callable[[list[int]], Layers], *, size: int = 4):
         self._compute = compute
-        self._kept = kept
-        self._known: OrderedDict[tuple[int, ...], Layers] = OrderedDict()
+        self._size = size
+        self._cache: OrderedDict[tuple[int, ...], Layers] = OrderedDict()
 
     def share(self, rows: Sequence[list[int]]) -> tuple[int, Layers]:
-        """How many leading tokens the rows need not compute, and their keys and values; `(0, [])` for none.
+        """Find how many leading tokens the rows need not compute, and their keys and values; `(0, [])` for none.
 
         At least one token of every row is left to compute.
         """
         opening = shared_opening(rows)
-        known, length = self._best_known(opening)
-        wanted = len(opening) if len(rows) > 1 else length
-        if max(wanted, length) < MIN_SHARED:
+        prefix, length = self._best_prefix(opening)
+        target = len(opening) if len(rows) > 1 else length
+        if max(target, length) < MIN_SHARED:
             return 0, []
-        if known is None or length < wanted * _GOOD_ENOUGH:
-            known, length = tuple(opening), len(opening)
-            self._known[known] = self._compute(opening)
-        self._known.move_to_end(known)
-        while len(self._known) > self._kept:
-            self._known.popitem(last=False)
-        return length, [(keys[..., :length, :], values[..., :length, :]) for keys, values in self._known[known]]
+        if prefix is None or length < target * _GOOD_ENOUGH:
+            prefix, length = tuple(opening), len(opening)
+            self._cache[prefix] = self._compute(opening)
+        self._cache.move_to_end(prefix)
+        while len(self._cache) > self._size:
+            self._cache.popitem(last=False)
+        return length, [(keys[..., :length, :], values[..., :length, :]) for keys, values in self._cache[prefix]]
 
-    def _best_known(self, opening: list[int]) -> tuple[tuple[int, ...] | None, int]:
+    def _best_prefix(self, opening: list[int]) -> tuple[tuple[int, ...] | None, int]:
         best, length = None, 0
-        for known in self._known:
-            common = len(common_opening([known, opening]))
+        for prefix in self._cache:
+            common = len(common_opening([prefix, opening]))
             if common > length:
-                best, length = known, common
+                best, length = prefix, common
         return best, length
 
 
 def shared_opening(rows: Sequence[list[int]]) -> list[int]:
-    """The longest opening common to all rows that leaves each row at least one token of its own."""
+    """Find the longest opening common to all rows that leaves each row at least one token of its own."""
     return common_opening(rows)[: min(len(row) for row in rows) - 1]

@@ -73,8 +73,8 @@ class ReplyWriter:
         self._state: Any = None
         """Cache, mask and logits of the rows, as `join_rows` gives them."""
 
-    def write(self, tickets: Iterable[ReplyTicket], more: Callable[[], Sequence[ReplyTicket]]) -> None:
-        """Settle every ticket, and those that `more` brings whenever rows are free and none is waiting.
+    def write(self, tickets: Iterable[ReplyTicket], bring_more: Callable[[], Sequence[ReplyTicket]]) -> None:
+        """Settle every ticket, and those that `bring_more` brings whenever rows are free and none is waiting.
 
         All have the same `job.group`. A job that does not fit into the device's memory alone fails; several are
         begun anew, half as many at a time.
@@ -85,7 +85,7 @@ class ReplyWriter:
         with torch.inference_mode():
             while True:
                 if not self._waiting and self._free() * _REFILL >= self._writing.rows:
-                    self._waiting.extend(more())
+                    self._waiting.extend(bring_more())
                 try:
                     self._admit()
                     if not self._rows:
@@ -107,33 +107,35 @@ class ReplyWriter:
             return
         count = len(live)
         longest = max((row.ticket.job.size[0] for row in live), default=0)
-        taken: list[ReplyTicket] = []
+        tickets: list[ReplyTicket] = []
         while self._waiting:
-            size, more = self._waiting[0].job.size
-            rows, tokens = count + more, max(longest, size)
+            size, row_count = self._waiting[0].job.size
+            rows, tokens = count + row_count, max(longest, size)
             if count and (rows > self._writing.rows or rows * tokens > self._writing.tokens):
                 break
             ticket = self._waiting.popleft()
             if ticket.claim():
-                taken.append(ticket)
+                tickets.append(ticket)
                 count, longest = rows, tokens
-        if taken:
-            self._refill(live, taken)
+        if tickets:
+            self._refill(live, tickets)
         elif not live:
             self._rows, self._state = [], None
 
-    def _refill(self, live: list[_Row], taken: list[ReplyTicket]) -> None:
+    def _refill(self, live: list[_Row], tickets: list[ReplyTicket]) -> None:
         from medexam.serve.local_model.growing_cache import join_rows
 
         places = self._live_places()
-        batches = plan_batches(taken, self._reading, size=lambda one: (len(one.job.prompt), 1), group=lambda _: None)
+        batches = plan_batches(
+            tickets, self._reading, size=lambda ticket: (len(ticket.job.prompt), 1), group=lambda _: None
+        )
         # Before anything is computed, so that all of them are known if memory does not suffice.
         self._rows = live + [row for batch in batches for ticket in batch for row in self._new_rows(ticket)]
-        kept = self._keep(places)
-        self._state = join_rows([*kept, *(self._read(batch) for batch in batches)])
+        parts = self._keep(places)
+        self._state = join_rows([*parts, *(self._read(batch) for batch in batches)])
 
     def _keep(self, places: Sequence[int]) -> "list[CachedRows]":
-        """The state of the rows at these places, as a part of the next batch; none of no rows."""
+        """Return the state of the rows at these places, as a part of the next batch; none of no rows."""
         from medexam.serve.local_model.growing_cache import CachedRows
 
         if not places:
@@ -148,11 +150,11 @@ class ReplyWriter:
 
     def _new_rows(self, ticket: ReplyTicket) -> list[_Row]:
         job, model = ticket.job, self._model
-        drawn = job.sampling.temperature > 0
+        draws = job.sampling.temperature > 0
         rows = [
             _Row(
                 ticket,
-                random_stream(seed, job.prompt, model.device) if drawn else None,
+                random_stream(seed, job.prompt, model.device) if draws else None,
                 None if model.thinking_budget is None else RowBudget(model, model.thinking_budget, opened=job.opened),
             )
             for seed in seeds(job.seed, job.samples)
@@ -177,8 +179,8 @@ class ReplyWriter:
         cache, mask, logits = self._state
         places = self._live_places()
         rows = [self._rows[place] for place in places]
-        chosen = self._choose(rows, logits[places])
-        for row, token in zip(rows, chosen, strict=True):
+        choices = self._choose(rows, logits[places])
+        for row, token in zip(rows, choices, strict=True):
             row.tokens.append(token)
         self._end(rows)
         if not self._live():
@@ -202,12 +204,12 @@ class ReplyWriter:
         """Leave out the rows that have ended, when no prompt waits for them."""
         from medexam.serve.local_model.growing_cache import join_rows
 
-        kept = self._keep(self._live_places())
+        parts = self._keep(self._live_places())
         self._rows = [row for row in self._rows if not row.ended]
-        self._state = join_rows(kept)
+        self._state = join_rows(parts)
 
     def _choose(self, rows: Sequence[_Row], scores: Any) -> list[int]:
-        """The next token of each row."""
+        """Choose the next token of each row."""
         scores = force_tokens(scores, [row.budget.next_token(row.tokens) if row.budget else None for row in rows])
         if rows[0].stream is not None:
             for warp in sampling_warpers(rows[0].ticket.job.sampling):
@@ -249,5 +251,5 @@ class _Claimed:
         self.job, self.settle, self.fail = ticket.job, ticket.settle, ticket.fail
 
     def claim(self) -> bool:
-        """It was."""
+        """Return True: it was claimed before."""
         return True

@@ -25,19 +25,19 @@ class Sampling:
 
     @classmethod
     def of(cls, config: Config, min_p: float | None) -> "Sampling":
-        """As a request asks, and the model's spec; at temperature 0, the default, nothing else matters."""
+        """Read what a request and the model's spec ask for; at temperature 0, the default, nothing else matters."""
         if not config.temperature:
             return cls()
         return cls(config.temperature, config.top_p, config.top_k, min_p)
 
 
-def seeds(first: int | None, samples: int) -> list[int | None]:
-    """The seed of each of several replies: the first one's, then the next ones."""
-    return [None if first is None else first + later for later in range(samples)]
+def seeds(seed: int | None, samples: int) -> list[int | None]:
+    """List the seed of each of several replies: the first one's, then the next ones."""
+    return [None if seed is None else seed + offset for offset in range(samples)]
 
 
 def random_stream(seed: int | None, tokens: Sequence[int], device: Any) -> Any:
-    """A `torch.Generator` of this seed and prompt; without a seed, a fresh one."""
+    """Build a `torch.Generator` of this seed and prompt; without a seed, a fresh one."""
     import torch
 
     generator = torch.Generator(device=device)
@@ -50,7 +50,7 @@ def random_stream(seed: int | None, tokens: Sequence[int], device: Any) -> Any:
 
 
 def add_gumbel_noise(scores: Any, streams: Sequence[Any]) -> Any:
-    """Scores `[rows, n]` plus noise, row i's from stream i; the argmax of a row is a draw from its softmax."""
+    """Add noise to scores `[rows, n]`, row i's from stream i; the argmax of a row is a draw from its softmax."""
     import torch
 
     noise = [torch.empty_like(row).exponential_(generator=stream) for row, stream in zip(scores, streams, strict=True)]

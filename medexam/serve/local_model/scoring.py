@@ -42,7 +42,7 @@ class TreeRow(Candidates):
         return all(len(place) == depth for depth, place in enumerate(self.places, start=1))
 
     def position(self, place: TokenPath) -> int:
-        """Index in the row of the token after which the place's probabilities are read."""
+        """Find the index in the row of the token after which the place's probabilities are read."""
         return len(self.prompt) + self._order[place] if place else len(self.prompt) - 1
 
     @cached_property
@@ -78,31 +78,33 @@ class ScoreJob:
 
 
 def score(model: LocalModel, jobs: Sequence[ScoreJob]) -> list[list[list[float]]]:
-    """For each job the log-probabilities of each continuation's tokens, nats, with one forward pass for all."""
+    """Compute for each job the log-probabilities of each continuation's tokens, nats, with one forward pass for all."""
     rows = [row for job in jobs for row in job.rows]
     values = iter(read_tree_rows(model, rows))
     results = []
     for job in jobs:
-        found: dict[TokenPath, dict[int, float]] = {}
+        values_by_place: dict[TokenPath, dict[int, float]] = {}
         for _ in job.rows:
-            for place, known in next(values).items():
-                found.setdefault(place, {}).update(known)
-        results.append(job.candidates.spell(found))
+            for place, logprobs in next(values).items():
+                values_by_place.setdefault(place, {}).update(logprobs)
+        results.append(job.candidates.spell(values_by_place))
     return results
 
 
 def takes_trees(model: LocalModel, candidates: Candidates) -> bool:
-    """Whether the model reads a tree in one row as it reads each path alone."""
+    """Return whether the model reads a tree in one row as it reads each path alone."""
     try:
-        (together,), (alone,) = (score(model, [ScoreJob((), candidates, method, "")]) for method in ("trie", "echo"))
+        (tree_values,), (path_values,) = (
+            score(model, [ScoreJob((), candidates, method, "")]) for method in ("trie", "echo")
+        )
     except (TypeError, ValueError, RuntimeError, NotImplementedError):
         return False
-    pairs = [pair for path in zip(together, alone, strict=True) for pair in zip(*path, strict=True)]
-    return fmean(abs(one - other) for one, other in pairs) < _AGREE
+    pairs = [pair for path in zip(tree_values, path_values, strict=True) for pair in zip(*path, strict=True)]
+    return fmean(abs(tree_value - path_value) for tree_value, path_value in pairs) < _AGREE
 
 
 def read_tree_rows(model: LocalModel, rows: Sequence[TreeRow]) -> list[dict[TokenPath, dict[int, float]]]:
-    """For each row the log-probabilities at its places."""
+    """Read for each row the log-probabilities at its places."""
     import torch
 
     inputs, shared = model.open_batch([row.tokens for row in rows], [list(row.prompt) for row in rows])
@@ -111,24 +113,26 @@ def read_tree_rows(model: LocalModel, rows: Sequence[TreeRow]) -> list[dict[Toke
         inputs["attention_mask"] = _see_ancestors(rows, width, shared, model.device)
     depths = [_depths(row, shared, width) for row in rows]
     inputs["position_ids"] = torch.tensor(depths, device=model.device)
-    at = [(index, row.position(place) - shared) for index, row in enumerate(rows) for place in row.forks]
-    logits = model.logits_at(inputs, at)
-    wanted = [tokens for row in rows for tokens in row.forks.values()]
-    found = iter(_pick(logits, wanted))
-    return [{place: dict(zip(tokens, next(found), strict=True)) for place, tokens in row.forks.items()} for row in rows]
+    positions = [(index, row.position(place) - shared) for index, row in enumerate(rows) for place in row.forks]
+    logits = model.logits_at(inputs, positions)
+    token_sets = [tokens for row in rows for tokens in row.forks.values()]
+    logprobs = iter(_pick(logits, token_sets))
+    return [
+        {place: dict(zip(tokens, next(logprobs), strict=True)) for place, tokens in row.forks.items()} for row in rows
+    ]
 
 
-def _pick(logits: Any, wanted: Sequence[tuple[int, ...]]) -> Iterator[list[float]]:
-    """The log-probabilities of some tokens in each row of logits `[rows, vocabulary]`."""
-    for start in range(0, len(wanted), _ROWS):
-        part = logits[start : start + _ROWS].float()
-        sums = part.logsumexp(-1).double()
-        for offset, tokens in enumerate(wanted[start : start + _ROWS]):
-            yield (part[offset, list(tokens)].double() - sums[offset]).tolist()
+def _pick(logits: Any, token_sets: Sequence[tuple[int, ...]]) -> Iterator[list[float]]:
+    """Yield the log-probabilities of some tokens in each row of logits `[rows, vocabulary]`."""
+    for start in range(0, len(token_sets), _ROWS):
+        chunk = logits[start : start + _ROWS].float()
+        sums = chunk.logsumexp(-1).double()
+        for offset, tokens in enumerate(token_sets[start : start + _ROWS]):
+            yield (chunk[offset, list(tokens)].double() - sums[offset]).tolist()
 
 
 def _depths(row: TreeRow, shared: int, width: int) -> list[int]:
-    """The position of each token in its own text, the shared opening left out."""
+    """List the position of each token in its own text, the shared opening left out."""
     length = len(row.prompt)
     # Siblings share a position: each is the next token of its own text.
     depths = [*range(shared, length), *(length + len(place) - 1 for place in row.places)]
@@ -136,7 +140,7 @@ def _depths(row: TreeRow, shared: int, width: int) -> list[int]:
 
 
 def _see_ancestors(rows: Sequence[TreeRow], width: int, shared: int, device: Any) -> Any:
-    """Which token attends to which, `[rows, 1, width, shared + width]`, True if it does."""
+    """Mark which token attends to which, `[rows, 1, width, shared + width]`, True if it does."""
     import torch
 
     mask = torch.ones(width, shared + width, dtype=torch.bool).tril(shared).repeat(len(rows), 1, 1)
@@ -148,10 +152,10 @@ def _see_ancestors(rows: Sequence[TreeRow], width: int, shared: int, device: Any
         # if they were its text.
         mask[index, length - shared :, length:] = False
         for place in row.places:
-            here = row.position(place)
+            position = row.position(place)
             for depth in range(1, len(place) + 1):
-                mask[index, here - shared, row.position(place[:depth])] = True
+                mask[index, position - shared, row.position(place[:depth])] = True
     # A padding token attends to itself, or its weights would have nothing to sum to 1 and become NaN.
-    own = torch.arange(width)
-    mask[:, own, shared + own] = True
+    diagonal = torch.arange(width)
+    mask[:, diagonal, shared + diagonal] = True
     return mask[:, None].to(device)

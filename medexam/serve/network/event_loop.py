@@ -25,16 +25,16 @@ class _Executor(ThreadPoolExecutor):
     """Threads for whatever blocks; DSPy's bookkeeping of a call does not, and takes less time than a thread would."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """What `asyncio.to_thread` calls, with a partial of the function."""
+        """Run what `asyncio.to_thread` submits, with a partial of the function."""
         function = fn.args[0] if isinstance(fn, partial) and fn.args else fn
         if getattr(function, "__module__", None) != _BOOKKEEPING:
             return super().submit(fn, *args, **kwargs)
-        done: Future[T] = Future()
+        future: Future[T] = Future()
         try:
-            done.set_result(fn(*args, **kwargs))
+            future.set_result(fn(*args, **kwargs))
         except Exception as error:
-            done.set_exception(error)
-        return done
+            future.set_exception(error)
+        return future
 
 
 class BackgroundLoop:
@@ -101,7 +101,7 @@ _lock = threading.Lock()
 
 
 def background_loop() -> BackgroundLoop:
-    """The process's network loop, started when first asked for."""
+    """Return the process's network loop, started when first asked for."""
     global _background_loop
     with _lock:
         if _background_loop is None:

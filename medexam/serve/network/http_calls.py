@@ -43,27 +43,27 @@ MISFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What is raised where a part of a reply is of another type than the protocol's."""
 
 
-async def reply_object(sending: Awaitable[httpx.Response], what: str) -> dict[str, Any]:
-    """The JSON object of a reply; raises `dspy.lm15` errors that open with `what` was asked."""
+async def reply_object(sending: Awaitable[httpx.Response], source: str) -> dict[str, Any]:
+    """Return the JSON object of a reply; raises `dspy.lm15` errors that open with `source`, which was asked."""
     try:
         reply = await sending
     except httpx.TimeoutException as error:
-        raise CallTimeoutError(f"{what} did not answer in time") from error
+        raise CallTimeoutError(f"{source} did not answer in time") from error
     except httpx.TransportError as error:
-        raise TransportError(f"{what}: {str(error) or type(error).__name__}") from error
+        raise TransportError(f"{source}: {str(error) or type(error).__name__}") from error
     if reply.status_code != httpx.codes.OK:
         raise _http_error(reply)
     try:
         body = parse_json(reply.content)
     except UnreadableError as error:
-        raise ServerError(f"{what}: the reply {error}") from error
+        raise ServerError(f"{source}: the reply {error}") from error
     if not isinstance(body, dict):
-        raise ServerError(f"{what}: the reply is no JSON object")
+        raise ServerError(f"{source}: the reply is no JSON object")
     return body
 
 
 def retry_after_s(header: str | None) -> float | None:
-    """Seconds to wait by a `Retry-After` header, which holds a number or a date; None if it says neither."""
+    """Read the seconds to wait from a `Retry-After` header, which holds a number or a date; None if it says neither."""
     if header is None:
         return None
     try:
@@ -78,34 +78,36 @@ def retry_after_s(header: str | None) -> float | None:
 
 
 def _http_error(reply: httpx.Response) -> LM15Error:
-    said = redirect_fault(reply) or _message(reply) or f"HTTP {reply.status_code}"
-    return status_error(reply.status_code, hide_secrets(said), retry_after_s(reply.headers.get("retry-after")))
+    message = redirect_fault(reply) or _message(reply) or f"HTTP {reply.status_code}"
+    return status_error(reply.status_code, hide_secrets(message), retry_after_s(reply.headers.get("retry-after")))
 
 
 def _message(reply: httpx.Response) -> str:
-    """What an error says, as OpenAI's API, FastAPI or TGI write it, or as plain text; empty if it says nothing."""
+    """Read what an error says, as OpenAI's API, FastAPI or TGI write it, or as plain text; empty if it says nothing."""
     try:
         body = parse_json(reply.content)
     except UnreadableError:
         plain = reply.headers.get("content-type", "").startswith("text/plain")
         return " ".join(reply.text.split())[:MOST_SAID] if plain else ""
-    told = next((body[key] for key in ("error", "detail") if body.get(key)), body) if isinstance(body, dict) else None
-    if isinstance(told, dict):
-        told = told.get("message")
-    if isinstance(told, list):
-        told = "; ".join(_problem(one) for one in told)
-    return told if isinstance(told, str) else ""
+    detail = next((body[key] for key in ("error", "detail") if body.get(key)), body) if isinstance(body, dict) else None
+    if isinstance(detail, dict):
+        detail = detail.get("message")
+    if isinstance(detail, list):
+        detail = "; ".join(_problem(problem) for problem in detail)
+    return detail if isinstance(detail, str) else ""
 
 
-def _problem(one: Any) -> str:
-    """One of the problems that FastAPI lists: where, and what."""
-    if not isinstance(one, dict):
-        return str(one)
-    where = ".".join(map(str, one["loc"])) if isinstance(one.get("loc"), list) else ""
-    return f"{where}: {one.get('msg')}" if where else str(one.get("msg"))
+def _problem(problem: Any) -> str:
+    """Write one of the problems that FastAPI lists: where, and what."""
+    if not isinstance(problem, dict):
+        return str(problem)
+    field = ".".join(map(str, problem["loc"])) if isinstance(problem.get("loc"), list) else ""
+    return f"{field}: {problem.get('msg')}" if field else str(problem.get("msg"))
 
 
-def status_error(status: int, said: str, retry_after: float | None = None) -> LM15Error:
-    """DSPy's error for an HTTP status and its words; `retry_after`: seconds to wait, None if the server says none."""
-    other = ServerError if httpx.codes.is_server_error(status) else ProviderError
-    return refine(_BY_STATUS.get(status, other)(said, status=status, retry_after=retry_after))
+def status_error(status: int, message: str, retry_after: float | None = None) -> LM15Error:
+    """Build DSPy's error for an HTTP status and its words; `retry_after`: seconds to wait, None if the server says
+    none.
+    """
+    fallback = ServerError if httpx.codes.is_server_error(status) else ProviderError
+    return refine(_BY_STATUS.get(status, fallback)(message, status=status, retry_after=retry_after))

@@ -20,7 +20,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_key() -> str:
-    """A new key of 256 random bits, in characters that a header and a shell take as they are."""
+    """Make a new key of 256 random bits, in characters that a header and a shell take as they are."""
     key = secrets.token_urlsafe(32)
     remember_secret(key)
     return key
@@ -56,7 +56,7 @@ def kept_key(path: Path, key: str) -> Iterator[Path]:
 
 
 def read_key_file(path: Path) -> str:
-    """The key in the file; raises `SpecError` if it is missing, empty, no key, or others may read it."""
+    """Read the key in the file; raises `SpecError` if it is missing, empty, no key, or others may read it."""
     path = path.expanduser()
     try:
         mode = path.stat().st_mode
@@ -67,9 +67,9 @@ def read_key_file(path: Path) -> str:
         key = read_regular(path).decode()
     except FileNotFoundError:
         # A key that was written instead of a file is not shown.
-        named = path if len(path.parts) > 1 or path.suffix else "api_key_file"
+        name = path if len(path.parts) > 1 or path.suffix else "api_key_file"
         raise SpecError(
-            f"{named}: no such key file; name the right one with api_key_file, or a variable with api_key_env"
+            f"{name}: no such key file; name the right one with api_key_file, or a variable with api_key_env"
         ) from None
     except OSError as error:
         raise SpecError(f"{path}: the key cannot be read: {error.strerror}; name another with api_key_file") from None
@@ -81,15 +81,15 @@ def read_key_file(path: Path) -> str:
 
 
 def read_key_variable(variable: str) -> str | None:
-    """The key in an environment variable, None if it is not set; raises `SpecError` if it holds no key."""
+    """Read the key in an environment variable, None if it is not set; raises `SpecError` if it holds no key."""
     key = os.environ.get(variable, "")
     return check_key(key, f"the environment variable {variable}", "set it anew") if key.strip() else None
 
 
-def check_key(text: str, where: str, way_out: str) -> str:
-    """The key in a text, which no message shows from here on; raises `SpecError` where a header cannot hold it."""
+def check_key(text: str, source: str, way_out: str) -> str:
+    """Check a text's key, which no message shows from here on; raises `SpecError` where a header cannot hold it."""
     key = text.strip()
     remember_secret(key)
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise SpecError(f"{where}: it holds more than one word, or what no key holds; {way_out}")
+        raise SpecError(f"{source}: it holds more than one word, or what no key holds; {way_out}")
     return key

@@ -37,7 +37,7 @@ async def ask_again(
     elsewhere: Callable[[], bool] | None = None,
     patience_s: float | None = None,
 ) -> T:
-    """The result of the first attempt that succeeds; raises the last fault, or the first that cannot be cured.
+    """Return the result of the first attempt that succeeds; raises the last fault, or the first that cannot be cured.
 
     `timeout_s` is what one attempt may take. Where `elsewhere` says that another server is ready, nothing is waited
     for. `patience_s`: seconds after which no wait ends; None: as long as a run waits.
@@ -73,11 +73,11 @@ async def ask_again(
 
 
 def is_refusal(fault: LM15Error) -> bool:
-    """Whether a server said that it has too much to do."""
+    """Return whether a server said that it has too much to do."""
     return isinstance(fault, RateLimitError) or fault.status == _OVERLOADED
 
 
 def _hint(fault: BaseException | None) -> float | None:
-    """Seconds that the server asked to wait; None if it did not say."""
+    """Return the seconds that the server asked to wait; None if it did not say."""
     hint = fault.retry_after if isinstance(fault, LM15Error) else None
     return None if hint is None else min(max(float(hint), 0.0), LONGEST_HINT_S)

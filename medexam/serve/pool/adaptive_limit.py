@@ -29,19 +29,19 @@ _LATE = 0.25
 
 @dataclass
 class _Period:
-    begun: float
-    done: int = 0
+    start: float
+    answers: int = 0
     waited_s: float = 0.0
     """The seconds that the answered requests took, summed."""
     request_s: float = 0.0
     """Requests in flight, integrated over time."""
     slowest_s: float = 0.0
-    full: bool = False
+    was_full: bool = False
     """Whether the limit was ever reached."""
 
     def throughput(self, now: float) -> float:
-        """Requests a second, by Little's law: counting answers would depend on where batches happen to end."""
-        return self.request_s / (now - self.begun) / (self.waited_s / self.done)
+        """Compute requests a second, by Little's law: counting answers would depend on where batches happen to end."""
+        return self.request_s / (now - self.start) / (self.waited_s / self.answers)
 
 
 @dataclass
@@ -73,7 +73,7 @@ class AdaptiveLimit:
         self._pause = 0
         """Periods to wait before the next trial."""
         self._period = _Period(self.clock())
-        self._changed_at = self._period.begun
+        self._changed_at = self._period.start
 
     def add_server(self) -> None:
         """Raise the limit for one more server."""
@@ -90,29 +90,29 @@ class AdaptiveLimit:
     @contextmanager
     def track(self) -> Iterator[None]:
         """Count a request as in flight; it counts as answered unless an exception ends the block."""
-        begun = self._add(1)
-        self._period.full |= self.in_flight >= self.value
+        start = self._add(1)
+        self._period.was_full |= self.in_flight >= self.value
         try:
             yield
         finally:
-            ended = self._add(-1)
+            end = self._add(-1)
         # Not in `finally`: a request that failed says nothing of how long answers take.
-        self._period.done += 1
-        self._period.waited_s += ended - begun
-        self._period.slowest_s = max(self._period.slowest_s, ended - begun)
-        self._judge(ended)
+        self._period.answers += 1
+        self._period.waited_s += end - start
+        self._period.slowest_s = max(self._period.slowest_s, end - start)
+        self._judge(end)
 
     def record_refusal(self) -> None:
         """Halve the limit because a server has too much to do."""
         # A server that is full refuses many requests at once; halving for each would go down to the minimum.
-        if not self._settling or self.clock() - self._period.begun >= _PERIOD_S:
+        if not self._settling or self.clock() - self._period.start >= _PERIOD_S:
             self._set_back(self.value // 2)
 
     def _add(self, change: int) -> float:
         """Change the number in flight; returns the time."""
         now = self.clock()
         # Only the time within this period: what lies before its begin was counted in the last one.
-        self._period.request_s += self.in_flight * (now - max(self._changed_at, self._period.begun))
+        self._period.request_s += self.in_flight * (now - max(self._changed_at, self._period.start))
         self.in_flight += change
         self._changed_at = now
         return now
@@ -120,7 +120,7 @@ class AdaptiveLimit:
     def _judge(self, now: float) -> None:
         period = self._period
         # Fewer answers than the limit are not one round yet: their times would be those of the fastest alone.
-        if now - period.begun < _PERIOD_S or period.done < self.value:
+        if now - period.start < _PERIOD_S or period.answers < self.value:
             return
         self._period = _Period(now)
         if period.slowest_s > _LATE * self.timeout_s:
@@ -128,9 +128,9 @@ class AdaptiveLimit:
         elif self._settling:
             self._settling = False
         else:
-            self._compare(period.throughput(now), full=period.full)
+            self._compare(period.throughput(now), was_full=period.was_full)
 
-    def _compare(self, throughput: float, *, full: bool) -> None:
+    def _compare(self, throughput: float, *, was_full: bool) -> None:
         """End a trial that runs, or begin one if it is time and the limit was reached."""
         if self._before_trial is not None and throughput < _GAIN * self._before_trial[1]:
             self._set_back(self._before_trial[0])
@@ -140,10 +140,10 @@ class AdaptiveLimit:
         if self._pause:
             self._pause -= 1
         # A limit that was never reached did not hold the throughput down; a higher one would change nothing.
-        elif full and self.value < self._most * self.servers:
-            before = self.value
-            self._change_to(2 * before)
-            self._before_trial = (before, throughput)
+        elif was_full and self.value < self._most * self.servers:
+            old_value = self.value
+            self._change_to(2 * old_value)
+            self._before_trial = (old_value, throughput)
 
     def _set_back(self, value: int) -> None:
         self._change_to(value)

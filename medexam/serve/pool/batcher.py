@@ -38,7 +38,7 @@ class Batcher(Generic[Key, Item, Result]):
         busy_at: Callable[[], int],
         split_on: type[Exception],
     ) -> None:
-        """`send` returns one result per item, in order.
+        """Set up the batches; `send` returns one result per item, in order.
 
         `max_items` returns the most items of a batch, and `busy_at` the number of items in flight that keep the servers
         busy; both may change. A batch that fails with `split_on` is halved until the culprit is alone, so that one bad
@@ -58,7 +58,7 @@ class Batcher(Generic[Key, Item, Result]):
         self._in_flight = 0
 
     async def submit(self, key: Key, item: Item) -> Result:
-        """The result of this item; items with equal keys may share a batch."""
+        """Submit an item and return its result; items with equal keys may share a batch."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         group = self._pending.setdefault(key, [])
         group.append((item, future, begin_wait()))
@@ -97,8 +97,8 @@ class Batcher(Generic[Key, Item, Result]):
         self._in_flight += len(group)
         task.add_done_callback(partial(self._finish, loop.time(), len(group)))
 
-    def _finish(self, sent: float, items: int, task: asyncio.Task[None]) -> None:
-        took = asyncio.get_running_loop().time() - sent
+    def _finish(self, start: float, items: int, task: asyncio.Task[None]) -> None:
+        took = asyncio.get_running_loop().time() - start
         self._mean_s += (took - self._mean_s) * _SMOOTHING if self._mean_s else took
         self._tasks.discard(task)
         self._in_flight -= items

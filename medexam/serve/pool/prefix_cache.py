@@ -30,16 +30,16 @@ class PrefixCount:
 
 
 async def count_prefixes(addresses: Sequence[str], ca_bundle: Path | None = None) -> PrefixCount | None:
-    """The counts of all servers together; None unless each of them tells its own.
+    """Sum the counts of all servers; None unless each of them tells its own.
 
     `addresses` are base addresses of OpenAI APIs, such as http://127.0.0.1:8000/v1. Raises `SpecError` for a CA bundle
     that cannot be read.
     """
     counts = await asyncio.gather(*(_count(Endpoint(base, NO_KEY, ca_bundle)) for base in addresses))
-    known = [count for count in counts if count is not None]
-    if not known or len(known) < len(addresses):
+    server_counts = [count for count in counts if count is not None]
+    if not server_counts or len(server_counts) < len(addresses):
         return None
-    return PrefixCount(sum(one.tokens for one in known), sum(one.hits for one in known))
+    return PrefixCount(sum(count.tokens for count in server_counts), sum(count.hits for count in server_counts))
 
 
 async def _count(endpoint: Endpoint) -> PrefixCount | None:
@@ -48,8 +48,8 @@ async def _count(endpoint: Endpoint) -> PrefixCount | None:
             reply = await client.get(f"{endpoint.root}/metrics")
     except httpx.HTTPError:
         return None
-    counted = {"queries": 0.0, "hits": 0.0}
-    found = _COUNTER.findall(reply.text) if reply.is_success else []
-    for name, value in found:
-        counted[name] += float(value)
-    return PrefixCount(round(counted["queries"]), round(counted["hits"])) if found else None
+    totals = {"queries": 0.0, "hits": 0.0}
+    matches = _COUNTER.findall(reply.text) if reply.is_success else []
+    for name, value in matches:
+        totals[name] += float(value)
+    return PrefixCount(round(totals["queries"]), round(totals["hits"])) if matches else None

@@ -57,7 +57,8 @@ class Server:
     """Held while one call verifies it, so that the others do not verify it too."""
 
     def ready(self, now: float) -> bool:
-        """Whether it may be asked; one that failed is asked one thing at a time after its cooldown, until it answers.
+        """Return whether it may be asked; one that failed is asked one thing at a time after its cooldown, until it
+        answers.
 
         More at once would all be lost if it is still gone.
         """
@@ -85,7 +86,7 @@ class Server:
 
     def give_up(self) -> None:
         """End all calls that it has not answered, so that they are asked elsewhere."""
-        for call in [one for one in self.calls if not one.expired()]:
+        for call in [call for call in self.calls if not call.expired()]:
             call.reschedule(asyncio.get_running_loop().time())
 
     def record_failure(self, fault: Exception) -> None:
@@ -144,7 +145,7 @@ class ServerPool:
 
     async def remove(self, address: str) -> None:
         """Ask the server at this address nothing more; it may still answer what it was asked."""
-        for server in [one for one in self.active if one.endpoint.base == address]:
+        for server in [server for server in self.active if server.endpoint.base == address]:
             self.active.remove(server)
             self.limit.remove_server()
             server.draining = True
@@ -154,13 +155,14 @@ class ServerPool:
             self._any_active.clear()
 
     async def available(self) -> list[Endpoint]:
-        """The servers that take part now, waiting for one if there is none; raises `TransportError`."""
+        """List the servers that take part now, waiting for one if there is none; raises `TransportError`."""
         if not self.active:
             await self._wait_for_server()
         return [server.endpoint for server in self.active]
 
     def least_busy(self) -> Server | None:
-        """Of the servers that are ready, the one with the fewest outstanding prompts; else the one that failed least.
+        """Choose of the servers that are ready the one with the fewest outstanding prompts; else the one that failed
+        least.
 
         None if there is no server.
         """
@@ -169,12 +171,12 @@ class ServerPool:
         now = time.monotonic()
         ready = [server for server in self.active if server.ready(now)]
         if ready:
-            return min(ready, key=lambda one: one.outstanding)
+            return min(ready, key=lambda server: server.outstanding)
         # All cool down: the one that failed least is the likeliest to be back.
-        return min(self.active, key=lambda one: (one.failures, one.retry_at))
+        return min(self.active, key=lambda server: (server.failures, server.retry_at))
 
     async def call(self, send: Callable[[Server], Awaitable[T]], *, weight: int, first: Server | None = None) -> T:
-        """What `send` returns for a server; a curable failure is tried again, elsewhere or later.
+        """Return what `send` returns for a server; a curable failure is tried again, elsewhere or later.
 
         `weight` is the number of prompts sent; `first` is the server to ask first, None for the least busy one.
         """

@@ -27,18 +27,24 @@ async def watch(pool: ServerPool, replies: Callable[[Endpoint], Awaitable[bool]]
     missed: Counter[int] = Counter()
     while True:
         await asyncio.sleep(LOOK_S)
-        before = time.monotonic() - LOOK_S
-        quiet = [one for one in (*pool.active, *pool.leaving) if one.outstanding and one.heard_at <= before]
-        found = await asyncio.gather(*(replies(one.endpoint) for one in quiet))
-        missed = Counter({id(one): missed[id(one)] + 1 for one, there in zip(quiet, found, strict=True) if not there})
-        for one in quiet:
+        limit = time.monotonic() - LOOK_S
+        servers = [
+            server for server in (*pool.active, *pool.leaving) if server.outstanding and server.heard_at <= limit
+        ]
+        signs = await asyncio.gather(*(replies(server.endpoint) for server in servers))
+        missed = Counter(
+            {id(server): missed[id(server)] + 1 for server, sign in zip(servers, signs, strict=True) if not sign}
+        )
+        for server in servers:
             # Without another server nothing would be gained: its questions could only be asked of it again.
-            if missed[id(one)] >= _LOOKS and any(other is not one and not other.failures for other in pool.active):
-                one.give_up()
+            if missed[id(server)] >= _LOOKS and any(
+                other is not server and not other.failures for other in pool.active
+            ):
+                server.give_up()
 
 
 async def replies(endpoint: Endpoint) -> bool:
-    """Whether anything is said at an address; what is said does not matter. Raises `SpecError` as `open_client`."""
+    """Return whether an address says anything; what it says does not matter. Raises `SpecError` as `open_client`."""
     try:
         async with open_client(endpoint, LOOK_S) as client:
             await client.get(f"{endpoint.root}/health")

@@ -47,8 +47,8 @@ def test_a_block_that_both_open_is_opened_once() -> None:
 
 def test_no_choice_is_put_inside_a_block() -> None:
     closed = "<a><think>\n\n</think>\n\n{"
-    assert append("<a><think>\n", "{", chosen=True) == closed
-    assert append("<a><think>\n", "<think>\nit is\n</think>\n\n{", chosen=True) == "<a><think>\nit is\n</think>\n\n{"
-    assert append("<a><think>\n", "it is\n</think>\n\n{", chosen=True) == "<a><think>\nit is\n</think>\n\n{"
-    assert append("<a>", "{", chosen=True) == "<a>{"
+    assert append("<a><think>\n", "{", choosing=True) == closed
+    assert append("<a><think>\n", "<think>\nit is\n</think>\n\n{", choosing=True) == "<a><think>\nit is\n</think>\n\n{"
+    assert append("<a><think>\n", "it is\n</think>\n\n{", choosing=True) == "<a><think>\nit is\n</think>\n\n{"
+    assert append("<a>", "{", choosing=True) == "<a>{"
     assert not is_open(closed.removesuffix("{"))

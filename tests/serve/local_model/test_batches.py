@@ -42,7 +42,7 @@ def test_a_worker_answers_from_many_threads() -> None:
             if ticket.claim():
                 ticket.future.set_result(2 * ticket.item)
 
-    worker: BatchThread[int, int] = BatchThread(double, full=64, name="test")
+    worker: BatchThread[int, int] = BatchThread(double, wave_size=64, name="test")
     futures: dict[int, Future[int]] = {}
 
     def send(start: int) -> None:
@@ -69,7 +69,7 @@ def test_a_failing_handler_fails_its_wave_and_the_worker_lives_on() -> None:
         for ticket in wave:
             ticket.future.set_result(ticket.item)
 
-    worker: BatchThread[int, int] = BatchThread(handle, full=1, name="test")
+    worker: BatchThread[int, int] = BatchThread(handle, wave_size=1, name="test")
     with pytest.raises(ValueError, match="negative"):
         worker.submit(-1).result(timeout=BACKSTOP_S)
     assert worker.submit(1).result(timeout=BACKSTOP_S) == 1
@@ -112,7 +112,7 @@ def test_prefixes_are_computed_once_and_cut_to_fit() -> None:
         computed.append(len(tokens))
         return [(Width(), Width())]
 
-    cache = PrefixCache(compute, kept=2)
+    cache = PrefixCache(compute, size=2)
     opening = list(range(50))
     assert cache.share([[*opening[:10], 1], [*opening[:10], 2]]) == (0, [])  # too short to pay
     assert cache.share([[*opening, 98]]) == (0, [])  # a single row shares with nobody yet
