@@ -66,12 +66,12 @@ _NEGATED = re.compile(
 
 
 def refers_to_options(text: str) -> bool:
-    """Whether an option speaks of the other ones, as `All of the above` does."""
+    """Return whether an option speaks of the other ones, as `All of the above` does."""
     return _REFERRING.search(_plain(text)) is not None
 
 
 def is_negated(stem: str) -> bool:
-    """Whether the last sentence of a stem may ask for what is wrong, as `Which is NOT true?` does."""
+    """Return whether the last sentence of a stem may ask for what is wrong, as `Which is NOT true?` does."""
     spans = split_sentences(stem)
     start, end = spans[-1] if spans else (0, len(stem))
     return _NEGATED.search(_plain(stem[start:end])) is not None

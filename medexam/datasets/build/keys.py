@@ -41,7 +41,7 @@ class Key:
 
 
 def read_keys(paths: Sequence[Path], version: str | None) -> Key:
-    """The key that all of `paths` give; `version` chooses a column where one holds several versions.
+    """Read the key that all of `paths` give; `version` chooses a column where one holds several versions.
 
     Raises `DatasetError` if one cannot be read or two disagree.
     """
@@ -52,7 +52,7 @@ def read_keys(paths: Sequence[Path], version: str | None) -> Key:
 
 
 def read_key(path: Path, version: str | None = None) -> Key:
-    """The key at `path`; raises `DatasetError` when it is neither CSV nor PDF, or holds no answers."""
+    """Read the key at `path`; raise `DatasetError` when it is neither CSV nor PDF, or holds no answers."""
     if not path.is_file():
         raise DatasetError(f"{path}: is not there: give the answer key as CSV (question,answer) or PDF")
     with path.open("rb") as stream:
@@ -64,26 +64,26 @@ def read_key(path: Path, version: str | None = None) -> Key:
 
 
 def list_numbers(numbers: Sequence[int]) -> str:
-    """`question 3`, or `questions 3, 5 and 9`, or the first few and how many more."""
+    """Render `question 3`, or `questions 3, 5 and 9`, or the first few and how many more."""
     if len(numbers) == 1:
         return f"question {numbers[0]}"
-    shown = [str(number) for number in numbers[:SHOWN]]
+    texts = [str(number) for number in numbers[:SHOWN]]
     if len(numbers) > SHOWN:
-        return f"questions {', '.join(shown)} and {len(numbers) - SHOWN} more"
-    return f"questions {', '.join(shown[:-1])} and {shown[-1]}"
+        return f"questions {', '.join(texts)} and {len(numbers) - SHOWN} more"
+    return f"questions {', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _check_agree(one: Key, two: Key) -> None:
+def _check_agree(key: Key, other: Key) -> None:
     apart = [
         number
-        for number in sorted({*one.answers, *two.answers})
-        if one.answers.get(number, 0) != two.answers.get(number, 0)
+        for number in sorted({*key.answers, *other.answers})
+        if key.answers.get(number, 0) != other.answers.get(number, 0)
     ]
     if apart:
         first = apart[0]
         raise DatasetError(
-            f"{one.source} and {two.source} disagree on {list_numbers(apart)} (question {first}: "
-            f"{_show(one, first)} and {_show(two, first)}): give only the definitive key"
+            f"{key.source} and {other.source} disagree on {list_numbers(apart)} (question {first}: "
+            f"{_show(key, first)} and {_show(other, first)}): give only the definitive key"
         )
 
 
@@ -117,7 +117,7 @@ def _read_csv(path: Path, version: str | None) -> tuple[str | None, dict[int, in
 
 
 def _choose_column(path: Path, headings: list[str], version: str | None) -> tuple[int, str | None]:
-    """The column of answers, and the version that its heading says."""
+    """Choose the column of answers, and read the version that its heading says."""
     versions = {match.group(1): place for place, cell in enumerate(headings) if (match := _HEADING_VERSION.match(cell))}
     if not versions:
         return 1, None
@@ -214,12 +214,12 @@ def _nearest(columns: list[float], x: float) -> int:
 
 def _counts_on(table: list[dict[int, str]], place: int) -> bool:
     numbers = [number for row in table if (number := parse_whole_number(row.get(place))) is not None]
-    steps = [two - one for one, two in pairwise(numbers)]
+    steps = [later - earlier for earlier, later in pairwise(numbers)]
     return bool(steps) and min(steps) > 0 and steps.count(1) > len(steps) / 2
 
 
 def _choose_answers(table: list[dict[int, str]], between: range, path: Path, version: str | None) -> int:
-    """Which column after a column of questions holds the answers."""
+    """Choose which column after a column of questions holds the answers."""
     headings = {
         match.group(1): place
         for row in table

@@ -47,7 +47,7 @@ def join_accents(glyphs: Sequence[Glyph]) -> tuple[Glyph, ...]:
 
 
 def _find_mark(glyph: Glyph) -> str:
-    """The combining form of an accent; empty for what is none."""
+    """Find the combining form of an accent; empty for what is none."""
     return glyph.text if unicodedata.category(glyph.text) == "Mn" else _COMBINING.get(glyph.text, "")
 
 

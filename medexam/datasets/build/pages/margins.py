@@ -54,7 +54,7 @@ def find_margins(
 
 
 def is_inside(row: GlyphRow, height: float) -> bool:
-    """Whether a row stands where no header or footer usually does."""
+    """Return whether a row stands where no header or footer usually does."""
     return MARGIN_SHARE * height < row.baseline < (1 - MARGIN_SHARE) * height
 
 
