@@ -39,22 +39,22 @@ def _plain(name: str) -> str:
 
 
 def read_quiz_xml(path: Path) -> Iterator[tuple[str, Cells]]:
-    """The questions of an XML file, or of all such files in a zip file.
+    """Read the questions of an XML file, or of all such files in a zip file.
 
     Raises `OSError`, and `UnreadableError` if it is damaged or holds questions in no known form.
     """
     roots = [(name, _parse(content)) for name, content in _contents(path)]
-    known = [(name, root) for name, root in roots if root.tag in ("quiz", "assessmentitem")]
-    if not known:
+    quizzes = [(name, root) for name, root in roots if root.tag in ("quiz", "assessmentitem")]
+    if not quizzes:
         tags = ", ".join(sorted({f"<{root.tag}>" for _, root in roots})) or "nothing"
         raise UnreadableError(f"holds XML of {tags}: it is read from Moodle (<quiz>) and QTI 2 or 3 (<assessmentItem>)")
-    for name, root in known:
+    for name, root in quizzes:
         rows = _read_moodle(root) if root.tag == "quiz" else iter([_read_item(root)])
         yield from ((f"{name}, question {number}", row) for number, row in enumerate(rows, start=1))
 
 
 def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Each XML file with its name."""
+    """Yield each XML file with its name."""
     if not zipfile.is_zipfile(path):
         yield path.name, read_bytes(path)
         return
@@ -93,7 +93,7 @@ def _read_moodle(root: ET.Element) -> Iterator[Cells]:
 
 
 def _read_item(root: ET.Element) -> Cells:
-    """An item of QTI, whose only interaction is a choice."""
+    """Read an item of QTI, whose only interaction is a choice."""
     body = root.find("itembody")
     interactions = [each for each in root.iter() if each.tag.endswith("interaction")]
     if body is None or [each.tag for each in interactions] != ["choiceinteraction"]:
@@ -122,7 +122,7 @@ def _empty(element: ET.Element) -> None:
 
 
 def _inner(element: ET.Element) -> str:
-    """What stands in an element, as HTML: what is no element of HTML is one that groups others."""
+    """Return what stands in an element, as HTML: what is no element of HTML is one that groups others."""
     for each in element.iter():
         if each.tag.startswith(("prompt", "choice", "simple", "feedback", "rubric")):
             each.tag = "div"
