@@ -11,7 +11,7 @@ class MedExamError(Exception):
     """Base of every error that a user can cause or cure; no message of one holds a key or a password."""
 
     def __init__(self, message: str = "") -> None:
-        """What is secret in `message`, maybe quoted from a library or a server, is hidden."""
+        """Hide what is secret in `message`, maybe quoted from a library or a server."""
         super().__init__(hide_secrets(message))
 
 

@@ -54,13 +54,13 @@ def _shown(question: Question) -> list[object]:
 
 
 def _expected_options(row: Row) -> list[object]:
-    exam, more = row.question.exam, [row.others] if row.others else []
-    return [row.question.key, row.gold, exam.name, exam.year, exam.discipline, exam.split, *more]
+    exam, other_options = row.question.exam, [row.others] if row.others else []
+    return [row.question.key, row.gold, exam.name, exam.year, exam.discipline, exam.split, *other_options]
 
 
 def _shown_task(task: Task) -> list[object]:
-    given = [task.given_answer, task.given_reasoning]
-    return [task.key, task.group, task.question, task.context, task.options, *given]
+    statements = [task.given_answer, task.given_reasoning]
+    return [task.key, task.group, task.question, task.context, task.options, *statements]
 
 
 def _expected(gold: TaskGold) -> list[object]:
@@ -97,7 +97,7 @@ def digest_files(spec: DatasetSpec) -> str:
 
 
 def _all_files(spec: DatasetSpec) -> Sequence[Path]:
-    """The files of a data set with those that are read beside them."""
+    """List the files of a data set with those that are read beside them."""
     if spec.is_own:
         path = spec.path
         files = [] if path is None else sorted(path.rglob("*")) if path.is_dir() else [find_own_file(path)]
@@ -105,9 +105,9 @@ def _all_files(spec: DatasetSpec) -> Sequence[Path]:
     if spec.kind is not None and spec.path is not None:
         key = spec.answers.path if spec.answers is not None else None
         return [find_own_file(path) for path in (spec.path, key) if path is not None]
-    found = locate_files(spec.name, spec.language, spec.path)
-    together = find_entry(spec.name).read_together.get(found[0].suffix)
-    return found if together is None else sorted(found[0].parent.glob(together))
+    paths = locate_files(spec.name, spec.language, spec.path)
+    pattern = find_entry(spec.name).read_together.get(paths[0].suffix)
+    return paths if pattern is None else sorted(paths[0].parent.glob(pattern))
 
 
 def _digest(path: Path) -> str:

@@ -24,7 +24,7 @@ class Spec(FrozenModel):
 
 
 def _takes_list(model: type[Spec], name: str) -> bool:
-    """Whether a field is a list of values and never one value alone."""
+    """Return whether a field is a list of values and never one value alone."""
     kind = model.model_fields[name].annotation if name in model.model_fields else None
     kinds = (kind,) if get_origin(kind) is tuple else get_args(kind)
-    return any(get_origin(one) is tuple for one in kinds) and not {str, int} & set(kinds)
+    return any(get_origin(alternative) is tuple for alternative in kinds) and not {str, int} & set(kinds)

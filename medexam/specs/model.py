@@ -89,7 +89,7 @@ class ModelSpec(Spec):
     that has a key of the spec or that programs set."""
 
     def __hash__(self) -> int:
-        """That of its JSON: `args` may hold lists."""
+        """Return the hash of its JSON: `args` may hold lists."""
         return hash(self.model_dump_json())
 
     @field_validator("engine")
@@ -145,12 +145,12 @@ class ModelSpec(Spec):
             )
         if self.reasoning_effort == "none" and self.thinking not in (None, "off"):
             raise ValueError(f"reasoning_effort: none thinks nothing, and thinking is {self.thinking!r}: leave one out")
-        refused = {"embedded": ("extra_body",), "vllm": (), "litellm": (), "batch": ()}.get(
+        unsupported_settings = {"embedded": ("extra_body",), "vllm": (), "litellm": (), "batch": ()}.get(
             self.engine, REQUEST_SETTINGS
         )
-        if given := [name for name in refused if name in self.request_settings]:
-            instead = "hand it to your engine in args" if self.is_own else "leave it out"
-            raise ValueError(f"engine {self.engine!r} takes no {' and no '.join(given)}: {instead}")
+        if extra_settings := [name for name in unsupported_settings if name in self.request_settings]:
+            advice = "hand it to your engine in args" if self.is_own else "leave it out"
+            raise ValueError(f"engine {self.engine!r} takes no {' and no '.join(extra_settings)}: {advice}")
         check_extra_body(self.extra_body)
 
     def _check_servers(self) -> None:
@@ -162,7 +162,7 @@ class ModelSpec(Spec):
             raise ValueError("start needs a profile, such as profile: smollm2-cpu")
         if self.start and self.endpoints:
             raise ValueError("start begins a server of its own and takes no endpoints")
-        registries = [one for one in self.endpoints if one.startswith(REGISTRY)]
+        registries = [endpoint for endpoint in self.endpoints if endpoint.startswith(REGISTRY)]
         if registries and len(self.endpoints) > 1:
             raise ValueError("a registry stands alone in endpoints: it names servers itself")
         if any(mark in one for one in self.endpoints for mark in "@?#" if one not in registries):

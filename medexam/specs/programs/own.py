@@ -111,8 +111,8 @@ class OwnSpec(ModuleSpec):
     def label(self) -> str:
         """Short name for tables and folders: the object's, and its arguments."""
         _, attribute = resolve_name(self.kind, PROGRAMS)
-        given = [f"{name}_{value}" for name, value in self.args.items() if isinstance(value, (int, float, str))]
-        return self._label("-".join([attribute, *given])[:60])
+        arguments = [f"{name}_{value}" for name, value in self.args.items() if isinstance(value, (int, float, str))]
+        return self._label("-".join([attribute, *arguments])[:60])
 
 
 class SignatureSpec(ModuleSpec):

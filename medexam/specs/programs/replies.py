@@ -223,10 +223,10 @@ class BehindPassagesSpec(ReplySpec):
         groups = self.side_groups
         return WordFiles("groups", self.retrieval_prompt, groups, language=self.prompt_language) if groups else None
 
-    def once(self, what: str) -> Self:
-        """Raises `ValueError`, naming the setting `what`, if a question is asked several times or words are loaded."""
+    def once(self, setting: str) -> Self:
+        """Raise `ValueError`, naming `setting`, if a question is asked several times or words are loaded."""
         if self.samples > 1 or self.orders != "given" or self.load is not None:
-            raise ValueError(f"{what} takes no samples, orders or load: leave them out")
+            raise ValueError(f"{setting} takes no samples, orders or load: leave them out")
         return self
 
     @model_validator(mode="after")
