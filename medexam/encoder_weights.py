@@ -133,20 +133,20 @@ def loading_options(weights: EncoderWeights, device: str, dtype: str) -> dict[st
 @contextmanager
 def loading(
     weights: EncoderWeights,
-    component: str = "encoder",
+    what: str = "encoder",
     packages: tuple[str, ...] = ("sentence-transformers",),
     extra: str = "retrieval",
 ) -> Iterator[None]:
     """Keep transformers' bars off the terminal, and turn whatever it cannot load into one `EngineError`.
 
-    `component` is named in messages; `packages` load it and come with `extra`.
+    `what` is loaded is named in messages; `packages` load it and come with `extra`.
     """
     for package in packages:
         try:
             version(package)
         except PackageNotFoundError:
-            article = "an" if component[0] in "aeiou" else "a"
-            raise EngineError(f"{article} {component} needs {package}: pip install 'medexam[{extra}]'") from None
+            article = "an" if what[0] in "aeiou" else "a"
+            raise EngineError(f"{article} {what} needs {package}: pip install 'medexam[{extra}]'") from None
     try:
         with quiet_transformers():
             yield
@@ -156,4 +156,4 @@ def loading(
         message = " ".join(str(error).split())[:300]
         where = f"{weights.source} at {weights.revision}" if weights.hub else weights.source
         hint = "; where the hub is out of reach, name a folder with a copy" if weights.hub else ""
-        raise EngineError(f"{where}: the {component} cannot be loaded: {message}{hint}") from error
+        raise EngineError(f"{where}: the {what} cannot be loaded: {message}{hint}") from error

@@ -297,10 +297,10 @@ def _too_large(most: int) -> str:
 def _check_depth(value: object) -> None:
     level = [value]
     for _ in range(MOST_LEVELS + 1):
-        within = [each for each in level if type(each) in (list, dict)]
+        within = [child for child in level if type(child) in (list, dict)]
         if not within:
             return
-        level = [inner for each in within for inner in (each.values() if isinstance(each, dict) else each)]  # type: ignore[attr-defined]
+        level = [inner for parent in within for inner in (parent.values() if isinstance(parent, dict) else parent)]  # type: ignore[attr-defined]
     raise UnreadableError(_TOO_DEEP)
 
 

@@ -60,9 +60,9 @@ def writable(value: Value) -> Value:
         # One pass in C decides of nearly all texts.
         return value if value.isascii() else _LONE.sub(_escape, value)  # type: ignore[return-value]
     if isinstance(value, dict):
-        return {writable(key): writable(each) for key, each in value.items()}  # type: ignore[return-value]
+        return {writable(key): writable(entry) for key, entry in value.items()}  # type: ignore[return-value]
     if isinstance(value, list | tuple):
-        texts = [writable(each) for each in value]
+        texts = [writable(entry) for entry in value]
         return texts if isinstance(value, list) else tuple(texts)  # type: ignore[return-value]
     return value
 

@@ -121,6 +121,6 @@ def _texts(item: Mapping[str, object], field: str, place: str) -> tuple[str, ...
     value = item.get(field)
     if isinstance(value, str):
         return tuple(line for line in value.splitlines() if line.strip())
-    if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, Sequence) or not all(isinstance(entry, str) for entry in value):
         raise DatasetError(f"{place}: {field} is {value!r:.60}, not a list of texts: is this another format's file?")
     return tuple(value)

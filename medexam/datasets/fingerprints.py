@@ -101,7 +101,7 @@ def _all_files(spec: DatasetSpec) -> Sequence[Path]:
     if spec.is_own:
         path = spec.path
         files = [] if path is None else sorted(path.rglob("*")) if path.is_dir() else [find_own_file(path)]
-        return [each for each in files if each.is_file()]
+        return [file for file in files if file.is_file()]
     if spec.kind is not None and spec.path is not None:
         key = spec.answers.path if spec.answers is not None else None
         return [find_own_file(path) for path in (spec.path, key) if path is not None]

@@ -85,7 +85,9 @@ def _parse_row(row: object) -> SpanItem:
     answers = tuple(_parse_answers(row.get("answers")))
     anomalies = (_judge(number, answer, str(context)) for number, answer in enumerate(answers, start=1))
     name, variant = _name_variant(str(key), row.get("variant"))
-    return SpanItem(name, str(context), str(question), answers, tuple(each for each in anomalies if each), variant)
+    return SpanItem(
+        name, str(context), str(question), answers, tuple(anomaly for anomaly in anomalies if anomaly), variant
+    )
 
 
 def _name_variant(key: str, stated: object) -> tuple[str, str | None]:

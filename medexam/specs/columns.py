@@ -105,7 +105,7 @@ def _stated(field: str, value: Any) -> Any:
     if value is None and field in ColumnsSpec.model_fields:
         return NOT_READ
     if isinstance(value, (list, tuple)):
-        return [_stated("", each) for each in value]
+        return [_stated("", entry) for entry in value]
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -128,7 +128,7 @@ class KeySpec(Spec):
         if isinstance(tree, (str, list, tuple)):
             tree = {"given": tree}
         if isinstance(tree, Mapping) and isinstance(tree.get("given"), (str, list, tuple)):
-            tree = {**tree, "given": [str(each) for each in tree["given"] if str(each).strip(" ,;")]}
+            tree = {**tree, "given": [str(answer) for answer in tree["given"] if str(answer).strip(" ,;")]}
         return tree
 
     @model_validator(mode="after")

@@ -113,9 +113,9 @@ def _with_whole_path(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 def _placed(value: Any, folder: Path) -> Any:
     """Return the value with every `file.py:Name` in it, which names a file beside the spec, by its whole path."""
     if isinstance(value, Mapping):
-        return {key: _placed(each, folder) for key, each in value.items()}
+        return {key: _placed(child, folder) for key, child in value.items()}
     if isinstance(value, list):
-        return [_placed(each, folder) for each in value]
+        return [_placed(child, folder) for child in value]
     if isinstance(value, str) and _BESIDE.fullmatch(value):
         return str((folder / value).absolute())
     return value

@@ -141,7 +141,7 @@ def _check_fit(cell: CellSpec) -> CellSpec:
     if program.local_reader is not None:
         context = "given" if fitting else "retrieved"
         raise SpecError(f"program {program.kind} reads {name} with context {context}: set program.context={context}")
-    hints = [f"dataset.name to {each.name}" for each in CATALOGUE.values() if each.form in program.task_forms]
+    hints = [f"dataset.name to {entry.name}" for entry in CATALOGUE.values() if entry.form in program.task_forms]
     hints += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in program.task_forms]
     raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(hints)}")
 
@@ -166,7 +166,7 @@ def _changes(axis: str, value: Any) -> Tree:
         return {axis: value}
     if not isinstance(value, Mapping) or not value:
         raise SpecError(f"matrix.{CELLS}: expected a mapping of dotted keys to values, found {value!r}")
-    return {path: _spell_out(path, each) for path, each in value.items()}
+    return {path: _spell_out(path, setting) for path, setting in value.items()}
 
 
 def _as_program(value: Any) -> Any:

@@ -165,7 +165,7 @@ class ModelSpec(Spec):
         registries = [endpoint for endpoint in self.endpoints if endpoint.startswith(REGISTRY)]
         if registries and len(self.endpoints) > 1:
             raise ValueError("a registry stands alone in endpoints: it names servers itself")
-        if any(mark in one for one in self.endpoints for mark in "@?#" if one not in registries):
+        if any(mark in endpoint for endpoint in self.endpoints for mark in "@?#" if endpoint not in registries):
             raise ValueError(f"endpoints are addresses without user, password or query: {INSTEAD}")
         if self.api_key_env is not None and not is_variable(self.api_key_env):
             raise ValueError("api_key_env is no name of an environment variable: write its name there, never the key")

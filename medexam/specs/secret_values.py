@@ -32,5 +32,5 @@ def walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if path:
         yield path, value
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
-    for name, each in inner:
-        yield from walk(each, f"{path}.{name}" if path else str(name))
+    for name, child in inner:
+        yield from walk(child, f"{path}.{name}" if path else str(name))

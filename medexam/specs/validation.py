@@ -45,13 +45,13 @@ def field_at(model: type[BaseModel], path: str, *, source: str = "spec") -> None
     """Raise `SpecError`, naming the nearest key, unless the dotted `path` exists in `model`."""
     models: list[type[BaseModel]] = [model]
     for depth, key in enumerate(path.split(".")):
-        names = sorted({name for one in models for name in one.model_fields})
+        names = sorted({name for candidate in models for name in candidate.model_fields})
         if key not in names:
             where = ".".join(path.split(".")[:depth])
             raise SpecError(
                 f"{source}: {path!r} does not exist: {_unknown(key, names, where, find_places(model, key))}"
             )
-        models = [inner for one in models if key in one.model_fields for inner in _models(one, key)]
+        models = [inner for candidate in models if key in candidate.model_fields for inner in _models(candidate, key)]
 
 
 def find_places(model: type[BaseModel], key: str) -> list[str]:
@@ -115,10 +115,10 @@ def _unknown(key: str, names: list[str], where: str, elsewhere: Sequence[str] = 
 def _known(model: type[BaseModel], loc: list[str]) -> list[str]:
     models: list[type[BaseModel]] = [model]
     for key in loc:
-        inner = [m for one in models if key in one.model_fields for m in _models(one, key)]
-        tagged = [one for one in models if _tag(one) == key]
+        inner = [m for candidate in models if key in candidate.model_fields for m in _models(candidate, key)]
+        tagged = [candidate for candidate in models if _tag(candidate) == key]
         models = inner or tagged or models
-    return sorted({name for one in models for name in one.model_fields})
+    return sorted({name for candidate in models for name in candidate.model_fields})
 
 
 def _tag(model: type[BaseModel]) -> str | None:

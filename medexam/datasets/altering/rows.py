@@ -173,4 +173,4 @@ def _with_options(row: Row, texts: Mapping[int, str]) -> Row:
 
 def _alike(text: str) -> str:
     """Return what two options share that say the same."""
-    return "".join(each for each in text.casefold() if each.isalnum())
+    return "".join(character for character in text.casefold() if character.isalnum())

@@ -80,4 +80,6 @@ def is_negated(stem: str) -> bool:
 def _plain(text: str) -> str:
     """Small letters without accents."""
     apart = unicodedata.normalize("NFD", text.lower())
-    return unicodedata.normalize("NFC", "".join(each for each in apart if each not in "\u0300\u0301\u0302\u0308\u0303"))
+    return unicodedata.normalize(
+        "NFC", "".join(character for character in apart if character not in "\u0300\u0301\u0302\u0308\u0303")
+    )

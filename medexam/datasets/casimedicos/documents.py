@@ -115,8 +115,10 @@ def shared_options(documents: Iterable[CaseDocument]) -> tuple[str, ...]:
     option_sets = [
         (document, document.language, frozenset(map(str.casefold, document.options))) for document in documents
     ]
-    train_sets = {(language, options) for each, language, options in option_sets if each.split == "train"}
-    leaked = (each.key for each, *options in option_sets if each.split != "train" and tuple(options) in train_sets)
+    train_sets = {(language, options) for document, language, options in option_sets if document.split == "train"}
+    leaked = (
+        document.key for document, *options in option_sets if document.split != "train" and tuple(options) in train_sets
+    )
     return tuple(dict.fromkeys(leaked))
 
 
@@ -140,7 +142,9 @@ def _parse_document(sentences: Sequence[Sentence], key: str, split: Split, langu
     specialty = (heading["rest"] if heading else None) or ""
     if len(sentences) < 2 or not _CASE.fullmatch(sentences[1].text):
         raise DatasetError("the sentence after QUESTION TYPE: is not CLINICAL CASE:")
-    answers = [(place, match) for place, each in enumerate(sentences) if (match := _ANSWER.fullmatch(each.text))]
+    answers = [
+        (place, match) for place, sentence in enumerate(sentences) if (match := _ANSWER.fullmatch(sentence.text))
+    ]
     if len(answers) != 1:
         raise DatasetError(f"has {len(answers)} sentences that state the correct answer, not one")
     place, stated = answers[0]
@@ -158,7 +162,7 @@ def _parse_document(sentences: Sequence[Sentence], key: str, split: Split, langu
     if correct > len(options):
         raise DatasetError(f"states option {correct} as right but has {len(options)}")
     anomalies.update(_doubt_cut(case, question, components))
-    if any(_INVISIBLE.search(each.text) for each in sentences):
+    if any(_INVISIBLE.search(sentence.text) for sentence in sentences):
         anomalies.add("invisible_character")
     return CaseDocument(
         key=key,
@@ -272,7 +276,7 @@ def _doubt_cut(case: str, question: str, components: Iterable[Component]) -> Ite
     """Why the cut between case and question may be wrong."""
     if not case:
         yield "no_case"
-    elif any(each.part == "question" and each.kind == "premise" for each in components):
+    elif any(component.part == "question" and component.kind == "premise" for component in components):
         yield "case_in_question"
     if "?" in case:
         yield "question_in_case"

@@ -29,8 +29,8 @@ def compute_explanation_statistics(spec: DatasetSpec) -> ExplanationStatistics:
     else:
         filters = {} if spec.split == "all" else {"splits": [spec.split]}
         cases = read_casimedicos(casimedicos_place(path), cast(CaseLanguage, spec.language), **filters)
-        documents = [" ".join((each.case, each.question, *each.options, each.explanation)) for each in cases]
-        texts = [each.explanation for each in cases]
+        documents = [" ".join((case.case, case.question, *case.options, case.explanation)) for case in cases]
+        texts = [case.explanation for case in cases]
     words = sum(len(document.split()) for document in documents)
     return ExplanationStatistics(
         name=spec.name,

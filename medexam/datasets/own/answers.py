@@ -82,11 +82,11 @@ def read_answers(
     """
     if columns.answer_as == "letter":
         answers = [
-            replace(each, value=list(each.value.strip())) if is_word_of_letters(each.value) else each
-            for each in answers
+            replace(answer, value=list(answer.value.strip())) if is_word_of_letters(answer.value) else answer
+            for answer in answers
         ]
     ways = ("zero", "one") if columns.numbering else _ALLOWED.get(columns.answer_as or "", tuple(WAYS))
-    if any(_is_mixed(each.options) for each in answers):
+    if any(_is_mixed(answer.options) for answer in answers):
         ways = tuple(way for way in ways if way not in ("letter", "zero", "one"))
         if not ways:
             raise DatasetError(f"column {column}: options have letters out of order, so numbers do not count them")
@@ -94,13 +94,13 @@ def read_answers(
     # Options' texts are looked at last, and no further than a row that they do not fit where another way fits all.
     for way in sorted(ways, key=_BY_TEXT.__contains__):
         numbers = _read_all(way, answers)
-        if way in _BY_TEXT and any(None not in each for each in readings.values()):
-            numbers = takewhile(lambda each: each is not None, numbers)
+        if way in _BY_TEXT and any(None not in reading for reading in readings.values()):
+            numbers = takewhile(lambda reading: reading is not None, numbers)
         readings[way] = tuple(numbers)
     if columns.numbering:
         _check_stated(columns.numbering, readings, column)
         ways = (columns.numbering,)
-    fits = {way: sum(each is not None for each in readings[way]) for way in ways}
+    fits = {way: sum(reading is not None for reading in readings[way]) for way in ways}
     most = max(fits.values())
     if not most:
         first = answers[0]
@@ -161,7 +161,7 @@ def _check_stated(stated: str, readings: Mapping[str, Sequence[Numbers | None]],
     other = "one" if stated == "zero" else "zero"
     if _rows_only(other, stated, readings) and not _rows_only(stated, other, readings):
         rows = len(readings[other])
-        count, other_count = (sum(each is not None for each in readings[way]) for way in (stated, other))
+        count, other_count = (sum(reading is not None for reading in readings[way]) for way in (stated, other))
         fitting = f"all {rows:,} rows" if other_count == rows else f"{other_count:,} of {rows:,} rows"
         first = {"zero": 0, "one": 1}
         raise DatasetError(
@@ -183,7 +183,7 @@ def _check_numbering(
             f"{answers[places[0]].value!r} of {answers[places[0]].place}" for places in (rows, other_rows)
         )
         facts = f"{example} can only be one of {WAYS[way]}, and {other_example} only one of {WAYS[other]}"
-        rival_readings = {each: readings[each] for each in (way, other)}
+        rival_readings = {name: readings[name] for name in (way, other)}
         raise OpenFieldError(f"column {column}: ", facts, "numbering", "zero or one", rival_readings)
 
 
@@ -207,7 +207,7 @@ def _read(way: str, value: Any, options: ReadOptions) -> Numbers | None:
     # A text of an option may hold commas, so it is taken apart only if it is a list.
     text_number = number_of(value, options) if way in _BY_TEXT else None
     numbers = (
-        [number_of(each, options) for each in _items(value, cut=way not in _BY_TEXT)]
+        [number_of(entry, options) for entry in _items(value, cut=way not in _BY_TEXT)]
         if text_number is None
         else [text_number]
     )
@@ -220,7 +220,7 @@ def _items(value: Any, *, cut: bool) -> Sequence[Any]:
     """List what an answer names, one by one: a list, or a text like `A,C` if it is to be cut."""
     value = unpack(value)
     if isinstance(value, str) and cut:
-        return [each for each in _SEVERAL.split(value.strip()) if each]
+        return [part for part in _SEVERAL.split(value.strip()) if part]
     return value if isinstance(value, (list, tuple)) else [value] if cut and value is not None else []
 
 

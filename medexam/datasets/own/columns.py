@@ -74,7 +74,7 @@ class Columns:
         column = self._columns.get(field)
         if column is None:
             return None
-        return value_of(record, column) if isinstance(column, str) else [value_of(record, each) for each in column]
+        return value_of(record, column) if isinstance(column, str) else [value_of(record, name) for name in column]
 
     def text(self, record: Cells, field: str) -> str | None:
         """Return a field as text, lists as paragraphs; None if it is empty."""

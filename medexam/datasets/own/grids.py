@@ -66,7 +66,7 @@ def find_header(rows: Sequence[Sequence[Any]]) -> Header:
         if times > 1:
             numbered = [f"{name} {number}" for number in range(1, times + 1)]
             notes.append(f"{times} columns are called {name!r}, here {', '.join(numbered)}")
-            places = [place for place, each in enumerate(names) if each == name]
+            places = [place for place, other in enumerate(names) if other == name]
             for place, new in zip(places, numbered, strict=True):
                 names[place] = new if new not in names else f"{new} ({place + 1})"
     return Header(tuple(names), titles + 1, tuple(notes))

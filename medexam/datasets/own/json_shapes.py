@@ -45,14 +45,14 @@ def rows_of_document(document: Any, own_key: str = "id") -> list[Cells]:
     it is no table.
     """
     records = _find(document)
-    rows = [each.cells for each in records]
+    rows = [record.cells for record in records]
     columns = {name for row in rows if isinstance(row, Mapping) for name in row}
-    entries = [each.entry for each in records]
+    entries = [record.entry for record in records]
     keys_by_column: dict[str, list[Any]] = {}
     if any(entries):
         keys_by_column["entry" if own_key in columns or len(set(entries)) < len(entries) else own_key] = entries
-    for level in range(max((len(each.groups) for each in records), default=0)):
-        keys = [each.groups[level] if level < len(each.groups) else None for each in records]
+    for level in range(max((len(record.groups) for record in records), default=0)):
+        keys = [record.groups[level] if level < len(record.groups) else None for record in records]
         names = ("split",) if {str(key).lower() for key in keys} <= _SPLITS else ("subject", "group")
         keys_by_column[
             next((name for name in names if name not in columns | keys_by_column.keys()), f"group {level + 1}")
@@ -66,7 +66,7 @@ def rows_of_document(document: Any, own_key: str = "id") -> list[Cells]:
 def is_wrapper(value: object) -> bool:
     """Return whether a value holds lists and objects only, and is therefore no row."""
     inner = value.values() if isinstance(value, Mapping) else (value,)
-    return bool(inner) and all(isinstance(each, (list, dict)) for each in inner)
+    return bool(inner) and all(isinstance(part, (list, dict)) for part in inner)
 
 
 def split_case(cells: Cells) -> list[Cells]:
@@ -93,11 +93,11 @@ def _joined(shared: Mapping[str, Any], row: Mapping[str, Any], kind: str, kept_a
 def _find(node: Any) -> list[_Found]:
     """Find the rows within a list or an object; raise `UnreadableError` if there are none to be told."""
     if isinstance(node, list):
-        if node and all(isinstance(each, list) and each for each in node):
+        if node and all(isinstance(row, list) and row for row in node):
             numbered = Header(tuple(str(place + 1) for place in range(len(node[0]))), 0, ())
             header = find_header(node[:LOOKED_AT]) if _is_list_of(str, node[0]) else numbered
-            return [_Found(name_cells(each, header)) for each in node[header.above :]]
-        return [_Found(cells) for each in node for cells in split_case(as_row(each))]
+            return [_Found(name_cells(row, header)) for row in node[header.above :]]
+        return [_Found(cells) for row in node for cells in split_case(as_row(row))]
     if not isinstance(node, Mapping):
         raise UnreadableError(f"is {node!r:.60}, not a list of questions, nor an object with one")
     if isinstance(node.get("columns"), list) and _is_list_of(list, node.get("data")):
@@ -105,18 +105,18 @@ def _find(node: Any) -> list[_Found]:
         return [_Found(name_cells(row, header)) for row in node["data"]]
     if _is_question(node):
         return [_Found(node)]
-    if node and all(isinstance(each, Mapping) and each for each in node.values()):
+    if node and all(isinstance(child, Mapping) and child for child in node.values()):
         if all(map(_is_collection, node.values())):
             return _find_groups(node)
         if _are_alike(list(node.values())):
             return _find_records(node)
-    lists = {name: each for name, each in node.items() if isinstance(each, list)}
-    question_lists = {name: each for name, each in node.items() if isinstance(each, (list, dict)) and _asks(each)}
+    lists = {name: child for name, child in node.items() if isinstance(child, list)}
+    question_lists = {name: child for name, child in node.items() if isinstance(child, (list, dict)) and _asks(child)}
     lengths = set(map(len, lists.values()))
     if len(lists) > 1 and not question_lists and len(lengths) == 1 and lengths != {0}:
         return [_Found(dict(zip(lists, values, strict=True))) for values in zip(*lists.values(), strict=True)]
-    collections = question_lists or lists or {name: each for name, each in node.items() if _is_collection(each)}
-    firsts = [next(_records(each), {}) for each in collections.values()]
+    collections = question_lists or lists or {name: child for name, child in node.items() if _is_collection(child)}
+    firsts = [next(_records(collection), {}) for collection in collections.values()]
     if len(collections) > 1 and all(map(_is_collection, collections.values())) and _are_alike(firsts):
         records = _find_groups(collections)
     elif len(collections) == 1:
@@ -126,10 +126,12 @@ def _find(node: Any) -> list[_Found]:
             f"is an object with {len(lists)} lists ({', '.join(lists) or 'none'}); it needs a list of questions, or an "
             "object with one list"
         )
-    shared = {name: each for name, each in node.items() if each is not None and not isinstance(each, (list, dict))}
+    shared = {name: child for name, child in node.items() if child is not None and not isinstance(child, (list, dict))}
     return [
-        each if isinstance(each.cells, str) else replace(each, cells=_joined(shared, each.cells, "file", _OF_WHOLE))
-        for each in records
+        record
+        if isinstance(record.cells, str)
+        else replace(record, cells=_joined(shared, record.cells, "file", _OF_WHOLE))
+        for record in records
     ]
 
 
@@ -170,13 +172,13 @@ def as_row(value: object) -> Cells:
 
 
 def _is_list_of(kind: type, value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(each, kind) for each in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(element, kind) for element in value)
 
 
 def _is_collection(value: object) -> bool:
     """Return whether a value is a list of objects, or an object of such lists and of objects."""
     if isinstance(value, Mapping):
-        return bool(value) and all(isinstance(each, Mapping) or _is_list_of(dict, each) for each in value.values())
+        return bool(value) and all(isinstance(child, Mapping) or _is_list_of(dict, child) for child in value.values())
     return _is_list_of(dict, value)
 
 
@@ -196,17 +198,17 @@ def _asks(value: object) -> bool:
     fields = (field for record in _records(value) for field in record.items())
     return any(
         _ASKING.search(name)
-        if isinstance(each, str)
-        else _is_collection(each) and (_QUESTIONS.search(name) or _asks(each))
-        for name, each in fields
+        if isinstance(content, str)
+        else _is_collection(content) and (_QUESTIONS.search(name) or _asks(content))
+        for name, content in fields
     )
 
 
 def _records(value: object) -> Iterator[Mapping[str, Any]]:
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return (each for each in inner if isinstance(each, Mapping))
+    return (child for child in inner if isinstance(child, Mapping))
 
 
 def _are_alike(records: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether records have at least half of their fields in common with the first."""
-    return all(2 * len(each.keys() & records[0].keys()) >= min(len(each), len(records[0])) for each in records)
+    return all(2 * len(record.keys() & records[0].keys()) >= min(len(record), len(records[0])) for record in records)

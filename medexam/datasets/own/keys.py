@@ -76,7 +76,7 @@ def _read_key(path: Path, join_column: str | None, answer: str | None) -> list[t
     table = read_file(path)
     others = [column for column in table.columns if column != join_column]
     candidates = [column for column in others if column.lower() in ("answer", "key", "correct")] or others
-    missing = next((each for each in (join_column, answer) if each is not None and each not in table.columns), None)
+    missing = next((name for name in (join_column, answer) if name is not None and name not in table.columns), None)
     if missing is not None or (answer is None and len(candidates) != 1):
         problem = (
             f"has no column {missing!r}" if missing is not None else f"has {len(candidates)} columns for the answer"

@@ -153,7 +153,7 @@ def plain_label(label: str) -> str:
 
 def is_run(labels: Sequence[str]) -> bool:
     """Return whether the labels are the first letters or numbers, each once, in any order."""
-    first = next((each for each in ("A", "a", "1") if each in labels), None)
+    first = next((label for label in ("A", "a", "1") if label in labels), None)
     return (
         first is not None
         and len(labels) > 1

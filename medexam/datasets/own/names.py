@@ -82,7 +82,7 @@ def plain_name(column: str) -> str:
     outer, _, inner = column.rpartition(".")
     apart = _CAMEL.sub("_", column if inner.isdigit() or not outer else inner)
     letters = unicodedata.normalize("NFKD", apart).casefold()
-    bare = "".join(each for each in letters if not unicodedata.combining(each))
+    bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
     return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFC", bare)).strip("_")
 
 
@@ -116,7 +116,7 @@ def find_named(field: str, columns: Iterable[str], most: int = 0) -> list[str]:
         for column in columns
         if (nearness := rank(field, column)) is not None and nearness[0] <= most
     ]
-    return [column for _, column in sorted(ranked, key=lambda each: each[0])]
+    return [column for _, column in sorted(ranked, key=lambda pair: pair[0])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def find_groups(columns: Sequence[str]) -> list[Group]:
             by_name.setdefault(name, {}).setdefault(label, column)
     for labelled in by_name.values():
         # Of columns of the same name, pandas calls the second `option.1` and leaves the first as it is.
-        first = next((each for each in columns if labelled.get("1") == f"{each}.1"), None)
+        first = next((column for column in columns if labelled.get("1") == f"{column}.1"), None)
         if first is not None:
             labelled["0"] = first
     groups = [Group(name, run) for name, labelled in by_name.items() if len(run := _run(labelled)) > 1]

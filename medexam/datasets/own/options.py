@@ -57,7 +57,7 @@ def read_options(stem: str, columns: str | Sequence[str] | None, record: Record,
         value = value_of(record, column)
         parts = unpack(value) if spec.shuffled else value
         contents = parts if spec.shuffled and isinstance(parts, (list, tuple)) else [value]
-        texts += [option_text(each, column) for each in contents]
+        texts += [option_text(content, column) for content in contents]
     return _without_empty(ReadOptions(stem, tuple(texts), None if spec.shuffled else tuple(columns), columns[0]))
 
 
@@ -77,7 +77,7 @@ def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any
     if isinstance(value, Mapping):
         labels, texts = value.get("label"), value.get("text")
         if isinstance(labels, list) and isinstance(texts, list):
-            return texts, [option_text(each, column) for each in labels]
+            return texts, [option_text(label, column) for label in labels]
         # A Parquet file holds a field for every letter that some question has.
         filled = {str(label): text for label, text in value.items() if text is not None}
         names = in_order(filled)
@@ -87,15 +87,15 @@ def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any
     if not isinstance(value, (list, tuple)):
         detail = "is empty" if value is None else f"is {value!r:.60}, no list, no mapping, and no text"
         raise CellError(column, detail)
-    if value and all(isinstance(each, (list, tuple)) and len(each) == 2 for each in value):
+    if value and all(isinstance(entry, (list, tuple)) and len(entry) == 2 for entry in value):
         value = [{"label": label, "text": text} for label, text in value]
-    return _of_records(value, column) if value and all(isinstance(each, Mapping) for each in value) else (value, None)
+    return _of_records(value, column) if value and all(isinstance(entry, Mapping) for entry in value) else (value, None)
 
 
 def _of_records(records: Sequence[Mapping[str, Any]], column: str) -> tuple[Sequence[Any], Sequence[str] | None]:
     shared = {plain_name(name): name for name in records[0] if all(name in record for record in records)}
-    name = next((shared[each] for each in _NAMES if each in shared), None)
-    text = next((shared[each] for each in _TEXTS if each in shared and shared[each] != name), None)
+    name = next((shared[alias] for alias in _NAMES if alias in shared), None)
+    text = next((shared[alias] for alias in _TEXTS if alias in shared and shared[alias] != name), None)
     if text is not None:
         labels = None if name is None else [option_text(record[name], column) for record in records]
         return [record[text] for record in records], labels

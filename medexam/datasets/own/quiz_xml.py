@@ -80,7 +80,9 @@ def _read_moodle(root: ET.Element) -> Iterator[Cells]:
     category = ""
     for question in root.iter("question"):
         kind, stem = question.get("type"), question.findtext("questiontext/text", "").strip()
-        answers = [(each.findtext("text", ""), read_number(each.get("fraction"))) for each in question.iter("answer")]
+        answers = [
+            (answer.findtext("text", ""), read_number(answer.get("fraction"))) for answer in question.iter("answer")
+        ]
         if kind == "category":
             category = question.findtext("category/text", "").removeprefix("$course$/").removeprefix("top/")
         elif kind in ("multichoice", "truefalse"):
@@ -95,23 +97,25 @@ def _read_moodle(root: ET.Element) -> Iterator[Cells]:
 def _read_item(root: ET.Element) -> Cells:
     """Read an item of QTI, whose only interaction is a choice."""
     body = root.find("itembody")
-    interactions = [each for each in root.iter() if each.tag.endswith("interaction")]
-    if body is None or [each.tag for each in interactions] != ["choiceinteraction"]:
+    interactions = [element for element in root.iter() if element.tag.endswith("interaction")]
+    if body is None or [element.tag for element in interactions] != ["choiceinteraction"]:
         return f"has {len(interactions)} interactions, and is read if its only one is a choice"
     if root.find(".//assessmentstimulusref") is not None:
         return "belongs to a text in another file, which is not read"
-    for hidden in [each for each in body.iter() if each.tag.startswith(("feedback", "rubric"))]:
+    for hidden in [element for element in body.iter() if element.tag.startswith(("feedback", "rubric"))]:
         # What is shown after the answer says which is right.
         _empty(hidden)
     (choice,) = interactions
     name = choice.get("responseidentifier")
-    (declared, *_) = [each for each in root.iter("responsedeclaration") if each.get("identifier") == name] or [root]
-    points = {each.get("mapkey"): 100 * read_number(each.get("mappedvalue")) for each in declared.iter("mapentry")}
-    right = {(each.text or "").strip(): 100.0 for each in declared.iterfind("correctresponse/value")}
+    (declared, *_) = [
+        declaration for declaration in root.iter("responsedeclaration") if declaration.get("identifier") == name
+    ] or [root]
+    points = {entry.get("mapkey"): 100 * read_number(entry.get("mappedvalue")) for entry in declared.iter("mapentry")}
+    right = {(element.text or "").strip(): 100.0 for element in declared.iterfind("correctresponse/value")}
     options = []
-    for each in list(choice.iter("simplechoice")):
-        options.append((_inner(each), (right or points).get(each.get("identifier", ""), 0.0)))
-        _empty(each)
+    for option in list(choice.iter("simplechoice")):
+        options.append((_inner(option), (right or points).get(option.get("identifier", ""), 0.0)))
+        _empty(option)
     return make_row(_inner(body), options, id=root.get("identifier"), title=root.get("title"))
 
 
@@ -123,8 +127,8 @@ def _empty(element: ET.Element) -> None:
 
 def _inner(element: ET.Element) -> str:
     """Return what stands in an element, as HTML: what is no element of HTML is one that groups others."""
-    for each in element.iter():
-        if each.tag.startswith(("prompt", "choice", "simple", "feedback", "rubric")):
-            each.tag = "div"
-    within = "".join(ET.tostring(each, encoding="unicode") for each in element)
+    for descendant in element.iter():
+        if descendant.tag.startswith(("prompt", "choice", "simple", "feedback", "rubric")):
+            descendant.tag = "div"
+    within = "".join(ET.tostring(child, encoding="unicode") for child in element)
     return escape(element.text or "", quote=False) + within

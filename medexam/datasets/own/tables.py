@@ -102,10 +102,10 @@ def get(record: Record, column: str) -> Any:
     value = record.get(outer)
     if isinstance(value, Mapping):
         return get(value, inner)
-    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+    if not isinstance(value, list) or not all(isinstance(record, Mapping) for record in value):
         return None
-    values = [get(each, inner) for each in value]
-    return values if any(each is not None for each in values) else None
+    values = [get(record, inner) for record in value]
+    return values if any(content is not None for content in values) else None
 
 
 def value_of(record: Cells, column: str) -> Any:

@@ -100,7 +100,9 @@ def normalise(text: str, *, accents: bool = True) -> str:
         return text
     if accents:
         return unicodedata.normalize("NFC", text)
-    return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
+    return "".join(
+        character for character in unicodedata.normalize("NFD", text) if not unicodedata.combining(character)
+    )
 
 
 def unpack(value: Any) -> Any:
@@ -144,9 +146,9 @@ def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return value if _is_plain(value) else clean_text(value)
     if isinstance(value, list):
-        return [_clean(each) for each in value]
+        return [_clean(element) for element in value]
     if isinstance(value, Mapping):
-        return {normalise(key) if isinstance(key, str) else key: _clean(each) for key, each in value.items()}
+        return {normalise(key) if isinstance(key, str) else key: _clean(content) for key, content in value.items()}
     return None if isinstance(value, float) and value != value else value
 
 
@@ -173,7 +175,7 @@ def _moved(match: re.Match[str]) -> str:
     """Write what stands above or below the line in Unicode's signs for it; a power that has none behind `^`."""
     name, content = match[1].lower(), html.unescape(match[2]).strip()
     signs = _SIGNS[name]
-    if all(ord(each) in signs for each in content):
+    if all(ord(character) in signs for character in content):
         return content.translate(signs)
     if name == "sub" or not any(map(str.isalnum, content)):
         return content

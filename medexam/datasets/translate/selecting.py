@@ -70,7 +70,7 @@ def _choose(valid: Sequence[Candidate], errors: Mapping[str, int]) -> Choice | N
     if len(valid) == 1:
         return Choice(valid[0], Rule.ONLY_VALID, None)
     if len(valid) == 2:
-        return Choice(min(valid, key=lambda one: errors[one.setup]), Rule.FEWER_ERRORS, None)
+        return Choice(min(valid, key=lambda candidate: errors[candidate.setup]), Rule.FEWER_ERRORS, None)
     texts = [render_layout(candidate.text) for candidate in valid]
     pairs = combinations(range(len(valid)), 2)
     nearness, index, other_index = max(

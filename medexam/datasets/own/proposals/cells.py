@@ -84,7 +84,7 @@ def _are_options(value: object) -> bool:
     return (
         isinstance(value, (list, tuple))
         and len(value) > 1
-        and not any(isinstance(each, list) and len(each) != 2 for each in value)
+        and not any(isinstance(entry, list) and len(entry) != 2 for entry in value)
     )
 
 

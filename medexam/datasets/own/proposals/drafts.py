@@ -46,8 +46,8 @@ class Sample:
 
     def _within(self, column: str, depth: int) -> Iterator[str]:
         values = self.filled(column)
-        if values and depth < 2 and all(isinstance(each, Mapping) and not is_labelled(each) for each in values):
-            for name in dict.fromkeys(name for each in values for name in each):
+        if values and depth < 2 and all(isinstance(record, Mapping) and not is_labelled(record) for record in values):
+            for name in dict.fromkeys(name for record in values for name in record):
                 yield from self._within(f"{column}.{name}", depth + 1)
         else:
             yield column
@@ -86,7 +86,7 @@ class Proposal:
 
     def unused(self) -> list[str]:
         """List the columns that no field is read from."""
-        used = {each for value in self.columns.values() for each in columns_in(value)}
+        used = {column for value in self.columns.values() for column in columns_in(value)}
         return [column for column in self.sample.columns if column not in used]
 
 

@@ -47,8 +47,8 @@ def propose_others(draft: Proposal) -> None:
 def _check_context(draft: Proposal, column: str) -> str | None:
     """Return why a column is not shown before the question; ask if it may give the answer away."""
     texts = [
-        " ".join(map(str, each)) if isinstance(each, (list, tuple)) else str(each)
-        for each in draft.sample.filled(column)
+        " ".join(map(str, content)) if isinstance(content, (list, tuple)) else str(content)
+        for content in draft.sample.filled(column)
     ]
     words = sum(len(text.split()) if text.isascii() else len(text) for text in texts)
     if words < _FEW_WORDS * len(texts) and plain_name(column) not in ("context", "contexts", "passage"):
@@ -87,7 +87,9 @@ def _gives_away(text: str, row: Row) -> bool:
     """
     right = next(option.text for option in row.question.options if option.number == row.gold).casefold()
     behind = [text[match.end() : match.end() + len(right) + 20] for match in _SAYS_SO.finditer(text)]
-    return any(right in each.casefold() or any(map(_LABEL.fullmatch, re.findall(r"\w+", each)[:4])) for each in behind)
+    return any(
+        right in passage.casefold() or any(map(_LABEL.fullmatch, re.findall(r"\w+", passage)[:4])) for passage in behind
+    )
 
 
 def _holds_only(text: str, row: Row) -> bool:

@@ -101,7 +101,7 @@ def _line(name: str, value: Any, undecided: str | None) -> str:
 def _as_named(column: Any) -> Any:
     """Columns without a name by their number."""
     if isinstance(column, list):
-        return [_as_named(each) for each in column]
+        return [_as_named(name) for name in column]
     return int(column) if isinstance(column, str) and column.isdigit() and str(int(column)) == column else column
 
 
@@ -110,8 +110,10 @@ def _find_stem(draft: Proposal) -> str | None:
     sample = draft.sample
     texts = [column for column in sample.columns if is_text(sample.filled(column))]
     if not sample.is_numbered:
-        grouped = {each for group in find_groups(sample.columns) if len(group.columns) > 2 for each in group.columns}
-        best_name = next((each for each in find_named("stem", texts, 2) if each not in grouped), None)
+        grouped = {
+            column for group in find_groups(sample.columns) if len(group.columns) > 2 for column in group.columns
+        }
+        best_name = next((column for column in find_named("stem", texts, 2) if column not in grouped), None)
         if best_name is not None:
             return best_name
     asking = [
@@ -121,7 +123,7 @@ def _find_stem(draft: Proposal) -> str | None:
         and share(asks, sample.filled(column)) >= HALF
         and not rank("options", column)
     ]
-    longest = max(texts, key=lambda each: length(sample.filled(each)), default=None)
+    longest = max(texts, key=lambda column: length(sample.filled(column)), default=None)
     if len(asking) == 1 or (sample.is_numbered and longest in asking):
         stem = asking[0] if len(asking) == 1 else longest
         draft.seen.append(f"stem: {stem}, whose texts end as questions do")
@@ -185,17 +187,19 @@ def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
         return
     values = sample.filled(answer_columns[0])
     answers = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
-    folded_answers = {each.casefold() for each in answers}
-    words = next((each for each in _FIXED if {*each[:2]} <= folded_answers <= {*each}), None)
+    folded_answers = {answer.casefold() for answer in answers}
+    words = next((choices for choices in _FIXED if {*choices[:2]} <= folded_answers <= {*choices}), None)
     if words is not None:
-        draft.columns["choices"] = sorted(answers, key=lambda each: words.index(each.casefold()))
+        draft.columns["choices"] = sorted(answers, key=lambda answer: words.index(answer.casefold()))
         draft.columns["answer_as"] = "text"
         return
     has_few_answers = len(values) >= _ENOUGH_ROWS and len(answers) <= min(_FEW_ANSWERS, len(values) // 3)
-    other_columns = [each for each in sample.columns if each != answer_columns[0] and rank("context", each) is None]
-    lists = [each for each in other_columns if holds_options(sample.filled(each), is_named=False) is not None]
+    other_columns = [
+        column for column in sample.columns if column != answer_columns[0] and rank("context", column) is None
+    ]
+    lists = [column for column in other_columns if holds_options(sample.filled(column), is_named=False) is not None]
     lists += answer_columns[:1] if len(answer_columns) > 1 and holds_options(values, is_named=False) is not None else []
-    lists += [each for each in other_columns if each not in lists and rank("options", each) is not None]
+    lists += [column for column in other_columns if column not in lists and rank("options", column) is not None]
     lists += [group.columns[0] for group in find_groups(other_columns) if group.is_known or group.is_wrong]
     if not is_stated and not has_few_answers and not lists and share(_MARK.match, answers) < HALF:
         draft.kind = "spans" if _are_spans(sample, answer_columns[0]) else "short_answer"
@@ -232,7 +236,7 @@ def _are_spans(sample: Sample, answer: str) -> bool:
 
 def _find_language(draft: Proposal) -> None:
     columns = [draft.columns.get(name) for name in ("stem", "options", "context")]
-    names = [each for column in columns for each in columns_in(column)]
+    names = [name for column in columns for name in columns_in(column)]
     language = find_language(str(value) for name in names for value in draft.sample.filled(name))
     note = (
         "the texts do not tell it, so it is en" if language is None else f"{language}, for which prompts are in English"

@@ -50,7 +50,7 @@ def find_sources(sample: Sample, stem: str) -> Iterator[Source]:
     other_columns = [column for column in sample.columns if column != stem]
     option_columns = find_named("options", other_columns, 2)
     source_by_column: dict[str, Source] = {}
-    for column in (*option_columns, *(each for each in other_columns if each not in option_columns)):
+    for column in (*option_columns, *(other for other in other_columns if other not in option_columns)):
         how = holds_options(sample.filled(column), is_named=column in option_columns)
         if how is not None:
             is_certain = column in option_columns and plain_name(column) not in WEAK
@@ -64,8 +64,10 @@ def find_sources(sample: Sample, stem: str) -> Iterator[Source]:
     if share(splits, sample.filled(stem)) >= MOST:
         yield Source({}, (), is_certain=True)
     for column, source in source_by_column.items():
-        entries = [each for value in sample.filled(column) for each in (value if isinstance(value, list) else [value])]
-        are_records = all(isinstance(each, Mapping) for each in entries)
+        entries = [
+            entry for value in sample.filled(column) for entry in (value if isinstance(value, list) else [value])
+        ]
+        are_records = all(isinstance(entry, Mapping) for entry in entries)
         other_fields = ("context", "wrong", "image", *(() if are_records else ("answer",)))
         if column not in option_columns and not any(rank(other, column) for other in other_fields):
             yield source
@@ -92,12 +94,12 @@ def _holds_texts(sample: Sample, group: Group) -> bool:
     """Return whether most rows have an option in these columns."""
     values = [sample.filled(column) for column in group.columns]
     rows = len(sample.table.rows)
-    return all(share(is_flat, each) > HALF for each in values if each) and len(values[0]) >= HALF * rows
+    return all(share(is_flat, cells) > HALF for cells in values if cells) and len(values[0]) >= HALF * rows
 
 
 def _find_wrong(sample: Sample, columns: Sequence[str], groups: Sequence[Group]) -> Iterator[Source]:
     """Find wrong options in columns of their own, beside the right one."""
-    wrong = next((each.columns for each in groups if each.is_wrong), tuple(find_named("wrong", columns)[:1]))
+    wrong = next((group.columns for group in groups if group.is_wrong), tuple(find_named("wrong", columns)[:1]))
     right = [column for column in find_named("answer", columns, 1) if column not in wrong]
     if wrong and right and all(map(is_flat, sample.filled(right[0]))):
         yield Source({"options": [right[0], *wrong], "shuffled": True}, wrong, is_certain=True)
