@@ -35,7 +35,7 @@ class ProgramFaultError(MedExamError):
     """A program of the user's own raised an exception; its question fails."""
 
     def __init__(self, kind: str, message: str) -> None:
-        """`kind` is the class name of the exception."""
+        """Keep `kind`, the class name of the exception."""
         super().__init__(message)
         self.kind = kind
 

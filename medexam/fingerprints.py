@@ -39,7 +39,8 @@ _Memory = dict[str, list[object]]
 
 
 def fingerprint_folder(folder: Path) -> str:
-    """`sha256:` and 16 hexadecimal digits over every file of a model folder, by its place in the folder and content.
+    """Compute `sha256:` and 16 hexadecimal digits over every file of a model folder, by its place in the folder and
+    content.
 
     Weights, configurations, tokenizers and templates count. Left out are hidden files, and the documents that models
     come with (README, licence, pictures), which cannot change an answer. Where the folder lies, its name and its
@@ -140,7 +141,7 @@ class _Telling:
         self._progress = _watching.get()
 
     def add(self, count: int) -> None:
-        """`count` more bytes are read."""
+        """Report that `count` more bytes are read."""
         self._done += count
         if self._progress is not None and (now := time.monotonic()) >= self._next:
             self._next = now + _PATIENCE_S
@@ -148,7 +149,7 @@ class _Telling:
             self._progress(self._source, self._done, self._total)
 
     def end(self) -> None:
-        """Everything is read."""
+        """Report that everything is read."""
         if self._progress is not None and self._began:
             self._progress(self._source, self._total, self._total)
 

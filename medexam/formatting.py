@@ -34,14 +34,14 @@ def amount(value: float | None) -> str:
 
 
 def with_interval(text: str, interval: Interval | None, *, scale: float = 100) -> str:
-    """`28.1 [27.1, 29.2]`; the bare text without an interval."""
+    """Write `28.1 [27.1, 29.2]`; the bare text without an interval."""
     if interval is None:
         return text
     return f"{text} [{decimal(scale * interval[0])}, {decimal(scale * interval[1])}]"
 
 
 def p_value(p: float) -> str:
-    """Three decimals, and no less than can be told in them."""
+    """Write three decimals, and no less than can be told in them."""
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
@@ -51,7 +51,7 @@ def coefficient(value: float) -> str:
 
 
 def equals(p: float) -> str:
-    """`= 0.012` or `< 0.001`, behind the name of a test."""
+    """Write `= 0.012` or `< 0.001`, behind the name of a test."""
     text = p_value(p)
     return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
 

@@ -48,5 +48,5 @@ class SlottedModel:
         return replace(self, **(update or {}))  # type: ignore[type-var]
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        """Pickled as JSON: what dataclasses do by themselves takes twice as long."""
+        """Pickle as JSON: what dataclasses do by themselves takes twice as long."""
         return type(self).model_validate_json, (self.__pydantic_serializer__.to_json(self, by_alias=True),)

@@ -158,7 +158,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decode(content: bytes) -> str:
-    """Text in UTF-8, or in UTF-16 with its mark; raises `UnreadableError` with the byte that is neither."""
+    """Decode text in UTF-8, or in UTF-16 with its mark; raise `UnreadableError` with the byte that is neither."""
     try:
         return content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:

@@ -27,7 +27,7 @@ def is_own_name(name: str, group: str) -> bool:
 
 @cache
 def added_names(group: str) -> dict[str, str]:
-    """Short name -> `package.module:Name` for what installed packages add to `group`; nothing is imported."""
+    """Map short name to `package.module:Name` for what installed packages add to `group`; nothing is imported."""
     return {point.name: point.value for point in sorted(entry_points(group=group))}
 
 

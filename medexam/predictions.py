@@ -268,7 +268,7 @@ class Prediction(SlottedModel):
         return self.model_dump(mode="json", by_alias=True, exclude=self._left_out)
 
     def to_line(self) -> bytes:
-        """`to_json` as UTF-8, with the end of the line."""
+        """Write `to_json` as UTF-8, with the end of the line."""
         return self.__pydantic_serializer__.to_json(self, by_alias=True, exclude=self._left_out) + b"\n"
 
     @property

@@ -118,7 +118,7 @@ def hide_lookalikes(text: str) -> str:
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
-    """First character and the one after the last of each sentence, without the spaces around it, in order.
+    """Find the first character and the one after the last of each sentence, without the spaces around it, in order.
 
     A line ends a sentence, and so does a full stop, question or exclamation mark before a word that does not begin with
     a small letter. Together they hold every character that is no space.

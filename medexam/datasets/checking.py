@@ -142,7 +142,7 @@ def check_own_set(spec: DatasetSpec) -> CheckReport:
 
 
 def _named_for_own(note: Anomaly) -> Anomaly:
-    """Of one's own questions those without a gold have several, all of which would have to be named."""
+    """Name the note for one's own questions: those without a gold have several, all of which would have to be named."""
     return note.model_copy(update={"kind": "several_right_answers"}) if note.kind == _UNANSWERED else note
 
 

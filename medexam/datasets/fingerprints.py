@@ -27,22 +27,28 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def fingerprint_questions(rows: Iterable[Row]) -> str:
-    """SHA-256 in hexadecimal of what an answer to these questions depends on, whether they have a gold or not."""
+    """Compute the SHA-256 of what an answer to these questions depends on, whether they have a gold or not; in
+    hexadecimal.
+    """
     return _fingerprint(_shown(row.question) for row in rows)
 
 
 def fingerprint_golds(rows: Iterable[Row]) -> str:
-    """SHA-256 in hexadecimal of what a score depends on beside the answers: golds, and exams that group the scores."""
+    """Compute the SHA-256 of what a score depends on beside the answers: golds, and exams that group scores; in
+    hexadecimal.
+    """
     return _fingerprint(_expected_options(row) for row in rows)
 
 
 def fingerprint_tasks(rows: Iterable[TaskRow]) -> str:
-    """SHA-256 in hexadecimal of what an answer to these tasks depends on."""
+    """Compute the SHA-256 in hexadecimal of what an answer to these tasks depends on."""
     return _fingerprint(_shown_task(row.task) for row in rows)
 
 
 def fingerprint_task_golds(reading: TaskReading) -> str:
-    """SHA-256 in hexadecimal of what a score depends on beside the answers: what is expected, and the references."""
+    """Compute the SHA-256 of what a score depends on beside the answers: what is expected, and references; in
+    hexadecimal.
+    """
     expected = ([row.task.key, *_expected(row.gold)] for row in reading.rows)
     return _fingerprint(chain(expected, [sorted(reading.references)]))
 
@@ -70,13 +76,13 @@ def _expected(gold: TaskGold) -> list[object]:
 
 
 def _fingerprint(entries: Iterable[Sequence[object]]) -> str:
-    """SHA-256 over the SHA-256 of each entry, whatever their order."""
+    """Compute the SHA-256 over the SHA-256 of each entry, whatever their order."""
     parts = sorted(hashlib.sha256(_encode(entry).encode()).digest() for entry in entries)
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def digest_files(spec: DatasetSpec) -> str:
-    """SHA-256 over the names and bytes of the files that hold a data set, in hexadecimal.
+    """Compute the SHA-256 over the names and bytes of the files that hold a data set, in hexadecimal.
 
     Of a data set on the hub it is that of its place; of a benchmark of one's own its source is part of it. Raises
     `DatasetError` if they are missing or cannot be read.

@@ -29,7 +29,7 @@ from medexam.questions import Exam, Language
 
 
 def read_headqa_v1(path: Path, language: Language) -> Reading:
-    """Everything in the file at `path`, which may be compressed with gzip.
+    """Read everything in the file at `path`, which may be compressed with gzip.
 
     Raises `DatasetError` if it cannot be read, is not JSON, has another structure, or is in another language.
     """

@@ -29,7 +29,7 @@ VERSION = "2.0"
 
 
 def read_headqa_v2(paths: Sequence[Path], language: Language) -> Reading:
-    """Everything in the files at `paths`, in order.
+    """Read everything in the files at `paths`, in order.
 
     Raises `DatasetError` if a file cannot be read, is neither Parquet nor JSON Lines, or lacks one of `FIELDS`.
     """

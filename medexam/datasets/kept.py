@@ -14,7 +14,7 @@ _memory: ContextVar[dict[tuple[str, Any], Any] | None] = ContextVar("kept", defa
 
 @contextmanager
 def reads_kept() -> Iterator[None]:
-    """Within it, a function under `keep` reads each thing once: what it reads is taken to stay as it is.
+    """Let a function under `keep` read each thing once within the block: what it reads is taken to stay as it is.
 
     A scope inside another one shares what that holds. Everything is let go at the end of the outermost.
     """

@@ -155,7 +155,7 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
 def read_rows(
     name: str, language: Language, path: Path | None = None, *, explained: bool = False, as_published: bool = False
 ) -> Reading:
-    """Everything that the exam set `name` holds in `language`; raises `DatasetError` if its files are unreadable.
+    """Read everything that the exam set `name` holds in `language`; raise `DatasetError` if its files are unreadable.
 
     `explained` puts the explanation of a question before it, where the data set has one. `as_published` leaves
     private-use characters as they are, where the data set is known to have some.
@@ -186,7 +186,7 @@ def find_question(exam_set: ExamSet, key: str) -> Question:
 
 
 def find_unsound(reading: Reading) -> Iterator[tuple[str, str, str]]:
-    """Kind, place and detail of what keeps a data set from being asked."""
+    """Yield kind, place and detail of what keeps a data set from being asked."""
     yield from (("unreadable", fault.place, fault.detail) for fault in reading.faults)
     for row in reading.rows:
         numbers = row.question.option_numbers

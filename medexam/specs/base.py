@@ -14,7 +14,7 @@ class Spec(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _one_is_a_list_of_one(cls, values: Any) -> Any:
-        """`years: 2016` for `years: [2016]`."""
+        """Take `years: 2016` for `years: [2016]`."""
         if not isinstance(values, Mapping):
             return values
         return {

@@ -124,7 +124,7 @@ class KeySpec(Spec):
     @model_validator(mode="before")
     @classmethod
     def _list_is_given(cls, tree: Any) -> Any:
-        """`answers: [B, D]` and `answers: BD` for `answers: {given: [B, D]}`."""
+        """Take `answers: [B, D]` and `answers: BD` for `answers: {given: [B, D]}`."""
         if isinstance(tree, (str, list, tuple)):
             tree = {"given": tree}
         if isinstance(tree, Mapping) and isinstance(tree.get("given"), (str, list, tuple)):

@@ -24,12 +24,12 @@ LIBRARY = resources.files("medexam") / "experiments" / "library"
 
 
 def library_names() -> list[str]:
-    """Names of the experiments that ship with the package."""
+    """List the names of the experiments that ship with the package."""
     return sorted(item.name.removesuffix(".yaml") for item in LIBRARY.iterdir() if item.name.endswith(".yaml"))
 
 
 def shipped_with(kind: str) -> list[str]:
-    """Names of the shipped experiments of which a program is of this kind."""
+    """List the names of the shipped experiments of which a program is of this kind."""
     return [name for name in library_names() if kind in _program_kinds(yaml.safe_load(_read_shipped(name)))]
 
 
@@ -122,7 +122,7 @@ def _placed(value: Any, folder: Path) -> Any:
 
 
 def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:
-    """`["dataset.limit=5", ...]` as dotted keys and YAML values; a later setting wins."""
+    """Parse `["dataset.limit=5", ...]` as dotted keys and YAML values; a later setting wins."""
     overrides: dict[str, Any] = {}
     for setting in settings:
         path, equals, text = setting.partition("=")

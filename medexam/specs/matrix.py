@@ -161,7 +161,7 @@ def _varied_by_cells(axes: Mapping[str, Any]) -> set[str]:
 
 
 def _changes(axis: str, value: Any) -> Tree:
-    """Dotted key -> value: what one value of an axis changes in a cell."""
+    """Map dotted keys to what one value of an axis changes in a cell."""
     if axis != CELLS:
         return {axis: value}
     if not isinstance(value, Mapping) or not value:

@@ -100,7 +100,7 @@ class ModelSpec(Spec):
     @field_validator("thinking", mode="before")
     @classmethod
     def _switch_is_a_word(cls, thinking: Any) -> Any:
-        """YAML reads `on` and `off` as true and false."""
+        """Take true and false as `on` and `off`, which YAML reads so."""
         return {True: "on", False: "off"}[thinking] if isinstance(thinking, bool) else thinking
 
     @field_validator("stop")

@@ -33,7 +33,9 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validate(model: type[M], tree: Mapping[str, Any]) -> M:
-    """`tree` as a `model`; raises `SpecError` naming every wrong key in one line, and for a key or a password in it."""
+    """Validate `tree` as a `model`. Raise `SpecError` naming every wrong key in one line, and for a key or a password
+    in it.
+    """
     check_secrets(tree)
     try:
         return model.model_validate(tree)
@@ -55,7 +57,7 @@ def field_at(model: type[BaseModel], path: str, *, source: str = "spec") -> None
 
 
 def find_places(model: type[BaseModel], key: str) -> list[str]:
-    """Where else in a spec there is a key of this name: `model.temperature` for `temperature`."""
+    """Find where else in a spec there is a key of this name: `model.temperature` for `temperature`."""
     parts = [name for name in model.model_fields if name in ("dataset", "model", "program")]
     return [f"{part}.{key}" for part in parts if any(key in inner.model_fields for inner in _models(model, part))]
 

@@ -128,7 +128,9 @@ def _replace_all(rows: Sequence[Row], seed: int) -> Iterator[tuple[str, Row | No
 
 
 def _pool(rows: Iterable[Row], texts: Mapping[str, str]) -> defaultdict[str, list[tuple[str, str]]]:
-    """Discipline -> key and text of each of its questions that has one in `texts`, in the order of the keys."""
+    """Map each discipline to key and text of each of its questions that has one in `texts`, in the order of the
+    keys.
+    """
     pools: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.question.key):
         if row.question.key in texts:
@@ -149,7 +151,9 @@ def _replace_wrong(row: Row, pool: Sequence[tuple[str, str]], seed: int) -> Row 
 def _draw_others(
     question: Question, texts: Mapping[int, str], own_forms: set[str], pool: Sequence[tuple[str, str]], seed: int
 ) -> dict[int, str] | None:
-    """`texts` with one of another question for each option that has none; None if too few differ from its `own`."""
+    """Fill `texts` with one of another question for each option that has none; None if too few differ from
+    `own_forms`.
+    """
     all_texts, forms = dict(texts), set(own_forms)
     for number in (number for number in question.option_numbers if number not in texts):
         for attempt in range(_TRIES):

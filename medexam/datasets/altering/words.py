@@ -78,7 +78,7 @@ def is_negated(stem: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Small letters without accents."""
+    """Write small letters without accents."""
     apart = unicodedata.normalize("NFD", text.lower())
     return unicodedata.normalize(
         "NFC", "".join(character for character in apart if character not in "\u0300\u0301\u0302\u0308\u0303")

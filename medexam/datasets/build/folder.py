@@ -25,17 +25,17 @@ LANGUAGES: dict[Language, str] = {"en": "English", "es": "Spanish", "gl": "Galic
 
 
 def parquet_path(out: Path, report: BuildReport) -> Path:
-    """Where an exam's questions lie; `dataset.path` may name it or the folder."""
+    """Return where an exam's questions lie; `dataset.path` may name it or the folder."""
     return out / report.language / f"{report.name}.parquet"
 
 
 def report_path(out: Path, report: BuildReport) -> Path:
-    """Where an exam's build report lies."""
+    """Return where an exam's build report lies."""
     return out / f"{report.name}.report.json"
 
 
 def review_path(out: Path, report: BuildReport) -> Path:
-    """Where an exam's page for the human lies."""
+    """Return where an exam's page for the human lies."""
     return out / f"{report.name}.review.html"
 
 

@@ -36,7 +36,9 @@ class Picture:
 
 
 def parse_links(stem: str) -> tuple[int, ...]:
-    """Numbers of the pictures that a question is linked to: `Pregunta vinculada a la imagen n.º 3` and its forms."""
+    """Parse the numbers of the pictures that a question is linked to: `Pregunta vinculada a la imagen n.º 3` and its
+    forms.
+    """
     for pattern in (_LINK, _PARENTHESIS):
         if match := pattern.search(stem):
             return tuple(int(number) for number in re.findall(r"\d+", match.group()))

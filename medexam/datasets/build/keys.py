@@ -146,7 +146,7 @@ def _add(answers: dict[int, int | None], number: int, answer: int | None, path: 
 
 
 def _read_pdf(path: Path, version: str | None) -> tuple[str | None, dict[int, int | None]]:
-    """Tables of questions and answers beside each other, as often as they fit on a page."""
+    """Read the tables of questions and answers beside each other, as often as they fit on a page."""
     answers: dict[int, int | None] = {}
     stated: str | None = None
     with open_booklet(path) as booklet:
@@ -171,7 +171,7 @@ def _find_rows(page: PageText) -> list[list[Glyph]]:
 
 
 def _find_cells(row: list[Glyph]) -> Iterator[tuple[float, str]]:
-    """Centre and text of each cell of a row."""
+    """Find centre and text of each cell of a row."""
     cell: list[Glyph] = []
     for glyph in sorted((glyph for glyph in row if not glyph.text.isspace()), key=lambda glyph: glyph.x0):
         if cell and glyph.x0 - cell[-1].x1 > _CELL_GAP * glyph.size:
@@ -185,7 +185,9 @@ def _find_cells(row: list[Glyph]) -> Iterator[tuple[float, str]]:
 def _read_table(
     rows: list[list[tuple[float, str]]], path: Path, version: str | None
 ) -> Iterator[tuple[int, int | None]]:
-    """Numbers that count on down a column are questions; the column after it, or the version's own, their answers."""
+    """Read numbers that count on down a column as questions; the column after it, or the version's own, as their
+    answers.
+    """
     columns = _find_columns(rows)
     table = [{_nearest(columns, x): text for x, text in row} for row in rows]
     questions = [place for place in range(len(columns)) if _counts_on(table, place)]
@@ -198,7 +200,7 @@ def _read_table(
 
 
 def _find_columns(rows: list[list[tuple[float, str]]]) -> list[float]:
-    """Centres of the columns that hold numbers, from the left."""
+    """Find the centres of the columns that hold numbers, from the left."""
     columns: list[list[float]] = []
     for x in sorted(x for row in rows for x, text in row if parse_whole_number(text) is not None):
         if columns and x - columns[-1][-1] < _COLUMN_GAP:

@@ -81,7 +81,7 @@ def find_flaw(draft: Draft) -> str | None:
 
 
 def find_lost_digits(draft: Draft, printed: str) -> str:
-    """Digits of the page that the question does not hold, its own number and its options' aside."""
+    """Find digits of the page that the question does not hold, its own number and its options' aside."""
     labels = "".join(map(str, [draft.number, *draft.options]))
     lost = Counter(re.findall(r"\d", printed)) - Counter(re.findall(r"\d", draft.text + labels))
     return "".join(sorted(lost.elements()))

@@ -273,7 +273,7 @@ def _find_spans(sentence: Sentence, position: int) -> Iterator[tuple[Kind, int, 
 
 
 def _doubt_cut(case: str, question: str, components: Iterable[Component]) -> Iterator[str]:
-    """Why the cut between case and question may be wrong."""
+    """Yield why the cut between case and question may be wrong."""
     if not case:
         yield "no_case"
     elif any(component.part == "question" and component.kind == "premise" for component in components):

@@ -41,7 +41,7 @@ class ExplanationVariant(NamedTuple):
 
 
 def explanation_variants(document: CaseDocument) -> tuple[ExplanationVariant, ...]:
-    """CQ#E, CQP#E, Q#CE and QP#CE of `document`, in this order; parts are joined by a space, options by " @@ ".
+    """Make CQ#E, CQP#E, Q#CE and QP#CE of `document`, in this order; parts are joined by a space, options by " @@ ".
 
     Goenaga et al. (2023), "Explanatory argument extraction of correct answers in resident medical exams".
     """

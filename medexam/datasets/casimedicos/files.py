@@ -39,7 +39,7 @@ class Sentence:
 
 
 def read_files(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Where each of the files `names`, such as `ES/train.tsv`, was found, and its text; in their order.
+    """Read where each of the files `names`, such as `ES/train.tsv`, was found, and its text; in their order.
 
     `path` is the archive, or a folder that holds the archive, the language folders, or `casimedicos-arg` with them.
     Raises `DatasetError` if a file is missing, unreadable or not UTF-8, and when the archive holds a path that leads

@@ -136,7 +136,7 @@ def shift(label: str, distance: int) -> str:
 
 
 def _chains(marks: Sequence[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
-    """From each A, a or 1 the marks that count on from it; those of two marks or more."""
+    """Find from each A, a or 1 the marks that count on from it; those of two marks or more."""
     for place, first in enumerate(marks):
         chain = [first] if plain_label(first[2]) in ("A", "a", "1") else []
         for mark in marks[place + 1 :] if chain else ():
@@ -162,5 +162,5 @@ def is_run(labels: Sequence[str]) -> bool:
 
 
 def in_order(labels: Iterable[str]) -> list[str]:
-    """Letters or numbers in the order in which they count."""
+    """List letters or numbers in the order in which they count."""
     return sorted(labels, key=lambda label: (len(label), label))

@@ -94,7 +94,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _nested(spec: DatasetSpec) -> tuple[tuple[TaskRow, ...], tuple[Fault, ...]]:
-    """SQuAD's own file, whose questions stand within paragraphs."""
+    """Read SQuAD's own file, whose questions stand within paragraphs."""
     rows, faults = [], []
     for item in read_squad(spec.path):  # type: ignore[arg-type]
         if item.anomalies or not item.answers:

@@ -67,7 +67,7 @@ def read_layout(key: str, text: str) -> QuestionText:
 
 
 def find_first_option(numbers: list[int | None]) -> int:
-    """Where the options begin in lines that carry these marks, None being no mark; their number if there are none.
+    """Find where the options begin in lines that carry these marks, None being no mark; their number if there are none.
 
     Without a mark 1, at the first line behind the first that carries any mark.
     """

@@ -188,7 +188,7 @@ class ProgramSpec(Spec):
         return {name: READINGS[name] for name in self.readers}
 
     def budget(self, of_model: int | None) -> int | dict[str, int] | None:  # noqa: ARG002
-        """Tokens a reply may have, or by group of words, where the model's own spec says `of_model`.
+        """Return the tokens a reply may have, or by group of words, where the model's own spec says `of_model`.
 
         None where the model writes no reply.
         """

@@ -69,7 +69,7 @@ class ModuleSpec(LookUpSpec):
         return ("module",)
 
     def budget(self, of_model: int | None) -> int:
-        """Tokens a reply may have, where the model's own spec says `of_model`."""
+        """Return the tokens a reply may have, where the model's own spec says `of_model`."""
         return self.max_tokens or of_model or 512
 
     def _label(self, name: str) -> str:

@@ -151,7 +151,7 @@ class ReplySpec(WordsSpec):
         return self.draws or self.orders != "given"
 
     def budget(self, of_model: int | None) -> int:
-        """Tokens a reply may have, where the model's own spec says `of_model`."""
+        """Return the tokens a reply may have, where the model's own spec says `of_model`."""
         return self.max_tokens or of_model or (REASONING_TOKENS if self.reasons else DIRECT_TOKENS)
 
     @property

@@ -93,7 +93,7 @@ class _Block:
 
 
 def separate_options(lines: Sequence[Cells]) -> Iterator[Cells]:
-    """`lines` with options that stand beside each other one after the other, in the order of their labels."""
+    """Put options in `lines` that stand beside each other one after the other, in the order of their labels."""
     place = 0
     while place < len(lines):
         block = _read_block(lines, place)

@@ -88,7 +88,7 @@ def _read_glyph_name(name: str) -> str:
 
 
 def _read_names(content: bytes) -> dict[int, str]:
-    """Glyph names by character code, of a TrueType or OpenType font; none of what cannot be read."""
+    """Read glyph names by character code, of a TrueType or OpenType font; none of what cannot be read."""
     from fontTools.ttLib import TTFont, TTLibError
 
     try:

@@ -131,7 +131,7 @@ def _holds(outer: Box, inner: Box) -> bool:
 
 
 def _join(boxes: list[Box]) -> list[Box]:
-    """Boxes that touch or nearly touch, made one."""
+    """Join boxes that touch or nearly touch into one."""
     joined: list[Box] = []
     for box in boxes:
         # Each join may bring the box near others that it did not touch before.

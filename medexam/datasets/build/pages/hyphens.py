@@ -79,7 +79,7 @@ class Vocabulary:
 
 @cache
 def load_words(language: str) -> frozenset[str]:
-    """Words of earlier exams in `language` that ship in the package; none if there are none."""
+    """Load words of earlier exams in `language` that ship in the package; none if there are none."""
     path = Path(__file__).parent.parent / f"words_{language}.txt.gz"
     return frozenset(gzip.decompress(path.read_bytes()).decode().split()) if path.exists() else frozenset()
 
@@ -126,7 +126,7 @@ def decide(first: str, second: str, words: Vocabulary) -> tuple[bool, str]:
 
 
 def _find_spelling(first: str, second: str) -> str:
-    """Why no Spanish word is broken so; empty if one may be."""
+    """Return why no Spanish word is broken so; empty if one may be."""
     if len(first) == 1:
         return "no word is broken after one letter"
     if not _NUCLEUS.search(first) or not _NUCLEUS.search(second):
@@ -139,7 +139,7 @@ def _find_spelling(first: str, second: str) -> str:
 
 
 def _find_acronym(first: str, second: str) -> str:
-    """Why two halves in capitals are no word; empty if they may be one."""
+    """Return why two halves in capitals are no word; empty if they may be one."""
     if _ROMAN.match(second) or len(first) + len(second) <= LONGEST_ACRONYM or first[-1] in _NO_END:
         return "an acronym in capitals"
     return ""

@@ -29,7 +29,7 @@ Place = tuple[int, float]
 def find_margins(
     pages: Sequence[PageText], rows: dict[int, list[GlyphRow]], body: float, usual_gap: float
 ) -> dict[Place, str]:
-    """Page and baseline of each header and footer, with its text, `#` for its digits."""
+    """Find page and baseline of each header and footer, with its text, `#` for its digits."""
     repeated: defaultdict[tuple[str, int | None], list[Place]] = defaultdict(list)
     margins: dict[Place, str] = {}
     for page in pages:

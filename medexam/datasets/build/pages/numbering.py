@@ -133,7 +133,7 @@ def _find_labels(lines: Sequence[Line]) -> list[_Label]:
 
 
 def _find_lettered(lines: Sequence[Line]) -> list[_Label]:
-    """Labels where numbers are questions' and letters options'."""
+    """Find labels where numbers are questions' and letters options'."""
     labels = []
     for place, line in enumerate(lines):
         if match := _LETTER.match(line.text):
@@ -145,7 +145,7 @@ def _find_lettered(lines: Sequence[Line]) -> list[_Label]:
 
 
 def _find_bare(lines: Sequence[Line]) -> list[_Label]:
-    """Labels where questions have bare numbers at the edge, and options numbers with a full stop."""
+    """Find labels where questions have bare numbers at the edge, and options numbers with a full stop."""
     labels = []
     for place, line in enumerate(lines):
         if match := _LABEL_CLOSE.match(line.text) or _LABEL.match(line.text):

@@ -78,7 +78,7 @@ def split_cells(page: int, column: int, baseline: float, glyphs: Sequence[Glyph]
 
 
 def _join_labels(parts: Sequence[tuple[Glyph, ...]]) -> Iterator[tuple[Glyph, ...]]:
-    """`parts` with labels that stand alone before their text joined with it."""
+    """Join labels in `parts` that stand alone before their text to it."""
     before: tuple[Glyph, ...] = ()
     for part in parts:
         if _ALONE.match("".join(glyph.text for glyph in part)):

@@ -26,7 +26,7 @@ class Sample:
 
     @classmethod
     def of(cls, table: SourceTable) -> "Sample":
-        """Rows that are spread over a table."""
+        """Take rows that are spread over a table."""
         return cls(replace(table, rows=table.rows[:: max(1, len(table.rows) // LOOKED_AT)]))
 
     @cached_property

@@ -99,7 +99,7 @@ def _line(name: str, value: Any, undecided: str | None) -> str:
 
 
 def _as_named(column: Any) -> Any:
-    """Columns without a name by their number."""
+    """Return columns without a name by their number."""
     if isinstance(column, list):
         return [_as_named(name) for name in column]
     return int(column) if isinstance(column, str) and column.isdigit() and str(int(column)) == column else column

@@ -106,7 +106,7 @@ def _find_wrong(sample: Sample, columns: Sequence[str], groups: Sequence[Group])
 
 
 def _find_places(sample: Sample, stem: str) -> Iterator[Source]:
-    """Columns without names: the options stand behind the question, up to the answer or to the end."""
+    """Find options in columns without names: they stand behind the question, up to the answer or to the end."""
     columns = sample.table.columns
     first = columns.index(stem) + 1
     values = {column: sample.filled(column) for column in columns}
