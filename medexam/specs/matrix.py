@@ -203,7 +203,7 @@ def _check_reached(settings: Mapping[str, Any], used_paths: set[str]) -> None:
 
 
 def _put_by_kind(cell: Tree, settings: Mapping[str, Any], used_paths: set[str]) -> None:
-    """Put the settings for the kind of the cell's program; their paths are added to `reached`."""
+    """Put the settings for the kind of the cell's program; their paths are added to `used_paths`."""
     for path, value in settings.items():
         kind = _kind(path)
         program = cell["program"]

@@ -110,16 +110,12 @@ def _place_drawings(questions: Sequence[RawQuestion], layout: Layout) -> Iterato
     ]
     spans: dict[tuple[int, int], tuple[float, float]] = {}
     for line, _, _ in lines:
-        left, right = spans.get(_column(line), (line.box.x0, line.box.x1))
-        spans[_column(line)] = min(left, line.box.x0), max(right, line.box.x1)
+        x0, x1 = spans.get(_column(line), (line.box.x0, line.box.x1))
+        spans[_column(line)] = min(x0, line.box.x0), max(x1, line.box.x1)
     for box in layout.drawings:
         x, y = box.middle
         column = next(
-            (
-                place
-                for place, (left, right) in spans.items()
-                if place[0] == box.page and left - _BESIDE <= x <= right + _BESIDE
-            ),
+            (place for place, (x0, x1) in spans.items() if place[0] == box.page and x0 - _BESIDE <= x <= x1 + _BESIDE),
             None,
         )
         inside = [place for place, (line, _, _) in enumerate(lines) if _column(line) == column]

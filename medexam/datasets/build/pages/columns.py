@@ -73,20 +73,20 @@ def _count_crossing(rows: list[GlyphRow], gutter: float) -> int:
 
 
 def _find_gutter(rows: list[GlyphRow], width: float) -> float | None:
-    left = min(glyph.x0 for row in rows for glyph in row.ink)
+    left_edge = min(glyph.x0 for row in rows for glyph in row.ink)
     # A second column of a few short lines ends before the text's right edge, which is as far in as the left one.
-    right = max(width - left, *(glyph.x1 for row in rows for glyph in row.ink))
-    covered = [0] * (int(right - left) + 2)
+    right_edge = max(width - left_edge, *(glyph.x1 for row in rows for glyph in row.ink))
+    covered = [0] * (int(right_edge - left_edge) + 2)
     for row in rows:
         touched = set()
         for glyph in row.ink:
-            touched |= set(range(int(glyph.x0 - left), int(glyph.x1 - left) + 1))
+            touched |= set(range(int(glyph.x0 - left_edge), int(glyph.x1 - left_edge) + 1))
         for place in touched:
             covered[place] += 1
     for crossing in _CROSSING:
         fewest = _SIDE_SHARE * len(rows) if crossing else 2
         free = _find_free(covered, crossing * len(rows))
-        edges = [left + end - 1.0 for _, end in sorted(free, key=lambda gap: gap[0] - gap[1])]
+        edges = [left_edge + end - 1.0 for _, end in sorted(free, key=lambda gap: gap[0] - gap[1])]
         for edge in edges:
             if _has_two_sides(rows, edge, fewest) and _is_wide(rows, edge):
                 return _skip_labels(rows, edge, edges)
@@ -147,15 +147,15 @@ def order_rows(rows: list[GlyphRow], gutter: float | None) -> list[tuple[int, Gl
     if gutter is None:
         return [(0, row, row.glyphs) for row in rows]
     order: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
-    left: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
-    right: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
+    left_lines: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
+    right_lines: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
     for row in rows:
         if any(glyph.x0 < gutter < glyph.x1 for glyph in row.ink):
-            order += [*left, *right, (0, row, row.glyphs)]
-            left, right = [], []
+            order += [*left_lines, *right_lines, (0, row, row.glyphs)]
+            left_lines, right_lines = [], []
             continue
-        for column, side in ((0, left), (1, right)):
+        for column, side in ((0, left_lines), (1, right_lines)):
             glyphs = tuple(glyph for glyph in row.glyphs if (glyph.x0 > gutter) == bool(column))
             if any(not glyph.text.isspace() for glyph in glyphs):
                 side.append((column, row, glyphs))
-    return [*order, *left, *right]
+    return [*order, *left_lines, *right_lines]

@@ -52,7 +52,7 @@ class Hyphen:
 
 
 class Vocabulary:
-    """The words of a booklet where no line breaks them, and `known` words of its language."""
+    """The words of a booklet where no line breaks them, and `language_words`."""
 
     def __init__(self, lines: Iterable[str], language_words: frozenset[str] = frozenset()) -> None:
         self._language_words = language_words
