@@ -52,7 +52,7 @@ _HOMES = {
 if not TYPE_CHECKING:  # A type checker would believe every name that `__getattr__` is asked for.
 
     def __getattr__(name: str) -> Any:
-        """Names are loaded when they are first used: most need DSPy, and the command line starts without it."""
+        """Load a name when it is first used: most need DSPy, and the command line starts without it."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -42,7 +42,7 @@ class EncoderWeights:
 
 
 def find_weights(name: str | Path, revision: str | None = None) -> EncoderWeights:
-    """The weights that a name stands for: `minilm`, a folder, or a hub id.
+    """Find the weights that a name stands for: `minilm`, a folder, or a hub id.
 
     A `Path`, and a text that is an existing folder or begins with `/`, `.` or `~`, is a folder. `revision` is a hub
     commit, branch or tag (None: `main`), or the fingerprint that a folder must have. Raises `EngineError` if the
@@ -70,12 +70,12 @@ def check_revision(weights: EncoderWeights, revision: str | None) -> None:
 
 
 def is_folder(name: str | Path) -> bool:
-    """Whether a name means a folder, there or not."""
+    """Return whether a name means a folder, there or not."""
     return isinstance(name, Path) or name.startswith(("/", ".", "~")) or Path(name).is_dir()
 
 
 def minilm_folder() -> Path:
-    """The folder with all-MiniLM-L6-v2 in its installed wheel, found without importing the wheel."""
+    """Find the folder with all-MiniLM-L6-v2 in its installed wheel, without importing the wheel."""
     try:
         files = distribution(_WHEEL).files or []
     except PackageNotFoundError:
@@ -83,14 +83,14 @@ def minilm_folder() -> Path:
             f"the encoder {MINILM} comes from a wheel that is not installed: {_WHEEL_INSTALL}; "
             "or name a folder or a hub id"
         ) from None
-    found = [Path(str(file.locate())) for file in files if file.name == "modules.json"]
-    if not found or not found[0].is_file():
+    module_files = [Path(str(file.locate())) for file in files if file.name == "modules.json"]
+    if not module_files or not module_files[0].is_file():
         raise EngineError(f"the installed {_WHEEL} holds no model; install it again: {_WHEEL_INSTALL}")
-    return check_folder(found[0].parent)
+    return check_folder(module_files[0].parent)
 
 
 def check_folder(folder: Path) -> Path:
-    """The folder, if it looks like a model with its weights; raises `EngineError` otherwise.
+    """Return the folder, if it looks like a model with its weights; raise `EngineError` otherwise.
 
     Weights are safetensors: a pickle can run code of its own, so none is read.
     """
@@ -109,19 +109,21 @@ def check_folder(folder: Path) -> Path:
     return folder
 
 
-def pick_device(asked: str) -> str:
-    """The device to load on: `auto` is CUDA if there is one; raises `EngineError` if CUDA is asked in vain."""
+def pick_device(device: str) -> str:
+    """Pick the device to load on: `auto` is CUDA if there is one; raise `EngineError` if CUDA is asked in vain."""
     import torch
 
-    if asked == "auto":
+    if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    if asked.startswith("cuda") and not torch.cuda.is_available():
-        raise EngineError(f"the device is {asked!r} and torch finds no CUDA device; use 'cpu' or 'auto'")
-    return asked
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise EngineError(f"the device is {device!r} and torch finds no CUDA device; use 'cpu' or 'auto'")
+    return device
 
 
 def loading_options(weights: EncoderWeights, device: str, dtype: str) -> dict[str, Any]:
-    """What every model of sentence-transformers is loaded with; no code that it brings along is run, no pickle read."""
+    """Return what every model of sentence-transformers is loaded with. No code that it brings along is run, and no
+    pickle is read.
+    """
     import torch
 
     model_kwargs = {"dtype": getattr(torch, dtype), "use_safetensors": True}
@@ -151,7 +153,7 @@ def loading(
     except EngineError:
         raise
     except Exception as error:
-        said = " ".join(str(error).split())[:300]
+        message = " ".join(str(error).split())[:300]
         where = f"{weights.source} at {weights.revision}" if weights.hub else weights.source
         hint = "; where the hub is out of reach, name a folder with a copy" if weights.hub else ""
-        raise EngineError(f"{where}: the {what} cannot be loaded: {said}{hint}") from error
+        raise EngineError(f"{where}: the {what} cannot be loaded: {message}{hint}") from error

@@ -11,7 +11,7 @@ class MedExamError(Exception):
     """Base of every error that a user can cause or cure; no message of one holds a key or a password."""
 
     def __init__(self, message: str = "") -> None:
-        """What is secret in `message`, maybe quoted from a library or a server, is hidden."""
+        """Hide what is secret in `message`, maybe quoted from a library or a server."""
         super().__init__(hide_secrets(message))
 
 
@@ -35,7 +35,7 @@ class ProgramFaultError(MedExamError):
     """A program of the user's own raised an exception; its question fails."""
 
     def __init__(self, kind: str, message: str) -> None:
-        """`kind` is the class name of the exception."""
+        """Keep `kind`, the class name of the exception."""
         super().__init__(message)
         self.kind = kind
 

@@ -25,7 +25,7 @@ _LONGEST_NAME = 120
 
 
 def cache_dir() -> Path:
-    """The folder of files that can be made again.
+    """Return the folder of files that can be made again.
 
     `$MEDEXAM_CACHE`, else `medexam` in the user's cache folder: `$XDG_CACHE_HOME` or `~/.cache`.
     """
@@ -35,7 +35,7 @@ def cache_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """The folder of what must stay: `medexam` in `$XDG_STATE_HOME`, or in `~/.local/state`.
+    """Return the folder of what must stay: `medexam` in `$XDG_STATE_HOME`, or in `~/.local/state`.
 
     Raises `FileNotFoundError` if this user has no home folder.
     """
@@ -54,7 +54,7 @@ def make_private_folder(path: Path) -> None:
 
 
 def file_name(text: str) -> str:
-    """A text as a name that every file system takes and every terminal shows; a long one ends in its digest."""
+    """Write a text as a name that every file system takes and every terminal shows; a long one ends in its digest."""
     name = "".join("_" if sign in '<>:"\\|?*/' or not sign.isprintable() else sign for sign in text).rstrip(". ")
     data = name.encode()
     if len(data) > _LONGEST_NAME:
@@ -65,7 +65,7 @@ def file_name(text: str) -> str:
 
 @contextmanager
 def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """An empty file beside `path` to write, which replaces it once the block ends without an error.
+    """Yield an empty file beside `path` to write, which replaces it once the block ends without an error.
 
     A reader sees the file of before or the whole new one, also after a power cut. Raises `OSError`.
     """
@@ -105,7 +105,7 @@ def write_new(path: Path, content: str, *, private: bool = False) -> None:
 
 @contextmanager
 def written_by_library() -> Iterator[None]:
-    """Raises `OSError` for anything that a library raises which writes files in the block.
+    """Raise `OSError` for anything that a library raises which writes files in the block.
 
     Libraries in Rust, such as safetensors and tokenizers, have exceptions of their own for a full disk.
     """
@@ -119,7 +119,7 @@ def written_by_library() -> Iterator[None]:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """An empty folder beside `path` to fill, which is renamed to it once the block ends without an error.
+    """Yield an empty folder beside `path` to fill, which is renamed to it once the block ends without an error.
 
     Raises `OSError`, also where `path` holds something by then: the first of two writers wins.
     """
@@ -132,14 +132,14 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def drafting(path: Path) -> Iterator[Path]:
-    """Where to make what will be `path`; nothing is there at first, and what is left there at the end is removed.
+    """Yield where to make what will be `path`. Nothing is there at first, and what is left there at the end is removed.
 
     It lies beside `path`, hidden, and is named after its writer: the machine, the process and the thread. Drafts of
     `path` whose processes were killed are removed first. Raises `OSError`.
     """
-    for left in _abandoned(path):
+    for stale_draft in _abandoned(path):
         with suppress(OSError):
-            _remove(left)
+            _remove(stale_draft)
     draft = path.parent / f"{_opening(path)}{os.getpid()}.{get_ident()}{_DRAFT}"
     _remove(draft)
     try:
@@ -154,12 +154,12 @@ def _opening(path: Path) -> str:
 
 
 def _abandoned(path: Path) -> list[Path]:
-    """Drafts of `path` of this machine's dead processes; those of other machines cannot be looked up here."""
+    """List drafts of `path` of this machine's dead processes; those of other machines cannot be looked up here."""
     form = re.compile(rf"{re.escape(_opening(path))}(\d+)\.\d+{re.escape(_DRAFT)}")
     # One look at the folder, and no sort: it may hold many files.
     with suppress(OSError), os.scandir(path.parent) as entries:
-        found = [(path.parent / entry.name, match[1]) for entry in entries if (match := form.fullmatch(entry.name))]
-        return [draft for draft, pid in found if not process_lives(int(pid))]
+        drafts = [(path.parent / entry.name, match[1]) for entry in entries if (match := form.fullmatch(entry.name))]
+        return [draft for draft, pid in drafts if not process_lives(int(pid))]
     return []
 
 
@@ -171,12 +171,12 @@ def _remove(draft: Path) -> None:
 
 
 def host_name() -> str:
-    """The name of this machine."""
+    """Return the name of this machine."""
     return socket.gethostname()
 
 
 def process_lives(pid: int) -> bool:
-    """Whether the process runs on this machine; a dead one that nobody reaped does not count."""
+    """Return whether the process runs on this machine; a dead one that nobody reaped does not count."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

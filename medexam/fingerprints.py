@@ -39,7 +39,8 @@ _Memory = dict[str, list[object]]
 
 
 def fingerprint_folder(folder: Path) -> str:
-    """`sha256:` and 16 hexadecimal digits over every file of a model folder, by its place in the folder and content.
+    """Compute `sha256:` and 16 hexadecimal digits over every file of a model folder, by its place in the folder and
+    content.
 
     Weights, configurations, tokenizers and templates count. Left out are hidden files, and the documents that models
     come with (README, licence, pictures), which cannot change an answer. Where the folder lies, its name and its
@@ -57,30 +58,30 @@ def fingerprint_folder(folder: Path) -> str:
     return f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()[:16]}"
 
 
-def hash_files(files: Sequence[Path], what: Path) -> list[str]:
-    """The SHA-256 of each file in hexadecimal, in the order of `files`; `what` names them all in the progress.
+def hash_files(files: Sequence[Path], source: Path) -> list[str]:
+    """Hash each file with SHA-256, in hexadecimal, in the order of `files`; `source` names them all in the progress.
 
     A file that changed within the last two seconds is read again the next time. Raises `OSError`.
     """
-    memory, learned = _read_memory(), _Memory()
+    memory, new_entries = _read_memory(), _Memory()
     places = [file.resolve(strict=True) for file in files]
     stats = [place.stat() for place in places]
-    known = [_recall(memory, place, stat) for place, stat in zip(places, stats, strict=True)]
-    total = sum(stat.st_size for stat, sha256 in zip(stats, known, strict=True) if sha256 is None)
-    told = _Telling(what, total)
-    found = []
+    memory_hashes = [_recall(memory, place, stat) for place, stat in zip(places, stats, strict=True)]
+    total = sum(stat.st_size for stat, sha256 in zip(stats, memory_hashes, strict=True) if sha256 is None)
+    progress = _Telling(source, total)
+    hashes = []
     try:
-        for place, sha256 in zip(places, known, strict=True):
+        for place, sha256 in zip(places, memory_hashes, strict=True):
             if sha256 is None:
-                sha256, stamp = _hash(place, told)
+                sha256, stamp = _hash(place, progress)
                 if stamp is not None:
-                    learned[str(place)] = [*stamp, sha256]
-            found.append(sha256)
-        told.end()
+                    new_entries[str(place)] = [*stamp, sha256]
+            hashes.append(sha256)
+        progress.end()
     finally:
-        if learned:
-            _remember(learned)
-    return found
+        if new_entries:
+            _remember(new_entries)
+    return hashes
 
 
 @contextmanager
@@ -94,7 +95,7 @@ def watch_hashing(progress: HashingProgress) -> Iterator[None]:
 
 
 def resolve_commit(hub_id: str, revision: str | None = None) -> str:
-    """The commit, 40 hexadecimal digits, that a branch or tag of a hub model stands for; None is its `main`.
+    """Resolve a branch or tag of a hub model to its commit, 40 hexadecimal digits; None is its `main`.
 
     The hub is asked; where it is out of reach, or `HF_HUB_OFFLINE=1` forbids it, the hub's cache on this machine says
     what was downloaded last. A commit stands for itself and nothing is asked. Raises `CommitUnknownError` where
@@ -106,33 +107,33 @@ def resolve_commit(hub_id: str, revision: str | None = None) -> str:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     try:
-        told = HfApi().model_info(hub_id, revision=revision, expand=["sha"], timeout=10).sha
+        commit = HfApi().model_info(hub_id, revision=revision, expand=["sha"], timeout=10).sha
     except Exception as error:  # the hub's own errors, httpx's and the system's alike leave the cache to be asked
         caches = [HF_HUB_CACHE, os.environ.get("SENTENCE_TRANSFORMERS_HOME")]
         cached = (_cached_commit(Path(cache), hub_id, revision or "main") for cache in caches if cache)
-        told, reason = next(filter(None, cached), None), error
+        commit, reason = next(filter(None, cached), None), error
     else:
         reason = ValueError("the hub names no commit")
-    if is_commit(told):
-        return str(told)
-    said = (" ".join(str(reason).split()) or type(reason).__name__)[:200]
+    if is_commit(commit):
+        return str(commit)
+    message = (" ".join(str(reason).split()) or type(reason).__name__)[:200]
     raise CommitUnknownError(
-        f"{hub_id}: the commit of {revision or 'main'} is unknown ({said}), and {HF_HUB_CACHE} holds none: connect "
+        f"{hub_id}: the commit of {revision or 'main'} is unknown ({message}), and {HF_HUB_CACHE} holds none: connect "
         "to the hub (a private model needs HF_TOKEN), correct the name, download it there first, name its commit of 40 "
         "digits as the revision, or name a folder with a copy"
     ) from reason
 
 
 def is_commit(revision: str | None) -> bool:
-    """Whether a revision is a commit and not a branch or tag."""
+    """Return whether a revision is a commit and not a branch or tag."""
     return revision is not None and _COMMIT.fullmatch(revision) is not None
 
 
 class _Telling:
     """Reports how far reading is, once it takes long."""
 
-    def __init__(self, what: Path, total: int) -> None:
-        self._what = what
+    def __init__(self, source: Path, total: int) -> None:
+        self._source = source
         self._total = total
         self._done = 0
         self._next = time.monotonic() + _PATIENCE_S
@@ -140,21 +141,21 @@ class _Telling:
         self._progress = _watching.get()
 
     def add(self, count: int) -> None:
-        """`count` more bytes are read."""
+        """Report that `count` more bytes are read."""
         self._done += count
         if self._progress is not None and (now := time.monotonic()) >= self._next:
             self._next = now + _PATIENCE_S
             self._began = True
-            self._progress(self._what, self._done, self._total)
+            self._progress(self._source, self._done, self._total)
 
     def end(self) -> None:
-        """Everything is read."""
+        """Report that everything is read."""
         if self._progress is not None and self._began:
-            self._progress(self._what, self._total, self._total)
+            self._progress(self._source, self._total, self._total)
 
 
 def _model_files(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """The files that count, through links to folders as well, but no folder within itself."""
+    """Yield the files that count, through links to folders as well, but no folder within itself."""
     own = folder.resolve()
     if own in above:
         return
@@ -172,15 +173,15 @@ def _is_document(file: Path) -> bool:
     return suffix in _DOCUMENTS or (suffix in ("", ".txt") and file.stem.lower() in _NOTICES)
 
 
-def _hash(place: Path, told: _Telling) -> tuple[str, tuple[int, ...] | None]:
-    """The SHA-256 of a file, and its stamp; None where it changed so lately that the stamp does not hold it."""
+def _hash(place: Path, progress: _Telling) -> tuple[str, tuple[int, ...] | None]:
+    """Compute the SHA-256 of a file, and its stamp; None where it changed so lately that the stamp does not hold it."""
     digest, buffer = hashlib.sha256(), memoryview(bytearray(_BLOCK_BYTES))
     began = time.time()
     with place.open("rb", buffering=0) as stream:
         before = os.fstat(stream.fileno())
         while count := stream.readinto(buffer):
             digest.update(buffer[:count])
-            told.add(count)
+            progress.add(count)
         after = os.fstat(stream.fileno())
     settled = all(abs(began - changed) > _SETTLED_S for changed in (before.st_mtime, before.st_ctime))
     stamp = _stamp(before)
@@ -188,7 +189,7 @@ def _hash(place: Path, told: _Telling) -> tuple[str, tuple[int, ...] | None]:
 
 
 def _stamp(stat: os.stat_result) -> tuple[int, ...]:
-    """What changes with a file's content; its inode's time too, for a copy may keep the other time."""
+    """Return what changes with a file's content; its inode's time too, for a copy may keep the other time."""
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
@@ -201,24 +202,24 @@ def _recall(memory: _Memory, place: Path, stat: os.stat_result) -> str | None:
 
 def _read_memory() -> _Memory:
     try:
-        found = json.loads((cache_dir() / MEMORY).read_bytes())
+        memory = json.loads((cache_dir() / MEMORY).read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return memory if isinstance(memory, dict) else {}
 
 
-def _remember(learned: _Memory) -> None:
+def _remember(new_entries: _Memory) -> None:
     """Write the memory whole, readable to its owner alone; where two write at once, one of them reads again later."""
     memory = _read_memory()
-    kept = {place: said for place, said in memory.items() if place not in learned} | learned
+    entries = {place: entry for place, entry in memory.items() if place not in new_entries} | new_entries
     folder = cache_dir()
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / MEMORY, json.dumps(dict(list(kept.items())[-_MOST_REMEMBERED:])), private=True)
+        write_whole(folder / MEMORY, json.dumps(dict(list(entries.items())[-_MOST_REMEMBERED:])), private=True)
 
 
 def _cached_commit(cache: Path, hub_id: str, revision: str) -> str | None:
-    """The commit that the hub's cache last knew a branch or tag at, if its snapshot is there."""
+    """Find the commit that the hub's cache last knew a branch or tag at, if its snapshot is there."""
     own = cache / f"models--{hub_id.replace('/', '--')}"
     try:
         commit = (own / "refs" / revision).read_text(encoding="utf-8").strip()

@@ -26,25 +26,27 @@ class SlottedModel:
 
     @classmethod
     def model_validate(cls, value: object) -> Self:
-        """An instance of a mapping of its fields, or `value` where it is one; raises pydantic's `ValidationError`."""
+        """Make an instance of a mapping of its fields, or return `value` where it is one; raise pydantic's
+        `ValidationError`.
+        """
         validated: Self = cls.__pydantic_validator__.validate_python(value)
         return validated
 
     @classmethod
     def model_validate_json(cls, text: str | bytes) -> Self:
-        """An instance of the JSON of its fields; raises pydantic's `ValidationError`."""
+        """Make an instance of the JSON of its fields; raise pydantic's `ValidationError`."""
         validated: Self = cls.__pydantic_validator__.validate_json(text)
         return validated
 
     def model_dump(self, **settings: Any) -> dict[str, Any]:
-        """The fields by name, under the settings of a model's `model_dump`, such as `mode="json"`."""
+        """Return the fields by name, under the settings of a model's `model_dump`, such as `mode="json"`."""
         dumped: dict[str, Any] = self.__pydantic_serializer__.to_python(self, **settings)
         return dumped
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
-        """The same with other values in the fields that `update` names."""
+        """Return the same with other values in the fields that `update` names."""
         return replace(self, **(update or {}))  # type: ignore[type-var]
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        """Pickled as JSON: what dataclasses do by themselves takes twice as long."""
+        """Pickle as JSON: what dataclasses do by themselves takes twice as long."""
         return type(self).model_validate_json, (self.__pydantic_serializer__.to_json(self, by_alias=True),)

@@ -14,7 +14,7 @@ _NEW_OBJECTS = 50_000
 
 @contextmanager
 def gc_seldom() -> Iterator[None]:
-    """Within the block, new objects are seldom searched."""
+    """Search new objects seldom within the block."""
     young, *older = gc.get_threshold()
     gc.set_threshold(max(young, _NEW_OBJECTS), *older)
     try:
@@ -25,7 +25,7 @@ def gc_seldom() -> Iterator[None]:
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Within the block, objects that were alive before are not searched, and new ones seldom."""
+    """Leave objects that were alive before unsearched within the block, and search new ones seldom."""
     # The young objects only: to look at all that imports left behind takes up to half a second.
     gc.collect(1)
     gc.freeze()

@@ -77,7 +77,7 @@ class _Unpacked(io.RawIOBase):
 
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """A file's bytes; unpacked if it ends in `.gz`, or begins as files of gzip, xz or bzip2 do.
+    """Open a file's bytes; unpacked if it ends in `.gz`, or begins as files of gzip, xz or bzip2 do.
 
     Raises `OSError`, and `UnreadableError` where it is no regular file; reading raises the latter where the file is
     damaged or unpacks to more than a packed file may.
@@ -110,7 +110,7 @@ def check_regular(path: Path) -> None:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """A file that a user names, open for reading; raises `OSError`, also for what `check_regular` refuses."""
+    """Open a file that a user names for reading; raise `OSError`, also for what `check_regular` refuses."""
     try:
         check_regular(path)
     except UnreadableError as error:
@@ -119,15 +119,15 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def read_regular(path: Path) -> bytes:
-    """The bytes of a file that a user names; raises `OSError` as `open_regular` does."""
+    """Read the bytes of a file that a user names; raise `OSError` as `open_regular` does."""
     with open_regular(path) as stream:
         return stream.read()
 
 
-def check_length(text: str | bytes, what: str) -> None:
-    """Raise `UnreadableError` for a text that is longer than `LONGEST_TEXT`; `what` it is begins the message."""
+def check_length(text: str | bytes, description: str) -> None:
+    """Raise `UnreadableError` for a text that is longer than `LONGEST_TEXT`; `description` begins the message."""
     if len(text) > LONGEST_TEXT:
-        raise UnreadableError(f"{what} is longer than {LONGEST_TEXT:,} characters")
+        raise UnreadableError(f"{description} is longer than {LONGEST_TEXT:,} characters")
 
 
 def check_line_lengths(text: str) -> None:
@@ -144,7 +144,7 @@ def check_line_lengths(text: str) -> None:
 
 
 def is_there(path: Path) -> bool:
-    """Whether something lies at a path, which others named and no file system may take."""
+    """Return whether something lies at a path, which others named and no file system may take."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -152,13 +152,13 @@ def is_there(path: Path) -> bool:
 
 
 def read_bytes(path: Path) -> bytes:
-    """All bytes of a file, unpacked; raises `OSError` and `UnreadableError` as `open_unpacked` does."""
+    """Read all bytes of a file, unpacked; raise `OSError` and `UnreadableError` as `open_unpacked` does."""
     with open_unpacked(path) as stream:
         return stream.read()
 
 
 def decode(content: bytes) -> str:
-    """Text in UTF-8, or in UTF-16 with its mark; raises `UnreadableError` with the byte that is neither."""
+    """Decode text in UTF-8, or in UTF-16 with its mark; raise `UnreadableError` with the byte that is neither."""
     try:
         return content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:
@@ -167,7 +167,7 @@ def decode(content: bytes) -> str:
 
 
 def load_json(text: str | bytes) -> Any:
-    """The value that `json.loads` gives, in half the time; raises `ValueError` and `RecursionError` as it does."""
+    """Load the value that `json.loads` gives, in half the time; raise `ValueError` and `RecursionError` as it does."""
     # Imported here: `medexam --help` imports no pydantic.
     from pydantic_core import from_json
 
@@ -179,7 +179,7 @@ def load_json(text: str | bytes) -> Any:
 
 
 def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """The value of a JSON text, with each half of a surrogate pair as its escape.
+    """Parse the value of a JSON text, with each half of a surrogate pair as its escape.
 
     Raises `UnreadableError` if it is none, holds a number of thousands of digits, or lies more than `MOST_LEVELS` deep.
     """
@@ -199,12 +199,14 @@ def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] |
 
 
 def read_json(path: Path, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """The value of a JSON file, packed or not; raises `OSError`, and `UnreadableError` as `parse_json` does."""
+    """Read the value of a JSON file, packed or not; raise `OSError`, and `UnreadableError` as `parse_json` does."""
     return parse_json(read_bytes(path), object_hook)
 
 
 def read_record(path: Path) -> Any:
-    """The value of a JSON file that this package writes; raises as `read_json` does, also beyond `LARGEST_RECORD`."""
+    """Read the value of a JSON file that this package writes. Raise as `read_json` does, also beyond
+    `LARGEST_RECORD`.
+    """
     check_regular(path)
     if path.stat().st_size > LARGEST_RECORD:
         raise UnreadableError(f"is larger than {LARGEST_RECORD >> 20} MiB, as none is that medexam writes: restore it")
@@ -213,7 +215,7 @@ def read_record(path: Path) -> Any:
 
 @contextmanager
 def open_parquet(path: Path) -> "Iterator[ParquetFile]":
-    """A Parquet file; raises `UnreadableError` where it is damaged, then or while `parquet_rows` reads it."""
+    """Open a Parquet file; raise `UnreadableError` where it is damaged, then or while `parquet_rows` reads it."""
     import pyarrow.parquet as pq
 
     with _naming_damage():
@@ -224,18 +226,20 @@ def open_parquet(path: Path) -> "Iterator[ParquetFile]":
 
 
 def parquet_rows(file: "ParquetFile", columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file, a batch in memory at a time.
+    """Yield the rows of a Parquet file, a batch in memory at a time.
 
     Raises `UnreadableError` where it is damaged, or holds more than a packed file may: rows that repeat one long text
     take no place on the disk.
     """
     with _naming_damage():
         parts = [file.metadata.row_group(group) for group in range(file.metadata.num_row_groups)]
-        sizes = [part.column(at).total_uncompressed_size for part in parts for at in range(part.num_columns)]
-        packed = sum(part.column(at).total_compressed_size for part in parts for at in range(part.num_columns))
-    most, held = _most_unpacked(packed), 0
+        sizes = [part.column(index).total_uncompressed_size for part in parts for index in range(part.num_columns)]
+        packed_bytes = sum(
+            part.column(index).total_compressed_size for part in parts for index in range(part.num_columns)
+        )
+    most_bytes, byte_count = _most_unpacked(packed_bytes), 0
     # A value is no longer than its column's part, so a batch of this many rows fits in `most` bytes.
-    rows = max(1, min(_BATCH_ROWS, most // max(1, *sizes, 1)))
+    rows = max(1, min(_BATCH_ROWS, most_bytes // max(1, *sizes, 1)))
     batches = file.iter_batches(rows, columns=columns)
     while True:
         with _naming_damage():
@@ -243,15 +247,15 @@ def parquet_rows(file: "ParquetFile", columns: Sequence[str] | None = None) -> I
             if batch is None:
                 return
             batch = _written_out(batch)
-            held += batch.nbytes
-            found: list[dict[str, Any]] = batch.to_pylist() if held <= most else []
-        if held > most:
-            raise UnreadableError(_too_large(most))
-        yield from found
+            byte_count += batch.nbytes
+            records: list[dict[str, Any]] = batch.to_pylist() if byte_count <= most_bytes else []
+        if byte_count > most_bytes:
+            raise UnreadableError(_too_large(most_bytes))
+        yield from records
 
 
 def check_archive(path: Path) -> None:
-    """Raises `UnreadableError` if a zip file is damaged or holds more than a packed file may; and `OSError`."""
+    """Raise `UnreadableError` if a zip file is damaged or holds more than a packed file may; and `OSError`."""
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
@@ -262,7 +266,7 @@ def check_archive(path: Path) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """What a library's error says, in one line and without what is of no use to a user."""
+    """Return what a library's error says, in one line and without what is of no use to a user."""
     return " ".join(str(error).split(";")[0].split())[:_SHOWN] or type(error).__name__
 
 
@@ -270,10 +274,12 @@ _TOO_DEEP = f"holds lists and objects more than {MOST_LEVELS} deep in each other
 
 
 def _written_out(batch: Any) -> Any:
-    """The rows with each value in its place, also of columns that name the values of a list."""
+    """Write out the rows with each value in its place, also of columns that name the values of a list."""
     import pyarrow as pa
 
-    columns = [one.dictionary_decode() if isinstance(one, pa.DictionaryArray) else one for one in batch.columns]
+    columns = [
+        column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column for column in batch.columns
+    ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
@@ -291,10 +297,10 @@ def _too_large(most: int) -> str:
 def _check_depth(value: object) -> None:
     level = [value]
     for _ in range(MOST_LEVELS + 1):
-        within = [each for each in level if type(each) in (list, dict)]
+        within = [child for child in level if type(child) in (list, dict)]
         if not within:
             return
-        level = [inner for each in within for inner in (each.values() if isinstance(each, dict) else each)]  # type: ignore[attr-defined]
+        level = [inner for parent in within for inner in (parent.values() if isinstance(parent, dict) else parent)]  # type: ignore[attr-defined]
     raise UnreadableError(_TOO_DEEP)
 
 

@@ -20,7 +20,7 @@ class Gold(FrozenModel):
     """Numbers of further options that are right as well; choosing any one of them is right."""
 
     def accepts(self, answer: int | None) -> bool:
-        """Whether `answer` is the number of a right option."""
+        """Return whether `answer` is the number of a right option."""
         return answer == self.number or answer in self.others
 
 

@@ -21,14 +21,14 @@ def silent(*loggers: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def _held_back(loggers: Iterable[str], level: int) -> Iterator[None]:
-    held = [logging.getLogger(name) for name in loggers]
-    levels = [logger.level for logger in held]
-    for logger in held:
+    quiet_loggers = [logging.getLogger(name) for name in loggers]
+    levels = [logger.level for logger in quiet_loggers]
+    for logger in quiet_loggers:
         logger.setLevel(level)
     try:
         yield
     finally:
-        for logger, level in zip(held, levels, strict=True):
+        for logger, level in zip(quiet_loggers, levels, strict=True):
             logger.setLevel(level)
 
 

@@ -32,24 +32,24 @@ class Sampling(NamedTuple):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Sampling":
-        """What the settings of a language model say of it."""
-        told = settings.get
+        """Return what the settings of a language model say of it."""
+        get = settings.get
         return cls(
-            told("max_tokens"),
-            told("temperature"),
-            told("top_p"),
-            told("top_k"),
-            told("seed"),
-            tuple(told("stop") or ()),
+            get("max_tokens"),
+            get("temperature"),
+            get("top_p"),
+            get("top_k"),
+            get("seed"),
+            tuple(get("stop") or ()),
         )
 
     def drawing(self) -> dict[str, Any]:
-        """The fields of a completions request that decide which of the possible tokens is taken."""
+        """Return the fields of a completions request that decide which of the possible tokens is taken."""
         names = ("temperature", "top_p", "top_k", "seed")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def fields(self) -> dict[str, Any]:
-        """The fields of a completions request."""
+        """Return the fields of a completions request."""
         ends = {"max_tokens": self.max_tokens, "stop": list(self.stop) or None}
         return {**self.drawing(), **{name: value for name, value in ends.items() if value is not None}}
 
@@ -69,7 +69,7 @@ class Dialogue(NamedTuple):
     def of(
         cls, turns: list[ChatMessage], sampling: Sampling, choices: tuple[str, ...] | None = None
     ) -> "Dialogue | None":
-        """The dialogue of an adapter's turns, the last of which may be the reply's opening.
+        """Make the dialogue of an adapter's turns, the last of which may be the reply's opening.
 
         None for texts that a server may refuse, which DSPy's own request names: an empty one, and halves of surrogate
         pairs.

@@ -64,42 +64,44 @@ class ModelIdentity(FrozenModel):
     def print(self) -> str:
         """A short hash of all but the notes, which predictions carry."""
         left_out = {"notes", *(("sampling",) if self.sampling is None else ())}
-        known = json.dumps(self.model_dump(mode="json", exclude=left_out), sort_keys=True)
-        return hashlib.sha256(known.encode()).hexdigest()[:PRINT_LENGTH]
+        text = json.dumps(self.model_dump(mode="json", exclude=left_out), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:PRINT_LENGTH]
 
     def differences(self, other: "ModelIdentity") -> list[str]:
-        """In words, what tells `other` from this model; empty where both are the same."""
-        found = [f"engine {other.engine}, not {self.engine}"] if self.engine != other.engine else []
+        """Describe in words what tells `other` from this model; empty where both are the same."""
+        lines = [f"engine {other.engine}, not {self.engine}"] if self.engine != other.engine else []
         # What the content settles may lie in a folder of another name.
         if self.content is None and self.name != other.name:
-            found.append(f"it is {other.name}, not {self.name}")
+            lines.append(f"it is {other.name}, not {self.name}")
         if self.engine == other.engine and self.sampling != other.sampling:
-            before, now = (one.sampling or "the server's own" for one in (self, other))
-            found.append(f"sampling values that the spec leaves out are {now}, and were {before}")
-        for field, what in _COMPARED.items():
-            mine, its = getattr(self, field), getattr(other, field)
-            if mine != its:
-                found.append(f"{what} {its or 'untold'}, not {mine or 'untold'}")
+            before, now = (identity.sampling or "the server's own" for identity in (self, other))
+            lines.append(f"sampling values that the spec leaves out are {now}, and were {before}")
+        for field, phrase in _COMPARED.items():
+            own_part, other_part = getattr(self, field), getattr(other, field)
+            if own_part != other_part:
+                lines.append(f"{phrase} {other_part or 'untold'}, not {own_part or 'untold'}")
         for field in _TOLD:
-            mine, its = getattr(self, field), getattr(other, field)
-            if mine and its and mine != its:
-                found.append(f"its weights come from {its}, not {mine}")
-        return found + _compare_behaviour(self.behaviour, other.behaviour)
+            own_part, other_part = getattr(self, field), getattr(other, field)
+            if own_part and other_part and own_part != other_part:
+                lines.append(f"its weights come from {other_part}, not {own_part}")
+        return lines + _compare_behaviour(self.behaviour, other.behaviour)
 
     def shows_more_than(self, other: "ModelIdentity") -> bool:
-        """Whether `other` lacks what this one shows, so that they cannot be compared."""
-        mine, its = self.behaviour, other.behaviour
-        lacks_text = mine is not None and (its is None or bool(mine.logprobs) > bool(its.logprobs))
+        """Return whether `other` lacks what this one shows, so that they cannot be compared."""
+        behaviour, other_behaviour = self.behaviour, other.behaviour
+        lacks_text = behaviour is not None and (
+            other_behaviour is None or bool(behaviour.logprobs) > bool(other_behaviour.logprobs)
+        )
         return lacks_text or (self.dialogue is not None and other.dialogue is None)
 
     def changed_notes(self, other: "ModelIdentity") -> dict[str, str | int | None]:
-        """The notes of `other` that are not as here."""
+        """Return the notes of `other` that are not as here."""
         return {name: value for name, value in other.notes.items() if self.notes.get(name) != value}
 
     def describe(self) -> str:
-        """The identity in words, for a report."""
+        """Describe the identity in words, for a report."""
         parts = [f"{self.name} ({self.engine})", f"print {self.print}"]
-        parts += [f"{what} {getattr(self, field)}" for field, what in _COMPARED.items() if getattr(self, field)]
+        parts += [f"{phrase} {getattr(self, field)}" for field, phrase in _COMPARED.items() if getattr(self, field)]
         behaviour = self.behaviour
         if behaviour is not None and behaviour.logprobs:
             mean = sum(behaviour.logprobs) / len(behaviour.logprobs)
@@ -123,7 +125,7 @@ class Answerer:
     """Whether its context is shorter than it was when the folder was begun."""
 
     def print_of(self, name: str | None, *, cut: bool) -> str:
-        """The print of an answer whose reply names its model so, `cut` where its prompt did not fit whole.
+        """Return the print of an answer whose reply names its model so, `cut` where its prompt did not fit whole.
 
         It is another print where a provider has swapped the model, or where the prompt may have fitted before.
         """
@@ -139,23 +141,31 @@ _TOLD = ("hub_id", "commit")
 """Compared where both servers tell."""
 
 
-def _compare_behaviour(mine: Behaviour | None, its: Behaviour | None) -> list[str]:
-    if mine is None or its is None:
-        return [] if mine is its else [f"its answers to a fixed text can {'now' if mine is None else 'no more'} be had"]
-    if mine.tokens != its.tokens:
+def _compare_behaviour(behaviour: Behaviour | None, other: Behaviour | None) -> list[str]:
+    if behaviour is None or other is None:
+        return (
+            []
+            if behaviour is other
+            else [f"its answers to a fixed text can {'now' if behaviour is None else 'no more'} be had"]
+        )
+    if behaviour.tokens != other.tokens:
         return ["its tokenizer makes other tokens of a fixed text"]
-    if mine.logprobs and its.logprobs:
-        gap = mean_gap(mine.logprobs, its.logprobs)
-        limit = max(SAME_NATS, *(_NOISE_FACTOR * (one.noise or 0.0) for one in (mine, its)))
+    if behaviour.logprobs and other.logprobs:
+        gap = mean_gap(behaviour.logprobs, other.logprobs)
+        limit = max(SAME_NATS, *(_NOISE_FACTOR * (reading.noise or 0.0) for reading in (behaviour, other)))
         return [f"its log-probabilities of a fixed text differ by {gap:.3f} nats a token"] if gap > limit else []
-    if bool(mine.logprobs) != bool(its.logprobs):
-        return [f"its log-probabilities can {'no more' if mine.logprobs else 'now'} be had"]
-    steady = mine.noise == its.noise == 0.0
-    return [f"it continues a fixed text with {its.reply!r}, not {mine.reply!r}"] * (steady and mine.reply != its.reply)
+    if bool(behaviour.logprobs) != bool(other.logprobs):
+        return [f"its log-probabilities can {'no more' if behaviour.logprobs else 'now'} be had"]
+    steady = behaviour.noise == other.noise == 0.0
+    return [f"it continues a fixed text with {other.reply!r}, not {behaviour.reply!r}"] * (
+        steady and behaviour.reply != other.reply
+    )
 
 
-def mean_gap(mine: Sequence[float], its: Sequence[float]) -> float:
-    """Mean absolute difference of two readings of one text, in nats a token; infinite where their lengths differ."""
-    if len(mine) != len(its):
+def mean_gap(reading: Sequence[float], other: Sequence[float]) -> float:
+    """Compute the mean absolute difference of two readings of one text, in nats a token; infinite where their lengths
+    differ.
+    """
+    if len(reading) != len(other):
         return float("inf")
-    return sum(abs(a - b) for a, b in zip(mine, its, strict=True)) / max(len(mine), 1)
+    return sum(abs(a - b) for a, b in zip(reading, other, strict=True)) / max(len(reading), 1)

@@ -21,18 +21,18 @@ from medexam.errors import SpecError
 
 
 def is_own_name(name: str, group: str) -> bool:
-    """Whether `name` is a user's own: it holds a colon, or an installed package adds it to `group`."""
+    """Return whether `name` is a user's own: it holds a colon, or an installed package adds it to `group`."""
     return ":" in name or name in added_names(group)
 
 
 @cache
 def added_names(group: str) -> dict[str, str]:
-    """Short name -> `package.module:Name` for what installed packages add to `group`; nothing is imported."""
+    """Map short name to `package.module:Name` for what installed packages add to `group`; nothing is imported."""
     return {point.name: point.value for point in sorted(entry_points(group=group))}
 
 
 def resolve_name(name: str, group: str) -> tuple[str, str]:
-    """The module or file and the object in it that `name` means.
+    """Resolve `name` to the module or file and the object in it that it means.
 
     Raises `SpecError` if it is neither `module:Name`, `file.py:Name` nor a name that a package adds.
     """
@@ -44,27 +44,27 @@ def resolve_name(name: str, group: str) -> tuple[str, str]:
 
 
 def load_object(name: str, group: str) -> Any:
-    """The object that `name` means, its module imported.
+    """Load the object that `name` means, its module imported.
 
     Raises `SpecError` if there is no such file, module or object, or if importing it fails.
     """
     place, attribute = resolve_name(name, group)
     try:
-        found: Any = _import_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        target: Any = _import_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except SpecError:
         raise
     except Exception as error:
         raise SpecError(f"{name}: importing {place} failed: {type(error).__name__}: {error}") from error
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            offered = ", ".join(sorted(key for key in vars(found) if not key.startswith("_"))[:12])
+        if not hasattr(target, part):
+            offered = ", ".join(sorted(key for key in vars(target) if not key.startswith("_"))[:12])
             raise SpecError(f"{name}: {place} has no {attribute!r}; it has {offered}")
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target
 
 
 def hash_source(name: str, group: str) -> dict[str, Any]:
-    """What tells one version of the user's code from another: SHA-256 of its source and of the modules beside it.
+    """Hash what tells one version of the user's code from another: SHA-256 of its source and of the modules beside it.
 
     `object` is the name in the module. `files` holds the hash of each file, sorted, so that neither the folder nor the
     files' names count. Modules beside it are those that it imports, directly or through one another, from its own
@@ -92,32 +92,34 @@ def _source_file(name: str, place: str) -> Path:
 
 
 def _find_spec(place: str) -> ModuleSpec | None:
-    """Where a module lies; None if there is none. No package above it is imported, as `find_spec` would."""
-    top, *rest = place.split(".")
+    """Find where a module lies; None if there is none. No package above it is imported, as `find_spec` would."""
+    top, *submodules = place.split(".")
     spec = importlib.util.find_spec(top)
-    for depth, _ in enumerate(rest, start=2):
+    for depth, _ in enumerate(submodules, start=2):
         folders = None if spec is None else spec.submodule_search_locations
         if folders is None:
             return None
         name = ".".join(place.split(".")[:depth])
         finders = (finder for finder in sys.meta_path if hasattr(finder, "find_spec"))
-        spec = next((found for finder in finders if (found := finder.find_spec(name, folders)) is not None), None)
+        spec = next(
+            (candidate for finder in finders if (candidate := finder.find_spec(name, folders)) is not None), None
+        )
     return spec
 
 
 def _with_neighbours(first: Path, place: str) -> set[Path]:
-    """The file and those that it imports from its folder, or from its package where it belongs to one."""
+    """List the file and those that it imports from its folder, or from its package where it belongs to one."""
     depth = 0 if place.endswith(".py") else place.count(".")
     # `find_spec` of a package gives its `__init__.py`, which lies one folder deeper than a module of that name.
     root = first.parents[depth + (first.name == "__init__.py" and not place.endswith(".py"))]
-    found, queue = {first}, [first]
+    files, queue = {first}, [first]
     while queue:
         path = queue.pop()
         for neighbour in _imported_files(path, root):
-            if neighbour not in found:
-                found.add(neighbour)
+            if neighbour not in files:
+                files.add(neighbour)
                 queue.append(neighbour)
-    return found
+    return files
 
 
 def _imported_files(path: Path, root: Path) -> Iterator[Path]:
@@ -143,7 +145,7 @@ def _imported_files(path: Path, root: Path) -> Iterator[Path]:
 
 
 def _import_file(path: Path) -> ModuleType:
-    """The module of a file, imported once; the modules beside it can be imported from it."""
+    """Import the module of a file once; the modules beside it can be imported from it."""
     path = path.expanduser().resolve()
     name = f"medexam_own_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     if name in sys.modules:

@@ -78,7 +78,7 @@ class RetrievedPassage(FrozenModel, allow_inf_nan=False):
     """The collection that it comes from."""
     score: float
     """In the retriever's own unit; the higher the more relevant."""
-    kept: Annotated[bool | None, Field(exclude_if=lambda kept: kept is None)] = None
+    kept: Annotated[bool | None, Field(exclude_if=lambda flag: flag is None)] = None
     """Whether a verifier kept it for the prompt; left out where none judged."""
     support: Annotated[float | None, Field(exclude_if=lambda support: support is None)] = None
     """The highest probability, 0 to 1, with which it entails an option, by a reader; left out where none judged."""
@@ -102,9 +102,9 @@ PromptTokens = Annotated[Count | None, AfterValidator(lambda tokens: tokens or N
 """None if they are unknown. Earlier versions wrote 0 for that, and no prompt is empty."""
 
 
-def _read_completion_tokens(tokens: int | None, given: ValidationInfo) -> int | None:
+def _read_completion_tokens(tokens: int | None, validation: ValidationInfo) -> int | None:
     """Return None for the 0 that earlier versions wrote where a server reported nothing."""
-    unknown = tokens == 0 and (given.data.get("prompt_tokens") is None or given.data.get("reply"))
+    unknown = tokens == 0 and (validation.data.get("prompt_tokens") is None or validation.data.get("reply"))
     return None if unknown else tokens
 
 
@@ -129,13 +129,13 @@ class Reply(FrozenModel):
     """The seed that it was drawn under. Left out where nothing was drawn, and in older files."""
 
 
-def _writable_fields(given: Any) -> Any:
-    """The fields of a mapping, or those that a prediction is made with, as `writable` leaves them."""
-    if not isinstance(given, ArgsKwargs):
-        return writable(given)
+def _writable_fields(arguments: Any) -> Any:
+    """Return the fields of a mapping, or those that a prediction is made with, as `writable` leaves them."""
+    if not isinstance(arguments, ArgsKwargs):
+        return writable(arguments)
     # Most fields are empty or numbers, and there are as many predictions as questions.
-    fields = given.kwargs or {}
-    return ArgsKwargs(given.args, {name: value and writable(value) for name, value in fields.items()})
+    fields = arguments.kwargs or {}
+    return ArgsKwargs(arguments.args, {name: value and writable(value) for name, value in fields.items()})
 
 
 @dataclass(
@@ -240,7 +240,7 @@ class Prediction(SlottedModel):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """What a server wrote can be stored, whatever it wrote."""
+        """Store what a server wrote, whatever it wrote."""
         fields = handler(source)
         # The parser of JSON refuses halves of surrogate pairs itself, and to look for them takes longer than to parse.
         checked = core_schema.no_info_before_validator_function(_writable_fields, fields)
@@ -264,11 +264,11 @@ class Prediction(SlottedModel):
         return None if self.option_scores is None else normalise_scores(self.option_scores)
 
     def to_json(self) -> dict[str, Any]:
-        """The line of `predictions.jsonl` as a JSON-ready dictionary."""
+        """Return the line of `predictions.jsonl` as a JSON-ready dictionary."""
         return self.model_dump(mode="json", by_alias=True, exclude=self._left_out)
 
     def to_line(self) -> bytes:
-        """`to_json` as UTF-8, with the end of the line."""
+        """Write `to_json` as UTF-8, with the end of the line."""
         return self.__pydantic_serializer__.to_json(self, by_alias=True, exclude=self._left_out) + b"\n"
 
     @property
@@ -294,11 +294,11 @@ def has_reply(prediction: Prediction) -> bool:
 
 
 def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:
-    """Log scores as probabilities that sum to 1 (the softmax)."""
+    """Turn log scores into probabilities that sum to 1 (the softmax)."""
     best = max(scores.values())
     weights = {number: math.exp(score - best) for number, score in scores.items()}
-    whole = math.fsum(weights.values())
-    return {number: weight / whole for number, weight in weights.items()}
+    total = math.fsum(weights.values())
+    return {number: weight / total for number, weight in weights.items()}
 
 
 Answered = Outcome | Prediction

@@ -94,7 +94,7 @@ class Question(SlottedModel):
         key: str | None = None,
         discipline: str = Discipline.MEDICINE,
     ) -> Self:
-        """A question of one's own: options in order, numbered from 1, or by their numbers.
+        """Make a question of one's own: options in order, numbered from 1, or by their numbers.
 
         `key` None: one made of its words, so that equal questions have equal keys.
         """
@@ -127,7 +127,7 @@ class Question(SlottedModel):
 
 
 def check_question(value: object) -> None:
-    """Raises `DatasetError` for a text instead of a question."""
+    """Raise `DatasetError` for a text instead of a question."""
     if isinstance(value, str):
         raise DatasetError(
             f"a program answers a question with options, and {value[:60]!r} is a text alone: write "

@@ -27,16 +27,16 @@ class Setting:
 
     @staticmethod
     def of(field: Field[Any]) -> "Setting | None":
-        """The one that a field is annotated with; None if it has none."""
+        """Return the one that a field is annotated with; None if it has none."""
         return next((note for note in get_args(field.type) if isinstance(note, Setting)), None)
 
     def flag_of(self, name: str) -> str:
-        """The flag of the field with this name."""
+        """Return the flag of the field with this name."""
         return self.flag or f"--{name.replace('_', '-')}"
 
 
 def as_words(settings: Any) -> list[str]:
-    """The words of a command line that give a model of settings; what has its default is left out."""
+    """Write the words of a command line that give a model of settings; what has its default is left out."""
     words: list[str] = []
     for field in fields(settings):
         value, setting = getattr(settings, field.name), Setting.of(field)
@@ -46,7 +46,7 @@ def as_words(settings: Any) -> list[str]:
         if value is True:
             words.append(flag)
         elif isinstance(value, tuple) and setting.parse is None:
-            words += [word for one in value for word in (flag, str(one))]
+            words += [word for entry in value for word in (flag, str(entry))]
         else:
             words += [flag, ",".join(map(str, value)) if isinstance(value, tuple) else _text(value)]
     return words

@@ -33,7 +33,7 @@ class Counted(Protocol):
 
 
 def unscored_columns(scores: Sequence[Counted]) -> dict[str, list[str]]:
-    """The column of questions that are not scored; empty if all are."""
+    """Return the column of questions that are not scored; empty if all are."""
     if not any(group.failed or group.missing for group in scores):
         return {}
     return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}

@@ -46,13 +46,13 @@ _LONGEST_LINE = 2000
 _FIRST = re.compile(r"\w")
 
 
-def nearest(written: str, known: Iterable[str], *, most: int = 2, alike: float = 0.6) -> str:
-    """`a or b`: what somebody may have meant, `most` names at most; empty if none is `alike` (0 to 1)."""
-    return " or ".join(difflib.get_close_matches(written, dict.fromkeys(known), n=most, cutoff=alike))
+def nearest(word: str, names: Iterable[str], *, most: int = 2, alike: float = 0.6) -> str:
+    """Suggest `a or b`: what somebody may have meant, `most` names at most; empty if none is `alike` (0 to 1)."""
+    return " or ".join(difflib.get_close_matches(word, dict.fromkeys(names), n=most, cutoff=alike))
 
 
 def writable(value: Value) -> Value:
-    """A text, or the texts in lists and mappings, with each half of a surrogate pair as its escape.
+    """Return a text, or the texts in lists and mappings, with each half of a surrogate pair as its escape.
 
     What holds none is returned as it is.
     """
@@ -60,10 +60,10 @@ def writable(value: Value) -> Value:
         # One pass in C decides of nearly all texts.
         return value if value.isascii() else _LONE.sub(_escape, value)  # type: ignore[return-value]
     if isinstance(value, dict):
-        return {writable(key): writable(each) for key, each in value.items()}  # type: ignore[return-value]
+        return {writable(key): writable(entry) for key, entry in value.items()}  # type: ignore[return-value]
     if isinstance(value, list | tuple):
-        kept = [writable(each) for each in value]
-        return kept if isinstance(value, list) else tuple(kept)  # type: ignore[return-value]
+        texts = [writable(entry) for entry in value]
+        return texts if isinstance(value, list) else tuple(texts)  # type: ignore[return-value]
     return value
 
 
@@ -73,12 +73,12 @@ def composed(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text for a terminal: what would move its cursor, colour it or reverse it stands as an escape."""
+    """Write the text for a terminal: what would move its cursor, colour it or reverse it stands as an escape."""
     return _UNSEEN.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
-    """A message as one line of a terminal, without secrets; of a very long one, the beginning and the end."""
+    """Write a message as one line of a terminal, without secrets; of a very long one, the beginning and the end."""
     line = visible(" ".join(part.strip() for part in hide_secrets(text).splitlines() if part.strip()))
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE // 2]} ... {line[-_LONGEST_LINE // 2 :]}"
 
@@ -89,20 +89,22 @@ def remember_secret(value: str) -> None:
 
 
 def hide_address(address: str) -> str:
-    """The address for a message; from here on `hide_secrets` hides its password, whatever characters that holds."""
+    """Return the address for a message; from here on `hide_secrets` hides its password, whatever characters that
+    holds.
+    """
     user = address.partition("://")[2].rpartition("@")[0]
     remember_secret(user.partition(":")[2])
     return hide_secrets(address)
 
 
 def hide_secrets(text: str) -> str:
-    """The text without what is known to be secret or looks so: keys, and what addresses hold of users and keys.
+    """Hide in the text what is known to be secret or looks so: keys, and what addresses hold of users and keys.
 
     Known are the values that were remembered and those of environment variables that are called like secrets.
     """
-    kept = [value for name, value in os.environ.items() if _VARIABLE.search(name)]
+    secrets = [value for name, value in os.environ.items() if _VARIABLE.search(name)]
     # A message may show a line of a value alone, or its end of line as an escape.
-    lines = {line.strip() for value in (*_remembered, *kept) for line in value.splitlines()}
+    lines = {line.strip() for value in (*_remembered, *secrets) for line in value.splitlines()}
     for line in sorted(lines, key=len, reverse=True):
         if len(line) >= _SHORTEST:
             text = text.replace(line, _HIDDEN)
@@ -110,13 +112,13 @@ def hide_secrets(text: str) -> str:
 
 
 def hide_lookalikes(text: str) -> str:
-    """The text without what looks like a secret, whether it is known or not."""
+    """Hide in the text what looks like a secret, whether it is known or not."""
     text = _ADDRESS.sub(rf":\1{_HIDDEN}@", text)
     return _KEY.sub(_HIDDEN, _QUERY.sub(rf"\1{_HIDDEN}", text))
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
-    """First character and the one after the last of each sentence, without the spaces around it, in order.
+    """Find the first character and the one after the last of each sentence, without the spaces around it, in order.
 
     A line ends a sentence, and so does a full stop, question or exclamation mark before a word that does not begin with
     a small letter. Together they hold every character that is no space.
@@ -135,6 +137,6 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found.group())
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

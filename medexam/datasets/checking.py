@@ -90,11 +90,11 @@ def check_exam_set(name: str, languages: Sequence[Language] | None = None, path:
 
     It does not stop at an unreadable question, as loading does. Raises `DatasetError` if a whole file cannot be read.
     """
-    wanted = tuple(languages) if languages else find_languages(name, path)
-    readings = {language: read_rows(name, language, path) for language in wanted}
+    language_codes = tuple(languages) if languages else find_languages(name, path)
+    readings = {language: read_rows(name, language, path) for language in language_codes}
     differences: list[Anomaly] = []
-    for other in wanted[1:]:
-        differences += compare_languages(readings[wanted[0]], wanted[0], readings[other], other)
+    for other in language_codes[1:]:
+        differences += compare_languages(readings[language_codes[0]], language_codes[0], readings[other], other)
     harmless = {"missing_in_language"} if CATALOGUE[name].may_miss_translations else set()
     return CheckReport(
         name=name,
@@ -142,7 +142,7 @@ def check_own_set(spec: DatasetSpec) -> CheckReport:
 
 
 def _named_for_own(note: Anomaly) -> Anomaly:
-    """Of one's own questions those without a gold have several, all of which would have to be named."""
+    """Name the note for one's own questions: those without a gold have several, all of which would have to be named."""
     return note.model_copy(update={"kind": "several_right_answers"}) if note.kind == _UNANSWERED else note
 
 
@@ -172,14 +172,14 @@ def check_reading(reading: Reading, language: Language) -> LanguageCheck:
 
 
 def compare_languages(first: Reading, first_name: str, second: Reading, second_name: str) -> list[Anomaly]:
-    """Where two languages of one data set disagree: questions, golds, option numbers or pictures."""
+    """List where two languages of one data set disagree: questions, golds, option numbers or pictures."""
     rows, others = ({row.question.key: row for row in reading.rows} for reading in (first, second))
-    found = [_missing(key, second_name) for key in rows if key not in others]
-    found += [_missing(key, first_name) for key in others if key not in rows]
+    anomalies = [_missing(key, second_name) for key in rows if key not in others]
+    anomalies += [_missing(key, first_name) for key in others if key not in rows]
     for key in rows:
         if key in others:
-            found += _differences(rows[key], first_name, others[key], second_name)
-    return found
+            anomalies += _differences(rows[key], first_name, others[key], second_name)
+    return anomalies
 
 
 def _missing(key: str, language: str) -> Anomaly:
@@ -188,13 +188,13 @@ def _missing(key: str, language: str) -> Anomaly:
 
 def _differences(row: Row, name: str, other: Row, other_name: str) -> Iterator[Anomaly]:
     key = row.question.key
-    for kind, one, two in (
+    for kind, fact, other_fact in (
         ("gold_differs", row.gold, other.gold),
         ("option_numbers_differ", list(row.question.option_numbers), list(other.question.option_numbers)),
         ("image_differs", row.question.image, other.question.image),
     ):
-        if one != two:
-            yield Anomaly(kind=kind, place=key, detail=f"{one} in {name}, {two} in {other_name}")
+        if fact != other_fact:
+            yield Anomaly(kind=kind, place=key, detail=f"{fact} in {name}, {other_fact} in {other_name}")
 
 
 def _find_errors(reading: Reading) -> Iterator[Anomaly]:
@@ -227,28 +227,28 @@ def _find_notes(reading: Reading) -> Iterator[Anomaly]:
     for keys in same_stem.values():
         if len(keys) > 1:
             yield Anomaly(kind="repeated_stem", place=keys[0], detail=f"same stem as {', '.join(keys[1:])}")
-    for found in _find_private(row.question for row in reading.rows):
-        detail = f"{found.detail}; it stays as it is: look it up in the exam, and correct the file"
-        yield found.model_copy(update={"detail": detail})
+    for anomaly in _find_private(row.question for row in reading.rows):
+        detail = f"{anomaly.detail}; it stays as it is: look it up in the exam, and correct the file"
+        yield anomaly.model_copy(update={"detail": detail})
     yield from _find_missing_pictures(reading)
 
 
 def _find_private(questions: Iterable[Question]) -> Iterator[Anomaly]:
-    """Characters without a meaning of their own, and the sign that each stands for if it is known."""
+    """Find characters without a meaning of their own, and the sign that each stands for if it is known."""
     for question in questions:
-        for found in find_private(question):
-            sign = "of no known sign" if found.sign is None else f"for {found.sign!r}"
-            detail = f"{found.code} in {found.place}, {sign}: {found.around!r}"
+        for character in find_private(question):
+            sign = "of no known sign" if character.sign is None else f"for {character.sign!r}"
+            detail = f"{character.code} in {character.place}, {sign}: {character.around!r}"
             yield Anomaly(kind="private_use_character", place=question.key, detail=detail)
 
 
 def _find_missing_pictures(reading: Reading) -> Iterator[Anomaly]:
     if sum(row.question.image is not None for row in reading.rows) <= reading.pictures_inside:
         return
-    named = {row.question.image for row in reading.rows} - {None, "embedded"}
-    missing = sorted(image for image in named if image is not None and not is_there(reading.folder / image))
+    pictures = {row.question.image for row in reading.rows} - {None, "embedded"}
+    missing = sorted(image for image in pictures if image is not None and not is_there(reading.folder / image))
     if missing:
         detail = (
-            f"{len(missing)} of {len(named)} picture files are not here, such as {missing[0]}; no program needs them"
+            f"{len(missing)} of {len(pictures)} picture files are not here, such as {missing[0]}; no program needs them"
         )
         yield Anomaly(kind="pictures_not_here", place=str(reading.folder), detail=detail)

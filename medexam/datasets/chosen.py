@@ -8,10 +8,10 @@ from medexam.errors import DatasetError
 from medexam.inputs import read_regular
 
 
-def read_chosen(path: Path, known: Collection[str]) -> frozenset[str]:
-    """The keys in a file: one a line, or those in the document of `medexam compare --subset N --json`.
+def read_chosen(path: Path, all_keys: Collection[str]) -> frozenset[str]:
+    """Read the keys in a file: one a line, or those in the document of `medexam compare --subset N --json`.
 
-    Raises `DatasetError` if it cannot be read, is empty, or names a question that is not `known`.
+    Raises `DatasetError` if it cannot be read, is empty, or names a question that is not among `all_keys`.
     """
     try:
         text = read_regular(path.expanduser()).decode()
@@ -24,7 +24,7 @@ def read_chosen(path: Path, known: Collection[str]) -> frozenset[str]:
             f"dataset.only: cannot read keys from {path} ({type(error).__name__}: {error}): give a file with a key a "
             "line, or what `medexam compare --subset N --json` prints"
         ) from None
-    if unknown := sorted(keys - set(known)):
+    if unknown := sorted(keys - set(all_keys)):
         raise DatasetError(f"dataset.only: {path} names {unknown[0]}, which the data set has not; correct the file")
     if not keys:
         raise DatasetError(f"dataset.only: {path} names no question; write a key a line")

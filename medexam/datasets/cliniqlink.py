@@ -30,7 +30,7 @@ _LETTERS = 26
 
 
 def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG001 - all readers take both
-    """The items of the folder that `path`, one of the seven files, stands in; formats without a file have none.
+    """Read the items of the folder that `path`, one of the seven files, stands in; formats without a file have none.
 
     An item's key is its `id` where it has one, else its place in its file, from 1. Raises `DatasetError` naming file
     and item where one is of another format or lacks a field, and the folder where it holds none of the files.
@@ -90,14 +90,14 @@ def _row(item: object, kind: str, number: int, place: str) -> TaskRow:
     paragraph = source.get("paragraph_id") if isinstance(source, Mapping) else None
     gold_field = "correct_answer" if kind == "multiple_choice" else "answer"
     wrong = kind in {"short_inverse", "multi_hop_inverse"}
-    given = _text(item, "false_answer" if kind == "short_inverse" else "answer", place) if wrong else ""
+    given_answer = _text(item, "false_answer" if kind == "short_inverse" else "answer", place) if wrong else ""
     task = Task(
         key=f"cliniqlink/{kind}/{item.get('id', number)}",
         group=kind,
         language="en",
         question=_text(item, "question", place),
         options=_texts(item, "options", place) if kind in {"multiple_choice", "list"} else (),
-        given_answer=given,
+        given_answer=given_answer,
         given_reasoning=_texts(item, "reasoning", place) if kind == "multi_hop_inverse" else (),
     )
     gold = TaskGold(
@@ -117,10 +117,10 @@ def _text(item: Mapping[str, object], field: str, place: str) -> str:
 
 
 def _texts(item: Mapping[str, object], field: str, place: str) -> tuple[str, ...]:
-    """A list of texts, or the lines of one text."""
+    """Return a list of texts, or the lines of one text."""
     value = item.get(field)
     if isinstance(value, str):
         return tuple(line for line in value.splitlines() if line.strip())
-    if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, Sequence) or not all(isinstance(entry, str) for entry in value):
         raise DatasetError(f"{place}: {field} is {value!r:.60}, not a list of texts: is this another format's file?")
     return tuple(value)

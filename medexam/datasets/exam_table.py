@@ -29,7 +29,7 @@ Placed = tuple[str, object]
 
 
 def parse_image(value: object) -> str | None:
-    """The name of a picture, given as a path or as the hub's `{path, bytes}`.
+    """Parse the name of a picture, given as a path or as the hub's `{path, bytes}`.
 
     `embedded` when the picture has no name, None if there is no picture.
     """
@@ -44,7 +44,7 @@ def parse_image(value: object) -> str | None:
 def render_record(
     exam: Exam, number: int, stem: str, options: Iterable[tuple[int, str]], gold: int | None, image: Any
 ) -> dict[str, Any]:
-    """The eight fields of one question; `image` is a name, the hub's `{path, bytes}` or None."""
+    """Render the eight fields of one question; `image` is a name, the hub's `{path, bytes}` or None."""
     return {
         "name": exam.name,
         "year": exam.year,
@@ -93,7 +93,7 @@ def write_hub_records(
 
 
 def read_files(paths: Sequence[Path], origins: list[str]) -> Iterator[Placed]:
-    """The records of all files in order; what a file was made from goes to `origins`."""
+    """Read the records of all files in order; what a file was made from goes to `origins`."""
     for path in paths:
         if path.suffix == ".parquet":
             yield from _read_parquet(path, origins)
@@ -104,15 +104,15 @@ def read_files(paths: Sequence[Path], origins: list[str]) -> Iterator[Placed]:
 
 
 def count_pictures(path: Path) -> int:
-    """How many rows of a Parquet file hold a picture's bytes, by the file's own statistics."""
-    found = 0
+    """Count how many rows of a Parquet file hold a picture's bytes, by the file's own statistics."""
+    picture_count = 0
     with open_parquet(path) as file:
         for group in range(file.metadata.num_row_groups):
             parts = file.metadata.row_group(group)
             for column in map(parts.column, range(parts.num_columns)):
                 if column.path_in_schema == "image.bytes" and column.statistics is not None:
-                    found += column.num_values - (column.statistics.null_count or 0)
-    return found
+                    picture_count += column.num_values - (column.statistics.null_count or 0)
+    return picture_count
 
 
 def _read_json_lines(path: Path) -> Iterator[Placed]:
@@ -138,7 +138,7 @@ def _read_json_lines(path: Path) -> Iterator[Placed]:
 
 
 def _read_parquet(path: Path, origins: list[str]) -> Iterator[Placed]:
-    """The records, without the bytes of pictures; the hub revision that the file states goes to `origins`."""
+    """Read the records, without the bytes of pictures; the hub revision that the file states goes to `origins`."""
     import pyarrow as pa
 
     try:

@@ -34,7 +34,7 @@ class ExplanationStatistics(FrozenModel):
 
 
 def sentence_shares(texts: Sequence[str]) -> dict[str, float]:
-    """Number of sentences, as in `LENGTHS` -> percent of `texts` that have that number; 0 of none."""
+    """Map each number of sentences, as in `LENGTHS`, to the percent of `texts` that have that number; 0 of none."""
     counts = Counter(min(len(split_sentences(text)), len(LENGTHS)) for text in texts)
     total = max(1, len(texts))
     return {name: 100 * counts[number] / total for number, name in enumerate(LENGTHS, start=1)}

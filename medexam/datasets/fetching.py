@@ -56,14 +56,14 @@ def fetch_exam_set(
                 f"{entry.folder or name}"
             )
         raise DatasetError(f"{name} ships in the package: there is nothing to fetch")
-    wanted = tuple(languages) if languages else entry.languages
-    for language in wanted:
+    language_codes = tuple(languages) if languages else entry.languages
+    for language in language_codes:
         check_language(name, language)
     origin = hub or entry.hub
     revision = _fetch_revision(origin)
     stated = f"{origin}@{revision}" if revision else origin
     target = (folder or cache_dir()) / name
-    for language in wanted:
+    for language in language_codes:
         records = _fetch_records(origin, language, revision)
         path = target / entry.file_names[language][0]
         _write(entry, path, records, language, stated, images=images)
@@ -71,7 +71,9 @@ def fetch_exam_set(
 
 
 def _fetch_revision(hub: str) -> str | None:
-    """The commit that the hub serves now; None for a local folder or when the hub is off limits (`HF_HUB_OFFLINE`)."""
+    """Fetch the commit that the hub serves now; None for a local folder or when the hub is off limits
+    (`HF_HUB_OFFLINE`).
+    """
     if Path(hub).is_dir():
         return None
     import httpx
@@ -87,7 +89,7 @@ def _fetch_revision(hub: str) -> str | None:
 
 
 def _fetch_records(hub: str, language: Language, revision: str | None) -> list[Record]:
-    """Every row of one language, all hub splits together, pictures as the hub's `{path, bytes}`."""
+    """Fetch every row of one language, all hub splits together, pictures as the hub's `{path, bytes}`."""
     try:
         import datasets
     except ImportError:
@@ -110,10 +112,10 @@ def _fetch_records(hub: str, language: Language, revision: str | None) -> list[R
     return records
 
 
-def _unreachable(what: str, error: Exception) -> DatasetError:
+def _unreachable(name: str, error: Exception) -> DatasetError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return DatasetError(
-        f"cannot bring {what} from the Hugging Face hub ({reason}): check the network, HF_HUB_OFFLINE and HF_ENDPOINT, "
+        f"cannot bring {name} from the Hugging Face hub ({reason}): check the network, HF_HUB_OFFLINE and HF_ENDPOINT, "
         f"or copy the files by hand and set MEDEXAM_DATA or dataset.path"
     )
 

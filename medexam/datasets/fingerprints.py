@@ -27,22 +27,28 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def fingerprint_questions(rows: Iterable[Row]) -> str:
-    """SHA-256 in hexadecimal of what an answer to these questions depends on, whether they have a gold or not."""
+    """Compute the SHA-256 of what an answer to these questions depends on, whether they have a gold or not; in
+    hexadecimal.
+    """
     return _fingerprint(_shown(row.question) for row in rows)
 
 
 def fingerprint_golds(rows: Iterable[Row]) -> str:
-    """SHA-256 in hexadecimal of what a score depends on beside the answers: golds, and exams that group the scores."""
+    """Compute the SHA-256 of what a score depends on beside the answers: golds, and exams that group scores; in
+    hexadecimal.
+    """
     return _fingerprint(_expected_options(row) for row in rows)
 
 
 def fingerprint_tasks(rows: Iterable[TaskRow]) -> str:
-    """SHA-256 in hexadecimal of what an answer to these tasks depends on."""
+    """Compute the SHA-256 in hexadecimal of what an answer to these tasks depends on."""
     return _fingerprint(_shown_task(row.task) for row in rows)
 
 
 def fingerprint_task_golds(reading: TaskReading) -> str:
-    """SHA-256 in hexadecimal of what a score depends on beside the answers: what is expected, and the references."""
+    """Compute the SHA-256 of what a score depends on beside the answers: what is expected, and references; in
+    hexadecimal.
+    """
     expected = ([row.task.key, *_expected(row.gold)] for row in reading.rows)
     return _fingerprint(chain(expected, [sorted(reading.references)]))
 
@@ -54,13 +60,13 @@ def _shown(question: Question) -> list[object]:
 
 
 def _expected_options(row: Row) -> list[object]:
-    exam, more = row.question.exam, [row.others] if row.others else []
-    return [row.question.key, row.gold, exam.name, exam.year, exam.discipline, exam.split, *more]
+    exam, other_options = row.question.exam, [row.others] if row.others else []
+    return [row.question.key, row.gold, exam.name, exam.year, exam.discipline, exam.split, *other_options]
 
 
 def _shown_task(task: Task) -> list[object]:
-    given = [task.given_answer, task.given_reasoning]
-    return [task.key, task.group, task.question, task.context, task.options, *given]
+    statements = [task.given_answer, task.given_reasoning]
+    return [task.key, task.group, task.question, task.context, task.options, *statements]
 
 
 def _expected(gold: TaskGold) -> list[object]:
@@ -70,13 +76,13 @@ def _expected(gold: TaskGold) -> list[object]:
 
 
 def _fingerprint(entries: Iterable[Sequence[object]]) -> str:
-    """SHA-256 over the SHA-256 of each entry, whatever their order."""
+    """Compute the SHA-256 over the SHA-256 of each entry, whatever their order."""
     parts = sorted(hashlib.sha256(_encode(entry).encode()).digest() for entry in entries)
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def digest_files(spec: DatasetSpec) -> str:
-    """SHA-256 over the names and bytes of the files that hold a data set, in hexadecimal.
+    """Compute the SHA-256 over the names and bytes of the files that hold a data set, in hexadecimal.
 
     Of a data set on the hub it is that of its place; of a benchmark of one's own its source is part of it. Raises
     `DatasetError` if they are missing or cannot be read.
@@ -97,17 +103,17 @@ def digest_files(spec: DatasetSpec) -> str:
 
 
 def _all_files(spec: DatasetSpec) -> Sequence[Path]:
-    """The files of a data set with those that are read beside them."""
+    """List the files of a data set with those that are read beside them."""
     if spec.is_own:
         path = spec.path
         files = [] if path is None else sorted(path.rglob("*")) if path.is_dir() else [find_own_file(path)]
-        return [each for each in files if each.is_file()]
+        return [file for file in files if file.is_file()]
     if spec.kind is not None and spec.path is not None:
         key = spec.answers.path if spec.answers is not None else None
         return [find_own_file(path) for path in (spec.path, key) if path is not None]
-    found = locate_files(spec.name, spec.language, spec.path)
-    together = find_entry(spec.name).read_together.get(found[0].suffix)
-    return found if together is None else sorted(found[0].parent.glob(together))
+    paths = locate_files(spec.name, spec.language, spec.path)
+    pattern = find_entry(spec.name).read_together.get(paths[0].suffix)
+    return paths if pattern is None else sorted(paths[0].parent.glob(pattern))
 
 
 def _digest(path: Path) -> str:

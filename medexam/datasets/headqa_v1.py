@@ -29,7 +29,7 @@ from medexam.questions import Exam, Language
 
 
 def read_headqa_v1(path: Path, language: Language) -> Reading:
-    """Everything in the file at `path`, which may be compressed with gzip.
+    """Read everything in the file at `path`, which may be compressed with gzip.
 
     Raises `DatasetError` if it cannot be read, is not JSON, has another structure, or is in another language.
     """
@@ -57,7 +57,7 @@ def read_headqa_v1(path: Path, language: Language) -> Reading:
 
 
 def parse_headqa_v1(document: object, language: Language) -> tuple[str, tuple[Row, ...], tuple[Fault, ...]]:
-    """The version, questions and unreadable entries of a document.
+    """Parse the version, questions and unreadable entries of a document.
 
     Raises `DatasetError` if it is not built as HEAD-QA v1 is, is in another language, or holds no entry.
     """
@@ -73,8 +73,8 @@ def parse_headqa_v1(document: object, language: Language) -> tuple[str, tuple[Ro
     faults: list[Fault] = []
     pool: Pool = {}
     for name, entry in document["exams"].items():
-        for found in entry if isinstance(entry, tuple) else _parse_exam(name, entry, language, pool):
-            (rows if isinstance(found, Row) else faults).append(found)  # type: ignore[arg-type]
+        for row_or_fault in entry if isinstance(entry, tuple) else _parse_exam(name, entry, language, pool):
+            (rows if isinstance(row_or_fault, Row) else faults).append(row_or_fault)  # type: ignore[arg-type]
     if not rows and not faults:
         raise DatasetError("holds no questions: its exams are empty")
     return str(document.get("version", "unknown")), tuple(rows), tuple(faults)
@@ -102,7 +102,7 @@ def write_headqa_v1(path: Path, records: Sequence[Record], language: Language, o
 
 
 def _read_exam(entry: dict[str, Any], language: Language, pool: Pool) -> object:
-    """What an exam holds, as a tuple, as soon as its object ends; any other object unchanged.
+    """Read what an exam holds, as a tuple, as soon as its object ends; return any other object unchanged.
 
     So no more than one exam is ever held as JSON. JSON itself makes no tuples.
     """

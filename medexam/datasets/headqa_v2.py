@@ -29,7 +29,7 @@ VERSION = "2.0"
 
 
 def read_headqa_v2(paths: Sequence[Path], language: Language) -> Reading:
-    """Everything in the files at `paths`, in order.
+    """Read everything in the files at `paths`, in order.
 
     Raises `DatasetError` if a file cannot be read, is neither Parquet nor JSON Lines, or lacks one of `FIELDS`.
     """
@@ -49,13 +49,13 @@ def read_headqa_v2(paths: Sequence[Path], language: Language) -> Reading:
 
 
 def parse_headqa_v2(placed: Iterable[Placed], language: Language) -> tuple[tuple[Row, ...], tuple[Fault, ...]]:
-    """The questions and unreadable entries among `placed` records.
+    """Parse the questions and unreadable entries among `placed` records.
 
     A key is `headqa-v2/YEAR/DISCIPLINE/NUMBER`. Where a file holds two booklets of one discipline and year, the keys of
     that exam carry the booklet's name before the number.
     """
     faults: list[Fault] = []
-    found: list[tuple[Exam, int, Row | str]] = []
+    entries: list[tuple[Exam, int, Row | str]] = []
     booklets: defaultdict[tuple[int | None, str], set[str]] = defaultdict(set)
     exams: dict[Exam, Exam] = {}
     pool: Pool = {}
@@ -72,12 +72,12 @@ def parse_headqa_v2(placed: Iterable[Placed], language: Language) -> tuple[tuple
             place = f"exam {exam.name}, question {number}"
             if "ra" not in record:
                 raise RowError("has no field ra, which holds the gold answer or 0")
-            found.append((exam, number, _parse_record(record, _key(exam, number), exam, language, pool)))
+            entries.append((exam, number, _parse_record(record, _key(exam, number), exam, language, pool)))
             booklets[exam.year, exam.discipline].add(exam.name)
         except RowError as error:
             faults.append(Fault(place, str(error)))
     rows: list[Row] = []
-    for exam, number, row in found:
+    for exam, number, row in entries:
         shared = len(booklets[exam.year, exam.discipline]) > 1
         key = _key(exam, number, f"{exam.name}/" if shared else "")
         if isinstance(row, str):
@@ -92,7 +92,7 @@ def _key(exam: Exam, number: int, booklet: str = "") -> str:
 
 
 def _parse_record(record: Mapping[str, Any], key: str, exam: Exam, language: Language, pool: Pool) -> Row | str:
-    """The row, or what is wrong with the record."""
+    """Parse the row, or say what is wrong with the record."""
     gold = parse_whole_number(record["ra"])
     if gold is None and record["ra"] is not None:
         return f"gold answer ra is {record['ra']!r}, not an option number"

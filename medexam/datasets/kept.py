@@ -9,36 +9,36 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 V = TypeVar("V")
 
-_kept: ContextVar[dict[tuple[str, Any], Any] | None] = ContextVar("kept", default=None)
+_memory: ContextVar[dict[tuple[str, Any], Any] | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
 def reads_kept() -> Iterator[None]:
-    """Within it, a function under `keep` reads each thing once: what it reads is taken to stay as it is.
+    """Let a function under `keep` read each thing once within the block: what it reads is taken to stay as it is.
 
     A scope inside another one shares what that holds. Everything is let go at the end of the outermost.
     """
-    token = _kept.set({} if (kept := _kept.get()) is None else kept)
+    token = _memory.set({} if (memory := _memory.get()) is None else memory)
     try:
         yield
     finally:
-        _kept.reset(token)
+        _memory.reset(token)
 
 
 def keep(worth: Callable[[V], bool]) -> Callable[[Callable[P, V]], Callable[P, V]]:
-    """Makes a function of hashable arguments hold what it returned, within `reads_kept`, if that is `worth` it."""
+    """Make a function of hashable arguments hold what it returned, within `reads_kept`, if that is `worth` it."""
 
     def decorate(read: Callable[P, V]) -> Callable[P, V]:
         @wraps(read)
         def once(*args: P.args, **kwargs: P.kwargs) -> V:
-            kept, place = _kept.get(), (read.__qualname__, (args, *kwargs.items()))
-            if kept is not None and place in kept:
-                held: V = kept[place]
-                return held
-            found = read(*args, **kwargs)
-            if kept is not None and worth(found):
-                kept[place] = found
-            return found
+            memory, call = _memory.get(), (read.__qualname__, (args, *kwargs.items()))
+            if memory is not None and call in memory:
+                hit: V = memory[call]
+                return hit
+            outcome = read(*args, **kwargs)
+            if memory is not None and worth(outcome):
+                memory[call] = outcome
+            return outcome
 
         return once
 

@@ -45,7 +45,7 @@ def _worth_keeping(items: AnySet) -> bool:
 
 @keep(_worth_keeping)
 def load_exam_set(spec: DatasetSpec) -> ExamSet:
-    """The questions that `spec` selects, read from this machine.
+    """Load the questions that `spec` selects, read from this machine.
 
     Raises `DatasetError` if the files are missing or unsound, if a gold is no option, or if nothing is selected.
     """
@@ -92,16 +92,16 @@ def _alter(reading: Reading, spec: DatasetSpec) -> Altered | None:
 
 
 def _altered(selected: Iterable[Question], altered: Altered, spec: DatasetSpec) -> tuple[Question, ...]:
-    """What is asked instead of each selected question; those that cannot be altered are left out."""
-    shown = {row.question.key: row.question for row in altered.rows}
-    questions = tuple(shown[question.key] for question in selected if question.key in shown)
+    """List what is asked instead of each selected question; those that cannot be altered are left out."""
+    question_by_key = {row.question.key: row.question for row in altered.rows}
+    questions = tuple(question_by_key[question.key] for question in selected if question.key in question_by_key)
     if not questions:
         raise DatasetError(f"{spec.name}: none of the selected questions can be altered by {spec.alter}: select others")
     return questions
 
 
 def make_exam_set(spec: DatasetSpec, rows: Iterable[tuple[Question, int]], *, source: str, version: str) -> ExamSet:
-    """What `spec` selects of questions that code has read, each with the printed number of its right option.
+    """Select with `spec` from questions that code has read, each with the printed number of its right option.
 
     For the `load` of a benchmark of one's own. Raises `DatasetError` if nothing is selected, or a gold is no option.
     """
@@ -125,7 +125,7 @@ def make_exam_set(spec: DatasetSpec, rows: Iterable[tuple[Question, int]], *, so
 
 @keep(_worth_keeping)
 def load_task_set(spec: DatasetSpec) -> TaskSet:
-    """The tasks that `spec` selects, read from this machine.
+    """Load the tasks that `spec` selects, read from this machine.
 
     Raises `DatasetError` if the files are missing or unsound, or if nothing is selected.
     """
@@ -155,7 +155,7 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
 def read_rows(
     name: str, language: Language, path: Path | None = None, *, explained: bool = False, as_published: bool = False
 ) -> Reading:
-    """Everything that the exam set `name` holds in `language`; raises `DatasetError` if its files are unreadable.
+    """Read everything that the exam set `name` holds in `language`; raise `DatasetError` if its files are unreadable.
 
     `explained` puts the explanation of a question before it, where the data set has one. `as_published` leaves
     private-use characters as they are, where the data set is known to have some.
@@ -171,7 +171,7 @@ def read_rows(
 
 
 def find_question(exam_set: ExamSet, key: str) -> Question:
-    """The question called `key`; raises `DatasetError` naming the nearest keys when it is not in the set."""
+    """Find the question called `key`; raise `DatasetError` naming the nearest keys when it is not in the set."""
     for question in exam_set.questions:
         if question.key == key:
             return question
@@ -186,7 +186,7 @@ def find_question(exam_set: ExamSet, key: str) -> Question:
 
 
 def find_unsound(reading: Reading) -> Iterator[tuple[str, str, str]]:
-    """Kind, place and detail of what keeps a data set from being asked."""
+    """Yield kind, place and detail of what keeps a data set from being asked."""
     yield from (("unreadable", fault.place, fault.detail) for fault in reading.faults)
     for row in reading.rows:
         numbers = row.question.option_numbers
@@ -201,15 +201,15 @@ def find_unsound(reading: Reading) -> Iterator[tuple[str, str, str]]:
 def _check_sound(reading: Reading, name: str) -> None:
     problems = [f"{place}: {detail}" for _, place, detail in find_unsound(reading)]
     if problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        remainder = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise DatasetError(
-            f"{reading.source}: {problems[0]}{more}: correct the file, or list everything with "
+            f"{reading.source}: {problems[0]}{remainder}: correct the file, or list everything with "
             f"`medexam data check {name} --path ...`"
         )
 
 
 def _published(spec: DatasetSpec, reading: Reading | TaskReading) -> dict[str, Any]:
-    """What an item set says of its origin."""
+    """Return what an item set says of its origin."""
     stated = {"name": spec.name, "language": spec.language, "version": reading.version, "source": reading.source}
     if spec.kind is not None:
         own = spec.published
@@ -220,24 +220,24 @@ def _published(spec: DatasetSpec, reading: Reading | TaskReading) -> dict[str, A
 
 def _select(reading: TaskReading, spec: DatasetSpec) -> list[TaskRow]:
     groups: tuple[str, ...] | None = spec.variants or spec.formats or spec.disciplines
-    wanted = [
+    rows = [
         row
         for row in reading.rows
         if (spec.split == "all" or row.split == spec.split) and (groups is None or row.task.group in groups)
     ]
-    if not wanted:
-        there = ", ".join(sorted({row.task.group for row in reading.rows}))
+    if not rows:
+        group_names = ", ".join(sorted({row.task.group for row in reading.rows}))
         splits = ", ".join(sorted({row.split for row in reading.rows if row.split}))
         way_out = "widen the filters" if splits or spec.split == "all" else "set dataset.split=all"
         raise DatasetError(
             f"{spec.name}: no question matches split={spec.split}, groups {', '.join(groups or ('all',))}: there are "
-            f"splits {splits or 'none'}; groups {there}; {way_out}"
+            f"splits {splits or 'none'}; groups {group_names}; {way_out}"
         )
-    return wanted if spec.limit is None else _sample(wanted, spec.limit, spec.seed)
+    return rows if spec.limit is None else _sample(rows, spec.limit, spec.seed)
 
 
 def _sample(rows: list[TaskRow], limit: int, seed: int) -> list[TaskRow]:
-    """At most `limit` rows in their order, groups taking turns; a larger limit keeps what a smaller one does."""
+    """Choose at most `limit` rows in their order, groups taking turns; a larger limit keeps what a smaller one does."""
     groups: dict[str, list[str]] = {}
     for row in rows:
         groups.setdefault(row.task.group, []).append(row.task.key)
@@ -246,5 +246,5 @@ def _sample(rows: list[TaskRow], limit: int, seed: int) -> list[TaskRow]:
         for place, keys in enumerate(groups.values())
         for turn, key in enumerate(sorted(keys, key=lambda key: draw_lot(seed, key)))
     ]
-    kept = {key for *_, key in sorted(turns)[:limit]}
-    return [row for row in rows if row.task.key in kept]
+    sample_keys = {key for *_, key in sorted(turns)[:limit]}
+    return [row for row in rows if row.task.key in sample_keys]

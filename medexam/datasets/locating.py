@@ -16,7 +16,7 @@ SAMPLE_FOLDER = Path(__file__).parent / "sample"
 
 
 def find_files(name: str, language: Language, path: Path | None = None) -> tuple[Path, ...]:
-    """The files that hold `name` in `language`, in reading order; empty if there are none.
+    """Find the files that hold `name` in `language`, in reading order; empty if there are none.
 
     A `path` that names a file is taken at its word. Raises `DatasetError` if the data set has no such language.
     """
@@ -25,17 +25,17 @@ def find_files(name: str, language: Language, path: Path | None = None) -> tuple
         return (path.expanduser(),) if path.expanduser().exists() else ()
     for folder in _folders(entry, path):
         for pattern in entry.file_names[language]:
-            if found := tuple(sorted(folder.glob(pattern))):
-                return found
+            if files := tuple(sorted(folder.glob(pattern))):
+                return files
     return ()
 
 
 def locate_files(name: str, language: Language, path: Path | None = None) -> tuple[Path, ...]:
-    """Like `find_files`, but raises `DatasetError` naming every way to bring the files when there are none."""
-    if found := find_files(name, language, path):
-        return found
+    """Find files as `find_files` does, but raise `DatasetError` naming every way to bring them when there are none."""
+    if files := find_files(name, language, path):
+        return files
     entry = find_entry(name)
-    wanted = entry.file_names[language][0]
+    file_name = entry.file_names[language][0]
     if path is not None and path.expanduser().is_dir():
         raise DatasetError(
             f"{name}: no file for language {language} in {path}: put {' or '.join(entry.file_names[language])} there, "
@@ -43,25 +43,25 @@ def locate_files(name: str, language: Language, path: Path | None = None) -> tup
         )
     if path is not None:
         raise DatasetError(
-            f"{name}: {path} does not exist: correct dataset.path, or leave it out and {_ways(entry, wanted)}"
+            f"{name}: {path} does not exist: correct dataset.path, or leave it out and {_ways(entry, file_name)}"
         )
     raise DatasetError(
         f"{name}: no file for language {language} on this machine: set dataset.path to the file, "
-        f"or {_ways(entry, wanted)}"
+        f"or {_ways(entry, file_name)}"
     )
 
 
 def find_own_file(path: Path) -> Path:
-    """The file at `path`; raises `DatasetError` if it is missing or a folder."""
+    """Find the file at `path`; raise `DatasetError` if it is missing or a folder."""
     path = path.expanduser()
     if not path.is_file():
-        what = "is a folder: name one of its files" if path.is_dir() else "does not exist"
-        raise DatasetError(f"{path}: {what}; correct dataset.path")
+        problem = "is a folder: name one of its files" if path.is_dir() else "does not exist"
+        raise DatasetError(f"{path}: {problem}; correct dataset.path")
     return path
 
 
 def find_languages(name: str, path: Path | None = None) -> tuple[Language, ...]:
-    """The languages of `name` that are here, in the catalogue's order.
+    """Find the languages of `name` that are here, in the catalogue's order.
 
     The language of a single file is read from its name. Raises `DatasetError` if no language is here or the
     file's name says none.
@@ -73,10 +73,10 @@ def find_languages(name: str, path: Path | None = None) -> tuple[Language, ...]:
         if not stated:
             raise DatasetError(f"{name}: the name of {path} does not tell its language: say which with --language")
         return stated
-    here = tuple(language for language in entry.languages if find_files(name, language, path))
-    if not here:
+    languages = tuple(language for language in entry.languages if find_files(name, language, path))
+    if not languages:
         locate_files(name, entry.languages[0], path)
-    return here
+    return languages
 
 
 def _folders(entry: CatalogueEntry, path: Path | None) -> list[Path]:
@@ -88,14 +88,14 @@ def _folders(entry: CatalogueEntry, path: Path | None) -> list[Path]:
     return ([Path(data).expanduser() / folder] if data else []) + [cache_dir() / folder]
 
 
-def _ways(entry: CatalogueEntry, wanted: str) -> str:
+def _ways(entry: CatalogueEntry, file_name: str) -> str:
     if entry.hub is None and entry.origin is None:
         return f"read the {entry.title} that ships in {SAMPLE_FOLDER}"
     data, folder = os.environ.get("MEDEXAM_DATA"), entry.folder or entry.name
     place = (
-        f"put {folder}/{wanted} in $MEDEXAM_DATA ({data})"
+        f"put {folder}/{file_name} in $MEDEXAM_DATA ({data})"
         if data
-        else f"set MEDEXAM_DATA to the folder that holds {folder}/{wanted}"
+        else f"set MEDEXAM_DATA to the folder that holds {folder}/{file_name}"
     )
     if entry.origin is not None:
         return f"{place}; it comes from {entry.origin}"

@@ -39,13 +39,13 @@ class Review:
     """What the sheet asks about, filled in or not, in its order."""
 
     def mean(self, aspect: str) -> float | None:
-        """The mean mark; None if none was given."""
+        """Compute the mean mark; None if none was given."""
         marks = self.marks[aspect].values()
         return sum(marks) / len(marks) if marks else None
 
 
 def render_sheet(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes:
-    """A sheet as the bytes of its file: UTF-8 with its mark, which spreadsheets know it by.
+    """Render a sheet as the bytes of its file: UTF-8 with its mark, which spreadsheets know it by.
 
     A cell that a spreadsheet would take for a formula gets an apostrophe in front, which `read_review` takes off.
     """
@@ -59,7 +59,8 @@ def render_sheet(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes
 def read_reviews(
     paths: Sequence[Path], item: str, aspects: Sequence[str], explain: Explain = lambda _: None
 ) -> tuple[Review, ...]:
-    """The sheets at `paths`, whose column `item` says what a row judges and whose columns `aspects` hold the marks.
+    """Read the sheets at `paths`, whose column `item` says what a row judges and whose columns `aspects` hold the
+    marks.
 
     Raises `DatasetError` naming the line that is wrong (a mark that is none, an item twice, or one that `explain`
     finds wrong), a file that is no such sheet, or two sheets of one name.
@@ -76,23 +77,23 @@ def _read_review(path: Path, item: str, aspects: Sequence[str], explain: Explain
     comments: dict[str, str] = {}
     lines: dict[str, int] = {}
     for line, row in _read_rows(path, (item, *aspects)):
-        judged = row[item]
-        where = f"{path}, line {line} ({judged or f'no {item}'})"
-        if wrong := "the first column is empty" if not judged else explain(judged):
-            raise DatasetError(f"{where}: {wrong}")
-        if judged in lines:
-            raise DatasetError(f"{where}: it stands in line {lines[judged]} too: keep one of the two")
-        lines[judged] = line
+        subject = row[item]
+        where = f"{path}, line {line} ({subject or f'no {item}'})"
+        if problem := "the first column is empty" if not subject else explain(subject):
+            raise DatasetError(f"{where}: {problem}")
+        if subject in lines:
+            raise DatasetError(f"{where}: it stands in line {lines[subject]} too: keep one of the two")
+        lines[subject] = line
         for aspect in aspects:
             if (mark := _read_mark(row[aspect], f"{where}: {aspect}")) is not None:
-                marks[aspect][judged] = mark
-        if said := row.get(COMMENT):
-            comments[judged] = said
+                marks[aspect][subject] = mark
+        if comment := row.get(COMMENT):
+            comments[subject] = comment
     return Review(path.stem, marks, comments, tuple(lines))
 
 
 def _read_rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """The line that each row begins in, and its cells by column, without the space around them; no empty rows."""
+    """Yield the line that each row begins in, and its cells by column, without the space around them; no empty rows."""
     try:
         text = decode(read_regular(path))
     except (OSError, UnreadableError) as error:
@@ -123,12 +124,12 @@ def _read_rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[st
         raise DatasetError(f"{path}, line {begins}: is no CSV ({error}): save the sheet again as CSV") from None
 
 
-def _read_mark(said: str, where: str) -> int | None:
-    if not said:
+def _read_mark(cell: str, where: str) -> int | None:
+    if not cell:
         return None
-    if said not in {str(mark) for mark in MARKS}:
-        raise DatasetError(f"{where} is {said!r}: give a whole number from 1 to 5, or leave it empty")
-    return int(said)
+    if cell not in {str(mark) for mark in MARKS}:
+        raise DatasetError(f"{where} is {cell!r}: give a whole number from 1 to 5, or leave it empty")
+    return int(cell)
 
 
 def _guard(cell: str) -> str:

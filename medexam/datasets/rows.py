@@ -66,7 +66,9 @@ class RowError(ValueError):
 
 
 def parse_whole_number(value: object) -> int | None:
-    """The whole number in `value`, which may be text or a float such as 3.0; None without one, or for one too large."""
+    """Parse the whole number in `value`, which may be text or a float such as 3.0; None without one, or for one too
+    large.
+    """
     number = None
     if isinstance(value, int) and not isinstance(value, bool):
         number = value
@@ -76,7 +78,7 @@ def parse_whole_number(value: object) -> int | None:
 
 
 def parse_discipline(value: object) -> Discipline | None:
-    """The discipline that a source calls `value`, `nursery` included; None if there is none of that name."""
+    """Parse the discipline that a source calls `value`, `nursery` included; None if there is none of that name."""
     name = value.strip().lower() if isinstance(value, str) else ""
     if name in _SPELLINGS:
         return _SPELLINGS[name]
@@ -84,7 +86,7 @@ def parse_discipline(value: object) -> Discipline | None:
 
 
 def parse_exam(name: object, category: object, year: object) -> Exam:
-    """One exam; raises `RowError` naming the field that is wrong."""
+    """Parse one exam; raise `RowError` naming the field that is wrong."""
     discipline, number = parse_discipline(category), parse_whole_number(year)
     if not isinstance(name, str) or not name:
         raise RowError(f"name is {name!r}, not the name of an exam")
@@ -96,7 +98,7 @@ def parse_exam(name: object, category: object, year: object) -> Exam:
 
 
 def parse_number(record: Record) -> int:
-    """The printed number of a record; raises `RowError` without one."""
+    """Parse the printed number of a record; raise `RowError` without one."""
     number = parse_whole_number(record.get("qid"))
     if number is None:
         raise RowError(f"qid is {record.get('qid')!r}, not a question number")
@@ -106,7 +108,7 @@ def parse_number(record: Record) -> int:
 def parse_question(
     record: Record, *, key: str, exam: Exam, language: Language, image: str | None, pool: Pool
 ) -> Question:
-    """The question of a record, its options from `pool`; raises `RowError` naming the field that is wrong."""
+    """Parse the question of a record, its options from `pool`; raise `RowError` naming the field that is wrong."""
     stem = record.get("qtext")
     if not isinstance(stem, str):
         raise RowError(f"qtext is {stem!r}, not text")

@@ -15,24 +15,24 @@ from medexam.specs.catalogue import CATALOGUE
 
 
 def select_questions(questions: Sequence[Question], spec: DatasetSpec) -> tuple[Question, ...]:
-    """The questions that `spec` asks for, in the order of `questions`.
+    """Select the questions that `spec` asks for, in the order of `questions`.
 
     Raises `DatasetError` naming the filters, and what there is, when nothing is left.
     """
-    wanted = tuple(question for question in questions if _is_wanted(question, spec))
+    matches = tuple(question for question in questions if _is_wanted(question, spec))
     if spec.only is not None:
         only = read_chosen(spec.only, {question.key for question in questions})
-        wanted = tuple(question for question in wanted if question.key in only)
-    if not wanted:
+        matches = tuple(question for question in matches if question.key in only)
+    if not matches:
         raise DatasetError(
             f"{spec.name}: no question matches {describe_filters(spec)}: there are {describe_choice(questions)}; "
             f"widen the filters"
         )
-    return wanted if spec.limit is None else sample_evenly(wanted, spec.limit, spec.seed)
+    return matches if spec.limit is None else sample_evenly(matches, spec.limit, spec.seed)
 
 
 def sample_evenly(questions: Sequence[Question], limit: int, seed: int) -> tuple[Question, ...]:
-    """At most `limit` questions, spread over exams and disciplines, in the order of `questions`.
+    """Choose at most `limit` questions, spread over exams and disciplines, in the order of `questions`.
 
     Exams take turns, and within a turn disciplines do. A larger limit with the same seed keeps every question of a
     smaller one.
@@ -47,17 +47,19 @@ def sample_evenly(questions: Sequence[Question], limit: int, seed: int) -> tuple
     for discipline, years in groups.items():
         order = sorted(years, key=lambda year, discipline=discipline: draw_lot(seed, f"{discipline}/{year}"))  # type: ignore[misc]
         for position, year in enumerate(order):
-            drawn = sorted(years[year], key=lambda question: draw_lot(seed, question.key))
-            turns += [(turn, position, discipline, question.key) for turn, question in enumerate(drawn)]
-    kept = {key for *_, key in sorted(turns)[:limit]}
-    return tuple(question for question in questions if question.key in kept)
+            queue = sorted(years[year], key=lambda question: draw_lot(seed, question.key))
+            turns += [(turn, position, discipline, question.key) for turn, question in enumerate(queue)]
+    keys = {key for *_, key in sorted(turns)[:limit]}
+    return tuple(question for question in questions if question.key in keys)
 
 
 def describe_filters(spec: DatasetSpec) -> str:
-    """The filters of `spec` that leave something out, such as `split=dev, years=2016`; `no filter` without any."""
+    """Describe the filters of `spec` that leave something out, such as `split=dev, years=2016`; `no filter` without
+    any.
+    """
     parts = [f"split={spec.split}"] if spec.split != "all" else []
-    chosen = {"years": spec.years, "disciplines": spec.disciplines, "option_counts": spec.option_counts}
-    parts += [f"{name}={','.join(map(str, values))}" for name, values in chosen.items() if values is not None]
+    filters = {"years": spec.years, "disciplines": spec.disciplines, "option_counts": spec.option_counts}
+    parts += [f"{name}={','.join(map(str, values))}" for name, values in filters.items() if values is not None]
     if spec.images != "all":
         parts.append(f"images={spec.images}")
     if spec.only is not None:
@@ -66,7 +68,7 @@ def describe_filters(spec: DatasetSpec) -> str:
 
 
 def describe_choice(questions: Sequence[Question]) -> str:
-    """What could be selected from, in one line: years, disciplines, option counts and pictures."""
+    """Describe what could be selected from, in one line: years, disciplines, option counts and pictures."""
     choices: dict[str, set[str]] = {
         "years": {str(question.exam.year) for question in questions if question.exam.year is not None},
         "disciplines": {str(question.exam.discipline) for question in questions},
@@ -77,7 +79,7 @@ def describe_choice(questions: Sequence[Question]) -> str:
 
 
 def split_of(exam: Exam, name: str) -> str | None:
-    """The official split that an exam of the data set `name` belongs to; None if it belongs to none."""
+    """Return the official split that an exam of the data set `name` belongs to; None if it belongs to none."""
     if exam.split is not None or name not in CATALOGUE:
         return exam.split
     return next((split for split, years in CATALOGUE[name].splits.items() if exam.year in years), None)
@@ -95,5 +97,5 @@ def _is_wanted(question: Question, spec: DatasetSpec) -> bool:
 
 
 def draw_lot(seed: int, text: str) -> bytes:
-    """A repeatable lot: the same on every machine and Python, unlike a generator's shuffle."""
+    """Draw a repeatable lot: the same on every machine and Python, unlike a generator's shuffle."""
     return hashlib.sha256(f"{seed}:{text}".encode()).digest()

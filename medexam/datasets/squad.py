@@ -51,7 +51,7 @@ class SpanItem:
 
 
 def read_squad(path: Path) -> tuple[SpanItem, ...]:
-    """The questions of a `.json`, `.jsonl` or `.parquet` file, in its order.
+    """Read the questions of a `.json`, `.jsonl` or `.parquet` file, in its order.
 
     A row needs `id`, `context`, `question` and `answers`, which is a mapping of lists `text` and `answer_start`, or a
     list of mappings with one of each. With `variant`, one `id` may stand once in each variant. Raises `DatasetError`
@@ -85,11 +85,13 @@ def _parse_row(row: object) -> SpanItem:
     answers = tuple(_parse_answers(row.get("answers")))
     anomalies = (_judge(number, answer, str(context)) for number, answer in enumerate(answers, start=1))
     name, variant = _name_variant(str(key), row.get("variant"))
-    return SpanItem(name, str(context), str(question), answers, tuple(each for each in anomalies if each), variant)
+    return SpanItem(
+        name, str(context), str(question), answers, tuple(anomaly for anomaly in anomalies if anomaly), variant
+    )
 
 
 def _name_variant(key: str, stated: object) -> tuple[str, str | None]:
-    """The key with the variant at its end, and the variant; None if the row tells none."""
+    """Put the variant at the key's end, and return both; the variant is None if the row tells none."""
     if stated is None:
         last = key.rpartition("/")[2]
         return key, last if "#" in last and last != key else None
@@ -122,18 +124,18 @@ def _parse_answers(answers: object) -> Iterator[SpanAnswer]:
 
 
 def _judge(number: int, answer: SpanAnswer, context: str) -> str | None:
-    """What is wrong with the place of an answer; None if it stands there."""
+    """Return what is wrong with the place of an answer; None if it stands there."""
     start, text = answer.start, answer.text
     if start >= 0 and context.startswith(text, start):
         return None
-    there = context[start : start + len(text)] if start >= 0 else ""
+    passage = context[start : start + len(text)] if start >= 0 else ""
     place = context.find(text)
-    found = f"it stands at {place}" if place >= 0 else "it stands nowhere in the context"
-    return f"answer {number} is {text[:_SHOWN]!r}, but at {start} the context reads {there[:_SHOWN]!r}: {found}"
+    finding = f"it stands at {place}" if place >= 0 else "it stands nowhere in the context"
+    return f"answer {number} is {text[:_SHOWN]!r}, but at {start} the context reads {passage[:_SHOWN]!r}: {finding}"
 
 
 def _read_json(path: Path) -> Iterator[Placed]:
-    """The rows of one JSON document, or of one a line."""
+    """Read the rows of one JSON document, or of one a line."""
     try:
         text = decode(read_bytes(path))
     except (OSError, UnreadableError) as error:
@@ -155,15 +157,15 @@ def _read_json(path: Path) -> Iterator[Placed]:
 
 def _read_paragraphs(paragraphs: object, place: str, path: Path) -> Iterator[Placed]:
     for number, paragraph in enumerate(paragraphs if isinstance(paragraphs, list) else [None], start=1):
-        here = f"{place}, paragraph {number}"
+        paragraph_place = f"{place}, paragraph {number}"
         questions = paragraph.get("qas") if isinstance(paragraph, dict) else None
         if not isinstance(questions, list):
-            raise DatasetError(f"{path}, {here}: is no object with a context and a list qas")
+            raise DatasetError(f"{path}, {paragraph_place}: is no object with a context and a list qas")
         for position, question in enumerate(questions, start=1):
             row: Any = question
             if isinstance(question, dict):
                 row = {**question, "context": paragraph.get("context")}
-            yield f"{here}, question {position}", row
+            yield f"{paragraph_place}, question {position}", row
 
 
 def _read_lines(path: Path, text: str) -> Iterator[Placed]:
@@ -183,8 +185,8 @@ def _read_parquet(path: Path) -> Iterator[Placed]:
         with open_parquet(path) as file:
             if missing := [field for field in fields if field not in file.schema_arrow.names]:
                 raise DatasetError(f"{path}: lacks the columns {', '.join(missing)}: spans need {', '.join(fields)}")
-            more = [field for field in ("variant",) if field in file.schema_arrow.names]
-            for number, row in enumerate(parquet_rows(file, [*fields, *more]), start=1):
+            optional_fields = [field for field in ("variant",) if field in file.schema_arrow.names]
+            for number, row in enumerate(parquet_rows(file, [*fields, *optional_fields]), start=1):
                 yield f"row {number}", row
     except UnreadableError as error:
         raise DatasetError(f"{path}: {error}: copy it again") from None

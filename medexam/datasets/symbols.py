@@ -59,16 +59,16 @@ class Private(NamedTuple):
 
 
 def find_private(question: Question) -> Iterator[Private]:
-    """The private-use characters of a question, in its order."""
+    """Find the private-use characters of a question, in its order."""
     texts = [("the stem", question.stem), *((f"option {option.number}", option.text) for option in question.options)]
     for place, text in texts:
-        for found in _PRIVATE.finditer(text):
-            around = text[max(0, found.start() - _AROUND) : found.end() + _AROUND].translate(_TABLE)
-            yield Private(place, f"U+{ord(found[0]):04X}", SIGNS.get(found[0]), " ".join(around.split()))
+        for match in _PRIVATE.finditer(text):
+            around = text[max(0, match.start() - _AROUND) : match.end() + _AROUND].translate(_TABLE)
+            yield Private(place, f"U+{ord(match[0]):04X}", SIGNS.get(match[0]), " ".join(around.split()))
 
 
 def read_signs(reading: Reading) -> Reading:
-    """`reading` with every known private-use character as its sign, and the questions as published beside it."""
+    """Write every known private-use character of `reading` as its sign, with the questions as published beside it."""
     rows, published = [], {}
     for row in reading.rows:
         question = _read(row.question)
@@ -80,7 +80,7 @@ def read_signs(reading: Reading) -> Reading:
 
 
 def as_published(reading: Reading) -> Sequence[Row]:
-    """The rows of a reading as they stand in its file."""
+    """Return the rows of a reading as they stand in its file."""
     published = reading.published
     return [replace(row, question=published.get(row.question.key, row.question)) for row in reading.rows]
 

@@ -37,7 +37,7 @@ _PIECES = re.compile(r"\S+|\s+")
 
 
 def count_tokens(text: str) -> int:
-    """The number of tokens of `text`."""
+    """Count the tokens of `text`."""
     count = 0
     for piece in _PIECES.findall(text):
         count += _count_signs(piece) if not piece.isspace() else len(piece) > 1
@@ -45,13 +45,13 @@ def count_tokens(text: str) -> int:
 
 
 def _count_signs(piece: str) -> int:
-    """The tokens of a piece without white space."""
+    """Count the tokens of a piece without white space."""
     count = 0
     while piece and not _WHOLE.fullmatch(piece):
-        if found := _PREFIX.match(piece):
-            piece = piece[found.end() :]
-        elif found := _SUFFIX.search(piece):
-            piece = piece[: found.start()]
+        if match := _PREFIX.match(piece):
+            piece = piece[match.end() :]
+        elif match := _SUFFIX.search(piece):
+            piece = piece[: match.start()]
         else:
             return count + _count_cuts(piece)
         count += 1
@@ -59,11 +59,11 @@ def _count_signs(piece: str) -> int:
 
 
 def _count_cuts(piece: str) -> int:
-    """The tokens of a piece that begins and ends with no sign."""
+    """Count the tokens of a piece that begins and ends with no sign."""
     parts, end = 0, 0
-    for found in _INFIX.finditer(piece):
-        parts += 1 + (found.start() > end)
-        end = found.end()
+    for match in _INFIX.finditer(piece):
+        parts += 1 + (match.start() > end)
+        end = match.end()
     return parts + (end < len(piece))
 
 
@@ -78,7 +78,7 @@ class TokenLengths(FrozenModel):
 
 
 def measure_tokens(questions: Iterable[Question]) -> TokenLengths:
-    """How long the stems and the options of `questions`, at least one, are."""
+    """Measure how long the stems and the options of `questions`, at least one, are."""
     listed = list(questions)
     stems = [count_tokens(question.stem) for question in listed]
     options = [count_tokens(option.text) for question in listed for option in question.options]

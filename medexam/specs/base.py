@@ -14,7 +14,7 @@ class Spec(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _one_is_a_list_of_one(cls, values: Any) -> Any:
-        """`years: 2016` for `years: [2016]`."""
+        """Take `years: 2016` for `years: [2016]`."""
         if not isinstance(values, Mapping):
             return values
         return {
@@ -24,7 +24,7 @@ class Spec(FrozenModel):
 
 
 def _takes_list(model: type[Spec], name: str) -> bool:
-    """Whether a field is a list of values and never one value alone."""
+    """Return whether a field is a list of values and never one value alone."""
     kind = model.model_fields[name].annotation if name in model.model_fields else None
     kinds = (kind,) if get_origin(kind) is tuple else get_args(kind)
-    return any(get_origin(one) is tuple for one in kinds) and not {str, int} & set(kinds)
+    return any(get_origin(alternative) is tuple for alternative in kinds) and not {str, int} & set(kinds)

@@ -192,19 +192,19 @@ BUILT = CATALOGUE["headqa_v2"]
 
 
 def find_words(form: Form) -> str:
-    """The words in which the authors of a data set of this form ask it."""
+    """Find the words in which the authors of a data set of this form ask it."""
     return next(entry.words for entry in _ENTRIES if entry.form == form and entry.words is not None)
 
 
 def find_entry(name: str) -> CatalogueEntry:
-    """The entry of `name`; raises `DatasetError` listing the names when there is none."""
+    """Find the entry of `name`; raise `DatasetError` listing the names when there is none."""
     if name not in CATALOGUE:
         raise DatasetError(f"no data set is called {name!r}: the names are {', '.join(CATALOGUE)}")
     return CATALOGUE[name]
 
 
 def check_language(name: str, language: str) -> CatalogueEntry:
-    """The entry of `name`; raises `DatasetError` when it is not published in `language` or not known."""
+    """Find the entry of `name`; raise `DatasetError` when it is not published in `language` or not known."""
     entry = find_entry(name)
     if language not in entry.languages:
         others = [other.name for other in CATALOGUE.values() if language in other.languages]

@@ -99,13 +99,13 @@ class ColumnsSpec(Spec):
 
 
 def _stated(field: str, value: Any) -> Any:
-    """What a file says of a field: numbers of columns as names, and `null` as no column."""
+    """Return what a file says of a field: numbers of columns as names, and `null` as no column."""
     if value is None and field in _OPEN:
         raise ValueError(f"{field} is open: say {_OPEN[field]}")
     if value is None and field in ColumnsSpec.model_fields:
         return NOT_READ
     if isinstance(value, (list, tuple)):
-        return [_stated("", each) for each in value]
+        return [_stated("", entry) for entry in value]
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -124,11 +124,11 @@ class KeySpec(Spec):
     @model_validator(mode="before")
     @classmethod
     def _list_is_given(cls, tree: Any) -> Any:
-        """`answers: [B, D]` and `answers: BD` for `answers: {given: [B, D]}`."""
+        """Take `answers: [B, D]` and `answers: BD` for `answers: {given: [B, D]}`."""
         if isinstance(tree, (str, list, tuple)):
             tree = {"given": tree}
         if isinstance(tree, Mapping) and isinstance(tree.get("given"), (str, list, tuple)):
-            tree = {**tree, "given": [str(each) for each in tree["given"] if str(each).strip(" ,;")]}
+            tree = {**tree, "given": [str(answer) for answer in tree["given"] if str(answer).strip(" ,;")]}
         return tree
 
     @model_validator(mode="after")

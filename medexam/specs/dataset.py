@@ -135,7 +135,7 @@ class DatasetSpec(Spec):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, tree: Any) -> Any:
-        """A name alone is a data set; questions of one's own have a name."""
+        """Take a name alone as a data set; give questions of one's own a name."""
         if isinstance(tree, str):
             return {"name": tree}
         if not isinstance(tree, Mapping):
@@ -152,15 +152,15 @@ class DatasetSpec(Spec):
         if own is None and is_own_name(name, BENCHMARKS):
             return part_name(name, CATALOGUE, BENCHMARKS)
         if own is None and name not in CATALOGUE:
-            known = [*CATALOGUE, *added_names(BENCHMARKS)]
+            names = [*CATALOGUE, *added_names(BENCHMARKS)]
             if "/" in name or "." in name:
                 raise ValueError(
                     f"{name!r} is no name of a data set: `medexam data init {name}` writes a spec for a file of yours"
                 )
-            near = nearest(name, known)
+            near = nearest(name, names)
             raise ValueError(
                 f"no data set is called {name!r}: {f'did you mean {near}? ' if near else ''}the names are "
-                f"{', '.join(known)}; questions of your own need a kind ({', '.join(get_args(OwnKind))}) and a path"
+                f"{', '.join(names)}; questions of your own need a kind ({', '.join(get_args(OwnKind))}) and a path"
             )
         if own is not None and (name in CATALOGUE or not name.strip()):
             raise ValueError(f"{name!r} is not free: choose another name for your own questions")
@@ -181,12 +181,12 @@ class DatasetSpec(Spec):
             if self.only is not None:
                 raise ValueError("only belongs to questions that medexam reads, not to a benchmark of your own")
             return self
-        mine = _fields_of(self.kind, self.name)
+        own_fields = _fields_of(self.kind, self.name)
         for field in _SPECIAL:
-            if field not in mine and getattr(self, field) != type(self).model_fields[field].default:
-                alike = [name for name in CATALOGUE if field in _fields_of(None, name)]
+            if field not in own_fields and getattr(self, field) != type(self).model_fields[field].default:
+                data_sets = [name for name in CATALOGUE if field in _fields_of(None, name)]
                 kinds = [kind for kind in get_args(OwnKind) if field in _fields_of(kind, "")]
-                names = ", ".join((alike or kinds) if self.kind is None else (kinds or alike))
+                names = ", ".join((data_sets or kinds) if self.kind is None else (kinds or data_sets))
                 raise ValueError(f"{field} belongs to {names}, not to {self.kind or self.name}: leave it out")
         if self.kind is None:
             own = [field for field in _OWN if getattr(self, field) != type(self).model_fields[field].default]
@@ -201,7 +201,7 @@ class DatasetSpec(Spec):
 
     @model_serializer(mode="wrap")
     def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A data set is stored without the fields of others, as it always was: of one's own, and of altered ones."""
+        """Store a data set without the fields of others, as it always was: of one's own, and of altered ones."""
         tree: dict[str, Any] = dump(self)
         left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else _ALTERED)}
         left_out |= {name for name in ("only", "answers") if getattr(self, name) is None}
@@ -225,8 +225,8 @@ class DatasetSpec(Spec):
     @property
     def whole(self) -> "DatasetSpec":
         """Everything that this data set holds, in the same form, whatever is selected here."""
-        kept = ("kind", "name", "language", "path", "as_published", "explained", *_ALTERED, *_OWN)
-        return DatasetSpec(**{field: getattr(self, field) for field in kept})
+        field_names = ("kind", "name", "language", "path", "as_published", "explained", *_ALTERED, *_OWN)
+        return DatasetSpec(**{field: getattr(self, field) for field in field_names})
 
     @property
     def label(self) -> str:
@@ -247,9 +247,9 @@ class DatasetSpec(Spec):
     @property
     def form(self) -> dict[str, Any]:
         """What changes a question beside the files that it is read from; empty where nothing does."""
-        drawn = {"seed": self.alter_seed} if self.alter == "options_replaced" else {}
-        altered = {"alter": {"how": self.alter, **drawn, "version": ALTERING}} if self.alter else {}
-        return ({"explained": True} if self.explained else {}) | altered
+        seed_part = {"seed": self.alter_seed} if self.alter == "options_replaced" else {}
+        alteration = {"alter": {"how": self.alter, **seed_part, "version": ALTERING}} if self.alter else {}
+        return ({"explained": True} if self.explained else {}) | alteration
 
     @property
     def known_as(self) -> dict[str, str]:
@@ -258,12 +258,12 @@ class DatasetSpec(Spec):
 
 
 def _fields_of(kind: OwnKind | None, name: str) -> frozenset[str]:
-    """The fields that not every data set has and this one does."""
+    """Return the fields that not every data set has and this one does."""
     return CATALOGUE[name].fields if kind is None else _OWN_FIELDS[kind]
 
 
 def _own_name(path: object, hub: object) -> str:
-    """What questions of one's own are called: the file's name up to its first dot, or the hub id's last part."""
+    """Name questions of one's own: the file's name up to its first dot, or the hub id's last part."""
     if isinstance(path, (str, Path)):
         return Path(path).name.split(".")[0] or "questions"
     key = hub.get("id") if isinstance(hub, Mapping) else getattr(hub, "id", None)

@@ -17,7 +17,9 @@ ExperimentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0
 
 
 def is_entry(entry: str, name: str) -> bool:
-    """Whether the scores called `entry` are of the metric that a spec names so, or of one entry of its mapping."""
+    """Return whether the scores called `entry` are of the metric that a spec names so, or of one entry of its
+    mapping.
+    """
     called = short_name(name)
     return entry == called or entry.startswith(f"{called}.")
 
@@ -39,11 +41,11 @@ class CellSpec(Spec):
     @field_validator("metrics")
     @classmethod
     def _name_code(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
-        found = tuple(part_name(name, (), OWN_METRICS) for name in metrics)
-        called = [short_name(name) for name in found]
-        if twice := next((name for name in called if called.count(name) > 1), None):
-            raise ValueError(f"two metrics are called {twice}: rename one function")
-        return found
+        full_names = tuple(part_name(name, (), OWN_METRICS) for name in metrics)
+        short_names = [short_name(name) for name in full_names]
+        if duplicate := next((name for name in short_names if short_names.count(name) > 1), None):
+            raise ValueError(f"two metrics are called {duplicate}: rename one function")
+        return full_names
 
     @property
     def members(self) -> tuple["CellSpec", ...]:
@@ -71,7 +73,7 @@ class ExperimentSpec(CellSpec):
 
 
 def named_code(cell: CellSpec) -> list[str]:
-    """The code of the user's own that a run of `cell` imports, each with what it is for."""
+    """List the code of the user's own that a run of `cell` imports, each with what it is for."""
     retrieval = cell.program.retrieval
     retriever = None if retrieval is None or not retrieval.retriever.is_own else retrieval.retriever.kind
     parts = {
@@ -80,5 +82,5 @@ def named_code(cell: CellSpec) -> list[str]:
         "engine": cell.model.engine if cell.program.asks_model and cell.model.is_own else None,
         "benchmark": cell.dataset.name if cell.dataset.is_own else None,
     }
-    found = [f"{part} {name}" for part, name in parts.items() if name is not None]
-    return [*found, *(f"metric {name}" for name in cell.metrics)]
+    entries = [f"{part} {name}" for part, name in parts.items() if name is not None]
+    return [*entries, *(f"metric {name}" for name in cell.metrics)]

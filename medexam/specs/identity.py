@@ -37,7 +37,7 @@ def identity(
     combined: Mapping[str, Any] | None = None,
     pictures: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What an answer of this cell depends on, as JSON-ready data in one form however the spec is written.
+    """Describe what an answer of this cell depends on, as JSON-ready data in one form however the spec is written.
 
     `fingerprint` is the SHA-256 of the data set's content, since several sets may be read in one form; `words` is
     the text of the prompts and examples, so that an edited prompt file is another program; `retriever` is what
@@ -48,7 +48,7 @@ def identity(
     is shown beside the words, None where nothing is.
     """
     program = cell.program.normal(cell.dataset.language)
-    known: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "dataset": {
             **cell.dataset.known_as,
             "language": cell.dataset.language,
@@ -67,24 +67,24 @@ def identity(
         },
     }
     if retriever:
-        known["retriever"] = dict(retriever)
+        facts["retriever"] = dict(retriever)
     if translations:
-        known["twins"] = translations  # Stored identities have this key.
+        facts["twins"] = translations  # Stored identities have this key.
     if reader:
-        known["reader"] = dict(reader)
-    known |= combined or {}
+        facts["reader"] = dict(reader)
+    facts |= combined or {}
     if pictures:
-        known["pictures"] = dict(pictures)
+        facts["pictures"] = dict(pictures)
     if program.asks_model:
-        known["model"] = dict(model or {})
-        known["words"] = dict(words)
+        facts["model"] = dict(model or {})
+        facts["words"] = dict(words)
         if request := {
             name: cell.model.request_settings[name] for name in _REQUEST if name in cell.model.request_settings
         }:
-            known["request"] = request
+            facts["request"] = request
     if (budget := program.budget(cell.model.max_tokens)) is not None:
-        known["sampling"] = _sampling(cell.model, budget)
-    return known
+        facts["sampling"] = _sampling(cell.model, budget)
+    return facts
 
 
 def _sampling(model: ModelSpec, budget: int | dict[str, int]) -> dict[str, Any]:
@@ -96,19 +96,19 @@ def _sampling(model: ModelSpec, budget: int | dict[str, int]) -> dict[str, Any]:
     }
 
 
-def digest(known: Mapping[str, Any]) -> str:
-    """`DIGEST_LENGTH` hexadecimal digits over the canonical JSON of `known`."""
-    text = json.dumps(known, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+def digest(facts: Mapping[str, Any]) -> str:
+    """Compute `DIGEST_LENGTH` hexadecimal digits over the canonical JSON of `facts`."""
+    text = json.dumps(facts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:DIGEST_LENGTH]
 
 
-def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Dotted keys at which two identities differ, in alphabetical order."""
-    found: list[str] = []
-    for key in sorted({*ours, *theirs}):
-        a, b = ours.get(key), theirs.get(key)
+def differences(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """List dotted keys at which two identities differ, in alphabetical order."""
+    keys: list[str] = []
+    for key in sorted({*first, *second}):
+        a, b = first.get(key), second.get(key)
         if isinstance(a, Mapping) and isinstance(b, Mapping):
-            found += differences(a, b, f"{prefix}{key}.")
+            keys += differences(a, b, f"{prefix}{key}.")
         elif a != b:
-            found.append(f"{prefix}{key}")
-    return found
+            keys.append(f"{prefix}{key}")
+    return keys

@@ -24,17 +24,17 @@ LIBRARY = resources.files("medexam") / "experiments" / "library"
 
 
 def library_names() -> list[str]:
-    """Names of the experiments that ship with the package."""
+    """List the names of the experiments that ship with the package."""
     return sorted(item.name.removesuffix(".yaml") for item in LIBRARY.iterdir() if item.name.endswith(".yaml"))
 
 
 def shipped_with(kind: str) -> list[str]:
-    """Names of the shipped experiments of which a program is of this kind."""
+    """List the names of the shipped experiments of which a program is of this kind."""
     return [name for name in library_names() if kind in _program_kinds(yaml.safe_load(_read_shipped(name)))]
 
 
 def load_document(spec: SpecSource) -> dict[str, Any]:
-    """The document of a spec; a data set's name is an experiment of that name with nothing else set.
+    """Load the document of a spec; a data set's name is an experiment of that name with nothing else set.
 
     Raises `SpecError` when there is no such file, it is not YAML, or it is no mapping.
     """
@@ -44,12 +44,12 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
         return dict(spec)
     if str(spec) in library_names():
         text, where = _read_shipped(str(spec)), f"shipped experiment {spec}"
-        beside = Path()
+        folder = Path()
     else:
         path = Path(spec)
         if str(spec) in CATALOGUE and not path.exists():
             return {"name": str(spec), "dataset": {"name": str(spec)}}
-        where, beside = str(path), path.parent
+        where, folder = str(path), path.parent
         if path.suffix.lower() in TABLES and path.exists():
             raise SpecError(
                 f"{path} is a table of questions and no spec: `medexam data init {path}` looks at it and writes a spec "
@@ -63,23 +63,23 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
             raise SpecError(f"cannot read {where}: {error}") from None
     document = parse_yaml(text, where)
     if not isinstance(document, Mapping):
-        found = "the file is empty" if document is None else "this is none"
+        detail = "the file is empty" if document is None else "this is none"
         raise SpecError(
-            f"{where}: a spec is a mapping of keys to values, and {found}; `medexam init` writes one to start from"
+            f"{where}: a spec is a mapping of keys to values, and {detail}; `medexam init` writes one to start from"
         )
-    placed = {key: _placed(value, beside) for key, value in document.items()}
-    if isinstance(placed.get("dataset"), Mapping):
-        placed["dataset"] = _find_own_data(placed["dataset"], beside)
-    return placed
+    tree = {key: _placed(value, folder) for key, value in document.items()}
+    if isinstance(tree.get("dataset"), Mapping):
+        tree["dataset"] = _find_own_data(tree["dataset"], folder)
+    return tree
 
 
 def _unknown_spec(path: Path) -> str:
-    """What is said of a spec that is not there: the nearest names, or all of them if none is near."""
+    """Return what is said of a spec that is not there: the nearest names, or all of them if none is near."""
     shipped = library_names()
-    beside = [str(other) for ending in ("*.yaml", "*.yml") for other in sorted(path.parent.glob(ending))]
-    near = nearest(str(path), [*beside, *shipped, *CATALOGUE])
-    if near:
-        return f"no spec {path}: did you mean {near}?"
+    neighbours = [str(other) for ending in ("*.yaml", "*.yml") for other in sorted(path.parent.glob(ending))]
+    suggestion = nearest(str(path), [*neighbours, *shipped, *CATALOGUE])
+    if suggestion:
+        return f"no spec {path}: did you mean {suggestion}?"
     return f"no spec {path}: give a YAML file, a data set's name, or a shipped experiment ({', '.join(shipped)})"
 
 
@@ -93,36 +93,36 @@ def _program_kinds(document: Mapping[str, Any]) -> set[str]:
 
 
 def _find_own_data(dataset: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The data set with whole paths of one's own questions and their key: from the working folder, else the spec's."""
+    """Put whole paths to one's own questions and their key: from the working folder, else the spec's."""
     if dataset.get("kind") is None:
         return dict(dataset)
-    found = _with_whole_path(dataset, folder)
-    if isinstance(key := found.get("answers"), Mapping):
-        found["answers"] = _with_whole_path(key, folder)
-    return found
+    own_dataset = _with_whole_path(dataset, folder)
+    if isinstance(key := own_dataset.get("answers"), Mapping):
+        own_dataset["answers"] = _with_whole_path(key, folder)
+    return own_dataset
 
 
 def _with_whole_path(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if not isinstance(path := tree.get("path"), str):
         return dict(tree)
-    here = Path(path).expanduser()
-    found = here if here.exists() or not (folder / here).exists() else folder / here
-    return {**tree, "path": str(found.absolute())}
+    own_path = Path(path).expanduser()
+    location = own_path if own_path.exists() or not (folder / own_path).exists() else folder / own_path
+    return {**tree, "path": str(location.absolute())}
 
 
 def _placed(value: Any, folder: Path) -> Any:
-    """The value with every `file.py:Name` in it, which names a file beside the spec, by its whole path."""
+    """Return the value with every `file.py:Name` in it, which names a file beside the spec, by its whole path."""
     if isinstance(value, Mapping):
-        return {key: _placed(each, folder) for key, each in value.items()}
+        return {key: _placed(child, folder) for key, child in value.items()}
     if isinstance(value, list):
-        return [_placed(each, folder) for each in value]
+        return [_placed(child, folder) for child in value]
     if isinstance(value, str) and _BESIDE.fullmatch(value):
         return str((folder / value).absolute())
     return value
 
 
 def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:
-    """`["dataset.limit=5", ...]` as dotted keys and YAML values; a later setting wins."""
+    """Parse `["dataset.limit=5", ...]` as dotted keys and YAML values; a later setting wins."""
     overrides: dict[str, Any] = {}
     for setting in settings:
         path, equals, text = setting.partition("=")

@@ -35,7 +35,7 @@ CELLS = "cells"
 
 
 def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[ExperimentSpec, list[CellSpec]]:
-    """The experiment and its cells, in the order of the matrix.
+    """Build the experiment and its cells, in the order of the matrix.
 
     Raises `SpecError` for a key that does not exist, a value of the wrong type, or two cells that are equal.
     """
@@ -45,7 +45,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     if not isinstance(axes, Mapping):
         raise SpecError(f"matrix: expected a mapping of dotted keys to lists, found {axes!r}")
     tree, axes, overrides = (
-        {path: _spell_out(path, value) for path, value in one.items()} for one in (tree, axes, overrides)
+        {path: _spell_out(path, value) for path, value in part.items()} for part in (tree, axes, overrides)
     )
     _change_kind(tree, axes, overrides)
     varied = {path: overrides.pop(path) for path in SHORT_FORMS if isinstance(overrides.get(path), list)}
@@ -64,20 +64,20 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     tree["matrix"] = axes
     _put_by_kind(tree, by_kind, set())
     for axis in sorted({*axes, *varied_by_cells} - {CELLS}):
-        field_at(CellSpec, axis, what="matrix")
+        field_at(CellSpec, axis, source="matrix")
     experiment = validate(ExperimentSpec, tree)
     _check_size(experiment)
     base = {key: value for key, value in tree.items() if key in CellSpec.model_fields}
     cells = []
-    reached: set[str] = set()
+    used_paths: set[str] = set()
     for values in itertools.product(*experiment.matrix.values()):
         cell = copy.deepcopy(base)
         changes = [_changes(axis, value) for axis, value in zip(experiment.matrix, values, strict=True)]
         for path, value in ChainMap(below, *reversed(changes)).items():
             put(cell, path, copy.deepcopy(value))
-        _put_by_kind(cell, by_kind, reached)
+        _put_by_kind(cell, by_kind, used_paths)
         cells.append(_check_fit(_ask_only_pictures(validate(CellSpec, cell))))
-    _check_reached(by_kind, reached)
+    _check_reached(by_kind, used_paths)
     for first, second in itertools.combinations(range(len(cells)), 2):
         if cells[first] == cells[second]:
             raise SpecError(f"matrix: cells {first + 1} and {second + 1} are the same run; remove one")
@@ -88,8 +88,10 @@ def _change_kind(tree: Tree, axes: Tree, overrides: Mapping[str, Any]) -> None:
     """Leave out what the programs of a file have and a kind that is set instead does not; that is logged."""
     kind = KINDS.get(str(overrides.get("program.kind")))
     programs = axes.pop("program", [tree["program"]]) if kind is not None else []
-    same = [one for one in programs if isinstance(one, Mapping) and one.get("kind") == overrides["program.kind"]]
-    program = (same or programs or [tree["program"]])[0]
+    matches = [
+        entry for entry in programs if isinstance(entry, Mapping) and entry.get("kind") == overrides["program.kind"]
+    ]
+    program = (matches or programs or [tree["program"]])[0]
     if kind is not None and isinstance(program, Mapping):
         tree["program"] = {key: value for key, value in program.items() if key in kind.model_fields}
         if left_out := [key for key in program if key not in kind.model_fields]:
@@ -97,16 +99,16 @@ def _change_kind(tree: Tree, axes: Tree, overrides: Mapping[str, Any]) -> None:
 
 
 def _spell_out(path: str, value: Any) -> Any:
-    """The mapping that a text instead of a part of the spec stands for; of each text in a list."""
+    """Spell out the mapping that a text instead of a part of the spec stands for; of each text in a list."""
     if path not in SHORT_FORMS:
         return value
     if isinstance(value, list):
-        return [_spell_out(path, one) for one in value]
+        return [_spell_out(path, entry) for entry in value]
     return {SHORT_FORMS[path]: value} if isinstance(value, str) else value
 
 
 def _ask_only_pictures(cell: CellSpec) -> CellSpec:
-    """The cell, with `program.images: only` spelled out as `shown` on the questions that have a picture."""
+    """Spell out `program.images: only` of the cell as `shown` on the questions that have a picture."""
     program = cell.program
     if program.pictures is None or getattr(program, "images", None) != "only":
         return cell
@@ -117,7 +119,7 @@ def _ask_only_pictures(cell: CellSpec) -> CellSpec:
 
 
 def _check_fit(cell: CellSpec) -> CellSpec:
-    """The cell; raises `SpecError` where its program cannot answer its data set."""
+    """Return the cell; raise `SpecError` where its program cannot answer its data set."""
     form, program = cell.dataset.question_form, cell.program
     if cell.dataset.alter == "question_withheld" and program.pictures is not None:
         raise SpecError("dataset.alter question_withheld shows no picture: set program.images to hidden")
@@ -139,9 +141,9 @@ def _check_fit(cell: CellSpec) -> CellSpec:
     if program.local_reader is not None:
         context = "given" if fitting else "retrieved"
         raise SpecError(f"program {program.kind} reads {name} with context {context}: set program.context={context}")
-    meant = [f"dataset.name to {each.name}" for each in CATALOGUE.values() if each.form in program.task_forms]
-    meant += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in program.task_forms]
-    raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(meant)}")
+    hints = [f"dataset.name to {entry.name}" for entry in CATALOGUE.values() if entry.form in program.task_forms]
+    hints += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in program.task_forms]
+    raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(hints)}")
 
 
 def _check_size(experiment: ExperimentSpec) -> None:
@@ -151,7 +153,7 @@ def _check_size(experiment: ExperimentSpec) -> None:
 
 
 def _varied_by_cells(axes: Mapping[str, Any]) -> set[str]:
-    """The dotted keys that the axis of cells changes; none without it."""
+    """Return the dotted keys that the axis of cells changes; none without it."""
     values = axes.get(CELLS, [])
     if not isinstance(values, list):
         raise SpecError(f"matrix.{CELLS}: expected a list of mappings, found {values!r}")
@@ -159,16 +161,16 @@ def _varied_by_cells(axes: Mapping[str, Any]) -> set[str]:
 
 
 def _changes(axis: str, value: Any) -> Tree:
-    """Dotted key -> value: what one value of an axis changes in a cell."""
+    """Map dotted keys to what one value of an axis changes in a cell."""
     if axis != CELLS:
         return {axis: value}
     if not isinstance(value, Mapping) or not value:
         raise SpecError(f"matrix.{CELLS}: expected a mapping of dotted keys to values, found {value!r}")
-    return {path: _spell_out(path, each) for path, each in value.items()}
+    return {path: _spell_out(path, setting) for path, setting in value.items()}
 
 
 def _as_program(value: Any) -> Any:
-    """A program with its fields; a string stands for its kind."""
+    """Return a program with its fields; a string stands for its kind."""
     return {"kind": value} if isinstance(value, str) else value
 
 
@@ -188,23 +190,23 @@ def put(tree: Tree, path: str, value: Any) -> None:
 
 
 def _kind(path: str) -> str | None:
-    """The kind of program that a dotted path is meant for; None where it is meant for any."""
-    first, _, rest = path.partition(".")
-    kind, dot, _ = rest.partition(".")
+    """Return the kind of program that a dotted path is meant for; None where it is meant for any."""
+    first, _, tail = path.partition(".")
+    kind, dot, _ = tail.partition(".")
     return kind if first == "program" and dot and kind in KINDS else None
 
 
-def _check_reached(settings: Mapping[str, Any], reached: set[str]) -> None:
+def _check_reached(settings: Mapping[str, Any], used_paths: set[str]) -> None:
     for path in settings:
-        if path not in reached:
+        if path not in used_paths:
             raise SpecError(f"--set {path}: no program of the experiment is of the kind {_kind(path)}")
 
 
-def _put_by_kind(cell: Tree, settings: Mapping[str, Any], reached: set[str]) -> None:
-    """Put the settings for the kind of the cell's program; their paths are added to `reached`."""
+def _put_by_kind(cell: Tree, settings: Mapping[str, Any], used_paths: set[str]) -> None:
+    """Put the settings for the kind of the cell's program; their paths are added to `used_paths`."""
     for path, value in settings.items():
         kind = _kind(path)
         program = cell["program"]
         if isinstance(program, Mapping) and program.get("kind") == kind:
             put(cell, path.replace(f"program.{kind}.", "program.", 1), value)
-            reached.add(path)
+            used_paths.add(path)

@@ -89,7 +89,7 @@ class ModelSpec(Spec):
     that has a key of the spec or that programs set."""
 
     def __hash__(self) -> int:
-        """That of its JSON: `args` may hold lists."""
+        """Return the hash of its JSON: `args` may hold lists."""
         return hash(self.model_dump_json())
 
     @field_validator("engine")
@@ -100,7 +100,7 @@ class ModelSpec(Spec):
     @field_validator("thinking", mode="before")
     @classmethod
     def _switch_is_a_word(cls, thinking: Any) -> Any:
-        """YAML reads `on` and `off` as true and false."""
+        """Take true and false as `on` and `off`, which YAML reads so."""
         return {True: "on", False: "off"}[thinking] if isinstance(thinking, bool) else thinking
 
     @field_validator("stop")
@@ -145,12 +145,12 @@ class ModelSpec(Spec):
             )
         if self.reasoning_effort == "none" and self.thinking not in (None, "off"):
             raise ValueError(f"reasoning_effort: none thinks nothing, and thinking is {self.thinking!r}: leave one out")
-        refused = {"embedded": ("extra_body",), "vllm": (), "litellm": (), "batch": ()}.get(
+        unsupported_settings = {"embedded": ("extra_body",), "vllm": (), "litellm": (), "batch": ()}.get(
             self.engine, REQUEST_SETTINGS
         )
-        if given := [name for name in refused if name in self.request_settings]:
-            instead = "hand it to your engine in args" if self.is_own else "leave it out"
-            raise ValueError(f"engine {self.engine!r} takes no {' and no '.join(given)}: {instead}")
+        if extra_settings := [name for name in unsupported_settings if name in self.request_settings]:
+            advice = "hand it to your engine in args" if self.is_own else "leave it out"
+            raise ValueError(f"engine {self.engine!r} takes no {' and no '.join(extra_settings)}: {advice}")
         check_extra_body(self.extra_body)
 
     def _check_servers(self) -> None:
@@ -162,10 +162,10 @@ class ModelSpec(Spec):
             raise ValueError("start needs a profile, such as profile: smollm2-cpu")
         if self.start and self.endpoints:
             raise ValueError("start begins a server of its own and takes no endpoints")
-        registries = [one for one in self.endpoints if one.startswith(REGISTRY)]
+        registries = [endpoint for endpoint in self.endpoints if endpoint.startswith(REGISTRY)]
         if registries and len(self.endpoints) > 1:
             raise ValueError("a registry stands alone in endpoints: it names servers itself")
-        if any(mark in one for one in self.endpoints for mark in "@?#" if one not in registries):
+        if any(mark in endpoint for endpoint in self.endpoints for mark in "@?#" if endpoint not in registries):
             raise ValueError(f"endpoints are addresses without user, password or query: {INSTEAD}")
         if self.api_key_env is not None and not is_variable(self.api_key_env):
             raise ValueError("api_key_env is no name of an environment variable: write its name there, never the key")

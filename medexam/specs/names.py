@@ -19,20 +19,21 @@ Args = Annotated[dict[str, Any], Field(exclude_if=lambda args: not args)]
 
 
 def part_name(name: str, shipped: Collection[str], group: str) -> str:
-    """`name` if it ships, else the code that it means, so that a stored run needs neither folder nor entry point.
+    """Return `name` if it ships, else the code that it means, so that a stored run needs neither folder nor entry
+    point.
 
     Raises `ValueError`, listing what there is, if it is neither.
     """
     if name in shipped:
         return name
     if not is_own_name(name, group):
-        known = ", ".join([*shipped, *added_names(group)])
-        none = f"is none of {known}" if known else "names no code"
-        raise ValueError(f"{name!r} {none}; your own is package.module:Name or ./file.py:Name")
+        names = ", ".join([*shipped, *added_names(group)])
+        problem = f"is none of {names}" if names else "names no code"
+        raise ValueError(f"{name!r} {problem}; your own is package.module:Name or ./file.py:Name")
     place, _, attribute = added_names(group).get(name, name).rpartition(":")
     return f"{Path(place).expanduser().absolute()}:{attribute}" if place.endswith(".py") else f"{place}:{attribute}"
 
 
 def short_name(name: str) -> str:
-    """How a part is called in tables: as the object that a name means."""
+    """Return how a part is called in tables: as the object that a name means."""
     return name.rpartition(":")[2]

@@ -32,9 +32,9 @@ class PartSpec(Spec):
     """Chooses the questions that a `limit` keeps."""
 
     def of(self, dataset: DatasetSpec) -> DatasetSpec:
-        """The same part of a data set, read where that is."""
-        kept = {field: getattr(dataset, field) for field in (*_SAME, *(_OWN if dataset.kind else ()))}
-        return DatasetSpec.model_validate({**kept, **self.model_dump()})
+        """Return the same part of a data set, read where that is."""
+        shared_fields = {field: getattr(dataset, field) for field in (*_SAME, *(_OWN if dataset.kind else ()))}
+        return DatasetSpec.model_validate({**shared_fields, **self.model_dump()})
 
 
 class OptimizerSpec(Spec):

@@ -43,13 +43,13 @@ class RetrieverSpec(Spec):
     """The constant of reciprocal-rank fusion (MedRAG's 100)."""
 
     def __hash__(self) -> int:
-        """That of its JSON: `args` may hold lists."""
+        """Return the hash of its JSON: `args` may hold lists."""
         return hash(self.model_dump_json())
 
     @model_validator(mode="before")
     @classmethod
     def _kind_alone(cls, tree: Any) -> Any:
-        """`retriever: bm25` for `retriever: {kind: bm25}`."""
+        """Take `retriever: bm25` for `retriever: {kind: bm25}`."""
         return {"kind": tree} if isinstance(tree, str) else tree
 
     @field_validator("kind")
@@ -61,8 +61,8 @@ class RetrieverSpec(Spec):
     def _own_has_its_settings(self) -> Self:
         if not self.is_own and self.args:
             raise ValueError(f"args belongs to a class of your own, not to {self.kind}: leave it out")
-        given = {"index", "encoder", "revision", "rerank"} & self.model_fields_set
-        if self.is_own and (set_ := sorted(name for name in given if getattr(self, name) is not None)):
+        field_names = {"index", "encoder", "revision", "rerank"} & self.model_fields_set
+        if self.is_own and (set_ := sorted(name for name in field_names if getattr(self, name) is not None)):
             raise ValueError(f"{', '.join(set_)}: a retriever of your own takes args alone, and corpus: leave it out")
         return self
 

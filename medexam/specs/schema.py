@@ -21,7 +21,7 @@ SCHEMA = Path(__file__).with_name("spec.schema.json")
 
 
 def spec_schema() -> dict[str, Any]:
-    """The schema of an experiment's YAML file."""
+    """Build the schema of an experiment's YAML file."""
     schema = ExperimentSpec.model_json_schema()
     models = {model.__name__: model for model in _subclasses(Spec)}
     parts: dict[str, Any] = schema.pop("$defs")
@@ -41,11 +41,11 @@ def spec_schema() -> dict[str, Any]:
     columns |= {other: columns[field] for other, field in OTHER_NAMES.items()}
     fields = schema["properties"]
     for name in SHORT_FORMS:
-        told = {key: fields[name].pop(key) for key in ("description", "default") if key in fields[name]}
+        notes = {key: fields[name].pop(key) for key in ("description", "default") if key in fields[name]}
         # Of the kinds of programs `anyOf`: an editor that fails to match says what is near, not that several match.
         choices = fields[name].pop("oneOf", None) or [fields[name]]
         words = [{"enum": sorted(KINDS)}] if name == "program" else []
-        fields[name] = {**told, "anyOf": [*words, {"type": "string"}, *choices]}
+        fields[name] = {**notes, "anyOf": [*words, {"type": "string"}, *choices]}
     return {"$schema": "http://json-schema.org/draft-07/schema#", **schema, "$defs": parts}
 
 
@@ -74,18 +74,18 @@ def _describe(part: dict[str, Any], model: type[Spec]) -> None:
             field["description"] = docs[name]
         for choices in (field, *field.get("anyOf", ())):
             if choices.get("type") == "array" and "type" in choices.get("items", {}):
-                one, many = choices["items"], dict(choices)
+                item_schema, list_schema = choices["items"], dict(choices)
                 if choices is field:
-                    told = {key: many.pop(key) for key in ("description", "default") if key in many}
+                    notes = {key: list_schema.pop(key) for key in ("description", "default") if key in list_schema}
                     field.clear()
-                    field.update({**told, "anyOf": [one, many]})
+                    field.update({**notes, "anyOf": [item_schema, list_schema]})
                 else:
-                    field["anyOf"] = [one, *field["anyOf"]]
+                    field["anyOf"] = [item_schema, *field["anyOf"]]
                 break
 
 
 def _field_docs(model: type[Spec]) -> Iterator[tuple[str, str]]:
-    """Each field that the class itself declares, with the text under it."""
+    """Yield each field that the class itself declares, with the text under it."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     assert isinstance(tree, ast.ClassDef)  # noqa: S101
     for field, doc in zip(tree.body, tree.body[1:], strict=False):

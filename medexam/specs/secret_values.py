@@ -18,19 +18,19 @@ def check_secrets(tree: Any) -> None:
 
 
 def looks_secret(value: object) -> bool:
-    """Whether the value is a text with what looks like a key, or with an address that holds a user or a key."""
+    """Return whether the value is a text with what looks like a key, or with an address that holds a user or a key."""
     return isinstance(value, str) and hide_lookalikes(value) != value
 
 
 def is_variable(name: str) -> bool:
-    """Whether an environment variable can be called so, and it does not look like a key."""
+    """Return whether an environment variable can be called so, and it does not look like a key."""
     return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None and not looks_secret(name)
 
 
 def walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value in nested mappings and lists, behind its dotted path."""
+    """Yield every value in nested mappings and lists, behind its dotted path."""
     if path:
         yield path, value
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
-    for name, each in inner:
-        yield from walk(each, f"{path}.{name}" if path else str(name))
+    for name, child in inner:
+        yield from walk(child, f"{path}.{name}" if path else str(name))

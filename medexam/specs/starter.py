@@ -53,7 +53,7 @@ _OTHER_SERVER = "  # engine: litellm              # for another server with Open
 
 
 def starter_spec(file: Path, *, endpoint: str | None = None, dataset: tuple[str, Sequence[str]] | None = None) -> str:
-    """The text of a spec to be written to `file`.
+    """Write the text of a spec to be written to `file`.
 
     `endpoint` is the base address of a vLLM server, None takes the embedded engine. `dataset` is the form and the lines
     of the part of that name for questions of one's own, None takes the sample that ships.

@@ -21,7 +21,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 
 def parse_yaml(text: str, where: str, *, numbered: bool = False) -> Any:
-    """The value of a YAML text; raises `SpecError` with the line where it breaks.
+    """Parse the value of a YAML text; raise `SpecError` with the line where it breaks.
 
     `numbered`: a key may be a whole number too.
     """
@@ -70,25 +70,25 @@ def _construct(loader: _Loader, keys: frozenset[str]) -> Any:
 
 
 def _count(node: yaml.Node, counts: dict[int, int], level: int, keys: frozenset[str]) -> int:
-    """How many values a node stands for; `counts` holds those of the nodes above, 0, and of the nodes before.
+    """Count how many values a node stands for. `counts` holds those of the nodes above, 0, and of the nodes before.
 
     `keys` are the tags that a key may have.
     """
-    known = counts.get(id(node))
-    if known == 0:
+    previous_count = counts.get(id(node))
+    if previous_count == 0:
         raise _WrongError("an alias stands inside what it names", node)
-    if known is not None:
-        return known
+    if previous_count is not None:
+        return previous_count
     if level > MOST_LEVELS:
         raise _WrongError(f"lists and mappings lie more than {MOST_LEVELS} deep in each other", node)
     counts[id(node)] = 0
-    inside = []
+    children = []
     if isinstance(node, yaml.MappingNode):
         _check_keys(node, keys)
-        inside = [value for _, value in node.value]
+        children = [value for _, value in node.value]
     elif isinstance(node, yaml.SequenceNode):
-        inside = node.value
-    count = 1 + sum(_count(one, counts, level + 1, keys) for one in inside)
+        children = node.value
+    count = 1 + sum(_count(child, counts, level + 1, keys) for child in children)
     if count > MOST_VALUES:
         raise _WrongError(f"this stands for more than {MOST_VALUES:,} values", node)
     counts[id(node)] = count

@@ -33,7 +33,9 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validate(model: type[M], tree: Mapping[str, Any]) -> M:
-    """`tree` as a `model`; raises `SpecError` naming every wrong key in one line, and for a key or a password in it."""
+    """Validate `tree` as a `model`. Raise `SpecError` naming every wrong key in one line, and for a key or a password
+    in it.
+    """
     check_secrets(tree)
     try:
         return model.model_validate(tree)
@@ -41,19 +43,21 @@ def validate(model: type[M], tree: Mapping[str, Any]) -> M:
         raise SpecError("; ".join(_lines(model, error))) from None
 
 
-def field_at(model: type[BaseModel], path: str, *, what: str = "spec") -> None:
-    """Raises `SpecError`, naming the nearest key, unless the dotted `path` exists in `model`."""
+def field_at(model: type[BaseModel], path: str, *, source: str = "spec") -> None:
+    """Raise `SpecError`, naming the nearest key, unless the dotted `path` exists in `model`."""
     models: list[type[BaseModel]] = [model]
     for depth, key in enumerate(path.split(".")):
-        known = sorted({name for one in models for name in one.model_fields})
-        if key not in known:
+        names = sorted({name for candidate in models for name in candidate.model_fields})
+        if key not in names:
             where = ".".join(path.split(".")[:depth])
-            raise SpecError(f"{what}: {path!r} does not exist: {_unknown(key, known, where, find_places(model, key))}")
-        models = [inner for one in models if key in one.model_fields for inner in _models(one, key)]
+            raise SpecError(
+                f"{source}: {path!r} does not exist: {_unknown(key, names, where, find_places(model, key))}"
+            )
+        models = [inner for candidate in models if key in candidate.model_fields for inner in _models(candidate, key)]
 
 
 def find_places(model: type[BaseModel], key: str) -> list[str]:
-    """Where else in a spec there is a key of this name: `model.temperature` for `temperature`."""
+    """Find where else in a spec there is a key of this name: `model.temperature` for `temperature`."""
     parts = [name for name in model.model_fields if name in ("dataset", "model", "program")]
     return [f"{part}.{key}" for part in parts if any(key in inner.model_fields for inner in _models(model, part))]
 
@@ -63,9 +67,9 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
         loc = [part for part in item["loc"] if isinstance(part, str)]
         where = ".".join(str(part) for part in item["loc"])
         if item["type"] == "extra_forbidden":
-            known = _known(model, loc[:-1])
+            names = _known(model, loc[:-1])
             elsewhere = [place for place in find_places(model, loc[-1]) if place.split(".")[0] != loc[0]]
-            yield f"unknown key {where!r}: {_unknown(loc[-1], known, '.'.join(loc[:-1]), elsewhere)}"
+            yield f"unknown key {where!r}: {_unknown(loc[-1], names, '.'.join(loc[:-1]), elsewhere)}"
         elif item["type"] == "union_tag_not_found":
             yield f"{where}: needs a kind"
         elif item["type"] == "union_tag_invalid":
@@ -93,30 +97,30 @@ _WANTED: Mapping[str, str] = types.MappingProxyType(
 
 
 def _wanted(item: Mapping[str, Any]) -> str:
-    said: str = _WANTED.get(item["type"], item["msg"])
-    return f"{said[0].lower()}{said[1:]}"
+    message: str = _WANTED.get(item["type"], item["msg"])
+    return f"{message[0].lower()}{message[1:]}"
 
 
 def _told(value: Any) -> str:
-    """A value as an error repeats it: in no more than a line."""
+    """Return a value as an error repeats it: in no more than a line."""
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} [...]"
 
 
-def _unknown(key: str, known: list[str], where: str, elsewhere: Sequence[str] = ()) -> str:
-    meant = [SYNONYMS[key.lower()]] if SYNONYMS.get(key.lower()) in known else []
-    near = elsewhere or meant or difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-    of = f" of {where}" if where else ""
-    return (f"did you mean {near[0]!r}? " if near else "") + f"the choices{of} are {', '.join(known)}"
+def _unknown(key: str, names: list[str], where: str, elsewhere: Sequence[str] = ()) -> str:
+    synonyms = [SYNONYMS[key.lower()]] if SYNONYMS.get(key.lower()) in names else []
+    suggestions = elsewhere or synonyms or difflib.get_close_matches(key, names, n=1, cutoff=0.6)
+    suffix = f" of {where}" if where else ""
+    return (f"did you mean {suggestions[0]!r}? " if suggestions else "") + f"the choices{suffix} are {', '.join(names)}"
 
 
 def _known(model: type[BaseModel], loc: list[str]) -> list[str]:
     models: list[type[BaseModel]] = [model]
     for key in loc:
-        inner = [m for one in models if key in one.model_fields for m in _models(one, key)]
-        tagged = [one for one in models if _tag(one) == key]
+        inner = [m for candidate in models if key in candidate.model_fields for m in _models(candidate, key)]
+        tagged = [candidate for candidate in models if _tag(candidate) == key]
         models = inner or tagged or models
-    return sorted({name for one in models for name in one.model_fields})
+    return sorted({name for candidate in models for name in candidate.model_fields})
 
 
 def _tag(model: type[BaseModel]) -> str | None:
@@ -128,7 +132,7 @@ def _tag(model: type[BaseModel]) -> str | None:
 
 
 def _models(model: type[BaseModel], key: str) -> list[type[BaseModel]]:
-    found: list[type[BaseModel]] = []
+    models: list[type[BaseModel]] = []
     queue: list[Any] = [model.model_fields[key].annotation]
     while queue:
         annotation = queue.pop()
@@ -136,5 +140,5 @@ def _models(model: type[BaseModel], key: str) -> list[type[BaseModel]]:
         if origin in (typing.Union, types.UnionType, typing.Annotated, tuple, list):
             queue.extend(typing.get_args(annotation))
         elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            found.append(annotation)
-    return found
+            models.append(annotation)
+    return models

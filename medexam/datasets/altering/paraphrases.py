@@ -13,7 +13,7 @@ from medexam.specs import DatasetSpec
 
 
 def paraphrase_rows(rows: Iterable[Row], path: Path, language: Language) -> Altered:
-    """Every row that has a right answer and stands in the table at `path`, in the table's words.
+    """Reword every row that has a right answer and stands in the table at `path`, in the table's words.
 
     The table is read as multiple-choice questions of one's own, with the key in the column `id`. Contexts and pictures
     stay. Raises `DatasetError` if the table cannot be read, names a question that is none, or has other options or
@@ -23,25 +23,29 @@ def paraphrase_rows(rows: Iterable[Row], path: Path, language: Language) -> Alte
     if reading.faults:
         fault = reading.faults[0]
         raise DatasetError(f"{path}: {fault.place}: {fault.detail}: correct it")
-    others = {row.question.key: row for row in reading.rows}
-    asked = {row.question.key: row for row in rows if row.gold is not None}
-    if unknown := next((key for key in others if key not in asked), None):
+    paraphrases = {row.question.key: row for row in reading.rows}
+    row_by_key = {row.question.key: row for row in rows if row.gold is not None}
+    if unknown := next((key for key in paraphrases if key not in row_by_key), None):
         raise DatasetError(
             f"{path}: {unknown} is no key of the data set: the column id holds its keys, as predictions.jsonl has them"
         )
-    kept = tuple(_in_other_words(row, others[key], path) for key, row in asked.items() if key in others)
-    return Altered(kept, tuple(key for key in asked if key not in others), "the file has no words for them")
+    altered_rows = tuple(
+        _in_other_words(row, paraphrases[key], path) for key, row in row_by_key.items() if key in paraphrases
+    )
+    return Altered(
+        altered_rows, tuple(key for key in row_by_key if key not in paraphrases), "the file has no words for them"
+    )
 
 
 def _in_other_words(row: Row, other: Row, path: Path) -> Row:
-    question, said = row.question, other.question
-    if len(said.options) != len(question.options):
+    question, paraphrase = row.question, other.question
+    if len(paraphrase.options) != len(question.options):
         raise DatasetError(
-            f"{path}: {question.key} has {len(said.options)} options, and the data set's question has "
+            f"{path}: {question.key} has {len(paraphrase.options)} options, and the data set's question has "
             f"{len(question.options)}: give each option in the exam's order"
         )
-    numbers = dict(zip(said.option_numbers, question.option_numbers, strict=True))
+    numbers = dict(zip(paraphrase.option_numbers, question.option_numbers, strict=True))
     if other.gold is None or numbers[other.gold] != row.gold:
         raise DatasetError(f"{path}: {question.key} has another right answer than the data set, option {row.gold}")
-    options = tuple(Option(number=numbers[each.number], text=each.text) for each in said.options)
-    return replace(row, question=question.model_copy(update={"stem": said.stem, "options": options}))
+    options = tuple(Option(number=numbers[option.number], text=option.text) for option in paraphrase.options)
+    return replace(row, question=question.model_copy(update={"stem": paraphrase.stem, "options": options}))

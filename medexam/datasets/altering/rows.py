@@ -38,7 +38,7 @@ class Altered:
 
     rows: tuple[Row, ...]
     unfit: tuple[str, ...]
-    why: str = _REFERRING
+    reason: str = _REFERRING
     """Why the others could not."""
 
     @property
@@ -48,27 +48,27 @@ class Altered:
             return None
         return (
             f"{len(self.unfit):,} of the data set's {len(self.unfit) + len(self.rows):,} questions cannot be altered "
-            f"and are left out: {self.why}"
+            f"and are left out: {self.reason}"
         )
 
 
 def alter_rows(rows: Iterable[Row], how: MadeAlteration, seed: int) -> Altered:
-    """Every row that has a right answer, altered; `seed` says which options replace others."""
-    asked = [row for row in rows if row.gold is not None]
-    why = _REFERRING
+    """Alter every row that has a right answer; `seed` says which options replace others."""
+    gold_rows = [row for row in rows if row.gold is not None]
+    reason = _REFERRING
     match how:
         case "question_withheld":
-            return Altered(tuple(map(_withhold_stem, asked)), ())
+            return Altered(tuple(map(_withhold_stem, gold_rows)), ())
         case "question_continued":
-            found, why = dict(_continue_all(asked, seed)), _TOO_SHORT
+            row_by_key, reason = dict(_continue_all(gold_rows, seed)), _TOO_SHORT
         case "options_withheld":
-            return Altered(tuple(map(_withhold_options, asked)), ())
+            return Altered(tuple(map(_withhold_options, gold_rows)), ())
         case "none_of_the_above":
-            found = {row.question.key: _put_none(row) for row in asked}
+            row_by_key = {row.question.key: _put_none(row) for row in gold_rows}
         case "options_replaced":
-            found = dict(_replace_all(asked, seed))
-    kept = tuple(row for row in found.values() if row is not None)
-    return Altered(kept, tuple(key for key, row in found.items() if row is None), why)
+            row_by_key = dict(_replace_all(gold_rows, seed))
+    altered_rows = tuple(row for row in row_by_key.values() if row is not None)
+    return Altered(altered_rows, tuple(key for key, row in row_by_key.items() if row is None), reason)
 
 
 def _withhold_stem(row: Row) -> Row:
@@ -82,33 +82,35 @@ def _withhold_options(row: Row) -> Row:
 
 
 def _put_none(row: Row) -> Row | None:
-    """`None of the other options` in place of the right one, without further right options; None if unfit."""
+    """Put `None of the other options` in place of the right one, without further right options; None if unfit."""
     question = row.question
-    kept = [option for option in question.options if option.number not in row.others]
-    if len(kept) < 2 or any(refers_to_options(option.text) for option in kept):
+    options = [option for option in question.options if option.number not in row.others]
+    if len(options) < 2 or any(refers_to_options(option.text) for option in options):
         return None
-    texts = {option.number: option.text for option in kept} | {row.gold or 0: NONE_OF_THEM[question.language]}
+    texts = {option.number: option.text for option in options} | {row.gold or 0: NONE_OF_THEM[question.language]}
     return replace(_with_options(row, texts), others=())
 
 
 def _continue_all(rows: Sequence[Row], seed: int) -> Iterator[tuple[str, Row | None]]:
-    """Each row by its key: the first half of its words, and second halves of its discipline as options."""
+    """Yield each row by its key: the first half of its words, and second halves of its discipline as options."""
     halves = {row.question.key: _halve(row.question) for row in rows}
-    pools = _pool(rows, {key: found[1] for key, found in halves.items() if found is not None})
+    pools = _pool(rows, {key: pair[1] for key, pair in halves.items() if pair is not None})
     for row in rows:
-        key, found = row.question.key, halves[row.question.key]
-        if found is None or row.gold is None:
+        key, split = row.question.key, halves[row.question.key]
+        if split is None or row.gold is None:
             yield key, None
             continue
-        stem, rest = found
-        texts = _draw_others(row.question, {row.gold: rest}, {_alike(rest)}, pools[row.question.exam.discipline], seed)
-        shown = row.question.model_copy(update={"stem": stem, "context": None, "image": None})
-        whole = replace(row, question=shown, others=())
-        yield key, None if texts is None else _with_options(whole, texts)
+        stem, ending = split
+        texts = _draw_others(
+            row.question, {row.gold: ending}, {_alike(ending)}, pools[row.question.exam.discipline], seed
+        )
+        question = row.question.model_copy(update={"stem": stem, "context": None, "image": None})
+        new_row = replace(row, question=question, others=())
+        yield key, None if texts is None else _with_options(new_row, texts)
 
 
 def _halve(question: Question) -> tuple[str, str] | None:
-    """The first half of the question's words and the second; None if they are too few."""
+    """Cut the question's words into a first and a second half; None if they are too few."""
     spaced = question.language not in {"ja", "zh"}
     words = question.stem.split() if spaced else [*question.stem]
     first, joint = (len(words) + 1) // 2, " " if spaced else ""
@@ -116,7 +118,7 @@ def _halve(question: Question) -> tuple[str, str] | None:
 
 
 def _replace_all(rows: Sequence[Row], seed: int) -> Iterator[tuple[str, Row | None]]:
-    """Each row by its key, with right options of other questions of its discipline in place of its wrong ones."""
+    """Yield each row by its key, with right options of other questions of its discipline in place of its wrong ones."""
     rights = {
         row.question.key: option.text for row in rows for option in row.question.options if option.number == row.gold
     }
@@ -126,7 +128,9 @@ def _replace_all(rows: Sequence[Row], seed: int) -> Iterator[tuple[str, Row | No
 
 
 def _pool(rows: Iterable[Row], texts: Mapping[str, str]) -> defaultdict[str, list[tuple[str, str]]]:
-    """Discipline -> key and text of each of its questions that has one in `texts`, in the order of the keys."""
+    """Map each discipline to key and text of each of its questions that has one in `texts`, in the order of the
+    keys.
+    """
     pools: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.question.key):
         if row.question.key in texts:
@@ -139,36 +143,38 @@ def _replace_wrong(row: Row, pool: Sequence[tuple[str, str]], seed: int) -> Row 
     texts = {option.number: option.text for option in question.options if option.number in right}
     if not pool or is_negated(question.stem) or any(refers_to_options(text) for text in texts.values()):
         return None
-    own = {_alike(option.text) for option in question.options}
-    drawn = _draw_others(question, texts, own, pool, seed)
-    return None if drawn is None else _with_options(row, drawn)
+    own_forms = {_alike(option.text) for option in question.options}
+    new_texts = _draw_others(question, texts, own_forms, pool, seed)
+    return None if new_texts is None else _with_options(row, new_texts)
 
 
 def _draw_others(
-    question: Question, texts: Mapping[int, str], own: set[str], pool: Sequence[tuple[str, str]], seed: int
+    question: Question, texts: Mapping[int, str], own_forms: set[str], pool: Sequence[tuple[str, str]], seed: int
 ) -> dict[int, str] | None:
-    """`texts` with one of another question for each option that has none; None if too few differ from its `own`."""
-    found, seen = dict(texts), set(own)
+    """Fill `texts` with one of another question for each option that has none; None if too few differ from
+    `own_forms`.
+    """
+    all_texts, forms = dict(texts), set(own_forms)
     for number in (number for number in question.option_numbers if number not in texts):
-        for again in range(_TRIES):
-            drawn = int.from_bytes(draw_lot(seed, f"{question.key}/{number}/{again}")) % len(pool)
-            other, text = pool[drawn]
-            if other != question.key and _alike(text) not in seen:
-                found[number] = text
-                seen.add(_alike(text))
+        for attempt in range(_TRIES):
+            index = int.from_bytes(draw_lot(seed, f"{question.key}/{number}/{attempt}")) % len(pool)
+            other, text = pool[index]
+            if other != question.key and _alike(text) not in forms:
+                all_texts[number] = text
+                forms.add(_alike(text))
                 break
         else:
             return None
-    return found
+    return all_texts
 
 
 def _with_options(row: Row, texts: Mapping[int, str]) -> Row:
-    """The row with these options, by number, in the order of the exam."""
+    """Return the row with these options, by number, in the order of the exam."""
     numbers = [number for number in row.question.option_numbers if number in texts]
     options = tuple(Option(number=number, text=texts[number]) for number in numbers)
     return replace(row, question=row.question.model_copy(update={"options": options}))
 
 
 def _alike(text: str) -> str:
-    """What two options share that say the same."""
-    return "".join(each for each in text.casefold() if each.isalnum())
+    """Return what two options share that say the same."""
+    return "".join(character for character in text.casefold() if character.isalnum())

@@ -66,18 +66,20 @@ _NEGATED = re.compile(
 
 
 def refers_to_options(text: str) -> bool:
-    """Whether an option speaks of the other ones, as `All of the above` does."""
+    """Return whether an option speaks of the other ones, as `All of the above` does."""
     return _REFERRING.search(_plain(text)) is not None
 
 
 def is_negated(stem: str) -> bool:
-    """Whether the last sentence of a stem may ask for what is wrong, as `Which is NOT true?` does."""
+    """Return whether the last sentence of a stem may ask for what is wrong, as `Which is NOT true?` does."""
     spans = split_sentences(stem)
     start, end = spans[-1] if spans else (0, len(stem))
     return _NEGATED.search(_plain(stem[start:end])) is not None
 
 
 def _plain(text: str) -> str:
-    """Small letters without accents."""
+    """Write small letters without accents."""
     apart = unicodedata.normalize("NFD", text.lower())
-    return unicodedata.normalize("NFC", "".join(each for each in apart if each not in "\u0300\u0301\u0302\u0308\u0303"))
+    return unicodedata.normalize(
+        "NFC", "".join(character for character in apart if character not in "\u0300\u0301\u0302\u0308\u0303")
+    )

@@ -74,15 +74,15 @@ def build_exam(request: BuildRequest, out: Path, progress: PageProgress | None =
         drafts = _complete(request, exam, reading, booklet, corrections)
         flaws = _find_flaws(drafts, corrections, exam)
         flawed = {finding.number for finding in flaws}
-        kept = [draft for draft in drafts if draft.gold is not None and draft.number not in flawed]
-        if not kept:
-            why = flaws[0].detail if flaws else "none has an official answer"
-            raise DatasetError(f"{request.booklet}: no question could be built: {why}")
+        usable_drafts = [draft for draft in drafts if draft.gold is not None and draft.number not in flawed]
+        if not usable_drafts:
+            reason = flaws[0].detail if flaws else "none has an official answer"
+            raise DatasetError(f"{request.booklet}: no question could be built: {reason}")
         doubts = _find_doubts(drafts, reading.usual_options, corrections, exam, booklet)
-        report = _make_report(request, exam, reading, drafts, kept, flaws, doubts, corrections)
+        report = _make_report(request, exam, reading, drafts, usable_drafts, flaws, doubts, corrections)
         review = render_review(report, drafts, booklet)
     source = f"{report.booklet} (SHA-256 {report.booklet_sha256[:12]})"
-    write_build(out, report, review, lambda path: write_parquet(path, kept, exam, source))
+    write_build(out, report, review, lambda path: write_parquet(path, usable_drafts, exam, source))
     return Built(report, parquet_path(out, report), review_path(out, report), report_path(out, report))
 
 
@@ -104,8 +104,8 @@ def _read_booklet(
 ) -> _BookletReading:
     pages = booklet.read_pages(progress)
     layout = read_layout(pages)
-    known = load_words(request.language)
-    check_legible(request.booklet, layout.lines, known)
+    language_words = load_words(request.language)
+    check_legible(request.booklet, layout.lines, language_words)
     numbered = read_numbers(layout)
     if not numbered.questions:
         raise DatasetError(
@@ -115,7 +115,7 @@ def _read_booklet(
     cover = parse_cover("\n".join(line.text for line in numbered.before))
     stated = frozenset(field for field in ("year", "discipline") if getattr(request, field) is not None)
     check_cover(exam, cover, stated)
-    words = Vocabulary((line.text for line in layout.lines), known)
+    words = Vocabulary((line.text for line in layout.lines), language_words)
     drafts = draft_questions(numbered, layout, words)
     version = exam.version or cover.version
     return _BookletReading(drafts, layout, cover, version, numbered.usual_options, len(pages), booklet.dated)
@@ -130,8 +130,8 @@ def _complete(
 ) -> list[Draft]:
     drafts = reading.drafts
     key = read_keys(request.keys, reading.version)
-    found = {draft.number: draft for draft in drafts}
-    check_fit(key, found, reading.cover.questions, reading.version, frozenset(corrections))
+    draft_by_number = {draft.number: draft for draft in drafts}
+    check_fit(key, draft_by_number, reading.cover.questions, reading.version, frozenset(corrections))
     for draft in drafts:
         draft.gold = key.answers[draft.number]
     if request.formula_reader is not None:
@@ -142,15 +142,15 @@ def _complete(
 
 
 def _find_flaws(drafts: Sequence[Draft], corrections: Mapping[int, Correction], exam: ExamName) -> tuple[Finding, ...]:
-    """Why questions with an official answer stay out of the data set."""
-    found = []
+    """List why questions with an official answer stay out of the data set."""
+    findings = []
     for draft in drafts:
         correction = corrections.get(draft.number)
         if correction is not None and correction.leave_out:
-            found.append(_finding(draft, exam, "left_out_by_hand", correction.reason))
+            findings.append(_finding(draft, exam, "left_out_by_hand", correction.reason))
         elif draft.gold is not None and (flaw := find_flaw(draft)):
-            found.append(_finding(draft, exam, "not_whole", flaw))
-    return tuple(found)
+            findings.append(_finding(draft, exam, "not_whole", flaw))
+    return tuple(findings)
 
 
 def _find_doubts(
@@ -160,7 +160,7 @@ def _find_doubts(
     exam: ExamName,
     booklet: OpenBooklet,
 ) -> tuple[Finding, ...]:
-    """What a human should look at; a question that one has corrected is looked at."""
+    """List what a human should look at. A question that one has corrected counts as looked at."""
     return tuple(
         _finding(draft, exam, kind, detail)
         for draft in drafts
@@ -178,7 +178,7 @@ def _make_report(
     exam: ExamName,
     reading: _BookletReading,
     drafts: Sequence[Draft],
-    kept: Sequence[Draft],
+    usable_drafts: Sequence[Draft],
     flaws: tuple[Finding, ...],
     doubts: tuple[Finding, ...],
     corrections: Mapping[int, Correction],
@@ -200,9 +200,9 @@ def _make_report(
         printed=len(drafts),
         missing=tuple(sorted(set(range(1, last + 1)) - {draft.number for draft in drafts})),
         annulled=tuple(draft.number for draft in drafts if draft.gold is None),
-        built=len(kept),
-        with_images=sum(draft.picture is not None for draft in kept),
-        by_option_count=dict(sorted(Counter(len(draft.options) for draft in kept).items())),
+        built=len(usable_drafts),
+        with_images=sum(draft.picture is not None for draft in usable_drafts),
+        by_option_count=dict(sorted(Counter(len(draft.options) for draft in usable_drafts).items())),
         left_out=flaws,
         suspicious=doubts,
         corrections=tuple(
@@ -210,7 +210,7 @@ def _make_report(
             for number, correction in sorted(corrections.items())
         ),
         hyphens=tuple(
-            LineEnd(number=draft.number, text=hyphen.text, kept=hyphen.kept, reason=hyphen.reason)
+            LineEnd(number=draft.number, text=hyphen.text, kept=hyphen.in_spelling, reason=hyphen.reason)
             for draft in drafts
             for hyphen in draft.hyphens
         ),

@@ -43,18 +43,18 @@ def link_pictures(drafts: list[Draft], folder: Path | None, *, without: bool) ->
             f"{list_numbers(list(links))} of the booklet are linked to pictures: give --images the folder that holds "
             f"them, or --without-images to build without"
         )
-    wanted = {picture: number for number, picture in links.items()}
+    number_by_picture = {picture: number for number, picture in links.items()}
     if without:
-        here = find_pictures(folder)
-        wanted = {picture: number for picture, number in wanted.items() if picture in here}
-    pictures = read_pictures(folder, wanted)
+        files = find_pictures(folder)
+        number_by_picture = {picture: number for picture, number in number_by_picture.items() if picture in files}
+    pictures = read_pictures(folder, number_by_picture)
     for draft in drafts:
         if draft.number in links:
             draft.picture = pictures.get(links[draft.number])
 
 
 def cut_out_drawings(drafts: list[Draft], booklet: OpenBooklet, exam: str) -> None:
-    """A question with drawings inside and no picture of its own gets them, cut out of the booklet."""
+    """Give each question with drawings inside and no picture of its own those drawings, cut out of the booklet."""
     for draft in drafts:
         if draft.picture is None and draft.drawings:
             first = draft.drawings[0].box
@@ -79,21 +79,21 @@ def read_formulas(drafts: list[Draft], booklet: OpenBooklet, command: str) -> No
 
 
 def correct(drafts: list[Draft], corrections: Mapping[int, Correction], source: Path | None) -> list[Draft]:
-    """The drafts with `corrections` in them, those that the parser did not find added.
+    """Put `corrections` into the drafts, and add those that the parser did not find.
 
     Raises `DatasetError` if a correction is for no question and gives none, or names no picture.
     """
-    found = {draft.number: draft for draft in drafts}
+    draft_by_number = {draft.number: draft for draft in drafts}
     for number, correction in corrections.items():
-        if number not in found:
+        if number not in draft_by_number:
             if correction.stem is None or not correction.options:
                 raise DatasetError(
                     f"{source}: question {number} is not in the booklet as it was read: give its stem and options to "
                     f"add it, or remove the entry"
                 )
-            found[number] = Draft(number, "", {}, ())
-        _apply(found[number], correction, source)
-    return [found[number] for number in sorted(found)]
+            draft_by_number[number] = Draft(number, "", {}, ())
+        _apply(draft_by_number[number], correction, source)
+    return [draft_by_number[number] for number in sorted(draft_by_number)]
 
 
 def _apply(draft: Draft, correction: Correction, source: Path | None) -> None:
@@ -112,7 +112,7 @@ def _apply(draft: Draft, correction: Correction, source: Path | None) -> None:
 
 
 def read_formula(command: str, picture: "Image") -> str | None:
-    """The line that `command` prints for `picture`; None if it fails, is too slow or prints nothing.
+    """Return the line that `command` prints for `picture`; None if it fails, is too slow or prints nothing.
 
     Raises `DatasetError` if there is no such command.
     """
@@ -120,12 +120,12 @@ def read_formula(command: str, picture: "Image") -> str | None:
         path = Path(folder) / "formula.png"
         picture.save(path)
         try:
-            done = subprocess.run(  # noqa: S603 - the user's own command, without a shell
+            process = subprocess.run(  # noqa: S603 - the user's own command, without a shell
                 [*shlex.split(command), str(path)], capture_output=True, text=True, timeout=SLOWEST_S, check=False
             )
         except subprocess.TimeoutExpired:
             return None
         except (OSError, ValueError) as error:
             raise DatasetError(f"--formula-reader {command!r} cannot be started ({error}): correct it") from None
-    lines = done.stdout.strip().splitlines()
-    return lines[0].strip() if done.returncode == 0 and lines else None
+    lines = process.stdout.strip().splitlines()
+    return lines[0].strip() if process.returncode == 0 and lines else None

@@ -34,18 +34,18 @@ class Correction(FrozenModel):
     @property
     def changes(self) -> tuple[str, ...]:
         """Names of the fields that it changes."""
-        given = {
+        fields = {
             "stem": self.stem,
             "options": self.options,
             "answer": self.answer,
             "image": self.image,
             "leave_out": self.leave_out or None,
         }
-        return tuple(name for name, value in given.items() if value is not None)
+        return tuple(name for name, value in fields.items() if value is not None)
 
 
 def read_corrections(path: Path, prefix: str, exam: str) -> dict[int, Correction]:
-    """The corrections at `path` by question number.
+    """Read the corrections at `path` by question number.
 
     A key is a number, or the question's key: `prefix` or `exam` before `/NUMBER`. Raises `DatasetError` naming the
     entry that is wrong.
@@ -58,15 +58,15 @@ def read_corrections(path: Path, prefix: str, exam: str) -> dict[int, Correction
         raise DatasetError(f"{error}: correct it") from None
     if not isinstance(entries, Mapping):
         raise DatasetError(f"{path}: needs an entry for each question: `{prefix}/17: {{stem: ..., reason: ...}}`")
-    found: dict[int, Correction] = {}
+    correction_by_number: dict[int, Correction] = {}
     for key, value in entries.items():
         number = _parse_key(key, prefix, exam)
         if number is None:
             raise DatasetError(f"{path}: {key!r} is no question of {exam}: its keys look like {prefix}/17, or 17 alone")
-        if number in found:
+        if number in correction_by_number:
             raise DatasetError(f"{path}: corrects question {number} twice: make it one entry")
-        found[number] = _parse(path, key, value)
-    return found
+        correction_by_number[number] = _parse(path, key, value)
+    return correction_by_number
 
 
 def _parse_key(key: object, prefix: str, exam: str) -> int | None:

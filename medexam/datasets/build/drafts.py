@@ -65,7 +65,7 @@ class Draft:
 
 
 def draft_questions(numbered: Numbered, layout: Layout, words: Vocabulary) -> list[Draft]:
-    """A draft of each question, in the booklet's order."""
+    """Draft each question, in the booklet's order."""
     drafts = [_draft(question, words) for question in numbered.questions]
     for number, drawing in _place_drawings(numbered.questions, layout):
         drafts[number].drawings += (drawing,)
@@ -78,12 +78,12 @@ def _draft(raw: RawQuestion, words: Vocabulary) -> Draft:
     stem, hyphens = join_lines(raw.stem, words)
     options: dict[int, str] = {}
     for option in raw.options:
-        options[option.number], more = join_lines(option.lines, words)
-        hyphens += more
+        options[option.number], option_hyphens = join_lines(option.lines, words)
+        hyphens += option_hyphens
     after, _ = join_lines([line.text for line in raw.after], words)
     guessed = sum(line.guessed for line in raw.places)
-    begun = [option.places[0].text.lstrip("(")[:1] for option in raw.options]
-    first = "A" if any(map(str.isupper, begun)) else "a" if any(map(str.islower, begun)) else "1"
+    first_characters = [option.places[0].text.lstrip("(")[:1] for option in raw.options]
+    first = "A" if any(map(str.isupper, first_characters)) else "a" if any(map(str.islower, first_characters)) else "1"
     boxes = _find_boxes(raw.places)
     return Draft(raw.number, stem, options, boxes, hyphens, first, raw.restarted, after, guessed=guessed)
 
@@ -96,7 +96,9 @@ def _find_boxes(lines: Iterable[Line]) -> tuple[Box, ...]:
 
 
 def _place_drawings(questions: Sequence[RawQuestion], layout: Layout) -> Iterator[tuple[int, Drawing]]:
-    """Each drawing with the question that it stands in, by place in `questions`: that of the line before it."""
+    """Yield each drawing with the question that it stands in, by place in `questions`. It is the question of the line
+    before the drawing.
+    """
     lines = [
         (line, number, option)
         for number, question in enumerate(questions)
@@ -108,16 +110,12 @@ def _place_drawings(questions: Sequence[RawQuestion], layout: Layout) -> Iterato
     ]
     spans: dict[tuple[int, int], tuple[float, float]] = {}
     for line, _, _ in lines:
-        left, right = spans.get(_column(line), (line.box.x0, line.box.x1))
-        spans[_column(line)] = min(left, line.box.x0), max(right, line.box.x1)
+        x0, x1 = spans.get(_column(line), (line.box.x0, line.box.x1))
+        spans[_column(line)] = min(x0, line.box.x0), max(x1, line.box.x1)
     for box in layout.drawings:
         x, y = box.middle
         column = next(
-            (
-                place
-                for place, (left, right) in spans.items()
-                if place[0] == box.page and left - _BESIDE <= x <= right + _BESIDE
-            ),
+            (place for place, (x0, x1) in spans.items() if place[0] == box.page and x0 - _BESIDE <= x <= x1 + _BESIDE),
             None,
         )
         inside = [place for place, (line, _, _) in enumerate(lines) if _column(line) == column]

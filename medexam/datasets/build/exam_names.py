@@ -57,7 +57,7 @@ class Cover:
 
 
 def parse_name(name: str, year: int | None = None, discipline: Discipline | None = None) -> ExamName:
-    """The exam called `name`; `year` and `discipline` are for names of another form and win over the name.
+    """Parse the exam's `name`. `year` and `discipline` are for names of another form and win over the name.
 
     Raises `DatasetError` if neither tells them.
     """
@@ -67,7 +67,7 @@ def parse_name(name: str, year: int | None = None, discipline: Discipline | None
     year = year or (int(match.group(1)) if match else None)
     discipline = discipline or (LETTERS.get(match.group(3)) if match else None)
     if year is None or discipline is None:
-        letters = ", ".join(f"{letter} {known}" for letter, known in LETTERS.items())
+        letters = ", ".join(f"{letter} {subject}" for letter, subject in LETTERS.items())
         raise DatasetError(
             f"--name {name!r} does not tell the year and the discipline: call it Cuaderno_YEAR_VERSION_LETTER "
             f"({letters}), or give --year and --discipline"
@@ -76,7 +76,7 @@ def parse_name(name: str, year: int | None = None, discipline: Discipline | None
 
 
 def parse_cover(text: str) -> Cover:
-    """What the text before the first question says."""
+    """Parse what the text before the first question says."""
     exam, year, count = _COVER_EXAM.search(text), _COVER_YEAR.search(text), _COVER_COUNT.search(text)
     return Cover(
         year=int(year.group(1)) if year else None,
@@ -87,12 +87,12 @@ def parse_cover(text: str) -> Cover:
 
 
 def check_cover(exam: ExamName, cover: Cover, stated: frozenset[str] = frozenset()) -> None:
-    """Raises `DatasetError` if the cover says another exam than the name; `stated` fields are the user's own word."""
+    """Raise `DatasetError` if the cover says another exam than the name; `stated` fields are the user's own word."""
     for field in ("year", "discipline", "version"):
-        named, printed = getattr(exam, field), getattr(cover, field)
-        if field not in stated and None not in (named, printed) and named != printed:
-            way = f", or give --{field} {named} to overrule the cover" if field != "version" else ""
+        from_name, from_cover = getattr(exam, field), getattr(cover, field)
+        if field not in stated and None not in (from_name, from_cover) and from_name != from_cover:
+            advice = f", or give --{field} {from_name} to overrule the cover" if field != "version" else ""
             raise DatasetError(
-                f"--name {exam.name} says {field} {named}, the booklet's cover {printed}: correct the name, or bring "
-                f"the booklet that it names{way}"
+                f"--name {exam.name} says {field} {from_name}, the booklet's cover {from_cover}: correct the name, or "
+                f"bring the booklet that it names{advice}"
             )

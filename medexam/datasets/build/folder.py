@@ -25,22 +25,22 @@ LANGUAGES: dict[Language, str] = {"en": "English", "es": "Spanish", "gl": "Galic
 
 
 def parquet_path(out: Path, report: BuildReport) -> Path:
-    """Where an exam's questions lie; `dataset.path` may name it or the folder."""
+    """Return where an exam's questions lie; `dataset.path` may name it or the folder."""
     return out / report.language / f"{report.name}.parquet"
 
 
 def report_path(out: Path, report: BuildReport) -> Path:
-    """Where an exam's build report lies."""
+    """Return where an exam's build report lies."""
     return out / f"{report.name}.report.json"
 
 
 def review_path(out: Path, report: BuildReport) -> Path:
-    """Where an exam's page for the human lies."""
+    """Return where an exam's page for the human lies."""
     return out / f"{report.name}.review.html"
 
 
 def read_reports(out: Path) -> tuple[BuildReport, ...]:
-    """The reports of the exams in a folder, by name; raises `DatasetError` when one is damaged."""
+    """Read the reports of the exams in a folder, by name; raise `DatasetError` when one is damaged."""
     reports = []
     for path in sorted(out.glob("*.report.json")):
         try:
@@ -53,7 +53,9 @@ def read_reports(out: Path) -> tuple[BuildReport, ...]:
 
 
 def render_card(reports: Sequence[BuildReport]) -> str:
-    """The data card: a README with the hub's front matter, and what the Ministry asks of those who reuse its exams."""
+    """Render the data card: a README with the hub's front matter, and what the Ministry asks of those who reuse its
+    exams.
+    """
     import jinja2
 
     environment = jinja2.Environment(autoescape=False, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
@@ -79,11 +81,11 @@ def write_build(out: Path, report: BuildReport, review: str, write_questions: Ca
             whole_file(parquet_path(out, report)) as questions,
             whole_file(out / "README.md") as card,
             whole_file(review_path(out, report)) as page,
-            whole_file(report_path(out, report)) as told,
+            whole_file(report_path(out, report)) as report_file,
         ):
             write_questions(questions)
-            card.write_text(render_card(sorted([*others, report], key=lambda one: one.name)), encoding="utf-8")
-            told.write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            card.write_text(render_card(sorted([*others, report], key=lambda entry: entry.name)), encoding="utf-8")
+            report_file.write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")
             page.write_text(review, encoding="utf-8")
     except OSError as error:
         raise DatasetError(f"cannot write {out} ({error}): give --out a folder that can be written") from None
@@ -107,7 +109,7 @@ def _check_ours(out: Path, report: BuildReport) -> None:
 
 
 def _holds_files(folder: Path) -> bool:
-    """Whether files lie below the folder; hidden ones are drafts that a killed build left, and do not count."""
+    """Return whether files lie below the folder. Hidden ones are drafts that a killed build left, and do not count."""
     below = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return any(not any(part.startswith(".") for part in path.parts) for path in below)
 
@@ -123,12 +125,12 @@ def write_parquet(path: Path, drafts: Sequence[Draft], exam: ExamName, source: s
         raise DatasetError(f"writing a data set needs the `datasets` library: {INSTALL}") from None
     import pyarrow.parquet as pq
 
-    text, whole = datasets.Value("string"), datasets.Value("int64")
-    kinds = dict.fromkeys(FIELDS, text) | dict.fromkeys(WHOLE, whole)
-    features = datasets.Features({**kinds, "image": datasets.Image(), "answers": [{"aid": whole, "atext": text}]})
-    named = Exam(name=exam.name, year=exam.year, discipline=exam.discipline)
+    text, integer = datasets.Value("string"), datasets.Value("int64")
+    kinds = dict.fromkeys(FIELDS, text) | dict.fromkeys(WHOLE, integer)
+    features = datasets.Features({**kinds, "image": datasets.Image(), "answers": [{"aid": integer, "atext": text}]})
+    question_exam = Exam(name=exam.name, year=exam.year, discipline=exam.discipline)
     records = [
-        render_record(named, draft.number, draft.stem, draft.options.items(), draft.gold, _image(draft))
+        render_record(question_exam, draft.number, draft.stem, draft.options.items(), draft.gold, _image(draft))
         for draft in drafts
     ]
     columns = {field: [record[field] for record in records] for field in FIELDS}

@@ -36,7 +36,9 @@ class Picture:
 
 
 def parse_links(stem: str) -> tuple[int, ...]:
-    """Numbers of the pictures that a question is linked to: `Pregunta vinculada a la imagen n.º 3` and its forms."""
+    """Parse the numbers of the pictures that a question is linked to: `Pregunta vinculada a la imagen n.º 3` and its
+    forms.
+    """
     for pattern in (_LINK, _PARENTHESIS):
         if match := pattern.search(stem):
             return tuple(int(number) for number in re.findall(r"\d+", match.group()))
@@ -44,28 +46,30 @@ def parse_links(stem: str) -> tuple[int, ...]:
 
 
 def mentions_picture(stem: str) -> bool:
-    """Whether a question speaks of a picture, by number or without one."""
+    """Return whether a question speaks of a picture, by number or without one."""
     return bool(parse_links(stem) or _MENTION.search(stem))
 
 
 def find_pictures(folder: Path) -> dict[int, Path]:
-    """The picture files in `folder` by number; raises `DatasetError` when it is none or two carry one number."""
+    """Find the picture files in `folder` by number; raise `DatasetError` when it is none or two carry one number."""
     if not folder.is_dir():
         raise DatasetError(f"{folder}: is not a folder: give --images the folder that holds the exam's pictures")
-    found: dict[int, Path] = {}
+    path_by_number: dict[int, Path] = {}
     for path in sorted(folder.iterdir()):
         numbers = re.findall(r"\d+", path.stem)
         if path.suffix.lower() not in SUFFIXES or not numbers or path.name.startswith("."):
             continue
         number = int(numbers[-1])
-        if number in found:
-            raise DatasetError(f"{path} and {found[number].name} both carry number {number}: remove one of them")
-        found[number] = path
-    return found
+        if number in path_by_number:
+            raise DatasetError(
+                f"{path} and {path_by_number[number].name} both carry number {number}: remove one of them"
+            )
+        path_by_number[number] = path
+    return path_by_number
 
 
-def read_pictures(folder: Path, wanted: Mapping[int, int]) -> dict[int, Picture]:
-    """The pictures that questions need, by picture number; `wanted` tells a question of each.
+def read_pictures(folder: Path, number_by_picture: Mapping[int, int]) -> dict[int, Picture]:
+    """Read the pictures that questions need, by picture number; `number_by_picture` names a question of each.
 
     Raises `DatasetError` naming what is missing, or a file that is no picture.
     """
@@ -73,21 +77,21 @@ def read_pictures(folder: Path, wanted: Mapping[int, int]) -> dict[int, Picture]
 
     from PIL import Image, UnidentifiedImageError
 
-    found = find_pictures(folder)
-    if missing := sorted(set(wanted) - set(found)):
-        here = ", ".join(path.name for path in list(found.values())[:3]) or "no picture"
+    path_by_number = find_pictures(folder)
+    if missing := sorted(set(number_by_picture) - set(path_by_number)):
+        names = ", ".join(path.name for path in list(path_by_number.values())[:3]) or "no picture"
         raise DatasetError(
             f"{folder}: lacks picture {', '.join(map(str, missing))} (question "
-            f"{', '.join(str(wanted[number]) for number in missing)}); it holds {here}: put the files there with the "
-            f"number last in their names, or give --without-images to build without pictures"
+            f"{', '.join(str(number_by_picture[number]) for number in missing)}); it holds {names}: put the files "
+            f"there with the number last in their names, or give --without-images to build without pictures"
         )
     pictures = {}
-    for number in wanted:
-        content = found[number].read_bytes()
+    for number in number_by_picture:
+        content = path_by_number[number].read_bytes()
         try:
             with Image.open(io.BytesIO(content)) as picture:
                 picture.load()
         except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-            raise DatasetError(f"{found[number]}: is no whole picture ({error}): bring it again") from None
-        pictures[number] = Picture(found[number].name, content)
+            raise DatasetError(f"{path_by_number[number]}: is no whole picture ({error}): bring it again") from None
+        pictures[number] = Picture(path_by_number[number].name, content)
     return pictures

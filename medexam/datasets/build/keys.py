@@ -41,7 +41,7 @@ class Key:
 
 
 def read_keys(paths: Sequence[Path], version: str | None) -> Key:
-    """The key that all of `paths` give; `version` chooses a column where one holds several versions.
+    """Read the key that all of `paths` give; `version` chooses a column where one holds several versions.
 
     Raises `DatasetError` if one cannot be read or two disagree.
     """
@@ -52,7 +52,7 @@ def read_keys(paths: Sequence[Path], version: str | None) -> Key:
 
 
 def read_key(path: Path, version: str | None = None) -> Key:
-    """The key at `path`; raises `DatasetError` when it is neither CSV nor PDF, or holds no answers."""
+    """Read the key at `path`; raise `DatasetError` when it is neither CSV nor PDF, or holds no answers."""
     if not path.is_file():
         raise DatasetError(f"{path}: is not there: give the answer key as CSV (question,answer) or PDF")
     with path.open("rb") as stream:
@@ -64,26 +64,26 @@ def read_key(path: Path, version: str | None = None) -> Key:
 
 
 def list_numbers(numbers: Sequence[int]) -> str:
-    """`question 3`, or `questions 3, 5 and 9`, or the first few and how many more."""
+    """Render `question 3`, or `questions 3, 5 and 9`, or the first few and how many more."""
     if len(numbers) == 1:
         return f"question {numbers[0]}"
-    shown = [str(number) for number in numbers[:SHOWN]]
+    texts = [str(number) for number in numbers[:SHOWN]]
     if len(numbers) > SHOWN:
-        return f"questions {', '.join(shown)} and {len(numbers) - SHOWN} more"
-    return f"questions {', '.join(shown[:-1])} and {shown[-1]}"
+        return f"questions {', '.join(texts)} and {len(numbers) - SHOWN} more"
+    return f"questions {', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _check_agree(one: Key, two: Key) -> None:
+def _check_agree(key: Key, other: Key) -> None:
     apart = [
         number
-        for number in sorted({*one.answers, *two.answers})
-        if one.answers.get(number, 0) != two.answers.get(number, 0)
+        for number in sorted({*key.answers, *other.answers})
+        if key.answers.get(number, 0) != other.answers.get(number, 0)
     ]
     if apart:
         first = apart[0]
         raise DatasetError(
-            f"{one.source} and {two.source} disagree on {list_numbers(apart)} (question {first}: "
-            f"{_show(one, first)} and {_show(two, first)}): give only the definitive key"
+            f"{key.source} and {other.source} disagree on {list_numbers(apart)} (question {first}: "
+            f"{_show(key, first)} and {_show(other, first)}): give only the definitive key"
         )
 
 
@@ -117,7 +117,7 @@ def _read_csv(path: Path, version: str | None) -> tuple[str | None, dict[int, in
 
 
 def _choose_column(path: Path, headings: list[str], version: str | None) -> tuple[int, str | None]:
-    """The column of answers, and the version that its heading says."""
+    """Choose the column of answers, and read the version that its heading says."""
     versions = {match.group(1): place for place, cell in enumerate(headings) if (match := _HEADING_VERSION.match(cell))}
     if not versions:
         return 1, None
@@ -146,7 +146,7 @@ def _add(answers: dict[int, int | None], number: int, answer: int | None, path: 
 
 
 def _read_pdf(path: Path, version: str | None) -> tuple[str | None, dict[int, int | None]]:
-    """Tables of questions and answers beside each other, as often as they fit on a page."""
+    """Read the tables of questions and answers beside each other, as often as they fit on a page."""
     answers: dict[int, int | None] = {}
     stated: str | None = None
     with open_booklet(path) as booklet:
@@ -171,7 +171,7 @@ def _find_rows(page: PageText) -> list[list[Glyph]]:
 
 
 def _find_cells(row: list[Glyph]) -> Iterator[tuple[float, str]]:
-    """Centre and text of each cell of a row."""
+    """Find centre and text of each cell of a row."""
     cell: list[Glyph] = []
     for glyph in sorted((glyph for glyph in row if not glyph.text.isspace()), key=lambda glyph: glyph.x0):
         if cell and glyph.x0 - cell[-1].x1 > _CELL_GAP * glyph.size:
@@ -185,7 +185,9 @@ def _find_cells(row: list[Glyph]) -> Iterator[tuple[float, str]]:
 def _read_table(
     rows: list[list[tuple[float, str]]], path: Path, version: str | None
 ) -> Iterator[tuple[int, int | None]]:
-    """Numbers that count on down a column are questions; the column after it, or the version's own, their answers."""
+    """Read numbers that count on down a column as questions; the column after it, or the version's own, as their
+    answers.
+    """
     columns = _find_columns(rows)
     table = [{_nearest(columns, x): text for x, text in row} for row in rows]
     questions = [place for place in range(len(columns)) if _counts_on(table, place)]
@@ -198,7 +200,7 @@ def _read_table(
 
 
 def _find_columns(rows: list[list[tuple[float, str]]]) -> list[float]:
-    """Centres of the columns that hold numbers, from the left."""
+    """Find the centres of the columns that hold numbers, from the left."""
     columns: list[list[float]] = []
     for x in sorted(x for row in rows for x, text in row if parse_whole_number(text) is not None):
         if columns and x - columns[-1][-1] < _COLUMN_GAP:
@@ -214,12 +216,12 @@ def _nearest(columns: list[float], x: float) -> int:
 
 def _counts_on(table: list[dict[int, str]], place: int) -> bool:
     numbers = [number for row in table if (number := parse_whole_number(row.get(place))) is not None]
-    steps = [two - one for one, two in pairwise(numbers)]
+    steps = [later - earlier for earlier, later in pairwise(numbers)]
     return bool(steps) and min(steps) > 0 and steps.count(1) > len(steps) / 2
 
 
 def _choose_answers(table: list[dict[int, str]], between: range, path: Path, version: str | None) -> int:
-    """Which column after a column of questions holds the answers."""
+    """Choose which column after a column of questions holds the answers."""
     headings = {
         match.group(1): place
         for row in table

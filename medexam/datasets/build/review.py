@@ -41,7 +41,7 @@ class Entry:
 
 
 def render_review(report: BuildReport, drafts: Sequence[Draft], booklet: OpenBooklet) -> str:
-    """The page, in HTML."""
+    """Render the page, in HTML."""
     import jinja2
 
     doubts: defaultdict[int, list[str]] = defaultdict(list)
@@ -75,9 +75,9 @@ def _show(picture: Picture | None) -> str | None:
     from PIL import Image
 
     with Image.open(io.BytesIO(picture.content)) as opened:
-        shown = opened.convert("RGB")
-    shown.thumbnail((_WIDEST, _WIDEST))
-    return _encode(shown, grey=False)
+        image = opened.convert("RGB")
+    image.thumbnail((_WIDEST, _WIDEST))
+    return _encode(image, grey=False)
 
 
 def _encode(image: "Image", *, grey: bool = True) -> str:

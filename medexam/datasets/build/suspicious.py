@@ -18,7 +18,7 @@ _UNREADABLE = re.compile(r"[\ue000-\uf8ff\ufffd\u25a1]")
 
 
 def find_doubts(draft: Draft, usual_options: int, printed: str) -> Iterator[tuple[str, str]]:
-    """What is odd about a question, as kind and detail; `printed` is its text as the PDF library reads it."""
+    """Yield what is odd about a question, as kind and detail; `printed` is its text as the PDF library reads it."""
     if len(draft.options) != usual_options or _has_gap(draft):
         yield "missing_option", f"has options {_show(draft.options)}, most questions have {usual_options}"
     for number, text in draft.options.items():
@@ -45,7 +45,7 @@ def find_doubts(draft: Draft, usual_options: int, printed: str) -> Iterator[tupl
 
 
 def _find_label(draft: Draft, number: int) -> str:
-    """The label of the next option, or of one that is missed, in an option's text; empty if there is none."""
+    """Find the label of the next option, or of one that is missed, in an option's text; empty if there is none."""
     for other in range(number + 1, MOST_OPTIONS + 1):
         if draft.first_label == "1" and other == draft.number + 1:
             continue  # The next question's own.
@@ -64,7 +64,7 @@ def _find_unread(draft: Draft) -> Iterator[tuple[str, str]]:
 
 
 def find_flaw(draft: Draft) -> str | None:
-    """Why a question cannot be asked; None if it can."""
+    """Return why a question cannot be asked; None if it can."""
     if not draft.stem.strip():
         return "nothing is asked"
     if len(draft.options) < 2:
@@ -73,15 +73,15 @@ def find_flaw(draft: Draft) -> str | None:
         return f"has options {_show(draft.options)}: one could not be read"
     empty = [number for number, text in draft.options.items() if not text.strip()]
     if empty:
-        why = ": they may be drawn" if draft.drawings else ""
-        return f"no text in options {_show(empty)}{why}"
+        hint = ": they may be drawn" if draft.drawings else ""
+        return f"no text in options {_show(empty)}{hint}"
     if draft.gold is not None and draft.gold not in draft.options:
         return f"the official answer {draft.gold} is none of its options {_show(draft.options)}"
     return None
 
 
 def find_lost_digits(draft: Draft, printed: str) -> str:
-    """Digits of the page that the question does not hold, its own number and its options' aside."""
+    """Find digits of the page that the question does not hold, its own number and its options' aside."""
     labels = "".join(map(str, [draft.number, *draft.options]))
     lost = Counter(re.findall(r"\d", printed)) - Counter(re.findall(r"\d", draft.text + labels))
     return "".join(sorted(lost.elements()))

@@ -82,7 +82,7 @@ class CaseDocument:
 
 
 def read_casimedicos(path: Path, language: CaseLanguage, splits: Sequence[Split] = SPLITS) -> tuple[CaseDocument, ...]:
-    """The documents of `splits` in `language`, in the order of the files: 553 in all three.
+    """Read the documents of `splits` in `language`, in the order of the files: 553 in all three.
 
     `path` is `casimedicos-arg.tar.gz`, which is read as it is, or a folder that holds it or was unpacked from it.
     Raises `DatasetError` naming file and line where something cannot be read.
@@ -90,10 +90,10 @@ def read_casimedicos(path: Path, language: CaseLanguage, splits: Sequence[Split]
     names = [f"{language.upper()}/{split}.tsv" for split in splits]
     documents: list[CaseDocument] = []
     for split, (source, text) in zip(splits, read_files(path, names), strict=True):
-        found = list(_split_documents(parse_sentences(text, source), source))
-        if not found:
+        groups = list(_split_documents(parse_sentences(text, source), source))
+        if not groups:
             raise DatasetError(f"{source}: holds no document: none of its sentences begins with QUESTION TYPE:")
-        for place, sentences in enumerate(found):
+        for place, sentences in enumerate(groups):
             key = f"casimedicos/{split}/{place}"
             try:
                 documents.append(_parse_document(sentences, key, split, language))
@@ -106,15 +106,19 @@ def read_casimedicos(path: Path, language: CaseLanguage, splits: Sequence[Split]
 
 
 def shared_options(documents: Iterable[CaseDocument]) -> tuple[str, ...]:
-    """The keys of the documents outside of train whose options, in any order and case, a train document has too.
+    """List the keys of the documents outside of train whose options, in any order and case, a train document has too.
 
     An exam question that two physicians commented stands in the data twice. Languages are compared each with itself.
     Spanish, the original, finds the most: 10 of 55 in dev and 21 of 117 in test. A key means the same question in every
     language, so these keys serve for the translations too.
     """
-    held = [(each, each.language, frozenset(map(str.casefold, each.options))) for each in documents]
-    trained = {(language, options) for each, language, options in held if each.split == "train"}
-    leaked = (each.key for each, *options in held if each.split != "train" and tuple(options) in trained)
+    option_sets = [
+        (document, document.language, frozenset(map(str.casefold, document.options))) for document in documents
+    ]
+    train_sets = {(language, options) for document, language, options in option_sets if document.split == "train"}
+    leaked = (
+        document.key for document, *options in option_sets if document.split != "train" and tuple(options) in train_sets
+    )
     return tuple(dict.fromkeys(leaked))
 
 
@@ -133,12 +137,14 @@ def _split_documents(sentences: Iterable[Sentence], source: str) -> Iterator[lis
 
 
 def _parse_document(sentences: Sequence[Sentence], key: str, split: Split, language: CaseLanguage) -> CaseDocument:
-    """The document of its sentences; raises `DatasetError` naming what is missing."""
+    """Parse the document of its sentences; raise `DatasetError` naming what is missing."""
     heading = _TYPE.fullmatch(sentences[0].text)
     specialty = (heading["rest"] if heading else None) or ""
     if len(sentences) < 2 or not _CASE.fullmatch(sentences[1].text):
         raise DatasetError("the sentence after QUESTION TYPE: is not CLINICAL CASE:")
-    answers = [(place, found) for place, each in enumerate(sentences) if (found := _ANSWER.fullmatch(each.text))]
+    answers = [
+        (place, match) for place, sentence in enumerate(sentences) if (match := _ANSWER.fullmatch(sentence.text))
+    ]
     if len(answers) != 1:
         raise DatasetError(f"has {len(answers)} sentences that state the correct answer, not one")
     place, stated = answers[0]
@@ -156,7 +162,7 @@ def _parse_document(sentences: Sequence[Sentence], key: str, split: Split, langu
     if correct > len(options):
         raise DatasetError(f"states option {correct} as right but has {len(options)}")
     anomalies.update(_doubt_cut(case, question, components))
-    if any(_INVISIBLE.search(each.text) for each in sentences):
+    if any(_INVISIBLE.search(sentence.text) for sentence in sentences):
         anomalies.add("invisible_character")
     return CaseDocument(
         key=key,
@@ -174,7 +180,8 @@ def _parse_document(sentences: Sequence[Sentence], key: str, split: Split, langu
 
 
 def _find_options(sentences: Sequence[Sentence], anomalies: set[str]) -> list[int]:
-    """Where the options begin among the sentences before the answer; from the last one back, so that no case misleads.
+    """Find where the options begin among the sentences before the answer; from the last one back, so that no case
+    misleads.
 
     A mark is a whole first token, such as `3-`, so "3-year-old" is none. Only where that is missing between its
     neighbours, `3 -`, `3-Word` and `3` are taken too.
@@ -186,7 +193,7 @@ def _find_options(sentences: Sequence[Sentence], anomalies: set[str]) -> list[in
         if exact is None:
             before = _find_last(sentences, range(2, limit), f"{number - 1}-")
             inside = range(2 if before is None else before + 1, limit)
-            exact = next((at for at in reversed(inside) if _mark_length(sentences[at].text, number)), None)
+            exact = next((index for index in reversed(inside) if _mark_length(sentences[index].text, number)), None)
             anomalies.add("irregular_option_mark")
         if exact is None:
             raise DatasetError(f"has no sentence that begins with {number}- before the correct answer")
@@ -196,13 +203,13 @@ def _find_options(sentences: Sequence[Sentence], anomalies: set[str]) -> list[in
 
 
 def _find_last(sentences: Sequence[Sentence], places: range, token: str) -> int | None:
-    return next((at for at in reversed(places) if sentences[at].tokens[0] == token), None)
+    return next((index for index in reversed(places) if sentences[index].tokens[0] == token), None)
 
 
 def _mark_length(text: str, number: int) -> int:
-    """How many characters of an option's text are its mark; 0 if it does not begin with one."""
-    found = re.match(rf"{number}(?: ?- ?| )", text)
-    return found.end() if found else 0
+    """Count how many characters of an option's text are its mark; 0 if it does not begin with one."""
+    match = re.match(rf"{number}(?: ?- ?| )", text)
+    return match.end() if match else 0
 
 
 def _compose_options(
@@ -232,44 +239,44 @@ def _compose(
     option: int | None = None,
     skipped: int = 0,
 ) -> str:
-    """The text of `sentences` without its first `skipped` characters; what it argues is added to `components`."""
-    whole = " ".join(sentence.text for sentence in sentences)
-    at = 0
+    """Compose the text of `sentences` without its first `skipped` characters; add what it argues to `components`."""
+    full_text = " ".join(sentence.text for sentence in sentences)
+    position = 0
     for sentence in sentences:
-        for kind, start, end in _find_spans(sentence, at):
+        for kind, start, end in _find_spans(sentence, position):
             begin = max(start, skipped)
             if begin < end:
                 place = begin - skipped, end - skipped
-                components.append(Component(kind, whole[begin:end], *place, part, option))
-        at += len(sentence.text) + 1
-    return whole[skipped:]
+                components.append(Component(kind, full_text[begin:end], *place, part, option))
+        position += len(sentence.text) + 1
+    return full_text[skipped:]
 
 
-def _find_spans(sentence: Sentence, at: int) -> Iterator[tuple[Kind, int, int]]:
-    """Kind, start and end of what is labelled, for a sentence that begins at character `at`.
+def _find_spans(sentence: Sentence, position: int) -> Iterator[tuple[Kind, int, int]]:
+    """Yield kind, start and end of what is labelled, for a sentence that begins at character `position`.
 
     An `I-` label that continues nothing of its kind begins a span; the French and Italian files hold five of them.
     """
     open_kind: Kind | None = None
-    start = end = at
+    start = end = position
     for token, label in zip(sentence.tokens, sentence.labels, strict=True):
         kind: Kind | None = None if label == "O" else "premise" if label.endswith("Premise") else "claim"
         if open_kind is not None and (kind != open_kind or label.startswith("B")):
             yield open_kind, start, end
             open_kind = None
         if kind is not None and open_kind is None:
-            open_kind, start = kind, at
-        end = at + len(token)
-        at = end + 1
+            open_kind, start = kind, position
+        end = position + len(token)
+        position = end + 1
     if open_kind is not None:
         yield open_kind, start, end
 
 
 def _doubt_cut(case: str, question: str, components: Iterable[Component]) -> Iterator[str]:
-    """Why the cut between case and question may be wrong."""
+    """Yield why the cut between case and question may be wrong."""
     if not case:
         yield "no_case"
-    elif any(each.part == "question" and each.kind == "premise" for each in components):
+    elif any(component.part == "question" and component.kind == "premise" for component in components):
         yield "case_in_question"
     if "?" in case:
         yield "question_in_case"

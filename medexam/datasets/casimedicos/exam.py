@@ -10,7 +10,7 @@ VERSION = "CasiMedicos-Arg"
 
 
 def read_casimedicos_exam(path: Path, language: CaseLanguage, *, explained: bool) -> Reading:
-    """All 553 questions in `language`; with `explained` the physician's explanation stands before each.
+    """Read all 553 questions in `language`; with `explained` the physician's explanation stands before each.
 
     The files tell neither the year nor the number printed in the exam, so an exam is a split of theirs, without a year,
     and a number is the place in it, from 1. Raises `DatasetError` as `read_casimedicos` does.
@@ -27,12 +27,12 @@ def read_casimedicos_exam(path: Path, language: CaseLanguage, *, explained: bool
 
 
 def casimedicos_place(path: Path) -> Path:
-    """What `read_casimedicos` reads: the archive, or the folder of the languages that a file was found in."""
+    """Return what `read_casimedicos` reads: the archive, or the folder of the languages that a file was found in."""
     return path.parent.parent if path.suffix == ".tsv" else path
 
 
 def _question(document: CaseDocument, *, explained: bool) -> Question:
-    asked = f"{document.case} {document.question}".strip()
+    question_text = f"{document.case} {document.question}".strip()
     number = int(document.key.rsplit("/", 1)[-1]) + 1
     return Question(
         key=document.key,
@@ -41,6 +41,6 @@ def _question(document: CaseDocument, *, explained: bool) -> Question:
         ),
         number=number,
         language=document.language,
-        stem=f"{document.explanation}\n\n{asked}" if explained else asked,
+        stem=f"{document.explanation}\n\n{question_text}" if explained else question_text,
         options=tuple(Option(number=place, text=text) for place, text in enumerate(document.options, start=1)),
     )

@@ -41,7 +41,7 @@ class ExplanationVariant(NamedTuple):
 
 
 def explanation_variants(document: CaseDocument) -> tuple[ExplanationVariant, ...]:
-    """CQ#E, CQP#E, Q#CE and QP#CE of `document`, in this order; parts are joined by a space, options by " @@ ".
+    """Make CQ#E, CQP#E, Q#CE and QP#CE of `document`, in this order; parts are joined by a space, options by " @@ ".
 
     Goenaga et al. (2023), "Explanatory argument extraction of correct answers in resident medical exams".
     """
@@ -60,7 +60,7 @@ def _join(*parts: str) -> str:
 
 
 def read_casimedicos_tasks(path: Path, spec: DatasetSpec) -> TaskReading:
-    """The tasks at `path`: the archive, the folder that it was unpacked to, or a file in the form of SQuAD.
+    """Read the tasks at `path`: the archive, the folder that it was unpacked to, or a file in the form of SQuAD.
 
     Raises `DatasetError` if it cannot be read.
     """
@@ -113,7 +113,7 @@ def _rows(document: CaseDocument, *, repeats_training: bool) -> Iterator[TaskRow
 
 
 def _components(document: CaseDocument, variant: ExplanationVariant) -> tuple[Component, ...]:
-    """Those of the explanation, which ends the context of every variant."""
+    """List the components of the explanation, which ends the context of every variant."""
     begins = len(variant.context) - len(document.explanation)
     return tuple(
         Component(component.kind, begins + component.start, begins + component.end)

@@ -39,7 +39,7 @@ class Sentence:
 
 
 def read_files(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Where each of the files `names`, such as `ES/train.tsv`, was found, and its text; in their order.
+    """Read where each of the files `names`, such as `ES/train.tsv`, was found, and its text; in their order.
 
     `path` is the archive, or a folder that holds the archive, the language folders, or `casimedicos-arg` with them.
     Raises `DatasetError` if a file is missing, unreadable or not UTF-8, and when the archive holds a path that leads
@@ -63,7 +63,8 @@ def read_files(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def parse_sentences(text: str, source: str) -> Iterator[Sentence]:
-    """The sentences of an IOB2 file: a token and its label a line, separated by a space or a tab; blank lines between.
+    """Parse the sentences of an IOB2 file. A token and its label stand on a line, separated by a space or a tab; blank
+    lines stand between sentences.
 
     What follows the label, the quality of its projection and comments, is left out. Line ends may be CRLF. Raises
     `DatasetError` naming `source` and the line that holds something else.
@@ -93,7 +94,7 @@ def _read(path: Path) -> bytes:
 
 
 def _read_archive(path: Path, names: Sequence[str]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    content_by_name: dict[str, bytes] = {}
     try:
         with open_unpacked(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
             for member in archive:
@@ -108,12 +109,12 @@ def _read_archive(path: Path, names: Sequence[str]) -> dict[str, bytes]:
                             f"{path}: {member.name} would fill {member.size:,} bytes: get the archive anew"
                         )
                     stream = archive.extractfile(member)
-                    found[name] = b"" if stream is None else stream.read()
+                    content_by_name[name] = b"" if stream is None else stream.read()
     except (OSError, EOFError, tarfile.TarError, ValueError, OverflowError) as error:
         raise DatasetError(f"{path}: is not a whole tar archive ({first_line(error)}): copy it again") from None
-    if missing := [name for name in names if name not in found]:
+    if missing := [name for name in names if name not in content_by_name]:
         raise DatasetError(f"{path}: lacks {', '.join(missing)}: is it {ARCHIVE}, and whole?")
-    return found
+    return content_by_name
 
 
 def _decode(content: bytes, source: str) -> str:

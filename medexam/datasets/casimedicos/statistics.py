@@ -17,7 +17,7 @@ from medexam.specs import DatasetSpec
 
 
 def compute_explanation_statistics(spec: DatasetSpec) -> ExplanationStatistics:
-    """The statistics of everything that `spec` reads; of its split alone if it names one.
+    """Compute the statistics of everything that `spec` reads; of its split alone if it names one.
 
     Raises `DatasetError` if the files are missing or cannot be read.
     """
@@ -27,10 +27,10 @@ def compute_explanation_statistics(spec: DatasetSpec) -> ExplanationStatistics:
         documents = sorted({f"{item.question} {item.context}" for item in items})
         texts = [item.references[0] for item in items if item.references]
     else:
-        wanted = {} if spec.split == "all" else {"splits": [spec.split]}
-        cases = read_casimedicos(casimedicos_place(path), cast(CaseLanguage, spec.language), **wanted)
-        documents = [" ".join((each.case, each.question, *each.options, each.explanation)) for each in cases]
-        texts = [each.explanation for each in cases]
+        filters = {} if spec.split == "all" else {"splits": [spec.split]}
+        cases = read_casimedicos(casimedicos_place(path), cast(CaseLanguage, spec.language), **filters)
+        documents = [" ".join((case.case, case.question, *case.options, case.explanation)) for case in cases]
+        texts = [case.explanation for case in cases]
     words = sum(len(document.split()) for document in documents)
     return ExplanationStatistics(
         name=spec.name,

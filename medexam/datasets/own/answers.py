@@ -75,31 +75,32 @@ class RawAnswer:
 def read_answers(
     answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
 ) -> tuple[str, Sequence[Numbers | None]]:
-    """The way that fits the answers, a key of `WAYS`, and the right options of each row; None if it names none.
+    """Choose the way that fits the answers, a key of `WAYS`, and read the right options of each row; None if a row
+    names none.
 
     Raises `DatasetError` if no way fits, and `OpenFieldError` if several do and differ.
     """
     if columns.answer_as == "letter":
         answers = [
-            replace(each, value=list(each.value.strip())) if is_word_of_letters(each.value) else each
-            for each in answers
+            replace(answer, value=list(answer.value.strip())) if is_word_of_letters(answer.value) else answer
+            for answer in answers
         ]
     ways = ("zero", "one") if columns.numbering else _ALLOWED.get(columns.answer_as or "", tuple(WAYS))
-    if any(_is_mixed(each.options) for each in answers):
+    if any(_is_mixed(answer.options) for answer in answers):
         ways = tuple(way for way in ways if way not in ("letter", "zero", "one"))
         if not ways:
             raise DatasetError(f"column {column}: options have letters out of order, so numbers do not count them")
-    found: dict[str, tuple[Numbers | None, ...]] = {}
+    readings: dict[str, tuple[Numbers | None, ...]] = {}
     # Options' texts are looked at last, and no further than a row that they do not fit where another way fits all.
     for way in sorted(ways, key=_BY_TEXT.__contains__):
         numbers = _read_all(way, answers)
-        if way in _BY_TEXT and any(None not in each for each in found.values()):
-            numbers = takewhile(lambda each: each is not None, numbers)
-        found[way] = tuple(numbers)
+        if way in _BY_TEXT and any(None not in reading for reading in readings.values()):
+            numbers = takewhile(lambda reading: reading is not None, numbers)
+        readings[way] = tuple(numbers)
     if columns.numbering:
-        _check_stated(columns.numbering, found, column)
+        _check_stated(columns.numbering, readings, column)
         ways = (columns.numbering,)
-    fits = {way: sum(each is not None for each in found[way]) for way in ways}
+    fits = {way: sum(reading is not None for reading in readings[way]) for way in ways}
     most = max(fits.values())
     if not most:
         first = answers[0]
@@ -110,18 +111,18 @@ def read_answers(
         )
     best = [way for way in ways if fits[way] == most]
     if not columns.numbering:
-        _check_numbering(answers, found, best[0], column)
+        _check_numbering(answers, readings, best[0], column)
     # What names options is no place among them, but it may be the text of another.
     rivals = best[1:] if best[0] != "named" else [way for way in best if way == "text"]
-    if any(found[way] != found[best[0]] for way in rivals):
-        readings = {way: found[way] for way in best}
-        raise OpenFieldError(f"column {column}: ", *_ask(answers, readings), readings)
-    return best[0], found[best[0]]
+    if any(readings[way] != readings[best[0]] for way in rivals):
+        best_readings = {way: readings[way] for way in best}
+        raise OpenFieldError(f"column {column}: ", *_ask(answers, best_readings), best_readings)
+    return best[0], readings[best[0]]
 
 
 def _read_all(way: str, answers: Sequence[RawAnswer]) -> Iterable[Numbers | None]:
-    """What each answer means in one way of reading."""
-    known: dict[tuple[object, ...], Numbers | None] = {}
+    """Yield what each answer means in one way of reading."""
+    numbers_by_key: dict[tuple[object, ...], Numbers | None] = {}
     for answer in answers:
         options = answer.options
         if way in _BY_TEXT:
@@ -129,109 +130,115 @@ def _read_all(way: str, answers: Sequence[RawAnswer]) -> Iterable[Numbers | None
             continue
         # Few answers differ without the options' texts, and each of them is read once.
         key = (repr(answer.value), len(options.texts), options.labels)
-        if key not in known:
-            known[key] = _read(way, answer.value, options)
-        yield known[key]
+        if key not in numbers_by_key:
+            numbers_by_key[key] = _read(way, answer.value, options)
+        yield numbers_by_key[key]
 
 
-def _ask(answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]]) -> tuple[str, str, str]:
-    """The first row in which several readings differ, the field that decides, and its values."""
-    place = next(place for place in range(len(answers)) if len({numbers[place] for numbers in found.values()}) > 1)
+def _ask(answers: Sequence[RawAnswer], readings: Mapping[str, Sequence[Numbers | None]]) -> tuple[str, str, str]:
+    """Describe the first row in which several readings differ, the field that decides, and its values."""
+    place = next(place for place in range(len(answers)) if len({numbers[place] for numbers in readings.values()}) > 1)
     example = answers[place]
-    meant = ", ".join(
-        f"{' or '.join(map(str, numbers[place] or ['none']))} as {WAYS[way]}" for way, numbers in found.items()
+    meanings = ", ".join(
+        f"{' or '.join(map(str, numbers[place] or ['none']))} as {WAYS[way]}" for way, numbers in readings.items()
     )
-    field, values = "answer_as", "one_hot or number" if "one_hot" in found else "letter, number or text"
-    if {*found} == {"zero", "one"}:
+    field, values = "answer_as", "one_hot or number" if "one_hot" in readings else "letter, number or text"
+    if {*readings} == {"zero", "one"}:
         field, values = "numbering", "zero or one"
-    return f"{example.value!r:.60} of {example.place} is option {meant}", field, values
+    return f"{example.value!r:.60} of {example.place} is option {meanings}", field, values
 
 
-def _rows_only(way: str, other: str, found: Mapping[str, Sequence[Numbers | None]]) -> list[int]:
-    """The places of the rows that one way reads, and the other does not."""
-    pairs = zip(found[way], found[other], strict=True)
-    return [place for place, (mine, its) in enumerate(pairs) if mine is not None and its is None]
+def _rows_only(way: str, other: str, readings: Mapping[str, Sequence[Numbers | None]]) -> list[int]:
+    """List the places of the rows that one way reads, and the other does not."""
+    pairs = zip(readings[way], readings[other], strict=True)
+    return [
+        place for place, (numbers, other_numbers) in enumerate(pairs) if numbers is not None and other_numbers is None
+    ]
 
 
-def _check_stated(stated: str, found: Mapping[str, Sequence[Numbers | None]], column: str) -> None:
-    """Raises `DatasetError` if counting from the other number reads every row that the stated one does, and more."""
+def _check_stated(stated: str, readings: Mapping[str, Sequence[Numbers | None]], column: str) -> None:
+    """Raise `DatasetError` if counting from the other number reads every row that the stated one does, and more."""
     other = "one" if stated == "zero" else "zero"
-    if _rows_only(other, stated, found) and not _rows_only(stated, other, found):
-        rows = len(found[other])
-        mine, its = (sum(each is not None for each in found[way]) for way in (stated, other))
-        fitting = f"all {rows:,} rows" if its == rows else f"{its:,} of {rows:,} rows"
+    if _rows_only(other, stated, readings) and not _rows_only(stated, other, readings):
+        rows = len(readings[other])
+        count, other_count = (sum(reading is not None for reading in readings[way]) for way in (stated, other))
+        fitting = f"all {rows:,} rows" if other_count == rows else f"{other_count:,} of {rows:,} rows"
         first = {"zero": 0, "one": 1}
         raise DatasetError(
-            f"column {column}: counting from {first[other]} fits {fitting}, from {first[stated]} only {mine:,}: "
+            f"column {column}: counting from {first[other]} fits {fitting}, from {first[stated]} only {count:,}: "
             f"set columns: {{numbering: {other}}}"
         )
 
 
 def _check_numbering(
-    answers: Sequence[RawAnswer], found: Mapping[str, Sequence[Numbers | None]], way: str, column: str
+    answers: Sequence[RawAnswer], readings: Mapping[str, Sequence[Numbers | None]], way: str, column: str
 ) -> None:
-    """Raises `OpenFieldError` if some rows can only count from 0, and others only from 1."""
+    """Raise `OpenFieldError` if some rows can only count from 0, and others only from 1."""
     other = {"zero": "one", "one": "zero"}.get(way)
-    if other is None or other not in found:
+    if other is None or other not in readings:
         return
-    mine, its = _rows_only(way, other, found), _rows_only(other, way, found)
-    if mine and its:
-        one, two = (f"{answers[places[0]].value!r} of {answers[places[0]].place}" for places in (mine, its))
-        facts = f"{one} can only be one of {WAYS[way]}, and {two} only one of {WAYS[other]}"
-        readings = {each: found[each] for each in (way, other)}
-        raise OpenFieldError(f"column {column}: ", facts, "numbering", "zero or one", readings)
+    rows, other_rows = _rows_only(way, other, readings), _rows_only(other, way, readings)
+    if rows and other_rows:
+        example, other_example = (
+            f"{answers[places[0]].value!r} of {answers[places[0]].place}" for places in (rows, other_rows)
+        )
+        facts = f"{example} can only be one of {WAYS[way]}, and {other_example} only one of {WAYS[other]}"
+        rival_readings = {name: readings[name] for name in (way, other)}
+        raise OpenFieldError(f"column {column}: ", facts, "numbering", "zero or one", rival_readings)
 
 
 def is_word_of_letters(value: Any) -> bool:
-    """Whether a value may be several letters in one word, such as `ACD`."""
+    """Return whether a value may be several letters in one word, such as `ACD`."""
     word = value.strip() if isinstance(value, str) else ""
     return len(word) > 1 and word.isascii() and word.isalpha()
 
 
 def _is_mixed(options: ReadOptions) -> bool:
-    """Whether the options have letters or numbers out of order: then it is not told what counting them means."""
+    """Return whether the options have letters or numbers out of order: then it is not told what counting them means."""
     labels = options.labels or ()
     return all(len(label) < 3 for label in labels) and [*labels] != in_order(labels)
 
 
 def _read(way: str, value: Any, options: ReadOptions) -> Numbers | None:
-    """The options that an answer means in one way of reading; None if it means none."""
+    """Read the options that an answer means in one way of reading; None if it means none."""
     if way == "one_hot":
         return _find_marked(value, options)
     number_of = _NUMBER_OF[way]
     # A text of an option may hold commas, so it is taken apart only if it is a list.
-    whole = number_of(value, options) if way in _BY_TEXT else None
+    text_number = number_of(value, options) if way in _BY_TEXT else None
     numbers = (
-        [number_of(each, options) for each in _items(value, cut=way not in _BY_TEXT)] if whole is None else [whole]
+        [number_of(entry, options) for entry in _items(value, cut=way not in _BY_TEXT)]
+        if text_number is None
+        else [text_number]
     )
-    known = {number for number in numbers if number is not None}
+    distinct_numbers = {number for number in numbers if number is not None}
     # An option that is named twice shows that this is not what the answer means.
-    return tuple(sorted(known)) if known and len(known) == len(numbers) else None
+    return tuple(sorted(distinct_numbers)) if distinct_numbers and len(distinct_numbers) == len(numbers) else None
 
 
 def _items(value: Any, *, cut: bool) -> Sequence[Any]:
-    """What an answer names, one by one: a list, or a text like `A,C` if it is to be cut."""
+    """List what an answer names, one by one: a list, or a text like `A,C` if it is to be cut."""
     value = unpack(value)
     if isinstance(value, str) and cut:
-        return [each for each in _SEVERAL.split(value.strip()) if each]
+        return [part for part in _SEVERAL.split(value.strip()) if part]
     return value if isinstance(value, (list, tuple)) else [value] if cut and value is not None else []
 
 
 def _whole(item: Any) -> int | None:
-    """A number, also as pandas writes it where a column has empty cells: 2.0."""
+    """Return a number, also as pandas writes it where a column has empty cells: 2.0."""
     return parse_whole_number(_FLOAT.sub("", _normal(item)) if isinstance(item, str) else item)
 
 
 def _normal(text: str) -> str:
-    """A letter or number without what only its writing adds: `①` is 1."""
+    """Strip a letter or number of what only its writing adds: `①` is 1."""
     return text.strip() if text.isascii() else unicodedata.normalize("NFKC", text).strip()
 
 
 def _by_label(item: Any, options: ReadOptions) -> int | None:
     labels = {label.casefold(): place for place, label in enumerate(options.labels or (), start=1)}
-    whole = _whole(item)
-    said = (_normal(str(item)) if whole is None else str(whole)).casefold()
-    return labels.get(said, labels.get(said.translate(_BARE)))
+    number = _whole(item)
+    item_label = (_normal(str(item)) if number is None else str(number)).casefold()
+    return labels.get(item_label, labels.get(item_label.translate(_BARE)))
 
 
 def _by_letter(item: Any, options: ReadOptions) -> int | None:
@@ -246,25 +253,25 @@ def _by_number(item: Any, options: ReadOptions, first: int) -> int | None:
 
 
 def _by_letter_and_text(item: Any, options: ReadOptions) -> int | None:
-    """The option whose letter or number, and whose text, both are written; one alone is no answer."""
+    """Find the option whose letter or number, and whose text, both are written; one alone is no answer."""
     parts = _BOTH.fullmatch(str(item).strip())
     place = None if parts is None else _by_text(parts["behind_it"] or parts["text"], options)
     if parts is None or place is None:
         return None
     label = "" if options.labels is None else options.labels[place - 1].casefold()
-    said = (parts["before"] or parts["after"]).casefold()
-    return place if said in (label, ascii_lowercase[place - 1 : place], str(place)) else None
+    item_label = (parts["before"] or parts["after"]).casefold()
+    return place if item_label in (label, ascii_lowercase[place - 1 : place], str(place)) else None
 
 
 def _by_text(value: Any, options: ReadOptions) -> int | None:
-    """The only option of the same words; if there is none, in any case; or else without a full stop."""
-    said = " ".join(str(value).split())
+    """Find the only option of the same words; if there is none, in any case; or else without a full stop."""
+    wording = " ".join(str(value).split())
     texts = [" ".join(text.split()) for text in options.texts]
     plain_forms: tuple[Callable[[str], str], ...] = (str, str.casefold, lambda text: text.casefold().rstrip(". "))
     for plain in plain_forms:
-        same = [place for place, text in enumerate(texts, start=1) if plain(text) == plain(said)]
-        if len(same) == 1 and plain(said):
-            return same[0]
+        matches = [place for place, text in enumerate(texts, start=1) if plain(text) == plain(wording)]
+        if len(matches) == 1 and plain(wording):
+            return matches[0]
     return None
 
 

@@ -32,7 +32,9 @@ class ChoiceReading:
 
 
 def read_choice(spec: DatasetSpec) -> ChoiceReading:
-    """The questions of a spec; rows that are none are faults. Raises `DatasetError` if the table as a whole is none."""
+    """Read the questions of a spec; rows that are none are faults. Raise `DatasetError` if the table as a whole is
+    none.
+    """
     table = read_questions(spec)
     layouts = spec.published.layouts if spec.path is not None and spec.published is not None else ()
     try:
@@ -45,7 +47,7 @@ def read_choice(spec: DatasetSpec) -> ChoiceReading:
 
 
 def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
-    """The questions of a table, read as `spec` says; raises `DatasetError` if a column is missing or ambiguous."""
+    """Parse the questions of a table as `spec` says; raise `DatasetError` if a column is missing or ambiguous."""
     by_sign = bool(spec.columns.right_mark) and spec.columns.answer is None
     columns = Columns(spec.columns, table, ("stem",) if by_sign else ("stem", "answer"))
     faults: dict[int, Fault] = {}
@@ -58,16 +60,16 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
             answered.append((row, RawAnswer(row.place, value, options)))
         except CellError as error:
             faults[row.number] = row.fault(error)
-    how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
+    columns_spec = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
     raws = [raw for _, raw in answered]
-    way, golds = read_answers(raws, how, columns.shown("answer")) if raws else ("", ())
+    way, golds = read_answers(raws, columns_spec, columns.shown("answer")) if raws else ("", ())
     rows: list[Row] = []
     for (row, raw), numbers in zip(answered, golds, strict=True):
         try:
             if numbers is None:
                 texts = raw.options.texts
-                what = f"is {raw.value!r:.60}, which names none of its {len(texts)} options ({' / '.join(texts):.80})"
-                raise CellError(columns.shown("answer"), what)
+                detail = f"is {raw.value!r:.60}, which names none of its {len(texts)} options ({' / '.join(texts):.80})"
+                raise CellError(columns.shown("answer"), detail)
             question = _question(columns, row, raw.options, spec)
             unasked = spec.columns.several == "all" and len(numbers) > 1
             rows.append(Row(question, None) if unasked else Row(question, numbers[0], numbers[1:]))
@@ -78,7 +80,9 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
 
 
 def read_all_options(table: SourceTable, columns: Columns) -> list[Settled]:
-    """The options of each row, or what is wrong with them; raises `DatasetError` if letters before them are unclear."""
+    """Read the options of each row, or what is wrong with them; raise `DatasetError` if letters before them are
+    unclear.
+    """
 
     def read(row: TableRow) -> ReadOptions:
         if isinstance(row.record, str):
@@ -92,7 +96,7 @@ def read_all_options(table: SourceTable, columns: Columns) -> list[Settled]:
 
 
 def _answer(columns: Columns, record: Cells, options: ReadOptions, *, by_sign: bool) -> Any:
-    """What a row says is right; raises `CellError` if it says nothing."""
+    """Return what a row says is right; raise `CellError` if it says nothing."""
     if by_sign:
         if options.right is None or True not in options.right:
             raise CellError(options.column, f"marks no option with {columns.spec.right_mark!r}")

@@ -40,7 +40,7 @@ class Columns:
     """The columns of one table by the fields that are read from them."""
 
     def __init__(self, spec: ColumnsSpec, table: SourceTable, needed: Sequence[str]) -> None:
-        """Raises `DatasetError` if the table lacks a column that the spec names, or one for a `needed` field."""
+        """Raise `DatasetError` if the table lacks a column that the spec names, or one for a `needed` field."""
         self.spec = spec
         self._columns: dict[str, str | tuple[str, ...]] = {}
         self._exams: dict[tuple[object, ...], Exam] = {}
@@ -49,11 +49,11 @@ class Columns:
             stated = getattr(spec, field)
             for column in (stated,) if stated and isinstance(stated, str) else stated or ():
                 _check_there(column, field, table)
-            found = next((name for name in standard if name in table.columns), None) if stated is None else stated
+            column_name = next((name for name in standard if name in table.columns), None) if stated is None else stated
             if field == "answer" and KEYED in table.columns:
-                found = KEYED
-            if found:
-                self._columns[field] = found
+                column_name = KEYED
+            if column_name:
+                self._columns[field] = column_name
             elif field in needed:
                 raise DatasetError(
                     f"{table.source}: has no column {' or '.join(standard)}: its columns are {_list(table.columns)}; "
@@ -61,23 +61,23 @@ class Columns:
                 )
 
     def of(self, field: str) -> str | tuple[str, ...] | None:
-        """The column of a field, or the columns; None if there is none."""
+        """Return the column of a field, or the columns; None if there is none."""
         return self._columns.get(field)
 
     def shown(self, field: str) -> str:
-        """The column of a field as messages call it."""
+        """Return the column of a field as messages call it."""
         column = self._columns.get(field, field)
         return column if isinstance(column, str) else ", ".join(column)
 
     def value(self, record: Cells, field: str) -> Any:
-        """The value of a field; a list if it has several columns, None if it has none or the cell is empty."""
+        """Return the value of a field; a list if it has several columns, None if it has none or the cell is empty."""
         column = self._columns.get(field)
         if column is None:
             return None
-        return value_of(record, column) if isinstance(column, str) else [value_of(record, each) for each in column]
+        return value_of(record, column) if isinstance(column, str) else [value_of(record, name) for name in column]
 
     def text(self, record: Cells, field: str) -> str | None:
-        """A field as text, lists as paragraphs; None if it is empty."""
+        """Return a field as text, lists as paragraphs; None if it is empty."""
         value = self.value(record, field)
         if value is None:
             return None
@@ -85,43 +85,45 @@ class Columns:
         return "\n\n".join(str(part).strip() for part in parts if part is not None) or None
 
     def needed_text(self, record: Cells, field: str) -> str:
-        """A field as text; raises `CellError` if it is empty."""
+        """Return a field as text; raise `CellError` if it is empty."""
         text = self.text(record, field)
         if text is None:
             raise CellError(self.shown(field), "is empty")
         return text
 
     def group(self, record: Cells) -> str:
-        """What the scores of a row are grouped by."""
+        """Return what the scores of a row are grouped by."""
         return self.text(record, "subject") or UNGROUPED
 
     def exam(self, record: Cells) -> Exam:
-        """The exam of a row, or the group that stands for one; raises `CellError` for a year or split that is none."""
+        """Return the exam of a row, or the group that stands for one; raise `CellError` for a year or split that is
+        none.
+        """
         subject, year = self.group(record), self.value(record, "year")
         number = parse_whole_number(year)
         if year is not None and number is None:
             raise CellError(self.shown("year"), f"is {year!r:.60}, not a year")
         name, split = self.text(record, "exam"), self.split(record)
-        known = self._exams.get((subject, number, name, split))
-        if known is None:
-            known = self._exams[subject, number, name, split] = Exam(
+        row_exam = self._exams.get((subject, number, name, split))
+        if row_exam is None:
+            row_exam = self._exams[subject, number, name, split] = Exam(
                 name=name or (subject if number is None else f"{subject} {number}"),
                 year=number,
                 discipline=subject,
                 split=split,
                 independent=name is None,
             )
-        return known
+        return row_exam
 
     def split(self, record: Cells) -> Literal["train", "dev", "test"] | None:
-        """Where the authors put a row; None if they do not say. Raises `CellError` for another word."""
-        said = self.text(record, "split")
-        if said is not None and parse_split(said) is None:
-            raise CellError(self.shown("split"), f"is {said!r:.60}, not one of {', '.join(_SPLITS)}")
-        return None if said is None else parse_split(said)
+        """Return where the authors put a row; None if they do not say. Raise `CellError` for another word."""
+        word = self.text(record, "split")
+        if word is not None and parse_split(word) is None:
+            raise CellError(self.shown("split"), f"is {word!r:.60}, not one of {', '.join(_SPLITS)}")
+        return None if word is None else parse_split(word)
 
     def key(self, record: Cells, texts: Iterable[str]) -> str:
-        """The row's id, or a hash of its texts with a number behind it if a row before has the same.
+        """Return the row's id, or a hash of its texts. A number stands behind the hash if a row before has the same.
 
         Raises `CellError` for an id that is empty, or stands in a row before.
         """
@@ -135,20 +137,20 @@ class Columns:
         return key if times == 1 else f"{key}-{times}"
 
 
-def parse_split(said: str) -> Literal["train", "dev", "test"] | None:
-    """The split that a word means; None if it means none."""
-    return _SPLITS.get(said.strip().lower())
+def parse_split(word: str) -> Literal["train", "dev", "test"] | None:
+    """Parse the split that a word means; None if it means none."""
+    return _SPLITS.get(word.strip().lower())
 
 
-def describe_faults(faults: Sequence[Fault], rows: int, called: str = "bad") -> str:
-    """How many of the rows cannot be asked, and what is wrong with the first of them."""
-    shown = "; ".join(f"{fault.place}: {fault.detail}" for fault in faults[:FAULTS_SHOWN])
-    more = f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
-    return f"{len(faults):,} of {rows:,} rows {'is' if len(faults) == 1 else 'are'} {called}: {shown}{more}"
+def describe_faults(faults: Sequence[Fault], rows: int, adjective: str = "bad") -> str:
+    """Describe how many of the rows cannot be asked, and what is wrong with the first of them."""
+    details = "; ".join(f"{fault.place}: {fault.detail}" for fault in faults[:FAULTS_SHOWN])
+    remainder = f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
+    return f"{len(faults):,} of {rows:,} rows {'is' if len(faults) == 1 else 'are'} {adjective}: {details}{remainder}"
 
 
 def advise(bad: int, rows: int) -> str:
-    """What to do about rows that cannot be asked: to leave them out, unless none remains."""
+    """Advise what to do about rows that cannot be asked: to leave them out, unless none remains."""
     if bad == rows:
         return "no question remains: name other columns or another kind"
     share = "true" if bad <= MOST_BAD * rows else f"{math.ceil(100 * bad / rows) / 100:g}"
@@ -158,7 +160,7 @@ def advise(bad: int, rows: int) -> str:
 def reading_notes(
     source: str, faults: Sequence[Fault], rows: int, spec: DatasetSpec, unasked: int = 0
 ) -> tuple[str, ...]:
-    """What to know of a source: rows that are left out, and a size that is not the published one.
+    """List what to know of a source: rows that are left out, and a size that is not the published one.
 
     `unasked` questions have several right answers, all of which must be named.
 

@@ -57,15 +57,15 @@ class RawTable:
 
 @contextmanager
 def open_format(path: Path) -> Iterator[RawTable]:
-    """The rows of a file by its ending, for as long as the block takes.
+    """Open the rows of a file by its ending, for as long as the block takes.
 
     Raises `UnreadableError` if it is unreadable or of no known format.
     """
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix not in _READERS:
-        instead = f"; {_INSTEAD[suffix]}" if suffix in _INSTEAD else ""
-        known = ", ".join(_READERS)
-        raise UnreadableError(f"questions are read from files that end in {known}, or .gz behind it{instead}")
+        advice = f"; {_INSTEAD[suffix]}" if suffix in _INSTEAD else ""
+        endings = ", ".join(_READERS)
+        raise UnreadableError(f"questions are read from files that end in {endings}, or .gz behind it{advice}")
     limit = csv.field_size_limit(LONGEST_TEXT)
     try:
         yield _READERS[suffix](path)
@@ -76,18 +76,20 @@ def open_format(path: Path) -> Iterator[RawTable]:
 
 
 def _open_text(path: Path) -> tuple[TextIO, str]:
-    """The text of a file, and what to say of its encoding: nothing if that is UTF-8."""
+    """Open the text of a file; also return what to say of its encoding: nothing if that is UTF-8."""
     try:
         content = read_bytes(path)
         encoding = find_encoding(content)
     except UnreadableError as error:
         raise UnreadableError(f"{error}: save it as UTF-8, or copy it again") from None
-    said = {"utf-8-sig": "", "cp1252": "; Windows-1252"}.get(encoding, f"; {encoding.upper()[:6]}")
-    return io.TextIOWrapper(io.BytesIO(content), encoding, newline=""), said
+    note = {"utf-8-sig": "", "cp1252": "; Windows-1252"}.get(encoding, f"; {encoding.upper()[:6]}")
+    return io.TextIOWrapper(io.BytesIO(content), encoding, newline=""), note
 
 
 def _read_json(path: Path, *, by_lines: bool = False) -> RawTable:
-    """A document, or a record on each line, which is what is expected if a file is read `by_lines`."""
+    """Read a document, or a record on each line. A record on each line is what is expected if a file is read
+    `by_lines`.
+    """
     stream, encoding = _open_text(path)
     text = stream.read()
     first, wrong = _parse_json(text.lstrip().partition("\n")[0]) if by_lines else (None, "not looked at")
@@ -120,7 +122,7 @@ def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
 
 
 def _read_plain(path: Path) -> RawTable:
-    """A text file: what Anki, Aiken, GIFT or JSON write, or else a table."""
+    """Read a text file: what Anki, Aiken, GIFT or JSON write, or else a table."""
     text = _open_text(path)[0].read()
     if _ANKI_LINE.match(text):
         return _read_anki(text)
@@ -137,7 +139,7 @@ def _read_plain(path: Path) -> RawTable:
 
 
 def _read_anki(text: str) -> RawTable:
-    """The notes that Anki exports as text, below lines such as `#separator:tab`."""
+    """Read the notes that Anki exports as text, below lines such as `#separator:tab`."""
     settings: dict[str, str] = {}
     while setting := _ANKI_LINE.match(text):
         settings[setting[1].lower()] = setting[2].rstrip("\r")
@@ -163,7 +165,7 @@ def _read_csv(path: Path) -> RawTable:
     sample = stream.read(_SAMPLE)
     delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
     stream.seek(0)
-    shown = "tab" if delimiter == "\t" else f'"{delimiter}"'
+    delimiter_name = "tab" if delimiter == "\t" else f'"{delimiter}"'
     is_escaped = _ESCAPED_MARK.search(sample) is not None and _DOUBLED_MARK.search(sample) is None
     lines = _cut_lines((line.replace('\\"', '""') for line in stream) if is_escaped else stream, delimiter)
     first = list(islice(lines, LOOKED_AT))
@@ -171,11 +173,11 @@ def _read_csv(path: Path) -> RawTable:
         return RawTable("CSV", (), ())
     header = find_header([cells for _, cells in first])
     rows = _name_cells(chain(first[header.above :], lines), header)
-    return RawTable("; ".join([f"CSV, delimiter {shown}{encoding}", *header.notes]), header.columns, rows)
+    return RawTable("; ".join([f"CSV, delimiter {delimiter_name}{encoding}", *header.notes]), header.columns, rows)
 
 
 def _cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The line at which each row ends, and its cells; no rows that are empty."""
+    """Yield the line at which each row ends, and its cells; no rows that are empty."""
     reader = csv.reader(_check_lines(stream), delimiter=delimiter)
     try:
         for cells in reader:
@@ -200,7 +202,7 @@ def _name_cells(lines: Iterable[tuple[int, Sequence[Any]]], header: Header) -> I
 
 
 def _find_delimiter(sample: str) -> str:
-    """The delimiter that the header says: it cuts the first row into names, and the rows below into as many cells.
+    """Find the delimiter that the header says: it cuts the first row into names, and the rows below into as many cells.
 
     Of several that do, the one that cuts into the most; a comma if none cuts at all. A first line `sep=;` says it.
     """
@@ -271,7 +273,7 @@ def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
 
 
 def _displayed(cell: Any) -> Any:
-    """The value of a cell of Excel; a share as the percentage that the sheet shows."""
+    """Return the value of a cell of Excel; a share as the percentage that the sheet shows."""
     value, shape = cell.value, cell.number_format
     if isinstance(value, (int, float)) and not isinstance(value, bool) and "%" in shape:
         return f"{value:.{len(shape.partition('%')[0].partition('.')[2])}%}"

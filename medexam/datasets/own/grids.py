@@ -47,7 +47,7 @@ class Header:
 
 
 def find_header(rows: Sequence[Sequence[Any]]) -> Header:
-    """How the columns of a grid are called, by its first filled rows (`LOOKED_AT` or fewer, at least one)."""
+    """Find how the columns of a grid are called, by its first filled rows (`LOOKED_AT` or fewer, at least one)."""
     texts = [["" if cell is None else normalise(str(cell)).strip() for cell in row] for row in rows]
     titles = _count_titles(texts)
     notes = [f'above the header stands "{" ".join(filter(None, row)):.60}"' for row in texts[:titles]]
@@ -66,14 +66,16 @@ def find_header(rows: Sequence[Sequence[Any]]) -> Header:
         if times > 1:
             numbered = [f"{name} {number}" for number in range(1, times + 1)]
             notes.append(f"{times} columns are called {name!r}, here {', '.join(numbered)}")
-            places = [place for place, each in enumerate(names) if each == name]
+            places = [place for place, other in enumerate(names) if other == name]
             for place, new in zip(places, numbered, strict=True):
                 names[place] = new if new not in names else f"{new} ({place + 1})"
     return Header(tuple(names), titles + 1, tuple(notes))
 
 
 def name_cells(cells: Sequence[Any], header: Header) -> Cells:
-    """The cells of a row by column; what is wrong with it if they are fewer or more, but for empty ones at the end."""
+    """Name the cells of a row by column; return what is wrong if they are fewer or more, but for empty ones at the
+    end.
+    """
     width = len(header.columns)
     if len(cells) < width or any(cells[width:]):
         return f"has {len(cells)} cells, and the header {width}: quote cells that hold the delimiter"
@@ -81,12 +83,12 @@ def name_cells(cells: Sequence[Any], header: Header) -> Cells:
 
 
 def count_names(row: Iterable[str]) -> int:
-    """How many cells of a row look like the name of a column."""
+    """Count how many cells of a row look like the name of a column."""
     return sum(_is_name(cell) for cell in row)
 
 
 def _count_titles(rows: Sequence[Sequence[str]]) -> int:
-    """How many rows at the top hold less than a row of the table does, such as a title in the first cell."""
+    """Count how many rows at the top hold less than a row of the table does, such as a title in the first cell."""
     filled = [sum(map(bool, row)) for row in rows]
     width = Counter(filled).most_common(1)[0][0]
     most = min(max(1, width // 3), width - 1)
@@ -100,7 +102,7 @@ def _is_name(cell: str) -> bool:
 
 
 def _is_data(head: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
-    """Whether a first row has the shape of the rows below it, and no cell of it looks like a name."""
+    """Return whether a first row has the shape of the rows below it, and no cell of it looks like a name."""
     columns = [[row[place] for row in body if place < len(row) and row[place]] for place in range(len(head))]
     if len(body) < 2 or len(head) < 2 or not any(columns) or count_names(head):
         return False

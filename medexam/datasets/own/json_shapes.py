@@ -39,36 +39,39 @@ class _Found:
 
 
 def rows_of_document(document: Any, own_key: str = "id") -> list[Cells]:
-    """The rows of a document, with the keys under which they stood as columns.
+    """List the rows of a document, with the keys under which they stood as columns.
 
     These are called `own_key` or `entry`, `split` if all of them name one, and `subject`. Raises `UnreadableError` if
     it is no table.
     """
-    found = _find(document)
-    rows = [each.cells for each in found]
-    known = {name for row in rows if isinstance(row, Mapping) for name in row}
-    entries = [each.entry for each in found]
-    named: dict[str, list[Any]] = {}
+    records = _find(document)
+    rows = [record.cells for record in records]
+    columns = {name for row in rows if isinstance(row, Mapping) for name in row}
+    entries = [record.entry for record in records]
+    keys_by_column: dict[str, list[Any]] = {}
     if any(entries):
-        named["entry" if own_key in known or len(set(entries)) < len(entries) else own_key] = entries
-    for level in range(max((len(each.groups) for each in found), default=0)):
-        keys = [each.groups[level] if level < len(each.groups) else None for each in found]
+        keys_by_column["entry" if own_key in columns or len(set(entries)) < len(entries) else own_key] = entries
+    for level in range(max((len(record.groups) for record in records), default=0)):
+        keys = [record.groups[level] if level < len(record.groups) else None for record in records]
         names = ("split",) if {str(key).lower() for key in keys} <= _SPLITS else ("subject", "group")
-        named[next((name for name in names if name not in known | named.keys()), f"group {level + 1}")] = keys
-    if not named:
+        keys_by_column[
+            next((name for name in names if name not in columns | keys_by_column.keys()), f"group {level + 1}")
+        ] = keys
+    if not keys_by_column:
         return rows
-    added = [dict(zip(named, keys, strict=True)) for keys in zip(*named.values(), strict=True)]
-    return [{**more, **row} if isinstance(row, Mapping) else row for more, row in zip(added, rows, strict=True)]
+    extra_cells = [dict(zip(keys_by_column, keys, strict=True)) for keys in zip(*keys_by_column.values(), strict=True)]
+    return [{**extra, **row} if isinstance(row, Mapping) else row for extra, row in zip(extra_cells, rows, strict=True)]
 
 
 def is_wrapper(value: object) -> bool:
-    """Whether a value holds lists and objects only, and is therefore no row."""
+    """Return whether a value holds lists and objects only, and is therefore no row."""
     inner = value.values() if isinstance(value, Mapping) else (value,)
-    return bool(inner) and all(isinstance(each, (list, dict)) for each in inner)
+    return bool(inner) and all(isinstance(part, (list, dict)) for part in inner)
 
 
 def split_case(cells: Cells) -> list[Cells]:
-    """The questions that a row holds, each with what they share; the row alone if it is a question itself.
+    """Split a row into the questions that it holds, each with what they share; the row alone if it is a question
+    itself.
 
     A field that a question has as well, and the `id` of a case, begin with `case_`.
     """
@@ -88,13 +91,13 @@ def _joined(shared: Mapping[str, Any], row: Mapping[str, Any], kind: str, kept_a
 
 
 def _find(node: Any) -> list[_Found]:
-    """The rows within a list or an object; raises `UnreadableError` if there are none to be told."""
+    """Find the rows within a list or an object; raise `UnreadableError` if there are none to be told."""
     if isinstance(node, list):
-        if node and all(isinstance(each, list) and each for each in node):
+        if node and all(isinstance(row, list) and row for row in node):
             numbered = Header(tuple(str(place + 1) for place in range(len(node[0]))), 0, ())
             header = find_header(node[:LOOKED_AT]) if _is_list_of(str, node[0]) else numbered
-            return [_Found(name_cells(each, header)) for each in node[header.above :]]
-        return [_Found(cells) for each in node for cells in split_case(as_row(each))]
+            return [_Found(name_cells(row, header)) for row in node[header.above :]]
+        return [_Found(cells) for row in node for cells in split_case(as_row(row))]
     if not isinstance(node, Mapping):
         raise UnreadableError(f"is {node!r:.60}, not a list of questions, nor an object with one")
     if isinstance(node.get("columns"), list) and _is_list_of(list, node.get("data")):
@@ -102,36 +105,38 @@ def _find(node: Any) -> list[_Found]:
         return [_Found(name_cells(row, header)) for row in node["data"]]
     if _is_question(node):
         return [_Found(node)]
-    if node and all(isinstance(each, Mapping) and each for each in node.values()):
+    if node and all(isinstance(child, Mapping) and child for child in node.values()):
         if all(map(_is_collection, node.values())):
             return _find_groups(node)
         if _are_alike(list(node.values())):
             return _find_records(node)
-    lists = {name: each for name, each in node.items() if isinstance(each, list)}
-    asking = {name: each for name, each in node.items() if isinstance(each, (list, dict)) and _asks(each)}
+    lists = {name: child for name, child in node.items() if isinstance(child, list)}
+    question_lists = {name: child for name, child in node.items() if isinstance(child, (list, dict)) and _asks(child)}
     lengths = set(map(len, lists.values()))
-    if len(lists) > 1 and not asking and len(lengths) == 1 and lengths != {0}:
+    if len(lists) > 1 and not question_lists and len(lengths) == 1 and lengths != {0}:
         return [_Found(dict(zip(lists, values, strict=True))) for values in zip(*lists.values(), strict=True)]
-    chosen = asking or lists or {name: each for name, each in node.items() if _is_collection(each)}
-    firsts = [next(_records(each), {}) for each in chosen.values()]
-    if len(chosen) > 1 and all(map(_is_collection, chosen.values())) and _are_alike(firsts):
-        found = _find_groups(chosen)
-    elif len(chosen) == 1:
-        found = _find(next(iter(chosen.values())))
+    collections = question_lists or lists or {name: child for name, child in node.items() if _is_collection(child)}
+    firsts = [next(_records(collection), {}) for collection in collections.values()]
+    if len(collections) > 1 and all(map(_is_collection, collections.values())) and _are_alike(firsts):
+        records = _find_groups(collections)
+    elif len(collections) == 1:
+        records = _find(next(iter(collections.values())))
     else:
         raise UnreadableError(
             f"is an object with {len(lists)} lists ({', '.join(lists) or 'none'}); it needs a list of questions, or an "
             "object with one list"
         )
-    shared = {name: each for name, each in node.items() if each is not None and not isinstance(each, (list, dict))}
+    shared = {name: child for name, child in node.items() if child is not None and not isinstance(child, (list, dict))}
     return [
-        each if isinstance(each.cells, str) else replace(each, cells=_joined(shared, each.cells, "file", _OF_WHOLE))
-        for each in found
+        record
+        if isinstance(record.cells, str)
+        else replace(record, cells=_joined(shared, record.cells, "file", _OF_WHOLE))
+        for record in records
     ]
 
 
 def _find_groups(node: Mapping[str, Any]) -> list[_Found]:
-    """The rows of an object of collections, such as the questions of each subject."""
+    """Find the rows of an object of collections, such as the questions of each subject."""
     several = len(node) > 1
     return [
         replace(row, groups=(name, *row.groups) if several else row.groups)
@@ -141,18 +146,18 @@ def _find_groups(node: Mapping[str, Any]) -> list[_Found]:
 
 
 def _find_records(node: Mapping[str, Mapping[str, Any]]) -> list[_Found]:
-    """The rows of an object of records by their ids, or of columns by the ids of their values, which are turned."""
+    """Find the rows of an object of records by their ids. An object of columns by the ids of their values is turned."""
     inner = list(dict.fromkeys(chain.from_iterable(node.values())))
     if _holds_columns(list(node), inner):
         rows = {key: {name: values.get(key) for name, values in node.items()} for key in inner}
     else:
         rows = {key: dict(values) for key, values in node.items()}
-    counted = list(rows) in [[str(place) for place in range(first, first + len(rows))] for first in (0, 1)]
-    return [_Found(cells, None if counted else key) for key, row in rows.items() for cells in split_case(row)]
+    is_counted = list(rows) in [[str(place) for place in range(first, first + len(rows))] for first in (0, 1)]
+    return [_Found(cells, None if is_counted else key) for key, row in rows.items() for cells in split_case(row)]
 
 
 def _holds_columns(outer: Sequence[str], inner: Sequence[str]) -> bool:
-    """Whether an object of objects has a column for each key, as pandas writes a frame, and no record."""
+    """Return whether an object of objects has a column for each key, as pandas writes a frame, and no record."""
     for keys, columns in ((outer, False), (inner, True)):
         if len({re.sub(r"\d+", "#", key) for key in keys}) == 1 and any(map(str.isdigit, keys[0])):
             return columns
@@ -160,50 +165,50 @@ def _holds_columns(outer: Sequence[str], inner: Sequence[str]) -> bool:
 
 
 def as_row(value: object) -> Cells:
-    """A value as a row; what is wrong with it if it is no object."""
+    """Return a value as a row; what is wrong with it if it is no object."""
     if isinstance(value, Mapping):
         return value
     return f"is {value!r:.60}, not an object with a field for each column"
 
 
 def _is_list_of(kind: type, value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(each, kind) for each in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(element, kind) for element in value)
 
 
 def _is_collection(value: object) -> bool:
-    """Whether a value is a list of objects, or an object of such lists and of objects."""
+    """Return whether a value is a list of objects, or an object of such lists and of objects."""
     if isinstance(value, Mapping):
-        return bool(value) and all(isinstance(each, Mapping) or _is_list_of(dict, each) for each in value.values())
+        return bool(value) and all(isinstance(child, Mapping) or _is_list_of(dict, child) for child in value.values())
     return _is_list_of(dict, value)
 
 
 def _is_question(record: Mapping[str, Any]) -> bool:
-    """Whether a record asks something itself and answers it, by the names of its fields."""
+    """Return whether a record asks something itself and answers it, by the names of its fields."""
     asks = any(isinstance(value, str) and _ASKING.search(name) for name, value in record.items())
     return asks and any(_ANSWERING.search(name) or _marks_answers(value) for name, value in record.items())
 
 
 def _marks_answers(value: object) -> bool:
-    """Whether a value is a list of options of which some are marked as right."""
+    """Return whether a value is a list of options of which some are marked as right."""
     return _is_list_of(dict, value) and not _asks(value) and any(map(_ANSWERING.search, value[0]))  # type: ignore[index]
 
 
 def _asks(value: object) -> bool:
-    """Whether a list or an object holds records with a question, or collections of them."""
+    """Return whether a list or an object holds records with a question, or collections of them."""
     fields = (field for record in _records(value) for field in record.items())
     return any(
         _ASKING.search(name)
-        if isinstance(each, str)
-        else _is_collection(each) and (_QUESTIONS.search(name) or _asks(each))
-        for name, each in fields
+        if isinstance(content, str)
+        else _is_collection(content) and (_QUESTIONS.search(name) or _asks(content))
+        for name, content in fields
     )
 
 
 def _records(value: object) -> Iterator[Mapping[str, Any]]:
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return (each for each in inner if isinstance(each, Mapping))
+    return (child for child in inner if isinstance(child, Mapping))
 
 
 def _are_alike(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether records have at least half of their fields in common with the first."""
-    return all(2 * len(each.keys() & records[0].keys()) >= min(len(each), len(records[0])) for each in records)
+    """Return whether records have at least half of their fields in common with the first."""
+    return all(2 * len(record.keys() & records[0].keys()) >= min(len(record), len(records[0])) for record in records)

@@ -22,13 +22,15 @@ _LETTERS = re.compile(r"[A-Za-z0-9]")
 
 
 def read_questions(spec: DatasetSpec) -> SourceTable:
-    """The table of a spec with the answers of its key; raises `DatasetError` if one cannot be read or does not fit."""
+    """Read the table of a spec with the answers of its key; raise `DatasetError` if one cannot be read or does not
+    fit.
+    """
     table = read_own_table(spec)
     return table if spec.answers is None else add_key(table, spec.answers)
 
 
 def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
-    """The table with a column `KEYED`, empty where the key has no answer; raises `DatasetError` if it does not fit."""
+    """Add a column `KEYED` to the table, empty where the key has no answer; raise `DatasetError` if it does not fit."""
     source = "dataset.answers" if key.path is None else str(key.path)
     column, other = (key.on, key.on) if key.on is None or isinstance(key.on, str) else (key.on[0], key.on[-1])
     if column is not None and column.partition(".")[0] not in table.columns:
@@ -66,29 +68,32 @@ def _with_answers(table: SourceTable, answers: Sequence[Any]) -> SourceTable:
     return replace(table, columns=(*table.columns, KEYED), rows=rows)
 
 
-def _read_key(path: Path, on: str | None, answer: str | None) -> list[tuple[Any, Any]]:
-    """What a key is joined on and its answer, one by one; without `on` in order."""
+def _read_key(path: Path, join_column: str | None, answer: str | None) -> list[tuple[Any, Any]]:
+    """List what a key is joined on and its answer, one by one; without `join_column` in order."""
     path = find_own_file(path)
     if path.suffix.lower() in _TEXTS:
-        return _read_letters(path, numbered=on is not None)
+        return _read_letters(path, numbered=join_column is not None)
     table = read_file(path)
-    others = [column for column in table.columns if column != on]
-    likely = [column for column in others if column.lower() in ("answer", "key", "correct")] or others
-    missing = next((each for each in (on, answer) if each is not None and each not in table.columns), None)
-    if missing is not None or (answer is None and len(likely) != 1):
-        what = f"has no column {missing!r}" if missing is not None else f"has {len(likely)} columns for the answer"
-        raise DatasetError(
-            f"{path}: {what}: its columns are {', '.join(table.columns)}; say which with answers: {{path: {path.name}, "
-            "on: ..., answer: ...}"
+    others = [column for column in table.columns if column != join_column]
+    candidates = [column for column in others if column.lower() in ("answer", "key", "correct")] or others
+    missing = next((name for name in (join_column, answer) if name is not None and name not in table.columns), None)
+    if missing is not None or (answer is None and len(candidates) != 1):
+        problem = (
+            f"has no column {missing!r}" if missing is not None else f"has {len(candidates)} columns for the answer"
         )
-    column = answer or likely[0]
+        raise DatasetError(
+            f"{path}: {problem}: its columns are {', '.join(table.columns)}; say which with answers: "
+            f"{{path: {path.name}, on: ..., answer: ...}}"
+        )
+    column = answer or candidates[0]
     return [
-        (row.number if on is None else value_of(row.record, on), value_of(row.record, column)) for row in table.rows
+        (row.number if join_column is None else value_of(row.record, join_column), value_of(row.record, column))
+        for row in table.rows
     ]
 
 
 def _read_letters(path: Path, *, numbered: bool) -> list[tuple[Any, Any]]:
-    """A text such as `1. B, 2. D` or `BDAC`."""
+    """Read a text such as `1. B, 2. D` or `BDAC`."""
     try:
         text = decode(read_bytes(path)).strip()
     except (OSError, UnreadableError) as error:
@@ -104,7 +109,7 @@ def _read_letters(path: Path, *, numbered: bool) -> list[tuple[Any, Any]]:
 
 
 def _plain(name: Any) -> str:
-    """A number or a name alike in both tables: 1, "1" and 1.0 are one; empty if there is none."""
+    """Write a number or a name alike in both tables: 1, "1" and 1.0 are one; empty if there is none."""
     if name is None:
         return ""
     return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name).strip()

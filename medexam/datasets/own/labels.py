@@ -75,7 +75,7 @@ class ReadOptions:
 
 
 def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
-    """A text that ends in options behind letters or numbers, `A) ... B) ...` or `1. ...`; None if it does not.
+    """Split a text that ends in options behind letters or numbers, `A) ... B) ...` or `1. ...`; None if it does not.
 
     Marks at the beginning of lines come first. Of a list of numbers and a later one of letters the letters are meant:
     the numbers are statements. `bare` also takes letters at the beginning of lines without a mark. Raises `CellError`
@@ -100,43 +100,43 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
 
 
 def _without_separators(texts: list[str]) -> list[str]:
-    """The options without the sign that stands behind each but the last."""
+    """Strip the options of the sign that stands behind each but the last."""
     ends = {text[-1:] for text in texts[:-1]}
     return [text.rstrip(" ,;|/") for text in texts] if len(ends) == 1 and ends <= {*",;|/"} else texts
 
 
 def _with_stray(marks: Sequence[re.Match[str]], chain: list[re.Match[str]], *, at_lines: bool) -> list[re.Match[str]]:
-    """The marks of a chain with those of the next letters that stand out of order; raises `CellError` for gaps."""
+    """Add to the marks of a chain those of the next letters that stand out of order; raise `CellError` for gaps."""
     style, labels = _style(chain[0]), [plain_label(mark[2]) for mark in chain]
     # Within a line, a letter or a number before a full stop is often the end of a sentence.
     if not at_lines and (style.startswith(".") or labels[0].isdigit()):
         return chain
     following = [shift(labels[0], len(labels)), shift(labels[0], len(labels) + 1)]
-    alike = [mark for mark in marks if _style(mark) == style and (at_lines or mark.start() >= chain[0].start())]
-    stray = [mark for mark in alike if plain_label(mark[2]) in following]
-    if not stray:
+    style_marks = [mark for mark in marks if _style(mark) == style and (at_lines or mark.start() >= chain[0].start())]
+    stray_marks = [mark for mark in style_marks if plain_label(mark[2]) in following]
+    if not stray_marks:
         return chain
-    together = sorted({*chain, *stray}, key=lambda mark: mark.start())
-    if not at_lines or not is_run([plain_label(mark[2]) for mark in together]):
-        shown = ", ".join(mark[2] for mark in together)
-        raise CellError("", f"holds options with the letters {shown}, which do not run")
-    return together
+    all_marks = sorted({*chain, *stray_marks}, key=lambda mark: mark.start())
+    if not at_lines or not is_run([plain_label(mark[2]) for mark in all_marks]):
+        letters = ", ".join(mark[2] for mark in all_marks)
+        raise CellError("", f"holds options with the letters {letters}, which do not run")
+    return all_marks
 
 
 def _style(mark: re.Match[str]) -> str:
-    """What marks of one list have in common: the sign behind, and small letters, capitals or numbers."""
+    """Return what marks of one list have in common: the sign behind, and small letters, capitals or numbers."""
     label, end = plain_label(mark[2]), mark[0].strip()[-1]
     kind = "1" if label.isdigit() else "A" if label.isupper() else "a"
     return kind if end.isalnum() else end + kind
 
 
-def shift(label: str, by: int) -> str:
-    """The label that stands `by` places behind another."""
-    return str(int(label) + by) if label.isdigit() else chr(ord(label) + by)
+def shift(label: str, distance: int) -> str:
+    """Return the label that stands `distance` places behind another."""
+    return str(int(label) + distance) if label.isdigit() else chr(ord(label) + distance)
 
 
 def _chains(marks: Sequence[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
-    """From each A, a or 1 the marks that count on from it; those of two marks or more."""
+    """Find from each A, a or 1 the marks that count on from it; those of two marks or more."""
     for place, first in enumerate(marks):
         chain = [first] if plain_label(first[2]) in ("A", "a", "1") else []
         for mark in marks[place + 1 :] if chain else ():
@@ -147,16 +147,20 @@ def _chains(marks: Sequence[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
 
 
 def plain_label(label: str) -> str:
-    """A label as plain letter or number: `①` is 1."""
+    """Write a label as plain letter or number: `①` is 1."""
     return label if label.isascii() else unicodedata.normalize("NFKC", label)
 
 
 def is_run(labels: Sequence[str]) -> bool:
-    """Whether the labels are the first letters or numbers, each once, in any order."""
-    first = next((each for each in ("A", "a", "1") if each in labels), None)
-    return first is not None and len(labels) > 1 and {*labels} == {shift(first, by) for by in range(len(labels))}
+    """Return whether the labels are the first letters or numbers, each once, in any order."""
+    first = next((label for label in ("A", "a", "1") if label in labels), None)
+    return (
+        first is not None
+        and len(labels) > 1
+        and {*labels} == {shift(first, distance) for distance in range(len(labels))}
+    )
 
 
 def in_order(labels: Iterable[str]) -> list[str]:
-    """Letters or numbers in the order in which they count."""
+    """List letters or numbers in the order in which they count."""
     return sorted(labels, key=lambda label: (len(label), label))

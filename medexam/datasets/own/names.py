@@ -78,23 +78,23 @@ _ALIKE = 0.82
 
 
 def plain_name(column: str) -> str:
-    """A name in small letters without accents, its words apart by `_`: `correctAnswer` is `correct_answer`."""
+    """Write a name in small letters without accents, its words apart by `_`: `correctAnswer` is `correct_answer`."""
     outer, _, inner = column.rpartition(".")
     apart = _CAMEL.sub("_", column if inner.isdigit() or not outer else inner)
     letters = unicodedata.normalize("NFKD", apart).casefold()
-    bare = "".join(each for each in letters if not unicodedata.combining(each))
+    bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
     return re.sub(r"[\W_]+", "_", unicodedata.normalize("NFC", bare)).strip("_")
 
 
 def rank(field: str, column: str) -> tuple[int, int] | None:
-    """How near a column's name is to those of a field, smaller is nearer; None if it is none.
+    """Rank how near a column's name is to those of a field, smaller is nearer; None if it is none.
 
     The first number is 0 for one of its names, 1 for a longer name with one of its words, 2 for a misspelling.
     """
     name = plain_name(column)
     joined = name.replace("_", "")
-    for place, known in enumerate(NAMES[field]):
-        if known == name or known.replace("_", "") == joined:
+    for place, alias in enumerate(NAMES[field]):
+        if alias == name or alias.replace("_", "") == joined:
             return 0, place
     words = name.split("_")
     core = _CORES.get(field, frozenset())
@@ -103,16 +103,20 @@ def rank(field: str, column: str) -> tuple[int, int] | None:
     if {words[0], words[-1]} & core and not (field == "stem" and _CORES["answer"] & {*words}):
         return 1, len(words)
     if field in _CORES and len(name) > 4:
-        near = difflib.get_close_matches(name, NAMES[field], n=1, cutoff=_ALIKE)
-        if near:
-            return 2, NAMES[field].index(near[0])
+        matches = difflib.get_close_matches(name, NAMES[field], n=1, cutoff=_ALIKE)
+        if matches:
+            return 2, NAMES[field].index(matches[0])
     return None
 
 
 def find_named(field: str, columns: Iterable[str], most: int = 0) -> list[str]:
-    """The columns whose names are a field's, the nearest first; `most` is the highest first number of `rank`."""
-    ranked = [(found, column) for column in columns if (found := rank(field, column)) is not None and found[0] <= most]
-    return [column for _, column in sorted(ranked, key=lambda each: each[0])]
+    """Find the columns whose names are a field's, the nearest first; `most` is the highest first number of `rank`."""
+    ranked = [
+        (nearness, column)
+        for column in columns
+        if (nearness := rank(field, column)) is not None and nearness[0] <= most
+    ]
+    return [column for _, column in sorted(ranked, key=lambda pair: pair[0])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +140,14 @@ class Group:
 
 
 def find_groups(columns: Sequence[str]) -> list[Group]:
-    """The groups of two columns or more that begin with A, 0 or 1, the longest first."""
+    """Find the groups of two columns or more that begin with A, 0 or 1, the longest first."""
     by_name: dict[str, dict[str, str]] = {}
     for column in columns:
         for name, label in _labels(column):
             by_name.setdefault(name, {}).setdefault(label, column)
     for labelled in by_name.values():
         # Of columns of the same name, pandas calls the second `option.1` and leaves the first as it is.
-        first = next((each for each in columns if labelled.get("1") == f"{each}.1"), None)
+        first = next((column for column in columns if labelled.get("1") == f"{column}.1"), None)
         if first is not None:
             labelled["0"] = first
     groups = [Group(name, run) for name, labelled in by_name.items() if len(run := _run(labelled)) > 1]
@@ -151,27 +155,27 @@ def find_groups(columns: Sequence[str]) -> list[Group]:
 
 
 def _labels(column: str) -> Iterable[tuple[str, str]]:
-    """What a name may be without its label, and the label."""
+    """Yield what a name may be without its label, and the label."""
     words = plain_name(column).split("_")
     outer = column.rpartition(".")[0]
     for place, word in enumerate(words):
-        rest = "_".join([*words[:place], "#", *words[place + 1 :]])
+        pattern = "_".join([*words[:place], "#", *words[place + 1 :]])
         if _LABEL.fullmatch(word):
-            yield f"{outer}{rest}", str(int(word))
+            yield f"{outer}{pattern}", str(int(word))
         for alphabet in _ALPHABETS if len(word) == 1 else ():
             if word in alphabet:
-                yield f"{outer}{rest}", _ALPHABETS[0][alphabet.index(word)]
+                yield f"{outer}{pattern}", _ALPHABETS[0][alphabet.index(word)]
         if word in _COUNTED:
-            yield f"{outer}{rest}", _COUNTED[word]
+            yield f"{outer}{pattern}", _COUNTED[word]
     ending = _ENDING.fullmatch(words[-1])
     if ending is not None:
         yield f"{outer}{'_'.join([*words[:-1], ending[1]])}#", ending[2]
 
 
 def _run(labelled: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns from the first label on, as long as labels follow each other."""
+    """List the columns from the first label on, as long as labels follow each other."""
     first = in_order(labelled)[0]
     if first not in ("a", "0", "1"):
         return ()
-    following = (shift(first, by) for by in range(len(labelled)))
+    following = (shift(first, distance) for distance in range(len(labelled)))
     return tuple(labelled[label] for label in takewhile(labelled.__contains__, following))

@@ -42,12 +42,12 @@ Settled = ReadOptions | CellError
 
 
 def read_options(stem: str, columns: str | Sequence[str] | None, record: Record, spec: ColumnsSpec) -> ReadOptions:
-    """The options in `columns` of a record, or at the end of `stem` if there are none; raises `CellError`."""
+    """Read the options in `columns` of a record, or at the end of `stem` if there are none; raise `CellError`."""
     if not columns:
-        found = split_marked(stem)
-        if found is None:
+        options = split_marked(stem)
+        if options is None:
             raise CellError("", "the question holds no options behind letters or numbers, and no column does")
-        return found
+        return options
     if isinstance(columns, str):
         values, labels = _of_cell(unpack(value_of(record, columns)), columns, spec.between)
         texts = [option_text(value, columns) for value in values]
@@ -55,27 +55,29 @@ def read_options(stem: str, columns: str | Sequence[str] | None, record: Record,
     texts = []
     for column in columns:
         value = value_of(record, column)
-        several = unpack(value) if spec.shuffled else value
-        held = several if spec.shuffled and isinstance(several, (list, tuple)) else [value]
-        texts += [option_text(each, column) for each in held]
+        parts = unpack(value) if spec.shuffled else value
+        contents = parts if spec.shuffled and isinstance(parts, (list, tuple)) else [value]
+        texts += [option_text(content, column) for content in contents]
     return _without_empty(ReadOptions(stem, tuple(texts), None if spec.shuffled else tuple(columns), columns[0]))
 
 
 def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any], Sequence[str] | None]:
-    """The options that one cell holds, and what they are called; None if they are only ordered."""
+    """Return the options that one cell holds, and what they are called; None if they are only ordered."""
     if isinstance(value, str) and between:
         return value.split(between), None
     if isinstance(value, str):
-        found = split_marked(value, bare=True)
-        if found is None:
+        options = split_marked(value, bare=True)
+        if options is None:
             raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no lines behind letters or numbers")
-        if found.stem:
-            raise CellError(column, f"holds {found.stem!r:.40} before the option {found.labels and found.labels[0]}")
-        return found.texts, found.labels
+        if options.stem:
+            raise CellError(
+                column, f"holds {options.stem!r:.40} before the option {options.labels and options.labels[0]}"
+            )
+        return options.texts, options.labels
     if isinstance(value, Mapping):
         labels, texts = value.get("label"), value.get("text")
         if isinstance(labels, list) and isinstance(texts, list):
-            return texts, [option_text(each, column) for each in labels]
+            return texts, [option_text(label, column) for label in labels]
         # A Parquet file holds a field for every letter that some question has.
         filled = {str(label): text for label, text in value.items() if text is not None}
         names = in_order(filled)
@@ -83,17 +85,17 @@ def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any
             return [filled[name] for name in names], names
         value = [{"label": name, **filled[name]} for name in names]
     if not isinstance(value, (list, tuple)):
-        what = "is empty" if value is None else f"is {value!r:.60}, no list, no mapping, and no text"
-        raise CellError(column, what)
-    if value and all(isinstance(each, (list, tuple)) and len(each) == 2 for each in value):
+        detail = "is empty" if value is None else f"is {value!r:.60}, no list, no mapping, and no text"
+        raise CellError(column, detail)
+    if value and all(isinstance(entry, (list, tuple)) and len(entry) == 2 for entry in value):
         value = [{"label": label, "text": text} for label, text in value]
-    return _of_records(value, column) if value and all(isinstance(each, Mapping) for each in value) else (value, None)
+    return _of_records(value, column) if value and all(isinstance(entry, Mapping) for entry in value) else (value, None)
 
 
 def _of_records(records: Sequence[Mapping[str, Any]], column: str) -> tuple[Sequence[Any], Sequence[str] | None]:
     shared = {plain_name(name): name for name in records[0] if all(name in record for record in records)}
-    name = next((shared[each] for each in _NAMES if each in shared), None)
-    text = next((shared[each] for each in _TEXTS if each in shared and shared[each] != name), None)
+    name = next((shared[alias] for alias in _NAMES if alias in shared), None)
+    text = next((shared[alias] for alias in _TEXTS if alias in shared and shared[alias] != name), None)
     if text is not None:
         labels = None if name is None else [option_text(record[name], column) for record in records]
         return [record[text] for record in records], labels
@@ -105,7 +107,7 @@ def _of_records(records: Sequence[Mapping[str, Any]], column: str) -> tuple[Sequ
 
 
 def change_each(change: Callable[[T], ReadOptions], rows: Iterable[T | CellError]) -> list[Settled]:
-    """What `change` makes of each row, or the `CellError` that it raises; what is wrong already stays so."""
+    """List what `change` makes of each row, or the `CellError` that it raises; what is wrong already stays so."""
     changed: list[Settled] = []
     for row in rows:
         try:
@@ -117,7 +119,7 @@ def change_each(change: Callable[[T], ReadOptions], rows: Iterable[T | CellError
 
 
 def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
-    """The options of all rows without their marks: the sign at the right ones, and labels that run through the rows.
+    """Strip the options of all rows of their marks: the sign at the right ones, and labels that run through the rows.
 
     Raises `OpenFieldError` if labels run through some of the rows, and the others have none.
     """
@@ -130,26 +132,26 @@ def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
 
 
 def _cut_labels(rows: Sequence[Settled], *, is_stated: bool) -> Sequence[Settled]:
-    """The options without labels at the beginning of their texts, if these run through the rows of the table."""
+    """Cut the labels at the beginning of the options' texts, if these run through the rows of the table."""
     readable = [row for row in rows if isinstance(row, ReadOptions)]
     if not any(row.texts and OWN_MARK.match(row.texts[0]) for row in readable):
         return rows
-    marked = [labels for labels in map(_own_labels, readable) if labels is not None]
-    running = [labels for labels in marked if is_run(labels)]
-    without = len(readable) - len(marked)
-    if not is_stated and 2 * len(running) <= len(readable):
+    label_rows = [labels for labels in map(_own_labels, readable) if labels is not None]
+    runs = [labels for labels in label_rows if is_run(labels)]
+    bare_count = len(readable) - len(label_rows)
+    if not is_stated and 2 * len(runs) <= len(readable):
         return rows
-    if not is_stated and without > (1 - MARKED_ROWS) * len(readable):
-        facts = f"the options of {len(running):,} rows begin with letters or numbers in order, and those of {without:,}"
+    if not is_stated and bare_count > (1 - MARKED_ROWS) * len(readable):
+        facts = f"the options of {len(runs):,} rows begin with letters or numbers in order, and those of {bare_count:,}"
         raise OpenFieldError("", f"{facts} do not", "marks", "labels or text")
-    are_ordered = all([*labels] == in_order(labels) for labels in running)
+    are_ordered = all([*labels] == in_order(labels) for labels in runs)
     return change_each(partial(_without_labels, are_ordered=are_ordered), rows)
 
 
 def _own_labels(row: ReadOptions) -> tuple[str, ...] | None:
-    """The letter or number at the beginning of each option, empty if it has none; None if no option has one."""
-    found = [OWN_MARK.match(text) for text in row.texts]
-    return tuple(plain_label(mark[2]) if mark else "" for mark in found) if any(found) else None
+    """Find the letter or number at the beginning of each option, empty if it has none; None if no option has one."""
+    marks = [OWN_MARK.match(text) for text in row.texts]
+    return tuple(plain_label(mark[2]) if mark else "" for mark in marks) if any(marks) else None
 
 
 def _without_labels(row: ReadOptions, *, are_ordered: bool) -> ReadOptions:
@@ -157,11 +159,11 @@ def _without_labels(row: ReadOptions, *, are_ordered: bool) -> ReadOptions:
     if labels is None and are_ordered:
         return row
     if labels is None:
-        what = f"holds {row.texts[0]!r:.40} without a letter, and other rows have their own order"
-        raise CellError(row.column, what)
+        detail = f"holds {row.texts[0]!r:.40} without a letter, and other rows have their own order"
+        raise CellError(row.column, detail)
     if not is_run(labels):
-        shown = ", ".join(label or "none" for label in labels)
-        raise CellError(row.column, f"has options with the letters {shown}, which do not run")
+        letters = ", ".join(label or "none" for label in labels)
+        raise CellError(row.column, f"has options with the letters {letters}, which do not run")
     if row.labels is not None and [*labels] != in_order(labels):
         stated = ", ".join(row.labels)
         raise CellError(row.column, f"has options that begin with {', '.join(labels)}, and they are called {stated}")
@@ -171,7 +173,7 @@ def _without_labels(row: ReadOptions, *, are_ordered: bool) -> ReadOptions:
 
 
 def _find_right(row: ReadOptions, *, mark: str | None) -> ReadOptions:
-    """The options without the sign at the right ones."""
+    """Find the right options by their sign, and strip it."""
     if not mark:
         return row
     signed = [is_signed(text, mark) for text in row.texts]
@@ -184,28 +186,30 @@ def _find_right(row: ReadOptions, *, mark: str | None) -> ReadOptions:
 
 
 def is_signed(text: str, mark: str) -> bool:
-    """Whether a sign stands before or behind an option; behind it, a plus is a charge."""
+    """Return whether a sign stands before or behind an option; behind it, a plus is a charge."""
     return text.startswith(mark) or (mark not in "+=" and text.endswith(mark))
 
 
-def _without_empty(found: ReadOptions) -> ReadOptions:
-    """The options up to the last one that says something; the cells of the others are empty or say so."""
-    texts = found.texts
+def _without_empty(options: ReadOptions) -> ReadOptions:
+    """Return the options up to the last one that says something; the cells of the others are empty or say so."""
+    texts = options.texts
     if _WITHOUT.isdisjoint(texts) and _DASHES.isdisjoint(texts):
-        return found
+        return options
     # A minus beside a plus is an option.
     signs = any(text not in _WITHOUT | _DASHES and not any(map(str.isalnum, text)) for text in texts)
     empty = _WITHOUT if signs else _WITHOUT | _DASHES
     filled = max((place for place, text in enumerate(texts, 1) if text not in empty), default=0)
     texts = tuple("" if text in empty else text for text in texts[:filled])
-    labels = found.labels
-    if labels is not None and len(labels) == len(found.texts):
+    labels = options.labels
+    if labels is not None and len(labels) == len(options.texts):
         labels = labels[:filled]
-    return replace(found, texts=texts, labels=labels)
+    return replace(options, texts=texts, labels=labels)
 
 
 def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
-    """The options, each with a text, and a stem that does not repeat them; raises `CellError` if they are none."""
+    """Check that each option has a text, and that the stem does not repeat the options; raise `CellError` if they are
+    none.
+    """
     if len(row.texts) < 2:
         raise CellError(row.column, f"a question needs at least two options, this one has {len(row.texts)}")
     if "" in row.texts:
@@ -227,7 +231,7 @@ def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
 
 
 def option_text(value: Any, column: str) -> str:
-    """An option as text, empty if there is none; raises `CellError` for what is no text."""
+    """Return an option as text, empty if there is none; raise `CellError` for what is no text."""
     if value is None or value != value:  # NaN
         return ""
     if isinstance(value, (list, tuple, Mapping, bytes)):

@@ -26,8 +26,8 @@ _AIKEN_ANSWER = re.compile(
 _AIKEN_REASON = re.compile(r"(?i)\s*(?:explanation|rationale|feedback|explicación|comment\w*)\s*:\s*(.*)")
 
 
-def make_row(question: str, options: Sequence[tuple[str, float]], **more: str | None) -> Cells:
-    """A row from options with the percentage of the points that each gives.
+def make_row(question: str, options: Sequence[tuple[str, float]], **extra_cells: str | None) -> Cells:
+    """Make a row from options with the percentage of the points that each gives.
 
     Those with all of the points are right; if none has, as where several must be ticked, those with any.
     """
@@ -36,7 +36,7 @@ def make_row(question: str, options: Sequence[tuple[str, float]], **more: str | 
     least = 100 if any(points >= 100 for _, points in options) else 1e-9
     right = [letter for letter, (_, points) in labelled.items() if points >= least]
     texts = {letter: text.strip() for letter, (text, _) in labelled.items()}
-    return _row(question, texts, right) | {name: text for name, text in more.items() if text}
+    return _row(question, texts, right) | {name: text for name, text in extra_cells.items() if text}
 
 
 def _row(question: str, options: Mapping[str, str], right: Sequence[str]) -> dict[str, Any]:
@@ -44,17 +44,17 @@ def _row(question: str, options: Mapping[str, str], right: Sequence[str]) -> dic
 
 
 def is_gift(text: str) -> bool:
-    """Whether a text holds answers between braces, as GIFT has them."""
+    """Return whether a text holds answers between braces, as GIFT has them."""
     return _IS_GIFT.search(text) is not None
 
 
 def is_aiken(lines: Iterable[str]) -> bool:
-    """Whether there is a line such as `ANSWER: B`, as below each question in Aiken's form."""
+    """Return whether there is a line such as `ANSWER: B`, as below each question in Aiken's form."""
     return any(map(_AIKEN_ANSWER.fullmatch, lines))
 
 
 def read_aiken(lines: Iterable[str]) -> list[tuple[str, Cells]]:
-    """The questions of a file in Aiken's form, or one with small letters or a reason behind the answer.
+    """Read the questions of a file in Aiken's form, or one with small letters or a reason behind the answer.
 
     Each has the line of its answer.
     """
@@ -81,48 +81,48 @@ def read_aiken(lines: Iterable[str]) -> list[tuple[str, Cells]]:
 
 
 def read_gift(text: str) -> Iterator[tuple[str, Cells]]:
-    """The questions of a file in GIFT, each with the line at which its answers begin."""
-    text = re.sub(r"\\([~=#{}:%\\])", lambda found: _HIDDEN[found[1]], text.replace("\r\n", "\n"))
+    """Yield the questions of a file in GIFT, each with the line at which its answers begin."""
+    text = re.sub(r"\\([~=#{}:%\\])", lambda match: _HIDDEN[match[1]], text.replace("\r\n", "\n"))
     text = re.sub(r"(?m)^[ \t]*//.*$", "", text) + "\n"
-    category, line, counted, end = "", 1, 0, 0
-    for found in _GIFT_QUESTION.finditer(text):
-        head, answers, tail = (part.strip() for part in found.groups(""))
-        line += text.count("\n", counted, found.start(2))
-        counted, end = found.start(2), found.end()
+    category, line, position, end = "", 1, 0, 0
+    for question_match in _GIFT_QUESTION.finditer(text):
+        head, answers, tail = (part.strip() for part in question_match.groups(""))
+        line += text.count("\n", position, question_match.start(2))
+        position, end = question_match.start(2), question_match.end()
         category = [category, *re.findall(r"(?m)^\$CATEGORY:(.*)", head)][-1]
         *before, stem = re.split(r"\n\s*\n", re.sub(r"(?m)^\$CATEGORY:.*", "", head).strip())
         yield from ((f"line {line}", f"has no answers between braces: {_show(part)!r:.60}") for part in before)
         # What stands behind the braces in their line belongs to the question, whose gap they fill.
         yield f"line {line}", _gift_row(f"{stem} _____ {tail}" if tail else stem, answers, category)
-    if rest := text[end:].strip():
-        line += text.count("\n", counted, end)
-        yield f"line {line}", f"has no answers between braces: {_show(rest)!r:.60}"
+    if remainder := text[end:].strip():
+        line += text.count("\n", position, end)
+        yield f"line {line}", f"has no answers between braces: {_show(remainder)!r:.60}"
 
 
 def _gift_row(head: str, answers: str, category: str) -> Cells:
     title, stem = map(_show, _GIFT_HEAD.findall(head)[0])
-    more = {name: text for name, text in (("title", title), ("category", _show(category))) if text}
+    extra_cells = {name: text for name, text in (("title", title), ("category", _show(category))) if text}
     if truth := re.match(r"(T|TRUE|F|FALSE)\s*(?:#|$)", answers):
         is_true = truth[1][0] == "T"
-        return make_row(stem, [("True", 100.0 * is_true), ("False", 100.0 * (not is_true))], **more)
-    found = _GIFT_OPTION.findall(answers)
-    options = [(_show(text), read_number(points, 100.0 * (sign == "="))) for sign, points, text in found]
-    is_written = all(sign == "=" for sign, *_ in found)
+        return make_row(stem, [("True", 100.0 * is_true), ("False", 100.0 * (not is_true))], **extra_cells)
+    raw_options = _GIFT_OPTION.findall(answers)
+    options = [(_show(text), read_number(points, 100.0 * (sign == "="))) for sign, points, text in raw_options]
+    is_written = all(sign == "=" for sign, *_ in raw_options)
     if not options or answers.startswith("#") or (is_written and all("->" in text for text, _ in options)):
         return f"is a question in writing, in numbers or of pairs, which has no options: {stem!r:.60}"
     if is_written:
-        return {"question": stem, "answer": [text for text, _ in options], **more}
-    return make_row(stem, options, **more)
+        return {"question": stem, "answer": [text for text, _ in options], **extra_cells}
+    return make_row(stem, options, **extra_cells)
 
 
 def _show(text: str) -> str:
-    """A text with the signs that stood behind backslashes."""
+    """Show a text with the signs that stood behind backslashes."""
     text = text.replace("\\n", "\n").strip()
-    return re.sub("[\ue000-\ue007]", lambda found: _SIGNS[ord(found[0]) - 0xE000], text)
+    return re.sub("[\ue000-\ue007]", lambda match: _SIGNS[ord(match[0]) - 0xE000], text)
 
 
 def read_number(text: str | None, otherwise: float = 0.0) -> float:
-    """The number that a text holds; `otherwise` if it holds none."""
+    """Read the number that a text holds; `otherwise` if it holds none."""
     try:
         return float(text or otherwise)
     except ValueError:

@@ -39,22 +39,22 @@ def _plain(name: str) -> str:
 
 
 def read_quiz_xml(path: Path) -> Iterator[tuple[str, Cells]]:
-    """The questions of an XML file, or of all such files in a zip file.
+    """Read the questions of an XML file, or of all such files in a zip file.
 
     Raises `OSError`, and `UnreadableError` if it is damaged or holds questions in no known form.
     """
     roots = [(name, _parse(content)) for name, content in _contents(path)]
-    known = [(name, root) for name, root in roots if root.tag in ("quiz", "assessmentitem")]
-    if not known:
+    quizzes = [(name, root) for name, root in roots if root.tag in ("quiz", "assessmentitem")]
+    if not quizzes:
         tags = ", ".join(sorted({f"<{root.tag}>" for _, root in roots})) or "nothing"
         raise UnreadableError(f"holds XML of {tags}: it is read from Moodle (<quiz>) and QTI 2 or 3 (<assessmentItem>)")
-    for name, root in known:
+    for name, root in quizzes:
         rows = _read_moodle(root) if root.tag == "quiz" else iter([_read_item(root)])
         yield from ((f"{name}, question {number}", row) for number, row in enumerate(rows, start=1))
 
 
 def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Each XML file with its name."""
+    """Yield each XML file with its name."""
     if not zipfile.is_zipfile(path):
         yield path.name, read_bytes(path)
         return
@@ -80,7 +80,9 @@ def _read_moodle(root: ET.Element) -> Iterator[Cells]:
     category = ""
     for question in root.iter("question"):
         kind, stem = question.get("type"), question.findtext("questiontext/text", "").strip()
-        answers = [(each.findtext("text", ""), read_number(each.get("fraction"))) for each in question.iter("answer")]
+        answers = [
+            (answer.findtext("text", ""), read_number(answer.get("fraction"))) for answer in question.iter("answer")
+        ]
         if kind == "category":
             category = question.findtext("category/text", "").removeprefix("$course$/").removeprefix("top/")
         elif kind in ("multichoice", "truefalse"):
@@ -93,25 +95,27 @@ def _read_moodle(root: ET.Element) -> Iterator[Cells]:
 
 
 def _read_item(root: ET.Element) -> Cells:
-    """An item of QTI, whose only interaction is a choice."""
+    """Read an item of QTI, whose only interaction is a choice."""
     body = root.find("itembody")
-    interactions = [each for each in root.iter() if each.tag.endswith("interaction")]
-    if body is None or [each.tag for each in interactions] != ["choiceinteraction"]:
+    interactions = [element for element in root.iter() if element.tag.endswith("interaction")]
+    if body is None or [element.tag for element in interactions] != ["choiceinteraction"]:
         return f"has {len(interactions)} interactions, and is read if its only one is a choice"
     if root.find(".//assessmentstimulusref") is not None:
         return "belongs to a text in another file, which is not read"
-    for hidden in [each for each in body.iter() if each.tag.startswith(("feedback", "rubric"))]:
+    for hidden in [element for element in body.iter() if element.tag.startswith(("feedback", "rubric"))]:
         # What is shown after the answer says which is right.
         _empty(hidden)
     (choice,) = interactions
     name = choice.get("responseidentifier")
-    (declared, *_) = [each for each in root.iter("responsedeclaration") if each.get("identifier") == name] or [root]
-    points = {each.get("mapkey"): 100 * read_number(each.get("mappedvalue")) for each in declared.iter("mapentry")}
-    right = {(each.text or "").strip(): 100.0 for each in declared.iterfind("correctresponse/value")}
+    (declared, *_) = [
+        declaration for declaration in root.iter("responsedeclaration") if declaration.get("identifier") == name
+    ] or [root]
+    points = {entry.get("mapkey"): 100 * read_number(entry.get("mappedvalue")) for entry in declared.iter("mapentry")}
+    right = {(element.text or "").strip(): 100.0 for element in declared.iterfind("correctresponse/value")}
     options = []
-    for each in list(choice.iter("simplechoice")):
-        options.append((_inner(each), (right or points).get(each.get("identifier", ""), 0.0)))
-        _empty(each)
+    for option in list(choice.iter("simplechoice")):
+        options.append((_inner(option), (right or points).get(option.get("identifier", ""), 0.0)))
+        _empty(option)
     return make_row(_inner(body), options, id=root.get("identifier"), title=root.get("title"))
 
 
@@ -122,9 +126,9 @@ def _empty(element: ET.Element) -> None:
 
 
 def _inner(element: ET.Element) -> str:
-    """What stands in an element, as HTML: what is no element of HTML is one that groups others."""
-    for each in element.iter():
-        if each.tag.startswith(("prompt", "choice", "simple", "feedback", "rubric")):
-            each.tag = "div"
-    within = "".join(ET.tostring(each, encoding="unicode") for each in element)
+    """Return what stands in an element, as HTML: what is no element of HTML is one that groups others."""
+    for descendant in element.iter():
+        if descendant.tag.startswith(("prompt", "choice", "simple", "feedback", "rubric")):
+            descendant.tag = "div"
+    within = "".join(ET.tostring(child, encoding="unicode") for child in element)
     return escape(element.text or "", quote=False) + within

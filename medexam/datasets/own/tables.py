@@ -37,7 +37,7 @@ class TableRow:
     """Column -> value; or what is wrong with the row."""
 
     def fault(self, error: CellError) -> Fault:
-        """What is wrong with a column of the row, or with the row itself."""
+        """Describe what is wrong with a column of the row, or with the row itself."""
         return Fault(f"{self.place}, column {error.column}" if error.column else self.place, error.detail)
 
 
@@ -57,7 +57,9 @@ class SourceTable:
 
 
 def read_own_table(spec: DatasetSpec) -> SourceTable:
-    """The table that a spec of one's own questions names; raises `DatasetError` if it cannot be read or is empty."""
+    """Read the table that a spec of one's own questions names; raise `DatasetError` if it cannot be read or is
+    empty.
+    """
     as_written = spec.columns.start is not None
     if spec.path is not None:
         return read_file(spec.path, as_written=as_written)
@@ -66,7 +68,7 @@ def read_own_table(spec: DatasetSpec) -> SourceTable:
 
 
 def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
-    """The rows of a file by its ending; on request with their texts `as_written`, which others count characters of.
+    """Read the rows of a file by its ending. On request texts stay `as_written`, of which others count characters.
 
     Raises `DatasetError` if it is missing, unreadable, unknown or empty.
     """
@@ -90,7 +92,7 @@ def _make_table(source: str, folder: Path, raw: RawTable, *, as_written: bool) -
 
 
 def get(record: Record, column: str) -> Any:
-    """The value of a column, or of a field within it, `outer.inner`; None if there is none.
+    """Get the value of a column, or of a field within it, `outer.inner`; None if there is none.
 
     Of a list of records it is the list of their values, None for those that lack the field.
     """
@@ -100,21 +102,21 @@ def get(record: Record, column: str) -> Any:
     value = record.get(outer)
     if isinstance(value, Mapping):
         return get(value, inner)
-    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+    if not isinstance(value, list) or not all(isinstance(record, Mapping) for record in value):
         return None
-    values = [get(each, inner) for each in value]
-    return values if any(each is not None for each in values) else None
+    values = [get(record, inner) for record in value]
+    return values if any(content is not None for content in values) else None
 
 
 def value_of(record: Cells, column: str) -> Any:
-    """A value of a row; None if it is not there, or empty."""
+    """Return a value of a row; None if it is not there, or empty."""
     value = get(record, column) if isinstance(record, Mapping) else None
     is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN
     return None if is_empty else value
 
 
 def read_hub(hub: HubSpec, *, as_written: bool = False) -> SourceTable:
-    """One split of a data set on the hub, on request with its texts `as_written`; one over `LARGE` is streamed.
+    """Read one split of a data set on the hub, on request with its texts `as_written`; one over `LARGE` is streamed.
 
     Raises `DatasetError` that says what to do instead if it cannot be reached or holds no such split.
     """

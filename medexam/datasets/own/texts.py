@@ -44,7 +44,8 @@ _SIGNS = {
 
 
 def find_encoding(content: bytes) -> str:
-    """What a text is written in: UTF-8, UTF-16 with its mark or a zero beside each English letter, or Windows-1252.
+    """Find what a text is written in. It is UTF-8, UTF-16 with its mark or a zero beside each English letter, or
+    Windows-1252.
 
     Any bytes could be the last, so it is taken only if they give texts of western Europe. Raises `UnreadableError`.
     """
@@ -63,7 +64,7 @@ def find_encoding(content: bytes) -> str:
 
 
 def clean(cells: Mapping[str, Any] | str, place: str, *, as_written: bool = False) -> Mapping[str, Any] | str:
-    """A row with its texts cleaned and each NaN as None; what is wrong with it stays as it is.
+    """Clean the texts of a row and put None for each NaN; what is wrong with a row stays as it is.
 
     Texts stay as they are if they are to be `as_written`, or a field counts their characters. Raises `UnreadableError`
     that names the row's `place` for a text that is longer than any of a question.
@@ -86,7 +87,7 @@ def clean(cells: Mapping[str, Any] | str, place: str, *, as_written: bool = Fals
 
 
 def clean_text(text: str) -> str:
-    """A text in Unicode's composed form, without HTML; one that holds a list or mapping only in that form."""
+    """Put a text in Unicode's composed form, without HTML; one that holds a list or mapping only in that form."""
     text = normalise(text)
     if "<" not in text and "&" not in text:
         return text
@@ -94,32 +95,36 @@ def clean_text(text: str) -> str:
 
 
 def normalise(text: str, *, accents: bool = True) -> str:
-    """A text in Unicode's composed form (NFC), on request without accents."""
+    """Put a text in Unicode's composed form (NFC), on request without accents."""
     if text.isascii():
         return text
     if accents:
         return unicodedata.normalize("NFC", text)
-    return "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
+    return "".join(
+        character for character in unicodedata.normalize("NFD", text) if not unicodedata.combining(character)
+    )
 
 
 def unpack(value: Any) -> Any:
-    """A list or mapping that stands in a cell as text, as JSON or Python writes it; any other value as it is."""
+    """Unpack a list or mapping that stands in a cell as text, as JSON or Python writes it; return any other value as it
+    is.
+    """
     if not isinstance(value, str) or value.strip()[:1] not in ("[", "{"):
         return value
     for parse in (parse_json, ast.literal_eval):
         try:
-            found = parse(value.strip())
+            literal = parse(value.strip())
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
-        if isinstance(found, (list, dict)):
-            return _clean(found)
+        if isinstance(literal, (list, dict)):
+            return _clean(literal)
     return value
 
 
-def check_text_length(text: str, what: str) -> None:
-    """Raise `UnreadableError` with the way out for a text that is too long; `what` it is begins the message."""
+def check_text_length(text: str, description: str) -> None:
+    """Raise `UnreadableError` with the way out for a text that is too long; `description` begins the message."""
     try:
-        check_length(text, what)
+        check_length(text, description)
     except UnreadableError as error:
         raise UnreadableError(f"{error}: shorten it, or take it out") from None
 
@@ -129,7 +134,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _within(value: object) -> list[object]:
-    """A value, and all that it holds."""
+    """List a value, and all that it holds."""
     parts = [value]
     for part in parts:
         if isinstance(part, (dict, list)):
@@ -141,9 +146,9 @@ def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return value if _is_plain(value) else clean_text(value)
     if isinstance(value, list):
-        return [_clean(each) for each in value]
+        return [_clean(element) for element in value]
     if isinstance(value, Mapping):
-        return {normalise(key) if isinstance(key, str) else key: _clean(each) for key, each in value.items()}
+        return {normalise(key) if isinstance(key, str) else key: _clean(content) for key, content in value.items()}
     return None if isinstance(value, float) and value != value else value
 
 
@@ -159,18 +164,18 @@ def _without_html(text: str) -> str:
             return tag[0]
         return " " if tag[1] and name in ("td", "th") else ""
 
-    shown = _UNSHOWN.sub("", text)
-    without = _MOVED.sub(_moved, _TAG.sub(replace, shown))
-    if "\n" in without and without.count("\n") > text.count("\n"):
-        without = _LINE_ENDS.sub("\n", without).strip()
-    return normalise(_ENTITY.sub(lambda entity: html.unescape(entity[0]).replace("\xa0", " "), without))
+    visible_text = _UNSHOWN.sub("", text)
+    plain_text = _MOVED.sub(_moved, _TAG.sub(replace, visible_text))
+    if "\n" in plain_text and plain_text.count("\n") > text.count("\n"):
+        plain_text = _LINE_ENDS.sub("\n", plain_text).strip()
+    return normalise(_ENTITY.sub(lambda entity: html.unescape(entity[0]).replace("\xa0", " "), plain_text))
 
 
-def _moved(found: re.Match[str]) -> str:
-    """What stands above or below the line, in Unicode's signs for it; a power that has none behind `^`."""
-    name, content = found[1].lower(), html.unescape(found[2]).strip()
+def _moved(match: re.Match[str]) -> str:
+    """Write what stands above or below the line in Unicode's signs for it; a power that has none behind `^`."""
+    name, content = match[1].lower(), html.unescape(match[2]).strip()
     signs = _SIGNS[name]
-    if all(ord(each) in signs for each in content):
+    if all(ord(character) in signs for character in content):
         return content.translate(signs)
     if name == "sub" or not any(map(str.isalnum, content)):
         return content

@@ -18,7 +18,7 @@ VERSION = "own"
 
 
 def read_words(spec: DatasetSpec) -> TaskReading:
-    """The questions of a spec; raises `DatasetError` if rows are bad and may not be left out."""
+    """Read the questions of a spec; raise `DatasetError` if rows are bad and may not be left out."""
     table = read_questions(spec)
     rows, faults = parse_words(table, spec)
     total = len(rows) + len(faults)
@@ -27,7 +27,9 @@ def read_words(spec: DatasetSpec) -> TaskReading:
 
 
 def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, ...], tuple[Fault, ...]]:
-    """The questions of a table, and what is wrong with the other rows; raises `DatasetError` if a column is missing."""
+    """Parse the questions of a table, and what is wrong with the other rows; raise `DatasetError` if a column is
+    missing.
+    """
     if spec.kind == "spans" and spec.path is not None and "paragraphs" in table.columns:
         return _nested(spec)
     needed = ("stem", "answer", "context") if spec.kind == "spans" else ("stem", "answer")
@@ -56,7 +58,9 @@ def _row(columns: Columns, record: Record, spec: DatasetSpec) -> TaskRow:
 
 
 def _answers(columns: Columns, record: Record, context: str, *, placed: bool) -> Iterator[str]:
-    """The texts of the right answers; those that are `placed` have to stand in the context, where the row says."""
+    """Yield the texts of the right answers; those that are `placed` have to stand in the context, where the row
+    says.
+    """
     value = unpack(columns.value(record, "answer"))
     starts = columns.value(record, "start")
     if isinstance(value, Mapping):
@@ -65,22 +69,22 @@ def _answers(columns: Columns, record: Record, context: str, *, placed: bool) ->
     for item, start in zip_longest(_list(value), _list(starts)[: len(_list(value))]):
         text = item.get("text") if isinstance(item, Mapping) else item
         stated = item.get("answer_start") if isinstance(item, Mapping) else start
-        said = "" if text is None else str(text).strip()
-        if not said:
+        answer = "" if text is None else str(text).strip()
+        if not answer:
             raise CellError(columns.shown("answer"), f"holds {item!r:.60}, which is no text")
         if placed:
-            _check_place(columns, context, said, stated)
-        yield said
+            _check_place(columns, context, answer, stated)
+        yield answer
 
 
 def _check_place(columns: Columns, context: str, text: str, stated: object) -> None:
     if text not in context:
         raise CellError(columns.shown("answer"), f"is {text!r:.60}, which does not stand in the context")
     start = parse_whole_number(stated)
-    there = text if start is None else context[start : start + len(text)]
-    if there != text:
-        what = f"is {start}, where {there!r:.40} stands: {text!r:.40} is at {context.find(text)}"
-        raise CellError(columns.shown("start"), what)
+    passage = text if start is None else context[start : start + len(text)]
+    if passage != text:
+        detail = f"is {start}, where {passage!r:.40} stands: {text!r:.40} is at {context.find(text)}"
+        raise CellError(columns.shown("start"), detail)
 
 
 def _list(value: Any) -> list[Any]:
@@ -90,7 +94,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _nested(spec: DatasetSpec) -> tuple[tuple[TaskRow, ...], tuple[Fault, ...]]:
-    """SQuAD's own file, whose questions stand within paragraphs."""
+    """Read SQuAD's own file, whose questions stand within paragraphs."""
     rows, faults = [], []
     for item in read_squad(spec.path):  # type: ignore[arg-type]
         if item.anomalies or not item.answers:

@@ -26,7 +26,7 @@ FOLDER = "images"
 
 
 def read_originals(spec: DatasetSpec) -> Iterator[tuple[Question, bytes | None]]:
-    """Each question of the source that refers to a picture, whatever is selected, with the picture's bytes.
+    """Read each question of the source that refers to a picture, whatever is selected, with the picture's bytes.
 
     None where the data set names a picture and does not hold it. Raises `DatasetError` if a file cannot be read, or if
     a name leads out of the folder of the data.
@@ -38,25 +38,25 @@ def read_originals(spec: DatasetSpec) -> Iterator[tuple[Question, bytes | None]]
         embedded = read_embedded(locate_files(spec.name, spec.language, spec.path)) or {}
         for question in (row.question for row in reading.rows):
             if question.image is not None:
-                held = _bytes_of(embedded.get((question.exam.name, question.number)))
-                yield question, held or _read_file(reading.folder, question.image, shortened=True)
+                content = _bytes_of(embedded.get((question.exam.name, question.number)))
+                yield question, content or _read_file(reading.folder, question.image, shortened=True)
         return
     table = read_questions(spec)
     columns = Columns(spec.columns, table, ("stem",))
     for question in (row.question for row in parse_choice(table, spec).reading.rows):
         if question.image is not None:
-            held = _bytes_of(_image_of(table, columns, question))
-            yield question, held or _read_file(table.folder, question.image, shortened=False)
+            content = _bytes_of(_image_of(table, columns, question))
+            yield question, content or _read_file(table.folder, question.image, shortened=False)
 
 
 def read_embedded(paths: Sequence[Path]) -> Pictures | None:
-    """The pictures that the Parquet files at `paths` hold with their bytes; None if they hold none.
+    """Read the pictures that the Parquet files at `paths` hold with their bytes; None if they hold none.
 
     Raises `DatasetError` for a file that is not whole.
     """
     import pyarrow as pa
 
-    found: dict[tuple[str, int], Mapping[str, Any]] = {}
+    picture_by_question: dict[tuple[str, int], Mapping[str, Any]] = {}
     for path in paths:
         if path.suffix != ".parquet":
             continue
@@ -65,14 +65,16 @@ def read_embedded(paths: Sequence[Path]) -> Pictures | None:
                 if not pa.types.is_struct(file.schema_arrow.field("image").type):
                     continue
                 rows = parquet_rows(file, ["name", "qid", "image"])
-                found |= {(row["name"], int(row["qid"])): row["image"] for row in rows if row["image"] is not None}
+                picture_by_question |= {
+                    (row["name"], int(row["qid"])): row["image"] for row in rows if row["image"] is not None
+                }
         except (KeyError, TypeError, ValueError) as error:
             raise DatasetError(f"{path}: cannot read its pictures ({error}): it may be truncated") from None
-    return found or None
+    return picture_by_question or None
 
 
 def find_picture(folder: Path, name: str, *, shortened: bool = False) -> Path | None:
-    """The file called `name` in `folder` or in its `images`; None if there is none.
+    """Find the file called `name` in `folder` or in its `images`; None if there is none.
 
     `shortened` looks for it without the first folders of its name, too: some published names begin where their authors
     kept them. Raises `DatasetError` for a name that leads out of `folder`.

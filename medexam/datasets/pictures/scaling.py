@@ -27,7 +27,7 @@ _ORIENTATION = 0x0112
 
 
 def scale_picture(content: bytes, longest_side: int, name: str) -> str:
-    """What is shown of a picture, as a data URL; `longest_side` in pixels, `name` for messages.
+    """Scale what is shown of a picture, as a data URL; `longest_side` in pixels, `name` for messages.
 
     Raises `DatasetError` if `content` is no whole picture.
     """
@@ -51,15 +51,15 @@ def _show(content: bytes, picture: "Image", longest_side: int) -> str:
     small = max(picture.size) <= longest_side
     if small and picture.mode in _KEPT.get(kind, ()) and picture.getexif().get(_ORIENTATION, 1) == 1:
         return _data_url(kind, content)
-    written = "JPEG" if kind == "JPEG" else "PNG"
-    drawn = _draw(picture, longest_side)
+    file_format = "JPEG" if kind == "JPEG" else "PNG"
+    drawing = _draw(picture, longest_side)
     out = io.BytesIO()
-    drawn.save(out, written, **({"quality": _QUALITY} if written == "JPEG" else {}))
-    return _data_url(written, out.getvalue())
+    drawing.save(out, file_format, **({"quality": _QUALITY} if file_format == "JPEG" else {}))
+    return _data_url(file_format, out.getvalue())
 
 
 def _draw(picture: "Image", longest_side: int) -> "Image":
-    """Upright, in grey or RGB, no longer than `longest_side`."""
+    """Draw the picture upright, in grey or RGB, no longer than `longest_side`."""
     from PIL import Image, ImageOps
 
     upright = ImageOps.exif_transpose(picture)
@@ -67,9 +67,9 @@ def _draw(picture: "Image", longest_side: int) -> "Image":
         # 16 bits of grey, which a plain conversion would cut off at 255.
         upright = upright.convert("I").point(lambda value: value / 256).convert("L")
     if upright.has_transparency_data:
-        seen = upright.convert("RGBA")
-        upright = Image.new("RGBA", seen.size, "white")
-        upright.alpha_composite(seen)
+        layer = upright.convert("RGBA")
+        upright = Image.new("RGBA", layer.size, "white")
+        upright.alpha_composite(layer)
     if upright.mode not in ("L", "RGB"):
         upright = upright.convert("L" if upright.mode in ("1", "LA") else "RGB")
     upright.info.clear()

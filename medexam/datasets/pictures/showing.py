@@ -22,48 +22,50 @@ _SHOWN = 3
 
 
 def show_pictures(
-    exams: ExamSet, spec: DatasetSpec, settings: PictureSettings, asked: Collection[str] | None = None
+    exams: ExamSet, spec: DatasetSpec, settings: PictureSettings, keys: Collection[str] | None = None
 ) -> tuple[ExamSet, dict[str, Any]]:
-    """The selected questions, each with its picture; and what a run's identity says of the pictures.
+    """Give each selected question its picture; also return what a run's identity says of the pictures.
 
-    `asked` are the keys of those that get their pictures; None: all that are selected. Raises `DatasetError` if no
+    `keys` are those of the questions that get their pictures; None: all that are selected. Raises `DatasetError` if no
     question of the source refers to a picture, if one that is needed is missing or not whole, or if a name leads out of
     the folder of the data.
     """
-    wanted = {question.key for question in exams.questions} if asked is None else set(asked)
+    needed_keys = {question.key for question in exams.questions} if keys is None else set(keys)
     digests: list[list[str | None]] = []
-    shown: dict[str, str] = {}
+    picture_by_key: dict[str, str] = {}
     scaled: dict[str, str] = {}
     missing: list[Question] = []
     for question, content in read_originals(spec):
         digest = None if content is None else hashlib.sha256(content).hexdigest()
         digests.append([question.key, digest])
-        if question.key not in wanted:
+        if question.key not in needed_keys:
             continue
         if content is None or digest is None:
             missing.append(question)
             continue
         if digest not in scaled:
             scaled[digest] = scale_picture(content, settings.longest_side, f"{question.image} of {question.key}")
-        shown[question.key] = scaled[digest]
+        picture_by_key[question.key] = scaled[digest]
     if not digests:
         raise DatasetError(f"{exams.source}: no question refers to a picture: set program.images to hidden")
     if missing:
         raise _missing(missing, exams)
     questions = tuple(
-        question.model_copy(update={"picture": shown[question.key]}) if question.key in shown else question
+        question.model_copy(update={"picture": picture_by_key[question.key]})
+        if question.key in picture_by_key
+        else question
         for question in exams.questions
     )
-    listed = json.dumps(sorted(digests, key=str)).encode()
-    known = {"fingerprint": hashlib.sha256(listed).hexdigest(), "longest_side": settings.longest_side, "rule": RULE}
-    return replace(exams, questions=questions), known
+    listing = json.dumps(sorted(digests, key=str)).encode()
+    identity = {"fingerprint": hashlib.sha256(listing).hexdigest(), "longest_side": settings.longest_side, "rule": RULE}
+    return replace(exams, questions=questions), identity
 
 
 def _missing(questions: list[Question], exams: ExamSet) -> DatasetError:
-    named = ", ".join(f"{one.image} of {one.key}" for one in questions[:_SHOWN])
-    more = f" and {len(questions) - _SHOWN} more" if len(questions) > _SHOWN else ""
+    names = ", ".join(f"{question.image} of {question.key}" for question in questions[:_SHOWN])
+    remainder = f" and {len(questions) - _SHOWN} more" if len(questions) > _SHOWN else ""
     return DatasetError(
-        f"{exams.source}: {len(questions)} pictures are not here: {named}{more}: put them beside the data, under their "
-        f"names or in a folder {FOLDER}, or bring a data set of the hub with `medexam data fetch NAME --images`; "
+        f"{exams.source}: {len(questions)} pictures are not here: {names}{remainder}: put them beside the data, under "
+        f"their names or in a folder {FOLDER}, or bring a data set of the hub with `medexam data fetch NAME --images`; "
         "or set program.images to hidden, or dataset.images to without"
     )

@@ -29,12 +29,12 @@ class QuestionText:
 
 
 def text_of(question: Question) -> QuestionText:
-    """The words of `question`."""
-    return QuestionText(question.key, question.stem, tuple((one.number, one.text) for one in question.options))
+    """Return the words of `question`."""
+    return QuestionText(question.key, question.stem, tuple((option.number, option.text) for option in question.options))
 
 
 def render_layout(text: QuestionText) -> str:
-    """The stem and the options as lines; white space within an option becomes single blanks.
+    """Render the stem and the options as lines; white space within an option becomes single blanks.
 
     Which vitamin is soluble in water?
     1. Vitamin A.
@@ -44,7 +44,8 @@ def render_layout(text: QuestionText) -> str:
 
 
 def read_layout(key: str, text: str) -> QuestionText:
-    """The question that a text in this layout holds, whatever is wrong with it: see `medexam.datasets.translate.Fault`.
+    """Read the question that a text in this layout holds, whatever is wrong with it: see
+    `medexam.datasets.translate.Fault`.
 
     The options begin at the first line behind the first that carries the mark 1, or at the first line where that is
     the only one so marked. A line without a mark belongs to what stands before it.
@@ -66,7 +67,7 @@ def read_layout(key: str, text: str) -> QuestionText:
 
 
 def find_first_option(numbers: list[int | None]) -> int:
-    """Where the options begin in lines that carry these marks, None being no mark; their number if there are none.
+    """Find where the options begin in lines that carry these marks, None being no mark; their number if there are none.
 
     Without a mark 1, at the first line behind the first that carries any mark.
     """

@@ -70,26 +70,26 @@ def _choose(valid: Sequence[Candidate], errors: Mapping[str, int]) -> Choice | N
     if len(valid) == 1:
         return Choice(valid[0], Rule.ONLY_VALID, None)
     if len(valid) == 2:
-        return Choice(min(valid, key=lambda one: errors[one.setup]), Rule.FEWER_ERRORS, None)
+        return Choice(min(valid, key=lambda candidate: errors[candidate.setup]), Rule.FEWER_ERRORS, None)
     texts = [render_layout(candidate.text) for candidate in valid]
     pairs = combinations(range(len(valid)), 2)
-    nearness, one, other = max(
-        ((similarity(texts[a], texts[b]), a, b) for a, b in pairs), key=lambda found: (found[0], -found[1], -found[2])
+    nearness, index, other_index = max(
+        ((similarity(texts[a], texts[b]), a, b) for a, b in pairs), key=lambda pair: (pair[0], -pair[1], -pair[2])
     )
-    chosen = min((valid[one], valid[other]), key=lambda candidate: errors[candidate.setup])
-    return Choice(chosen, Rule.MOST_SIMILAR, nearness)
+    choice = min((valid[index], valid[other_index]), key=lambda candidate: errors[candidate.setup])
+    return Choice(choice, Rule.MOST_SIMILAR, nearness)
 
 
-def similarity(one: str, other: str) -> float:
-    """Dice's coefficient over character trigrams of the lower-cased texts, as multisets: from 0 to 1.
+def similarity(text: str, other: str) -> float:
+    """Compute Dice's coefficient over character trigrams of the lower-cased texts, as multisets: from 0 to 1.
 
     Dice (1945), "Measures of the amount of ecologic association between species": twice the trigrams in common over
     the trigrams of both. The paper names no measure; this one needs no model, works in every script and does not mind
     the order of words as much as an edit distance does.
     """
-    first, second = _trigrams(one), _trigrams(other)
-    whole = first.total() + second.total()
-    return 2 * (first & second).total() / whole if whole else 1.0
+    first, second = _trigrams(text), _trigrams(other)
+    total = first.total() + second.total()
+    return 2 * (first & second).total() / total if total else 1.0
 
 
 def _trigrams(text: str) -> Counter[str]:

@@ -53,29 +53,33 @@ class Term:
 
 
 def find_terms(text: QuestionText) -> Counter[Term]:
-    """Every term of a question and its options, with how often it stands there."""
-    found: Counter[Term] = Counter()
+    """Count every term of a question and its options, by how often it stands there."""
+    counts: Counter[Term] = Counter()
     for part in (text.stem, *(words for _, words in text.options)):
-        found.update(_terms(part))
-    return found
+        counts.update(_terms(part))
+    return counts
 
 
 def missing_terms(source: QuestionText, translation: QuestionText) -> tuple[Term, ...]:
-    """The terms of `source` that do not stand in `translation` at all, each once, in their order."""
-    there = find_terms(translation)
-    missing = [term for term in find_terms(source) if term not in there]
+    """List the terms of `source` that do not stand in `translation` at all, each once, in their order."""
+    translation_terms = find_terms(translation)
+    missing = [term for term in find_terms(source) if term not in translation_terms]
     if any(term.kind == "formula" for term in missing):
         # Translators write `Na +` for `Na+`.
-        shown = "".join(render_layout(translation).translate(_SUBSCRIPTS).split())
-        missing = [term for term in missing if term.kind != "formula" or term.spelling not in shown]
+        compact_text = "".join(render_layout(translation).translate(_SUBSCRIPTS).split())
+        missing = [term for term in missing if term.kind != "formula" or term.spelling not in compact_text]
     return tuple(missing)
 
 
 def fold_name(word: str) -> str:
-    """A drug's name in the spelling that languages share: `fenitoína`, `phenytoin` and `фенитоин` are `fenitoin`."""
+    """Fold a drug's name to the spelling that languages share: `fenitoína`, `phenytoin` and `фенитоин` are
+    `fenitoin`.
+    """
     cyrillic: Mapping[str, str] = _data()["cyrillic"]
     lowered = "".join(cyrillic.get(letter, letter) for letter in word.lower())
-    plain = "".join(one for one in unicodedata.normalize("NFD", lowered) if not unicodedata.combining(one))
+    plain = "".join(
+        character for character in unicodedata.normalize("NFD", lowered) if not unicodedata.combining(character)
+    )
     for before, after in _FOLDS:
         plain = plain.replace(before, after)
     plain = re.sub(r"^es(?=[^aeiou])", "s", re.sub(r"(.)\1", r"\1", plain))
@@ -112,26 +116,26 @@ def _canonical(number: str) -> str:
 
 @cache
 def _drug(word: str) -> str | None:
-    known = _drugs()
+    drugs = _drugs()
     # English plurals are ordinary words; singular and plural are one drug.
     for spelling in (word, word.rstrip("s")):
         name = fold_name(spelling)
-        name = known["synonyms"].get(name, name)
-        if name in known["not_drugs"]:
+        name = drugs["synonyms"].get(name, name)
+        if name in drugs["not_drugs"]:
             return None
-        if name in known["names"] or (len(name) > 6 and name.endswith(known["stems"])):
+        if name in drugs["names"] or (len(name) > 6 and name.endswith(drugs["stems"])):
             return str(name)
     return None
 
 
 @cache
 def _drugs() -> dict[str, Any]:
-    known = _data()
+    terms = _data()
     return {
-        "stems": tuple(fold_name(stem) for stem in known["stems"]),
-        "names": {fold_name(name) for name in known["names"]},
-        "not_drugs": {fold_name(name) for name in known["not_drugs"]},
-        "synonyms": {fold_name(one): fold_name(other) for one, other in known["synonyms"].items()},
+        "stems": tuple(fold_name(stem) for stem in terms["stems"]),
+        "names": {fold_name(name) for name in terms["names"]},
+        "not_drugs": {fold_name(name) for name in terms["not_drugs"]},
+        "synonyms": {fold_name(synonym): fold_name(name) for synonym, name in terms["synonyms"].items()},
     }
 
 
@@ -146,5 +150,5 @@ def _dose() -> re.Pattern[str]:
 @cache
 def _data() -> dict[str, Any]:
     text = (resources.files("medexam.datasets.translate") / "terms.yaml").read_text(encoding="utf-8")
-    known: dict[str, Any] = yaml.safe_load(text)
-    return known
+    terms: dict[str, Any] = yaml.safe_load(text)
+    return terms

@@ -62,19 +62,19 @@ class Candidate:
 def judge_reply(
     setup: str, source: QuestionText, reply: str | None, *, cut_off: bool = False, keywords: Collection[str] = ()
 ) -> Candidate:
-    """The candidate that a reply is; None is no reply. `cut_off` says that it ended at its budget of tokens."""
+    """Judge the candidate that a reply is; None is no reply. `cut_off` says that it ended at its budget of tokens."""
     cleaned = clean_reply(reply or "", source.numbers, keywords)
     text = read_layout(source.key, cleaned)
     faults = find_faults(source, text)
     # What was cleaned away behind the end was written after it, so the end itself is whole.
     if cut_off and reply and reply.rstrip().endswith(_tail(cleaned)):
         faults = (*faults, Fault.CUT_OFF)
-    same = cleaned.split() == render_layout(source).split()
-    return Candidate(setup, text, faults, same)
+    is_unchanged = cleaned.split() == render_layout(source).split()
+    return Candidate(setup, text, faults, is_unchanged)
 
 
 def find_faults(source: QuestionText, text: QuestionText) -> tuple[Fault, ...]:
-    """What is wrong with `text` as a translation of `source`, as far as the layout tells."""
+    """Find what is wrong with `text` as a translation of `source`, as far as the layout tells."""
     faults = []
     if not text.stem.strip() or not all(words.strip() for _, words in text.options) or not text.options:
         faults.append(Fault.EMPTY_TEXT)
@@ -91,7 +91,7 @@ def _tail(text: str) -> str:
 
 
 def clean_reply(reply: str, numbers: Sequence[int], keywords: Collection[str] = ()) -> str:
-    """The translation that `reply` holds, in the layout of `render_layout`; empty if it holds nothing.
+    """Return the translation that `reply` holds, in the layout of `render_layout`; empty if it holds nothing.
 
     `numbers` are those of the source's options; the text ends with the line of the last one. `keywords` open the parts
     of the prompt, such as `English:`: one at the beginning is taken off, and at the next one the text ends.
@@ -105,34 +105,36 @@ def clean_reply(reply: str, numbers: Sequence[int], keywords: Collection[str] = 
 
 
 def _cut_at_keyword(lines: list[str], keywords: Collection[str]) -> list[str]:
-    kept: list[str] = []
+    body: list[str] = []
     for line in lines:
         bare = line.strip().lstrip("*#_ ").replace("**", "")
-        keyword = next((one for one in keywords if bare.lower().startswith(one.lower())), None)
+        keyword = next((word for word in keywords if bare.lower().startswith(word.lower())), None)
         if keyword is None:
-            kept.append(line)
-        elif any(one.strip() for one in kept):
+            body.append(line)
+        elif any(text.strip() for text in body):
             break
-        elif rest := bare[len(keyword) :].strip():
-            kept.append(rest)
-    return kept
+        elif remainder := bare[len(keyword) :].strip():
+            body.append(remainder)
+    return body
 
 
 def _normalise_marks(lines: list[str], numbers: Sequence[int]) -> list[str]:
-    """Every mark of an option as `1. `, whatever stood for it: `1)`, `(1)`, `1.-`, `**1.**`, `a)`, or all in a line."""
-    found = [_MARK.match(line) for line in lines]
-    marked = list(map(_rewrite, lines, found))
-    if any(mark is not None and int(mark["label"]) in numbers for mark in found[1:]):
-        return marked
+    """Write every mark of an option as `1. `, whatever stood for it: `1)`, `(1)`, `1.-`, `**1.**`, `a)`, or all in a
+    line.
+    """
+    marks = [_MARK.match(line) for line in lines]
+    numbered_lines = list(map(_rewrite, lines, marks))
+    if any(mark is not None and int(mark["label"]) in numbers for mark in marks[1:]):
+        return numbered_lines
     letters = [_LETTER.match(line) for line in lines]
     sequence = "".join(mark["label"].lower() for mark in letters if mark)
     if len(sequence) > 1 and _LETTERS.startswith(sequence):
         return list(map(_rewrite, lines, letters))
-    return [part for line in marked for part in _split_inline(line, numbers)]
+    return [part for line in numbered_lines for part in _split_inline(line, numbers)]
 
 
 def _rewrite(line: str, mark: re.Match[str] | None) -> str:
-    """The line with `1. ` instead of its mark, a number or a letter."""
+    """Write the line with `1. ` instead of its mark, a number or a letter."""
     if mark is None:
         return _plain(line)
     label = mark["label"]
@@ -140,15 +142,15 @@ def _rewrite(line: str, mark: re.Match[str] | None) -> str:
 
 
 def _split_inline(line: str, numbers: Sequence[int]) -> list[str]:
-    """The stem and each option on a line of its own, where one line holds all marks in their order."""
+    """Put the stem and each option on a line of its own, where one line holds all marks in their order."""
     places: list[tuple[int, int]] = []
-    at = 0
+    position = 0
     for number in numbers:
-        mark = re.compile(_INLINE.format(number=number)).search(line, at)
+        mark = re.compile(_INLINE.format(number=number)).search(line, position)
         if mark is None:
             return [line]
         places.append(mark.span())
-        at = mark.end()
+        position = mark.end()
     ends = [begin for begin, _ in places[1:]] + [len(line)]
     options = [
         _marked(number, line[begin:end].strip()) for number, (_, begin), end in zip(numbers, places, ends, strict=True)
@@ -157,18 +159,18 @@ def _split_inline(line: str, numbers: Sequence[int]) -> list[str]:
 
 
 def _drop_announcement(lines: list[str]) -> list[str]:
-    """Without a first paragraph such as `Here is the translation:`, where a stem stands behind it."""
+    """Drop a first paragraph such as `Here is the translation:`, where a stem stands behind it."""
     lines = lines[next((place for place, line in enumerate(lines) if line.strip()), len(lines)) :]
     if len(lines) < 3 or lines[1].strip() or not lines[0].strip().endswith(":"):
         return lines
-    rest = [line for line in lines[1:] if line.strip()]
-    return lines if not rest or _MARK.match(rest[0]) else rest
+    body = [line for line in lines[1:] if line.strip()]
+    return lines if not body or _MARK.match(body[0]) else body
 
 
 def _end_with_last_option(lines: list[str], numbers: Sequence[int]) -> list[str]:
-    """Up to the line of the last option; without that option, up to the blank line behind the last one there is."""
-    found = [_MARK.match(line) for line in lines]
-    marks = [int(mark["label"]) if mark else None for mark in found]
+    """Cut behind the line of the last option; without that option, at the blank line behind the last one there is."""
+    matches = [_MARK.match(line) for line in lines]
+    marks = [int(mark["label"]) if mark else None for mark in matches]
     begins = find_first_option(marks)
     last = next((place for place in range(begins, len(lines)) if marks[place] == numbers[-1]), None)
     if last is not None:

@@ -40,7 +40,11 @@ def write_translation(
     `origin` says in the file what it was made from. The file is written whole or not at all. Raises `DatasetError`
     where it cannot be written.
     """
-    records = [_record(one, key[one.key].number, texts[one.key], pictures) for one in questions if one.key in texts]
+    records = [
+        _record(question, key[question.key].number, texts[question.key], pictures)
+        for question in questions
+        if question.key in texts
+    ]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_exam_table(path, records, origin, with_pictures=bool(pictures))
@@ -53,8 +57,8 @@ def _record(question: Question, gold: int, text: QuestionText, pictures: Picture
     exam = question.exam
     image: Any = question.image
     if pictures is not None:
-        named = None if question.image is None else {"bytes": None, "path": question.image}
-        image = pictures.get((exam.name, question.number), named)
+        reference = None if question.image is None else {"bytes": None, "path": question.image}
+        image = pictures.get((exam.name, question.number), reference)
     return render_record(exam, question.number, text.stem, text.options, gold, image)
 
 
@@ -71,5 +75,5 @@ def write_sheet(path: Path, sources: Sequence[QuestionText], translations: Mappi
 
 
 def read_reviews(paths: Sequence[Path]) -> tuple[Review, ...]:
-    """The sheets at `paths`; raises `DatasetError` naming the line that is wrong, or two sheets of one name."""
+    """Read the sheets at `paths`; raise `DatasetError` naming the line that is wrong, or two sheets of one name."""
     return read_sheets(paths, ITEM, ASPECTS)

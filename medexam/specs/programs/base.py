@@ -47,7 +47,7 @@ class Member(Protocol):
         """The model that it asks; None: the experiment's own."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
-        """The same with other values in the fields that `update` names."""
+        """Return the same with other values in the fields that `update` names."""
 
 
 class ProgramSpec(Spec):
@@ -188,14 +188,14 @@ class ProgramSpec(Spec):
         return {name: READINGS[name] for name in self.readers}
 
     def budget(self, of_model: int | None) -> int | dict[str, int] | None:  # noqa: ARG002
-        """Tokens a reply may have, or by group of words, where the model's own spec says `of_model`.
+        """Return the tokens a reply may have, or by group of words, where the model's own spec says `of_model`.
 
         None where the model writes no reply.
         """
         return None
 
     def normal(self, language: Language) -> Self:  # noqa: ARG002
-        """The same program for questions in `language`, with values instead of what stands for them."""
+        """Return the same program for questions in `language`, with values instead of what stands for them."""
         return self
 
 
@@ -213,5 +213,5 @@ class WordsSpec(ProgramSpec):
     def words_label(self) -> list[str]:
         """What tells these words from the program's own, for tables and folders."""
         own = type(self).model_fields["prompt"].default
-        named = [Path(self.prompt).stem] if str(self.prompt) != own else []
-        return named if self.prompt_language is None else [*named, f"words_{self.prompt_language}"]
+        prompt_names = [Path(self.prompt).stem] if str(self.prompt) != own else []
+        return prompt_names if self.prompt_language is None else [*prompt_names, f"words_{self.prompt_language}"]

@@ -68,7 +68,7 @@ class RelevanceSpec(RetrievingSpec):
         return RetrievalSettings(self.retriever, self.k, "per_option", self.query_language)
 
     def normal(self, language: Language) -> Self:
-        """The same program for questions in `language`; each option is looked up, whatever `query` says."""
+        """Return the same program for questions in `language`; each option is looked up, whatever `query` says."""
         return super().normal(language).model_copy(update={"query": "per_option"})
 
     @property

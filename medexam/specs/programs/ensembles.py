@@ -27,7 +27,7 @@ class MemberSpec(Spec):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, tree: Any) -> Any:
-        """A program alone, or the kind of one, is a member; so is an engine's name as its model."""
+        """Take a program alone, or the kind of one, as a member; so is an engine's name as its model."""
         if isinstance(tree, str) or (isinstance(tree, Mapping) and "kind" in tree):
             tree = {"program": tree}
         if not isinstance(tree, Mapping):
@@ -81,7 +81,7 @@ class EnsembleSpec(ProgramSpec):
         return f"{self.kind}{len(self.members)}-{self.combine}"
 
     def normal(self, language: Language) -> Self:
-        """The same ensemble of programs for questions in `language`."""
+        """Return the same ensemble of programs for questions in `language`."""
         members = tuple(
             member.model_copy(update={"program": member.program.normal(language)}) for member in self.members
         )

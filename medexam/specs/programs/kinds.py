@@ -50,7 +50,7 @@ KINDS: Mapping[str, type[ProgramSpec]] = MappingProxyType(
 
 
 def _tag(program: object) -> str | None:
-    """The kind of a spec, or of the data for one; `OWN` where it names the user's own code."""
+    """Return the kind of a spec, or of the data for one; `OWN` where it names the user's own code."""
     kind = program.get("kind") if isinstance(program, Mapping) else getattr(program, "kind", None)
     return OWN if isinstance(kind, str) and kind not in KINDS and is_own_name(kind, PROGRAMS) else kind
 

@@ -68,7 +68,7 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
         return super().retrieval if self.context == "retrieved" else None
 
     def normal(self, language: Language) -> Self:
-        """The same program for questions in `language`, with values instead of what stands for them."""
+        """Return the same program for questions in `language`, with values instead of what stands for them."""
         context = self.context or ("stem_and_options" if self.read == "label" else "stem")
         return super().normal(language).model_copy(update={"context": context})
 

@@ -31,7 +31,9 @@ class EngineNeeds:
     """Pictures beside texts."""
 
     def __or__(self, other: "EngineNeeds") -> "EngineNeeds":
-        return EngineNeeds(**{one.name: getattr(self, one.name) or getattr(other, one.name) for one in fields(self)})
+        return EngineNeeds(
+            **{need.name: getattr(self, need.name) or getattr(other, need.name) for need in fields(self)}
+        )
 
 
 NO_NEEDS = EngineNeeds()

@@ -18,7 +18,7 @@ class RandomOrders(Spec):
 
 
 def _tag(orders: object) -> str:
-    """Which part of a spec's `orders` is meant, so that what is wrong is said of that alone."""
+    """Return which part of a spec's `orders` is meant, so that what is wrong is said of that alone."""
     return "drawn" if isinstance(orders, RandomOrders | Mapping) else "named, or {random: 4}"
 
 
@@ -30,7 +30,7 @@ Orders = Annotated[
 
 
 def orders_label(orders: Orders) -> list[str]:
-    """What tells the orders from the exam's own, for tables and folders; empty where only that is shown."""
+    """Return what tells the orders from the exam's own, for tables and folders; empty where only that is shown."""
     if isinstance(orders, RandomOrders):
         return [f"random{orders.random}"]
     return [] if orders == "given" else [orders]

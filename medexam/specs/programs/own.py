@@ -69,7 +69,7 @@ class ModuleSpec(LookUpSpec):
         return ("module",)
 
     def budget(self, of_model: int | None) -> int:
-        """Tokens a reply may have, where the model's own spec says `of_model`."""
+        """Return the tokens a reply may have, where the model's own spec says `of_model`."""
         return self.max_tokens or of_model or 512
 
     def _label(self, name: str) -> str:
@@ -111,8 +111,8 @@ class OwnSpec(ModuleSpec):
     def label(self) -> str:
         """Short name for tables and folders: the object's, and its arguments."""
         _, attribute = resolve_name(self.kind, PROGRAMS)
-        given = [f"{name}_{value}" for name, value in self.args.items() if isinstance(value, (int, float, str))]
-        return self._label("-".join([attribute, *given])[:60])
+        arguments = [f"{name}_{value}" for name, value in self.args.items() if isinstance(value, (int, float, str))]
+        return self._label("-".join([attribute, *arguments])[:60])
 
 
 class SignatureSpec(ModuleSpec):

@@ -59,8 +59,8 @@ class IterativeRetrievalSpec(SideWordsSpec, SearchSpec):
         numbers = [f"k{self.k}"] if self.k != 2 else []
         numbers += [f"rounds{self.rounds}"] if self.rounds != 3 else []
         numbers += [f"queries{self.queries}"] if self.queries != 2 else []
-        kept = ["passages"] if self.keep == "passages" else []
-        return "-".join([super().label, *self.then_label, self.retriever.label, *numbers, *kept])
+        keep_labels = ["passages"] if self.keep == "passages" else []
+        return "-".join([super().label, *self.then_label, self.retriever.label, *numbers, *keep_labels])
 
 
 class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
@@ -100,5 +100,5 @@ class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
         """Short name for tables and folders."""
         judge = [] if self.reader is None else [Path(self.reader).name]
         judge += [f"from_{self.least:g}"] if self.least != 0.5 else []
-        kept = [] if self.unsupported == "keep" else [self.unsupported]
-        return "-".join([super().label, *self.then_label, self.retrieval_label, *judge, *kept])
+        unsupported_labels = [] if self.unsupported == "keep" else [self.unsupported]
+        return "-".join([super().label, *self.then_label, self.retrieval_label, *judge, *unsupported_labels])

@@ -151,7 +151,7 @@ class ReplySpec(WordsSpec):
         return self.draws or self.orders != "given"
 
     def budget(self, of_model: int | None) -> int:
-        """Tokens a reply may have, where the model's own spec says `of_model`."""
+        """Return the tokens a reply may have, where the model's own spec says `of_model`."""
         return self.max_tokens or of_model or (REASONING_TOKENS if self.reasons else DIRECT_TOKENS)
 
     @property
@@ -223,10 +223,10 @@ class BehindPassagesSpec(ReplySpec):
         groups = self.side_groups
         return WordFiles("groups", self.retrieval_prompt, groups, language=self.prompt_language) if groups else None
 
-    def once(self, what: str) -> Self:
-        """Raises `ValueError`, naming the setting `what`, if a question is asked several times or words are loaded."""
+    def once(self, setting: str) -> Self:
+        """Raise `ValueError`, naming `setting`, if a question is asked several times or words are loaded."""
         if self.samples > 1 or self.orders != "given" or self.load is not None:
-            raise ValueError(f"{what} takes no samples, orders or load: leave them out")
+            raise ValueError(f"{setting} takes no samples, orders or load: leave them out")
         return self
 
     @model_validator(mode="after")

@@ -33,7 +33,7 @@ class LookUpSpec(SearchSpec):
         return RetrievalSettings(self.retriever, self.k, self.query, self.query_language)
 
     def normal(self, language: Language) -> Self:
-        """The same program for questions in `language`, with values instead of what stands for them."""
+        """Return the same program for questions in `language`, with values instead of what stands for them."""
         return self.model_copy(update={"query_language": self.query_language or language})
 
     @property

@@ -53,7 +53,7 @@ class TaskSpec(WordsSpec):
         raise NotImplementedError
 
     def budget(self, of_model: int | None) -> dict[str, int]:
-        """Group of words -> tokens a reply may have, where the model's own spec says `of_model`."""
+        """Map each group of words to the tokens a reply may have, where the model's own spec says `of_model`."""
         return {group: self.max_tokens or of_model or own for group, own in self.own_budgets.items()}
 
     @property

@@ -77,7 +77,7 @@ def test_lines_are_joined_and_every_decision_told(words) -> None:
         ["Sobre el eje hipotálamo-", "hipofisario de las prote-", "ínas y/", "o de IL-", "6:"], words
     )
     assert text == "Sobre el eje hipotálamo-hipofisario de las proteínas y/o de IL-6:"
-    assert [(hyphen.text, hyphen.kept) for hyphen in decided] == [
+    assert [(hyphen.text, hyphen.in_spelling) for hyphen in decided] == [
         ("hipotálamo-hipofisario", True),
         ("proteínas", False),
         ("IL-6", True),

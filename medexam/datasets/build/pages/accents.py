@@ -25,7 +25,7 @@ _RAISED = 0.5
 
 
 def join_accents(glyphs: Sequence[Glyph]) -> tuple[Glyph, ...]:
-    """`glyphs` with each accent that stands over or under a letter in that letter."""
+    """Join each accent of `glyphs` that stands over or under a letter to that letter."""
     accents = [glyph for glyph in glyphs if _find_mark(glyph)]
     if not accents:
         return tuple(glyphs)
@@ -47,7 +47,7 @@ def join_accents(glyphs: Sequence[Glyph]) -> tuple[Glyph, ...]:
 
 
 def _find_mark(glyph: Glyph) -> str:
-    """The combining form of an accent; empty for what is none."""
+    """Find the combining form of an accent; empty for what is none."""
     return glyph.text if unicodedata.category(glyph.text) == "Mn" else _COMBINING.get(glyph.text, "")
 
 

@@ -33,9 +33,9 @@ class _Block:
     options: list[list[tuple[int, list[Cells]]]]
     """Of each column: a label's number, or its letter's code, with the option's lines."""
     length: int = 0
-    whole: list[Cells] = field(default_factory=list)
+    ordered_lines: list[Cells] = field(default_factory=list)
     """The lines in the order of the options, as they were when the labels last counted on."""
-    whole_length: int = 0
+    ordered_length: int = 0
 
     def take(self, line: Cells) -> bool:
         """Add a line, if it is one of this block."""
@@ -44,7 +44,9 @@ class _Block:
             return False
         for part in parts:
             begins, label = part.parts[0][0].x0, _read_label(part)
-            place = max((at for at, (start, _) in enumerate(self.columns) if begins >= start - _ALIGNED), default=None)
+            place = max(
+                (index for index, (start, _) in enumerate(self.columns) if begins >= start - _ALIGNED), default=None
+            )
             if place is None:
                 return False
             if label is not None and begins <= self.columns[place][0] + _ALIGNED:
@@ -55,30 +57,35 @@ class _Block:
                 return False
         self.length += 1
         downward = all(column == sorted(column, key=itemgetter(0)) for column in self.options)
-        found = sorted((option for column in self.options for option in column), key=itemgetter(0))
-        if downward and all(two == one + 1 for (one, _), (two, _) in pairwise(found)):
-            self.whole, self.whole_length = [each for _, lines in found for each in lines], self.length
+        ordered_options = sorted((option for column in self.options for option in column), key=itemgetter(0))
+        if downward and all(following == number + 1 for (number, _), (following, _) in pairwise(ordered_options)):
+            self.ordered_lines, self.ordered_length = (
+                [cells for _, lines in ordered_options for cells in lines],
+                self.length,
+            )
         return True
 
     def _continues(self, part: Cells) -> bool:
-        """Whether a line of one cell belongs here: a further column's, an option that is missing, or more of one."""
+        """Return whether a line of one cell belongs here: a further column's, an option that is missing, or more of
+        one.
+        """
         label = _read_label(part)
-        labels = {known for column in self.options for known, _ in column}
+        labels = {number for column in self.options for number, _ in column}
         further = part.parts[0][0].x0 >= self.columns[1][0] - _ALIGNED
         return label is None or further or (label not in labels and label < max(labels, default=0))
 
     def _cut(self, line: Cells) -> Iterator[Cells]:
-        """The cells of a line, each a line, also where less than a cell's gap stands before a column."""
+        """Yield the cells of a line, each a line, also where less than a cell's gap stands before a column."""
         for part in line.parts:
-            begun = 0
+            start = 0
             for edges in self.columns[1:]:
-                for place in range(begun + 1, len(part) if part[begun].x0 < edges[0] - _ALIGNED else 0):
+                for place in range(start + 1, len(part) if part[start].x0 < edges[0] - _ALIGNED else 0):
                     gap, size = part[place].x0 - part[place - 1].x1, part[place].size
                     if gap > _GAP * size and any(abs(part[place].x0 - edge) <= _ALIGNED for edge in edges):
-                        yield self._make_line(line, part[begun:place])
-                        begun = place
+                        yield self._make_line(line, part[start:place])
+                        start = place
                         break
-            yield self._make_line(line, part[begun:])
+            yield self._make_line(line, part[start:])
 
     def _make_line(self, line: Cells, part: tuple[Glyph, ...]) -> Cells:
         single = replace(line, parts=(part,))
@@ -86,30 +93,30 @@ class _Block:
 
 
 def separate_options(lines: Sequence[Cells]) -> Iterator[Cells]:
-    """`lines` with options that stand beside each other one after the other, in the order of their labels."""
+    """Put options in `lines` that stand beside each other one after the other, in the order of their labels."""
     place = 0
     while place < len(lines):
         block = _read_block(lines, place)
-        yield from block.whole if block else [lines[place]]
-        place += block.whole_length if block else 1
+        yield from block.ordered_lines if block else [lines[place]]
+        place += block.ordered_length if block else 1
 
 
 def _read_block(lines: Sequence[Cells], place: int) -> _Block | None:
-    """The options that begin beside each other in the line at `place`; None if their labels do not count on.
+    """Read the options that begin beside each other in the line at `place`; None if their labels do not count on.
 
     A column whose labels stand little more than a word's gap behind the text before them is one if two lines have it,
     and if the first option is among them: texts may end alike in numbers.
     """
     first = lines[place]
     wide = [(part[0].x0, _find_text(part, 0)) for part in first.parts]
-    if len(wide) > 1 and all(first.labels) and (block := _read_lines(lines, place, wide)).whole:
+    if len(wide) > 1 and all(first.labels) and (block := _read_lines(lines, place, wide)).ordered_lines:
         return block
     begins = [glyph for part in first.parts for glyph in part] if first.labels[0] in ("1", "a") else []
     if len(columns := list(_find_columns(begins))) < 2:
         return None
     block = _read_lines(lines, place, columns)
     alone = [column for column, options in zip(columns, block.options, strict=True) if len(options) < 2]
-    return block if block.whole and not set(alone) - set(wide) else None
+    return block if block.ordered_lines and not set(alone) - set(wide) else None
 
 
 def _read_lines(lines: Sequence[Cells], place: int, columns: Sequence[Column]) -> _Block:
@@ -124,8 +131,8 @@ def _read_lines(lines: Sequence[Cells], place: int, columns: Sequence[Column]) -
 
 
 def _find_columns(ink: Sequence[Glyph]) -> Iterator[Column]:
-    """Where a line has labels with a text behind them."""
-    gaps = [two.x0 - one.x1 for one, two in pairwise(ink)]
+    """Find where a line has labels with a text behind them."""
+    gaps = [following.x0 - previous.x1 for previous, following in pairwise(ink)]
     usual = median([gap for gap, glyph in zip(gaps, ink, strict=False) if gap > _GAP * glyph.size] or [0.0])
     for place, glyph in enumerate(ink):
         apart = not place or gaps[place - 1] > _WIDER * usual
@@ -134,13 +141,13 @@ def _find_columns(ink: Sequence[Glyph]) -> Iterator[Column]:
 
 
 def _find_text(ink: Sequence[Glyph], place: int) -> float:
-    """Where the text behind the label at `place` begins; there, if there is no label or no text."""
-    label = LABEL.match("".join(one.text for one in ink[place : place + 6]))
+    """Find where the text behind the label at `place` begins; there, if there is no label or no text."""
+    label = LABEL.match("".join(glyph.text for glyph in ink[place : place + 6]))
     after = place + (label.end() if label else 0)
     return ink[after if after < len(ink) else place].x0
 
 
 def _read_label(part: Cells) -> int | None:
-    """The number of a cell's label, or the code of its letter; None for a cell without."""
+    """Read the number of a cell's label, or the code of its letter; None for a cell without."""
     label = part.labels[0]
     return None if not label else int(label) if label.isdigit() else ord(label)

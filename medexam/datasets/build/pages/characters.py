@@ -34,7 +34,7 @@ class EmbeddedFont:
     _names: dict[int, str] | None = field(default=None, init=False)
 
     def find_name(self, code: int) -> str | None:
-        """What the font calls the glyph of `code`; None if it does not say."""
+        """Return what the font calls the glyph of `code`; None if it does not say."""
         if self._names is None:
             self._names = _read_names(self.content)
         return self._names.get(code) or self._names.get(code & 0xFF)
@@ -48,7 +48,7 @@ class PageFonts:
         self._fonts: dict[int, EmbeddedFont] = {}
 
     def find_font(self, place: int) -> EmbeddedFont:
-        """The font of the character at `place`."""
+        """Find the font of the character at `place`."""
         import pypdfium2.raw as pdfium
 
         item = pdfium.FPDFText_GetTextObject(self._text, place)
@@ -62,7 +62,7 @@ class PageFonts:
 
 
 def clean(code: int, find_font: Callable[[], EmbeddedFont], *, guessed: bool, has_ink: bool) -> str:
-    """The characters that a PDF gives as `code`; empty for what is not printed.
+    """Return the characters that a PDF gives as `code`; empty for what is not printed.
 
     A private code that nothing explains stays as it is, for the review. So does a guessed ASCII sign or letter; other
     guesses, and codes of no character, become `UNREADABLE` if they are printed.
@@ -80,7 +80,7 @@ def clean(code: int, find_font: Callable[[], EmbeddedFont], *, guessed: bool, ha
 
 
 def _read_glyph_name(name: str) -> str:
-    """The characters of a glyph's name in Adobe's list; empty if it is none."""
+    """Read the characters of a glyph's name in Adobe's list; empty if it is none."""
     from fontTools import agl
 
     text = agl.toUnicode(name)
@@ -88,7 +88,7 @@ def _read_glyph_name(name: str) -> str:
 
 
 def _read_names(content: bytes) -> dict[int, str]:
-    """Glyph names by character code, of a TrueType or OpenType font; none of what cannot be read."""
+    """Read glyph names by character code, of a TrueType or OpenType font; none of what cannot be read."""
     from fontTools.ttLib import TTFont, TTLibError
 
     try:

@@ -31,7 +31,7 @@ _ENOUGH_BOTH = 3
 
 
 def find_gutters(rows: dict[int, list[GlyphRow]], widths: Mapping[int, float]) -> dict[int, float | None]:
-    """The x just before each page's second column; None for a page of one column. `widths` are those of the pages."""
+    """Find the x just before each page's second column; None for a page of one column. `widths` are the pages'."""
     own = {number: _find_gutter(page, widths[number]) for number, page in rows.items() if len(page) >= _FEW_ROWS}
     places = [gutter for gutter in own.values() if gutter is not None]
     if _parts_options(rows, own):
@@ -45,7 +45,9 @@ def find_gutters(rows: dict[int, list[GlyphRow]], widths: Mapping[int, float]) -
 
 
 def _parts_options(rows: dict[int, list[GlyphRow]], gutters: Mapping[int, float | None]) -> bool:
-    """Whether what was taken for second columns are options beside others: a column of questions has first ones too."""
+    """Return whether the supposed second columns are options beside others. A column of questions has first options
+    too.
+    """
     labels = [
         label.group(1).lower()
         for number, gutter in gutters.items()
@@ -57,7 +59,9 @@ def _parts_options(rows: dict[int, list[GlyphRow]], gutters: Mapping[int, float 
 
 
 def _choose_gutter(rows: list[GlyphRow], own: float | None, usual: float) -> float | None:
-    """The usual gutter where next to nothing crosses it, else the page's own; with neither, the usual within reason."""
+    """Choose the usual gutter where next to nothing crosses it, else the page's own; with neither, the usual within
+    reason.
+    """
     crossing = _count_crossing(rows, usual) / max(len(rows), 1)
     if crossing <= _CROSSING[1]:
         return usual
@@ -69,20 +73,20 @@ def _count_crossing(rows: list[GlyphRow], gutter: float) -> int:
 
 
 def _find_gutter(rows: list[GlyphRow], width: float) -> float | None:
-    left = min(glyph.x0 for row in rows for glyph in row.ink)
+    left_edge = min(glyph.x0 for row in rows for glyph in row.ink)
     # A second column of a few short lines ends before the text's right edge, which is as far in as the left one.
-    right = max(width - left, *(glyph.x1 for row in rows for glyph in row.ink))
-    covered = [0] * (int(right - left) + 2)
+    right_edge = max(width - left_edge, *(glyph.x1 for row in rows for glyph in row.ink))
+    covered = [0] * (int(right_edge - left_edge) + 2)
     for row in rows:
         touched = set()
         for glyph in row.ink:
-            touched |= set(range(int(glyph.x0 - left), int(glyph.x1 - left) + 1))
+            touched |= set(range(int(glyph.x0 - left_edge), int(glyph.x1 - left_edge) + 1))
         for place in touched:
             covered[place] += 1
     for crossing in _CROSSING:
         fewest = _SIDE_SHARE * len(rows) if crossing else 2
         free = _find_free(covered, crossing * len(rows))
-        edges = [left + end - 1.0 for _, end in sorted(free, key=lambda gap: gap[0] - gap[1])]
+        edges = [left_edge + end - 1.0 for _, end in sorted(free, key=lambda gap: gap[0] - gap[1])]
         for edge in edges:
             if _has_two_sides(rows, edge, fewest) and _is_wide(rows, edge):
                 return _skip_labels(rows, edge, edges)
@@ -90,7 +94,7 @@ def _find_gutter(rows: list[GlyphRow], width: float) -> float | None:
 
 
 def _skip_labels(rows: list[GlyphRow], gutter: float, edges: list[float]) -> float:
-    """The first of several gaps between which only numbers stand: those of the second column's paragraphs."""
+    """Return the first of several gaps between which only numbers stand: those of the second column's paragraphs."""
     for edge in sorted(edges):
         between = [sum(edge < glyph.x0 < gutter for glyph in row.ink) for row in rows]
         if edge < gutter and 0 < max(between) <= _LABEL_GLYPHS:
@@ -99,25 +103,25 @@ def _skip_labels(rows: list[GlyphRow], gutter: float, edges: list[float]) -> flo
 
 
 def _is_wide(rows: list[GlyphRow], gutter: float) -> bool:
-    """Whether a gap is wider than those between words, unlike one that words happen to leave free."""
+    """Return whether a gap is wider than those between words, unlike one that words happen to leave free."""
     ratios = [ratio for row in rows if (ratio := _compare_gaps(row, gutter)) is not None]
     return len(ratios) < _ENOUGH_BOTH or median(ratios) > _WIDER
 
 
 def _compare_gaps(row: GlyphRow, gutter: float) -> float | None:
-    """How much wider the gap at `gutter` is than the row's usual between words; None if the row does not tell."""
+    """Return how much wider the gap at `gutter` is than usual between words; None if the row does not tell."""
     ordered = sorted(row.ink, key=lambda glyph: glyph.x0)
-    at, words = 0.0, []
-    for one, two in pairwise(ordered):
-        if one.x0 < gutter < two.x0:
-            at = two.x0 - one.x1
-        elif two.x0 - one.x1 > _WORD_GAP * one.size:
-            words.append(two.x0 - one.x1)
-    return at / median(words) if at > 0 and words else None
+    gutter_gap, word_gaps = 0.0, []
+    for previous, following in pairwise(ordered):
+        if previous.x0 < gutter < following.x0:
+            gutter_gap = following.x0 - previous.x1
+        elif following.x0 - previous.x1 > _WORD_GAP * previous.size:
+            word_gaps.append(following.x0 - previous.x1)
+    return gutter_gap / median(word_gaps) if gutter_gap > 0 and word_gaps else None
 
 
 def _has_two_sides(rows: list[GlyphRow], gutter: float, fewest: float) -> bool:
-    """Whether enough rows that do not cross the gutter stand on each side of it."""
+    """Return whether enough rows that do not cross the gutter stand on each side of it."""
     apart = [row for row in rows if not any(glyph.x0 < gutter < glyph.x1 for glyph in row.ink)]
     on_left = sum(sum(glyph.x1 <= gutter for glyph in row.ink) >= _LABEL_GLYPHS for row in apart)
     on_right = sum(any(glyph.x0 >= gutter for glyph in row.ink) for row in apart)
@@ -125,31 +129,33 @@ def _has_two_sides(rows: list[GlyphRow], gutter: float, fewest: float) -> bool:
 
 
 def _find_free(covered: list[int], most: float) -> Iterator[tuple[int, int]]:
-    """First and last place of each gap near the centre that at most `most` rows cross."""
-    begun: int | None = None
+    """Yield the first and last place of each gap near the centre that at most `most` rows cross."""
+    start: int | None = None
     for place in range(int(_CENTRE[0] * len(covered)), int(_CENTRE[1] * len(covered)) + 2):
         if place < len(covered) and place <= _CENTRE[1] * len(covered) and covered[place] <= most:
-            begun = place if begun is None else begun
-        elif begun is not None:
-            if place - begun > _GUTTER:
-                yield begun, place - 1
-            begun = None
+            start = place if start is None else start
+        elif start is not None:
+            if place - start > _GUTTER:
+                yield start, place - 1
+            start = None
 
 
 def order_rows(rows: list[GlyphRow], gutter: float | None) -> list[tuple[int, GlyphRow, tuple[Glyph, ...]]]:
-    """Column, row and glyphs of each line: between two lines across the page, the left column and then the right."""
+    """List column, row and glyphs of each line. Between two lines across the page stand the left column and then the
+    right.
+    """
     if gutter is None:
         return [(0, row, row.glyphs) for row in rows]
     order: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
-    left: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
-    right: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
+    left_lines: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
+    right_lines: list[tuple[int, GlyphRow, tuple[Glyph, ...]]] = []
     for row in rows:
         if any(glyph.x0 < gutter < glyph.x1 for glyph in row.ink):
-            order += [*left, *right, (0, row, row.glyphs)]
-            left, right = [], []
+            order += [*left_lines, *right_lines, (0, row, row.glyphs)]
+            left_lines, right_lines = [], []
             continue
-        for column, side in ((0, left), (1, right)):
+        for column, side in ((0, left_lines), (1, right_lines)):
             glyphs = tuple(glyph for glyph in row.glyphs if (glyph.x0 > gutter) == bool(column))
             if any(not glyph.text.isspace() for glyph in glyphs):
                 side.append((column, row, glyphs))
-    return [*order, *left, *right]
+    return [*order, *left_lines, *right_lines]

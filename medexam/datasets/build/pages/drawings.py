@@ -40,12 +40,12 @@ class _Stroke:
 
 
 def find_drawings(page: Any, frame: Frame, glyphs: Sequence[Glyph]) -> tuple[Box, ...]:
-    """The boxes of a page's drawings, each whole."""
+    """Find the boxes of a page's drawings, each whole."""
     strokes = list(_find_strokes(page, frame))
     rules = _find_rules(strokes, glyphs)
-    whole = _join([stroke.box for stroke in strokes if stroke.box not in rules])
+    boxes = _join([stroke.box for stroke in strokes if stroke.box not in rules])
     return tuple(
-        box for box in whole if box.x1 - box.x0 >= SMALLEST_DRAWING and box.top - box.bottom >= SMALLEST_DRAWING
+        box for box in boxes if box.x1 - box.x0 >= SMALLEST_DRAWING and box.top - box.bottom >= SMALLEST_DRAWING
     )
 
 
@@ -69,7 +69,7 @@ def _find_strokes(page: Any, frame: Frame) -> Iterator[_Stroke]:
 
 
 def _find_bounds(item: Any) -> tuple[float, float, float, float]:
-    """Left, bottom, right and top in the page's content, also of what stands in a form."""
+    """Find left, bottom, right and top in the page's content, also of what stands in a form."""
     bounds = item.get_bounds()
     container = item.container
     while container is not None:
@@ -80,7 +80,7 @@ def _find_bounds(item: Any) -> tuple[float, float, float, float]:
 
 
 def _read_paint(item: Any) -> tuple[bool, bool, float]:
-    """Whether a path is filled, whether it is stroked, and how bright its fill is, from 0 to 1."""
+    """Return whether a path is filled, whether it is stroked, and how bright its fill is, from 0 to 1."""
     import pypdfium2.raw as pdfium
 
     mode, stroke = ctypes.c_int(), ctypes.c_int()
@@ -93,7 +93,7 @@ def _read_paint(item: Any) -> tuple[bool, bool, float]:
 
 
 def _is_rectangle(item: Any) -> bool:
-    """Whether a path has only straight sides that meet at right angles to the page."""
+    """Return whether a path has only straight sides that meet at right angles to the page."""
     import pypdfium2.raw as pdfium
 
     x, y = ctypes.c_float(), ctypes.c_float()
@@ -111,12 +111,14 @@ def _is_rectangle(item: Any) -> bool:
 
 
 def _find_rules(strokes: Sequence[_Stroke], glyphs: Sequence[Glyph]) -> set[Box]:
-    """Rules and frames around text, and light fills behind it."""
+    """Find rules and frames around text, and light fills behind it."""
     rules: set[Box] = set()
-    for whole in _join([stroke.box for stroke in strokes]):
-        inside = [stroke for stroke in strokes if _holds(whole, stroke.box)]
+    for group_box in _join([stroke.box for stroke in strokes]):
+        inside = [stroke for stroke in strokes if _holds(group_box, stroke.box)]
         letters = sum(
-            whole.x0 <= glyph.x0 <= whole.x1 and whole.bottom <= glyph.baseline <= whole.top and glyph.text != " "
+            group_box.x0 <= glyph.x0 <= group_box.x1
+            and group_box.bottom <= glyph.baseline <= group_box.top
+            and glyph.text != " "
             for glyph in glyphs
         )
         if letters >= _TEXT and all(stroke.plain for stroke in inside):
@@ -129,7 +131,7 @@ def _holds(outer: Box, inner: Box) -> bool:
 
 
 def _join(boxes: list[Box]) -> list[Box]:
-    """Boxes that touch or nearly touch, made one."""
+    """Join boxes that touch or nearly touch into one."""
     joined: list[Box] = []
     for box in boxes:
         # Each join may bring the box near others that it did not touch before.
@@ -140,10 +142,10 @@ def _join(boxes: list[Box]) -> list[Box]:
     return joined
 
 
-def _touch(one: Box, two: Box) -> bool:
+def _touch(box: Box, other: Box) -> bool:
     return (
-        one.x0 <= two.x1 + _NEAR
-        and two.x0 <= one.x1 + _NEAR
-        and one.bottom <= two.top + _NEAR
-        and two.bottom <= one.top + _NEAR
+        box.x0 <= other.x1 + _NEAR
+        and other.x0 <= box.x1 + _NEAR
+        and box.bottom <= other.top + _NEAR
+        and other.bottom <= box.top + _NEAR
     )

@@ -22,7 +22,7 @@ class Box:
 
     @classmethod
     def around(cls, boxes: "Sequence[Box]") -> "Box":
-        """The smallest part of a page that holds all of `boxes`, at least one; they are of one page."""
+        """Return the smallest part of a page that holds all of `boxes`, at least one; they are of one page."""
         x0, bottom = min(box.x0 for box in boxes), min(box.bottom for box in boxes)
         return cls(boxes[0].page, x0, bottom, max(box.x1 for box in boxes), max(box.top for box in boxes))
 
@@ -56,7 +56,7 @@ class Frame:
         return right - left if self.turn % 180 else top - bottom
 
     def place(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point of the content stands."""
+        """Return where a point of the content stands."""
         left, bottom, right, top = self.bounds
         match self.turn:
             case 90:
@@ -68,12 +68,12 @@ class Frame:
         return x - left, y - bottom
 
     def place_box(self, left: float, bottom: float, right: float, top: float) -> Box:
-        """Where a box of the content stands."""
+        """Return where a box of the content stands."""
         (x0, y0), (x1, y1) = self.place(left, bottom), self.place(right, top)
         return Box(self.page, min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
 
     def find_content(self, box: Box) -> tuple[float, float, float, float]:
-        """Left, bottom, right and top of `box` in the content's coordinates."""
+        """Find left, bottom, right and top of `box` in the content's coordinates."""
         left, bottom, right, top = self.bounds
         match self.turn:
             case 90:
@@ -85,12 +85,12 @@ class Frame:
         return left + box.x0, bottom + box.bottom, left + box.x1, bottom + box.top
 
 
-def find_turn(angles: Sequence[float], shown: int) -> int:
-    """The turn that makes most text upright, by the degrees that each letter is turned counter-clockwise.
+def find_turn(angles: Sequence[float], page_turn: int) -> int:
+    """Find the turn that makes most text upright, by the degrees that each letter is turned counter-clockwise.
 
     Without letters it is the turn in which the page is shown.
     """
     if not angles:
-        return shown % 360
+        return page_turn % 360
     quarters = [round(angle / _QUARTER) % 4 for angle in angles]
-    return max(set(quarters), key=lambda quarter: (quarters.count(quarter), quarter * _QUARTER == shown)) * _QUARTER
+    return max(set(quarters), key=lambda quarter: (quarters.count(quarter), quarter * _QUARTER == page_turn)) * _QUARTER

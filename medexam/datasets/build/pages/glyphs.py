@@ -76,14 +76,14 @@ class _Drawn:
 
 
 def read_glyphs(page: Any, text: Any, number: int) -> tuple[Frame, tuple[Glyph, ...]]:
-    """How a page is turned to be read, and its upright characters in the order of the file.
+    """Read how a page is turned to be read, and its upright characters in the order of the file.
 
     Spaces that the library guessed are left out, and so is what stands outside the page.
     """
-    drawn = [character for character in _read_characters(text) if character.text]
-    turn = find_turn([character.angle for character in drawn if not character.text.isspace()], page.get_rotation())
+    characters = [character for character in _read_characters(text) if character.text]
+    turn = find_turn([character.angle for character in characters if not character.text.isspace()], page.get_rotation())
     frame = Frame(number, page.get_bbox(), turn)
-    upright = (character for character in drawn if abs((character.angle + 180 - turn) % 360 - 180) <= _UPRIGHT)
+    upright = (character for character in characters if abs((character.angle + 180 - turn) % 360 - 180) <= _UPRIGHT)
     glyphs: list[Glyph] = []
     for pieces in _group_ligatures(upright):
         glyph = _make_glyph(pieces, frame)
@@ -110,9 +110,9 @@ def _read_characters(text: Any) -> Iterator[_Drawn]:
         pdfium.FPDFText_GetCharOrigin(text, place, x, y)
         pdfium.FPDFText_GetMatrix(text, place, matrix)
         pdfium.FPDFText_GetLooseCharBox(text, place, loose)
-        named = pdfium.FPDFText_GetFontSize(text, place)
-        size = abs(named) * math.hypot(matrix.c, matrix.d)
-        sign = -1.0 if named < 0 else 1.0
+        font_size = pdfium.FPDFText_GetFontSize(text, place)
+        size = abs(font_size) * math.hypot(matrix.c, matrix.d)
+        sign = -1.0 if font_size < 0 else 1.0
         if code in _FIRST_HALVES and (second := pdfium.FPDFText_GetUnicode(text, place + 1)) in _SECOND_HALVES:
             # The library gives what its PDF tells in UTF-16, half by half.
             code = 0x10000 + ((code - _FIRST_HALVES.start) << 10) + second - _SECOND_HALVES.start
@@ -130,10 +130,10 @@ def _read_characters(text: Any) -> Iterator[_Drawn]:
         )
 
 
-def _group_ligatures(drawn: Iterator[_Drawn]) -> Iterator[list[_Drawn]]:
-    """The letters of one glyph together: they follow each other."""
+def _group_ligatures(characters: Iterator[_Drawn]) -> Iterator[list[_Drawn]]:
+    """Group the letters of one glyph: they follow each other."""
     group: list[_Drawn] = []
-    for character in drawn:
+    for character in characters:
         if group and character.place == group[-1].place + 1 and _is_same(character, group[0]):
             group.append(character)
             continue
@@ -144,26 +144,26 @@ def _group_ligatures(drawn: Iterator[_Drawn]) -> Iterator[list[_Drawn]]:
         yield group
 
 
-def _is_same(one: _Drawn, two: _Drawn) -> bool:
-    """Whether two letters are of one glyph: the library divides its ink evenly, or gives it whole to each."""
-    (left, bottom, right, top), (x0, y0, x1, y1) = one.ink, two.ink
+def _is_same(character: _Drawn, other: _Drawn) -> bool:
+    """Return whether two letters are of one glyph: the library divides its ink evenly, or gives it whole to each."""
+    (left, bottom, right, top), (x0, y0, x1, y1) = character.ink, other.ink
     wide, high = (right - left) - (x1 - x0), (top - bottom) - (y1 - y0)
-    return one.origin == two.origin and max(abs(wide), abs(high)) < _NO_INK * one.size
+    return character.origin == other.origin and max(abs(wide), abs(high)) < _NO_INK * character.size
 
 
 def _make_glyph(pieces: list[_Drawn], frame: Frame) -> Glyph:
-    drawn = pieces[0]
-    x0, baseline = frame.place(*drawn.origin)
+    first = pieces[0]
+    x0, baseline = frame.place(*first.origin)
     ink = Box.around([frame.place_box(*piece.ink) for piece in pieces])
     x1 = max(frame.place_box(*piece.advance).x1 for piece in pieces)
-    believed = x1 > x0 and -_OVERHANG * drawn.size <= x1 - ink.x1 <= _BEARING * drawn.size
-    if not believed and not drawn.text.isspace():
+    believed = x1 > x0 and -_OVERHANG * first.size <= x1 - ink.x1 <= _BEARING * first.size
+    if not believed and not first.text.isspace():
         x0, x1 = min(x0, ink.x0), ink.x1
-    return Glyph(drawn.text, x0, max(x0, x1), baseline, drawn.size, drawn.guessed)
+    return Glyph(first.text, x0, max(x0, x1), baseline, first.size, first.guessed)
 
 
 def _share(glyph: Glyph, texts: str) -> Iterator[Glyph]:
-    """The glyph's place divided among the letters that it prints."""
+    """Divide the glyph's place among the letters that it prints."""
     step = (glyph.x1 - glyph.x0) / len(texts)
     for place, text in enumerate(texts):
         yield replace(glyph, text=text, x0=glyph.x0 + place * step, x1=glyph.x0 + (place + 1) * step)

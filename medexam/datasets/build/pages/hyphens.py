@@ -47,15 +47,15 @@ class Hyphen:
 
     text: str
     """The word as it was put together."""
-    kept: bool
+    in_spelling: bool
     reason: str
 
 
 class Vocabulary:
-    """The words of a booklet where no line breaks them, and `known` words of its language."""
+    """The words of a booklet where no line breaks them, and `language_words`."""
 
-    def __init__(self, lines: Iterable[str], known: frozenset[str] = frozenset()) -> None:
-        self._known = known
+    def __init__(self, lines: Iterable[str], language_words: frozenset[str] = frozenset()) -> None:
+        self._language_words = language_words
         self._words: Counter[str] = Counter()
         halves: list[tuple[str, str]] = []
         before = ""
@@ -74,20 +74,20 @@ class Vocabulary:
         """Whether the booklet breaks words at all, as some do and others never."""
 
     def __contains__(self, word: str) -> bool:
-        return word.lower() in self._words or word.lower() in self._known
+        return word.lower() in self._words or word.lower() in self._language_words
 
 
 @cache
 def load_words(language: str) -> frozenset[str]:
-    """Words of earlier exams in `language` that ship in the package; none if there are none."""
+    """Load words of earlier exams in `language` that ship in the package; none if there are none."""
     path = Path(__file__).parent.parent / f"words_{language}.txt.gz"
     return frozenset(gzip.decompress(path.read_bytes()).decode().split()) if path.exists() else frozenset()
 
 
 def join_lines(lines: Sequence[str], words: Vocabulary) -> tuple[str, tuple[Hyphen, ...]]:
-    """The lines of one paragraph as one text, and what was done with each hyphen at a line's end."""
+    """Join the lines of one paragraph into one text; also return what was done with each hyphen at a line's end."""
     text = ""
-    decided: list[Hyphen] = []
+    hyphens: list[Hyphen] = []
     for line in lines:
         before, after = _BEFORE.search(text), _AFTER.match(line)
         if not text:
@@ -96,15 +96,15 @@ def join_lines(lines: Sequence[str], words: Vocabulary) -> tuple[str, tuple[Hyph
             glued = (text.endswith("-") and not text.endswith(" -")) or text.endswith("/")
             text = f"{text}{line}" if glued else f"{text} {line}"
         else:
-            kept, reason = decide(before.group(1), after.group(1), words)
-            text = f"{text}{line}" if kept else f"{text[:-1]}{line}"
-            mark = "-" if kept else ""
-            decided.append(Hyphen(f"{before.group(1)}{mark}{after.group(1)}", kept, reason))
-    return re.sub(r" *\n\s*", "\n", text).strip(), tuple(decided)
+            in_spelling, reason = decide(before.group(1), after.group(1), words)
+            text = f"{text}{line}" if in_spelling else f"{text[:-1]}{line}"
+            mark = "-" if in_spelling else ""
+            hyphens.append(Hyphen(f"{before.group(1)}{mark}{after.group(1)}", in_spelling, reason))
+    return re.sub(r" *\n\s*", "\n", text).strip(), tuple(hyphens)
 
 
 def decide(first: str, second: str, words: Vocabulary) -> tuple[bool, str]:
-    """Whether the hyphen between two halves is part of the spelling, and why."""
+    """Return whether the hyphen between two halves is part of the spelling, and why."""
     if not (first.isalpha() and second.isalpha()):
         return True, "a digit stands beside it"
     shouted = f"{first}{second}".isupper()
@@ -114,8 +114,8 @@ def decide(first: str, second: str, words: Vocabulary) -> tuple[bool, str]:
         return True, "stands with a hyphen elsewhere"
     if f"{first}{second}" in words:
         return False, "stands without a hyphen elsewhere"
-    if why := _find_spelling(first, second) or (shouted and _find_acronym(first, second)):
-        return True, why
+    if reason := _find_spelling(first, second) or (shouted and _find_acronym(first, second)):
+        return True, reason
     if second.lower() == "mente":
         return False, "an adverb"
     if _are_words(first, second, words, SHORTEST_ACRONYM if shouted else SHORTEST_WORD):
@@ -126,7 +126,7 @@ def decide(first: str, second: str, words: Vocabulary) -> tuple[bool, str]:
 
 
 def _find_spelling(first: str, second: str) -> str:
-    """Why no Spanish word is broken so; empty if one may be."""
+    """Return why no Spanish word is broken so; empty if one may be."""
     if len(first) == 1:
         return "no word is broken after one letter"
     if not _NUCLEUS.search(first) or not _NUCLEUS.search(second):
@@ -139,14 +139,14 @@ def _find_spelling(first: str, second: str) -> str:
 
 
 def _find_acronym(first: str, second: str) -> str:
-    """Why two halves in capitals are no word; empty if they may be one."""
+    """Return why two halves in capitals are no word; empty if they may be one."""
     if _ROMAN.match(second) or len(first) + len(second) <= LONGEST_ACRONYM or first[-1] in _NO_END:
         return "an acronym in capitals"
     return ""
 
 
 def _too_many_accents(first: str, second: str) -> bool:
-    """Whether the joined word would carry two accents, or one too far from its end."""
+    """Return whether the joined word would carry two accents, or one too far from its end."""
     joined = re.sub(r"mente$", "", f"{first}{second}".lower())
     places = [place for place, letter in enumerate(joined) if letter in _ACCENTS]
     if len(places) != 1:
@@ -159,9 +159,9 @@ def _count_syllables(text: str) -> int:
 
 
 def _hiatuses(run: str) -> int:
-    """Breaks between two strong or accented vowels of a run."""
+    """Count the breaks between two strong or accented vowels of a run."""
     strong = "aeoáéíóú"
-    return sum(one in strong and two in strong for one, two in pairwise(run))
+    return sum(vowel in strong and following in strong for vowel, following in pairwise(run))
 
 
 def _are_words(first: str, second: str, words: Vocabulary, shortest: int) -> bool:

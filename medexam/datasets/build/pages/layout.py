@@ -57,22 +57,22 @@ class Layout:
 
 
 def read_layout(pages: Sequence[PageText]) -> Layout:
-    """The lines of `pages` in reading order."""
+    """Lay out the lines of `pages` in reading order."""
     body = _most_common(round(glyph.size, 1) for page in pages for glyph in page.glyphs)
     rows = {page.number: find_rows(page.glyphs, body) for page in pages}
     usual_gap = find_usual_gap(sorted(row.glyphs, key=lambda glyph: glyph.x0) for page in rows.values() for row in page)
     margins = find_margins(pages, rows, body, usual_gap)
-    kept = {
+    body_rows = {
         page.number: [row for row in rows[page.number] if (page.number, row.baseline) not in margins] for page in pages
     }
-    inside = {page.number: [row for row in kept[page.number] if is_inside(row, page.height)] for page in pages}
+    inside = {page.number: [row for row in body_rows[page.number] if is_inside(row, page.height)] for page in pages}
     gutters = find_gutters(inside, {page.number: page.width for page in pages})
     cells = list(
         separate_options(
             [
                 split_cells(page.number, column, row.baseline, glyphs)
                 for page in pages
-                for column, row, glyphs in order_rows(kept[page.number], gutters[page.number])
+                for column, row, glyphs in order_rows(body_rows[page.number], gutters[page.number])
             ]
         )
     )
@@ -91,16 +91,18 @@ def read_layout(pages: Sequence[PageText]) -> Layout:
 
 
 def _find_edges(lines: Sequence[Cells]) -> dict[tuple[int, int], float]:
-    """The left edge of each page's columns; a column that begins further in than is usual takes the usual edge."""
-    own: dict[tuple[int, int], float] = {}
+    """Find the left edge of each page's columns. A column that begins further in than is usual takes the usual edge."""
+    own_edges: dict[tuple[int, int], float] = {}
     for line in lines:
-        own[line.page, line.column] = min(own.get((line.page, line.column), line.start), line.start)
+        own_edges[line.page, line.column] = min(own_edges.get((line.page, line.column), line.start), line.start)
     edges = {}
-    for (number, column), edge in own.items():
-        alike = [other for (page, place), other in own.items() if place == column and page % 2 == number % 2]
-        if len(alike) < _ENOUGH_PAGES:
-            alike = [other for (_, place), other in own.items() if place == column]
-        usual = _most_common(round(other) for other in alike)
+    for (number, column), edge in own_edges.items():
+        column_edges = [
+            other for (page, place), other in own_edges.items() if place == column and page % 2 == number % 2
+        ]
+        if len(column_edges) < _ENOUGH_PAGES:
+            column_edges = [other for (_, place), other in own_edges.items() if place == column]
+        usual = _most_common(round(other) for other in column_edges)
         edges[number, column] = usual if usual + _INDENTED < edge < usual + _FARTHEST else edge
     return edges
 
@@ -119,9 +121,11 @@ def _make_line(cells: Cells, edge: float, body: float, usual_gap: float, *, is_r
 
 def _find_leading(lines: Sequence[Line]) -> float:
     steps = [
-        round(one.baseline - two.baseline, 1)
-        for one, two in pairwise(lines)
-        if one.box.page == two.box.page and one.column == two.column and one.baseline > two.baseline
+        round(previous.baseline - following.baseline, 1)
+        for previous, following in pairwise(lines)
+        if previous.box.page == following.box.page
+        and previous.column == following.column
+        and previous.baseline > following.baseline
     ]
     return _most_common(steps) if steps else 0.0
 
@@ -139,5 +143,5 @@ def _find_single_drawings(pages: Sequence[PageText]) -> tuple[Box, ...]:
 
 
 def _most_common(values: Iterable[float]) -> float:
-    """The value that stands most often, the smallest of several."""
-    return min(Counter(values).items(), key=lambda counted: (-counted[1], counted[0]))[0]
+    """Return the value that stands most often, the smallest of several."""
+    return min(Counter(values).items(), key=lambda pair: (-pair[1], pair[0]))[0]

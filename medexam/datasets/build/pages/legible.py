@@ -21,8 +21,8 @@ _WAY = (
 )
 
 
-def check_legible(path: Path, lines: Sequence[Line], known: frozenset[str]) -> None:
-    """Raises `DatasetError` if the lines hold hardly any text; `known` words of the language may be none."""
+def check_legible(path: Path, lines: Sequence[Line], language_words: frozenset[str]) -> None:
+    """Raise `DatasetError` if the lines hold hardly any text; `language_words` may be none."""
     text = "\n".join(line.text for line in lines)
     printed = sum(not character.isspace() for character in text)
     unreadable = len(_UNREADABLE.findall(text))
@@ -32,9 +32,9 @@ def check_legible(path: Path, lines: Sequence[Line], known: frozenset[str]) -> N
             f"print: {_WAY}"
         )
     words = _WORD.findall(text.lower())
-    found = sum(word in known for word in words)
-    if known and len(words) >= _ENOUGH_WORDS and found < FEWEST_KNOWN * len(words):
+    known_count = sum(word in language_words for word in words)
+    if language_words and len(words) >= _ENOUGH_WORDS and known_count < FEWEST_KNOWN * len(words):
         raise DatasetError(
-            f"{path}: {found} of {len(words)} words are known ones: its fonts do not say which characters they print, "
-            f"or it is in another language: give --language, or {_WAY}"
+            f"{path}: {known_count} of {len(words)} words are known ones: its fonts do not say which characters they "
+            f"print, or it is in another language: give --language, or {_WAY}"
         )

@@ -29,7 +29,7 @@ Place = tuple[int, float]
 def find_margins(
     pages: Sequence[PageText], rows: dict[int, list[GlyphRow]], body: float, usual_gap: float
 ) -> dict[Place, str]:
-    """Page and baseline of each header and footer, with its text, `#` for its digits."""
+    """Find page and baseline of each header and footer, with its text, `#` for its digits."""
     repeated: defaultdict[tuple[str, int | None], list[Place]] = defaultdict(list)
     margins: dict[Place, str] = {}
     for page in pages:
@@ -54,7 +54,7 @@ def find_margins(
 
 
 def is_inside(row: GlyphRow, height: float) -> bool:
-    """Whether a row stands where no header or footer usually does."""
+    """Return whether a row stands where no header or footer usually does."""
     return MARGIN_SHARE * height < row.baseline < (1 - MARGIN_SHARE) * height
 
 

@@ -78,26 +78,26 @@ class _Label:
     place: int
     """Of its line, from 0."""
     number: int
-    rest: str
+    text: str
     role: str
     """`question`, `option` or `either`."""
 
 
 def read_numbers(layout: Layout) -> Numbered:
-    """The questions in a booklet's lines; none when no line is numbered 1 with options after it.
+    """Read the questions in a booklet's lines; none when no line is numbered 1 with options after it.
 
     Options are labelled by numbers, or else by letters; questions by numbers with a full stop, or else by bare ones.
     """
     best: list[RawQuestion] = []
-    begun = 0
+    first_place = 0
     for find_labels in (_find_labels, _find_lettered, _find_bare):
         labels = find_labels(layout.lines)
         # Covers and instructions are numbered too, so every 1 is tried; the start with most whole questions is right.
         for start in [label for label in labels if label.number == 1 and label.role != "option"][:_MOST_STARTS]:
             questions = _read_from(layout, labels, start.place)
             if _count_whole(questions) > _count_whole(best):
-                best, begun = questions, start.place
-    numbered = Numbered(tuple(best), tuple(layout.lines[:begun]))
+                best, first_place = questions, start.place
+    numbered = Numbered(tuple(best), tuple(layout.lines[:first_place]))
     for question in best:
         _set_apart(question, layout.leading, numbered.usual_options, last=question is best[-1])
     return numbered
@@ -108,19 +108,19 @@ def _count_whole(questions: Sequence[RawQuestion]) -> int:
 
 
 def _find_labels(lines: Sequence[Line]) -> list[_Label]:
-    found = []
+    candidates = []
     for place, line in enumerate(lines):
         match = _LABEL_CLOSE.match(line.text) or _LABEL.match(line.text)
         if match:
-            found.append((place, int(match.group(1)), match.group(2), line.indent))
-    outer = [round(indent) for _, number, _, indent in found if number > MOST_OPTIONS]
-    outer = outer or [round(min(indent for *_, indent in found))] if found else []
+            candidates.append((place, int(match.group(1)), match.group(2), line.indent))
+    outer = [round(indent) for _, number, _, indent in candidates if number > MOST_OPTIONS]
+    outer = outer or [round(min(indent for *_, indent in candidates))] if candidates else []
     edge = Counter(outer).most_common(1)[0][0] if outer else 0
-    inner = [round(indent) for _, number, _, indent in found if number <= MOST_OPTIONS and indent > edge + _NEAR]
-    apart = len(inner) > len(found) / 2
+    inner = [round(indent) for _, number, _, indent in candidates if number <= MOST_OPTIONS and indent > edge + _NEAR]
+    apart = len(inner) > len(candidates) / 2
     option_edge = Counter(inner).most_common(1)[0][0] if apart else edge
     labels = []
-    for place, number, rest, indent in found:
+    for place, number, text, indent in candidates:
         if not apart:
             role = "either" if abs(indent - edge) <= _NEAR else ""
         elif abs(indent - edge) <= _NEAR:
@@ -128,12 +128,12 @@ def _find_labels(lines: Sequence[Line]) -> list[_Label]:
         else:
             role = "option" if abs(indent - option_edge) <= _NEAR else ""
         if role:
-            labels.append(_Label(place, number, rest, role))
+            labels.append(_Label(place, number, text, role))
     return labels
 
 
 def _find_lettered(lines: Sequence[Line]) -> list[_Label]:
-    """Labels where numbers are questions' and letters options'."""
+    """Find labels where numbers are questions' and letters options'."""
     labels = []
     for place, line in enumerate(lines):
         if match := _LETTER.match(line.text):
@@ -145,7 +145,7 @@ def _find_lettered(lines: Sequence[Line]) -> list[_Label]:
 
 
 def _find_bare(lines: Sequence[Line]) -> list[_Label]:
-    """Labels where questions have bare numbers at the edge, and options numbers with a full stop."""
+    """Find labels where questions have bare numbers at the edge, and options numbers with a full stop."""
     labels = []
     for place, line in enumerate(lines):
         if match := _LABEL_CLOSE.match(line.text) or _LABEL.match(line.text):
@@ -156,19 +156,19 @@ def _find_bare(lines: Sequence[Line]) -> list[_Label]:
 
 
 def _read_from(layout: Layout, labels: Sequence[_Label], start: int) -> list[RawQuestion]:
-    """The questions from the line at `start`, which is taken for the first one's."""
-    at = {label.place: (label, following) for label, following in _with_next(labels) if label.place >= start}
+    """Read the questions from the line at `start`, which is taken for the first one's."""
+    pair_by_place = {label.place: (label, following) for label, following in _with_next(labels) if label.place >= start}
     questions: list[RawQuestion] = []
     for place in range(start, len(layout.lines)):
         line = layout.lines[place]
-        label, following = at.get(place, (None, None))
+        label, following = pair_by_place.get(place, (None, None))
         last = questions[-1] if questions else None
         if label is not None and _begins_question(label, following, last):
-            questions.append(RawQuestion(label.number, [label.rest] if label.rest else [], [line]))
+            questions.append(RawQuestion(label.number, [label.text] if label.text else [], [line]))
         elif last is not None and label is not None and _begins_option(label, following, last):
             if label.number == 1 and last.options:
                 _return_to_stem(last)
-            last.options.append(RawOption(label.number, [label.rest] if label.rest else [], [line]))
+            last.options.append(RawOption(label.number, [label.text] if label.text else [], [line]))
         elif last is not None and last.options:
             last.options[-1].lines.append(line.text)
             last.options[-1].places.append(line)
@@ -202,16 +202,16 @@ def _begins_option(label: _Label, following: _Label | None, question: RawQuestio
 
 
 def _skips_one(label: _Label, question: RawQuestion) -> bool:
-    """Whether one option's number could not be read: better a gap that is seen than two options in one."""
+    """Return whether one option's number could not be read: better a gap that is seen than two options in one."""
     return bool(question.options) and label.number == question.options[-1].number + 2
 
 
 def _return_to_stem(question: RawQuestion) -> None:
-    """Numbered lines that were taken for options but are followed by another 1 belong to the stem."""
+    """Return numbered lines to the stem that were taken for options but are followed by another 1."""
     question.restarted = True
     for option in question.options:
-        first, *rest = option.places
-        question.stem += [first.text, *(line.text for line in rest)]
+        first, *following = option.places
+        question.stem += [first.text, *(line.text for line in following)]
         question.stem_places += option.places
     question.options.clear()
 
@@ -226,7 +226,7 @@ def _set_apart(question: RawQuestion, leading: float, usual: int, *, last: bool)
         same_column = before.box.page == line.box.page and before.column == line.column
         apart = before.baseline - line.baseline > _PARAGRAPH * leading if same_column else False
         if apart or (last and before.box.page != line.box.page):
-            kept = place - (0 if option.places[0].text and len(option.lines) == len(option.places) else 1)
+            line_count = place - (0 if option.places[0].text and len(option.lines) == len(option.places) else 1)
             question.after = option.places[place:]
-            del option.places[place:], option.lines[kept:]
+            del option.places[place:], option.lines[line_count:]
             return

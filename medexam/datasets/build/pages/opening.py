@@ -55,7 +55,7 @@ class OpenBooklet:
         return None
 
     def read_pages(self, progress: PageProgress | None = None) -> tuple[PageText, ...]:
-        """Every page; `progress` hears how many are read, of how many.
+        """Read every page; `progress` hears how many are read, of how many.
 
         Raises `DatasetError` if a page is damaged or when the whole has hardly any text, as a scan has.
         """
@@ -71,37 +71,37 @@ class OpenBooklet:
                 ) from None
             if progress is not None:
                 progress(number, len(self._document))
-        found = sum(len(page.glyphs) for page in pages)
-        if found < MIN_GLYPHS:
+        glyph_count = sum(len(page.glyphs) for page in pages)
+        if glyph_count < MIN_GLYPHS:
             raise DatasetError(
-                f"{self.path}: holds {found} characters of text on {len(pages)} pages: it is a scan, or was printed "
-                f"as pictures; give it a text layer with OCR (`ocrmypdf -l spa IN.pdf OUT.pdf`) and build from that, "
-                f"or take the PDF that the Ministry publishes"
+                f"{self.path}: holds {glyph_count} characters of text on {len(pages)} pages: it is a scan, or was "
+                f"printed as pictures; give it a text layer with OCR (`ocrmypdf -l spa IN.pdf OUT.pdf`) and build from "
+                f"that, or take the PDF that the Ministry publishes"
             )
         return tuple(pages)
 
     def read_again(self, box: Box) -> str:
-        """The text in a part of a page as the PDF library orders it, as a check on how it was put together here."""
+        """Read the text in a part of a page as the PDF library orders it, to check how it was put together here."""
         if box.page not in self._texts:
             self._texts[box.page] = self._document[box.page - 1].get_textpage()
         text: str = self._texts[box.page].get_text_bounded(*self._frames[box.page].find_content(box))
         return text
 
     def crop(self, box: Box, scale: float) -> "Image":
-        """A picture of a part of a page, `_MARGIN` points wider on each side, `scale` pixels to the point."""
+        """Render a part of a page, `_MARGIN` points wider on each side, `scale` pixels to the point."""
         if (box.page, scale) not in self._pictures:
             page = self._document[box.page - 1]
             turn = (self._frames[box.page].turn - page.get_rotation()) % 360
             self._pictures[box.page, scale] = page.render(scale=scale, rotation=turn).to_pil()
-        whole = self._pictures[box.page, scale]
+        page_picture = self._pictures[box.page, scale]
         corners = (
             max((box.x0 - _MARGIN) * scale, 0),
-            max(whole.height - (box.top + _MARGIN) * scale, 0),
-            min((box.x1 + _MARGIN) * scale, whole.width),
-            min(whole.height - (box.bottom - _MARGIN) * scale, whole.height),
+            max(page_picture.height - (box.top + _MARGIN) * scale, 0),
+            min((box.x1 + _MARGIN) * scale, page_picture.width),
+            min(page_picture.height - (box.bottom - _MARGIN) * scale, page_picture.height),
         )
         left, top, right, bottom = (int(corner) for corner in corners)
-        return whole.crop((left, top, max(right, left + 1), max(bottom, top + 1)))
+        return page_picture.crop((left, top, max(right, left + 1), max(bottom, top + 1)))
 
     def _read_page(self, number: int) -> PageText:
         page = self._document[number - 1]
@@ -112,7 +112,7 @@ class OpenBooklet:
 
 @contextmanager
 def open_booklet(path: Path) -> Iterator[OpenBooklet]:
-    """The PDF at `path`, closed afterwards.
+    """Open the PDF at `path`, closed afterwards.
 
     Raises `DatasetError` if it is missing, no PDF, truncated or encrypted, or when the library is not installed.
     """
@@ -137,7 +137,7 @@ def open_booklet(path: Path) -> Iterator[OpenBooklet]:
 
 
 def check_whole(path: Path) -> None:
-    """Raises `DatasetError` unless the file at `path` begins and ends as a PDF does."""
+    """Raise `DatasetError` unless the file at `path` begins and ends as a PDF does."""
     try:
         with open_regular(path) as stream:
             head = stream.read(1024)

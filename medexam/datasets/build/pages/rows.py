@@ -34,7 +34,7 @@ class GlyphRow:
 
 
 def find_rows(glyphs: Sequence[Glyph], body: float) -> list[GlyphRow]:
-    """Rows from the top down; super- and subscripts stand in the row of what they are set to."""
+    """Find rows from the top down; super- and subscripts stand in the row of what they are set to."""
     full = sorted((glyph for glyph in glyphs if glyph.size >= SMALL * body), key=lambda glyph: -glyph.baseline)
     rows: list[list[Glyph]] = []
     for glyph in full:
@@ -53,14 +53,14 @@ def find_rows(glyphs: Sequence[Glyph], body: float) -> list[GlyphRow]:
             rows.append([glyph])
         else:
             near.append(glyph)
-    found = [
+    glyph_rows = [
         GlyphRow(median(glyph.baseline for glyph in row if not _hangs(glyph, row, body)), tuple(row)) for row in rows
     ]
-    return sorted((row for row in found if row.ink), key=lambda row: -row.baseline)
+    return sorted((row for row in glyph_rows if row.ink), key=lambda row: -row.baseline)
 
 
 def render_glyphs(glyphs: Sequence[Glyph], body: float, usual_gap: float = 0.0) -> str:
-    """The text of one line: a space for a gap, and `^` where a raised digit would run into a number.
+    """Render the text of one line: a space for a gap, and `^` where a raised digit would run into a number.
 
     `usual_gap` is how far the booklet's letters stand apart, in the type's size.
     """
@@ -88,7 +88,7 @@ def _is_raised(glyph: Glyph, level: float, body: float) -> bool:
 
 
 def _is_exponent(glyph: Glyph, following: Glyph | None, level: float, body: float) -> bool:
-    """Whether a raised glyph after a digit begins a number, as in 10^-6 and unlike the charge in CD4+."""
+    """Return whether a raised glyph after a digit begins a number, as in 10^-6 and unlike the charge in CD4+."""
     if glyph.text.isdigit():
         return True
     return (
@@ -104,7 +104,7 @@ def _hangs(glyph: Glyph, row: list[Glyph], body: float) -> bool:
 
 
 def _find_home(small: Glyph, rows: list[list[Glyph]], body: float) -> list[Glyph] | None:
-    """The row that a super- or subscript belongs to: one that it touches, none when it stands alone."""
+    """Find the row that a super- or subscript belongs to: one that it touches, none when it stands alone."""
     best: tuple[float, float, list[Glyph]] | None = None
     for row in rows:
         rise = small.baseline - row[0].baseline

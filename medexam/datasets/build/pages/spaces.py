@@ -21,18 +21,18 @@ _TOUCHING = -0.1
 """Of the size: letters that overlap more, as accents do, tell nothing."""
 
 
-def measure_gap(one: Glyph, two: Glyph) -> float:
-    """The gap between two glyphs, in the size of the larger."""
-    return (two.x0 - one.x1) / (max(one.size, two.size) or 1.0)
+def measure_gap(previous: Glyph, following: Glyph) -> float:
+    """Measure the gap between two glyphs, in the size of the larger."""
+    return (following.x0 - previous.x1) / (max(previous.size, following.size) or 1.0)
 
 
 def find_usual_gap(rows: Iterable[Sequence[Glyph]]) -> float:
-    """How far a booklet's letters usually stand apart, in the type's size, by rows in the order of reading."""
+    """Find how far a booklet's letters usually stand apart, in the type's size, by rows in the order of reading."""
     return max(_find_lower(gap for row in rows for gap in _find_gaps(row)), 0.0)
 
 
 def find_line_gap(ordered: Sequence[Glyph], usual: float) -> float:
-    """How far the letters of one line stand apart; `usual` is the booklet's."""
+    """Find how far the letters of one line stand apart; `usual` is the booklet's."""
     gaps = list(_find_gaps(ordered))
     if len(gaps) < _ENOUGH:
         return usual
@@ -40,9 +40,13 @@ def find_line_gap(ordered: Sequence[Glyph], usual: float) -> float:
 
 
 def _find_gaps(ordered: Sequence[Glyph]) -> Iterable[float]:
-    for one, two in pairwise(ordered):
+    for previous, following in pairwise(ordered):
         # Signs and digits may all stand apart, as in `A + G = T + C`; the letters of words do not.
-        if one.text.isalpha() and two.text.isalpha() and (gap := measure_gap(one, two)) > _TOUCHING:
+        if (
+            previous.text.isalpha()
+            and following.text.isalpha()
+            and (gap := measure_gap(previous, following)) > _TOUCHING
+        ):
             yield gap
 
 

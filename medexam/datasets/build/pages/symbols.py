@@ -42,7 +42,7 @@ _UNNAMED = _SYMBOL | {0x22: "→", 0xE0: "→"}
 
 
 def find_symbol(code: int, font: str) -> str:
-    """The character at the private `code` of the font called `font`; empty if it is not known."""
+    """Find the character at the private `code` of the font called `font`; empty if it is not known."""
     if not 0xF020 <= code <= 0xF0FF:
         return ""
     plain = font.lower().replace(" ", "").replace("-", "")

@@ -41,37 +41,45 @@ class Fit:
 
 
 def find_answers(sample: Sample, stem: str, source: Source, options: Sequence[Settled]) -> list[Fit]:
-    """The columns that answer the questions, the likeliest first; without a fitting name only if all rows agree."""
+    """Find the columns that answer the questions, the likeliest first; without a fitting name only if all rows
+    agree.
+    """
 
-    def fit(answer: Any, **more: str) -> Fit:
-        return fit_answers(sample.table, {"answer": answer, **more}, options)
+    def fit(answer: Any, **settings: str) -> Fit:
+        return fit_answers(sample.table, {"answer": answer, **settings}, options)
 
     if KEYED in sample.table.columns:
         return [fit(KEYED)]
     if source.settings.get("shuffled"):
         return [fit(source.settings["options"][0], answer_as="text")]
-    rest = [column for column in sample.columns if column not in (stem, *source.used)]
-    marks: list[Any] = [list(each.columns) for each in find_groups(rest)]
+    other_columns = [column for column in sample.columns if column not in (stem, *source.used)]
+    marks: list[Any] = [list(group.columns) for group in find_groups(other_columns)]
     if isinstance(column := source.settings.get("options"), str):
-        records = [each for row in sample.filled(column) if isinstance(row, list) for each in row]
-        names = dict.fromkeys(name for each in records if isinstance(each, Mapping) for name in each)
+        records = [record for row in sample.filled(column) if isinstance(row, list) for record in row]
+        names = dict.fromkeys(name for record in records if isinstance(record, Mapping) for name in record)
         marks += [f"{column}.{name}" for name in names]
-    by_mark = [fit(each, answer_as="one_hot") for each in marks]
+    by_mark = [fit(mark, answer_as="one_hot") for mark in marks]
     if "right_mark" in source.settings:
         by_mark.append(fit_answers(sample.table, {}, options))
-    fits = [fit(column) for column in find_named("answer", rest, 2)] + [each for each in by_mark if each.share >= MOST]
-    if any(each.share > 0 or each.asks or sample.filled(each.name) for each in fits):
-        return sorted(fits, key=lambda each: (each.share < HALF, each.share < MOST))
-    by_content = [fit(column) for column in rest]
+    fits = [fit(column) for column in find_named("answer", other_columns, 2)] + [
+        mark_fit for mark_fit in by_mark if mark_fit.share >= MOST
+    ]
+    if any(candidate.share > 0 or candidate.asks or sample.filled(candidate.name) for candidate in fits):
+        return sorted(fits, key=lambda candidate: (candidate.share < HALF, candidate.share < MOST))
+    by_content = [fit(column) for column in other_columns]
     if source.answer is None:
-        return [each for each in by_content if each.share == 1 and _is_told(each, options, alone=len(rest) == 1)]
-    by_content.sort(key=lambda each: each.settings["answer"] != source.answer)
-    is_told = by_content[0].share == 1 and _is_told(by_content[0], options, alone=int(source.answer) > int(stem))
-    return [each for each in by_content if each.share >= MOST] if is_told else []
+        return [
+            candidate
+            for candidate in by_content
+            if candidate.share == 1 and _is_told(candidate, options, alone=len(other_columns) == 1)
+        ]
+    by_content.sort(key=lambda candidate: candidate.settings["answer"] != source.answer)
+    is_certain = by_content[0].share == 1 and _is_told(by_content[0], options, alone=int(source.answer) > int(stem))
+    return [candidate for candidate in by_content if candidate.share >= MOST] if is_certain else []
 
 
 def _is_told(fit: Fit, options: Sequence[Settled], *, alone: bool) -> bool:
-    """Whether what a column holds says enough, without a name.
+    """Return whether what a column holds says enough, without a name.
 
     Letters and numbers fit by chance, as those of a difficulty do. They have to name every option of some question, and
     numbers in the only column that is left.
@@ -86,14 +94,22 @@ def _is_told(fit: Fit, options: Sequence[Settled], *, alone: bool) -> bool:
 
 
 def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequence[Settled]) -> Fit:
-    """How a column answers the questions of a table."""
+    """Fit a column to the questions of a table: find how it answers them."""
     answers: dict[int, RawAnswer] = {}
-    for place, (row, found) in enumerate(zip(table.rows, options, strict=True)):
-        value = _answer(row.record, settings.get("answer"), found) if isinstance(found, ReadOptions) else None
-        if isinstance(found, ReadOptions) and value is not None and value != []:
+    for place, (row, row_options) in enumerate(zip(table.rows, options, strict=True)):
+        value = (
+            _answer(row.record, settings.get("answer"), row_options) if isinstance(row_options, ReadOptions) else None
+        )
+        if isinstance(row_options, ReadOptions) and value is not None and value != []:
             # The numbers in names of columns are no labels: an answer may count from another one.
-            by_number = found.labels is not None and found.labels[0] == found.column and found.column.isdigit()
-            answers[place] = RawAnswer(row.place, value, replace(found, labels=None) if by_number else found)
+            by_number = (
+                row_options.labels is not None
+                and row_options.labels[0] == row_options.column
+                and row_options.column.isdigit()
+            )
+            answers[place] = RawAnswer(
+                row.place, value, replace(row_options, labels=None) if by_number else row_options
+            )
     spec = make_spec(table, "choice", settings or {"answer_as": "one_hot"}).columns
     asks = None
     readings: Mapping[str, Sequence[Numbers | None]] = {}
@@ -108,12 +124,12 @@ def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequen
         way: {place: gold for place, gold in zip(answers, golds, strict=True) if gold is not None}
         for way, golds in readings.items()
     }
-    readable = sum(isinstance(found, ReadOptions) for found in options)
+    readable = sum(isinstance(row_options, ReadOptions) for row_options in options)
     fit = Fit(settings, ways, max(map(len, ways.values()), default=0) / max(1, readable), asks)
-    words = any(is_word_of_letters(each.value) for each in answers.values())
+    words = any(is_word_of_letters(answer.value) for answer in answers.values())
     if words and fit.share < 1 and "answer" in settings and "answer_as" not in settings:
-        apart = fit_answers(table, {**settings, "answer_as": "letter"}, options)
-        return apart if apart.share > fit.share else fit
+        letter_fit = fit_answers(table, {**settings, "answer_as": "letter"}, options)
+        return letter_fit if letter_fit.share > fit.share else fit
     return fit
 
 
@@ -131,11 +147,11 @@ def decide_answer(draft: Proposal, stem: str, source: Source, fits: Sequence[Fit
         ]
         if fit is not best and len(best.ways) == 1 and differing and all(differing):
             places = min(differing, key=len)
-            golds = [(each.name, each.golds.get(places[0], ("none",))) for each in (best, fit)]
+            golds = [(candidate.name, candidate.golds.get(places[0], ("none",))) for candidate in (best, fit)]
             says = [f"{name} says option {' and '.join(map(str, gold))}" for name, gold in golds]
             draft.ask(
                 "answer",
-                f"{' or '.join(each.name for each in fitting)}: they contradict in {len(places):,} of "
+                f"{' or '.join(candidate.name for candidate in fitting)}: they contradict in {len(places):,} of "
                 f"{len(table.rows):,} rows, such as {table.rows[places[0]].place}, where {' and '.join(says)}",
             )
             return
@@ -145,7 +161,7 @@ def decide_answer(draft: Proposal, stem: str, source: Source, fits: Sequence[Fit
     elif best.asks is not None:
         draft.ask(*best.asks)
     elif len(fitting) > 1:
-        draft.seen.append(f"the same answers by {' and by '.join(each.name for each in fitting)}")
+        draft.seen.append(f"the same answers by {' and by '.join(candidate.name for candidate in fitting)}")
 
 
 def _answer(record: Record | str, column: Any, options: ReadOptions) -> Any:
@@ -153,5 +169,5 @@ def _answer(record: Record | str, column: Any, options: ReadOptions) -> Any:
         return list(options.right) if options.right and any(options.right) else None
     if isinstance(column, str):
         return value_of(record, column)
-    values = [value_of(record, each) for each in column]
+    values = [value_of(record, name) for name in column]
     return values if any(value is not None for value in values) else None

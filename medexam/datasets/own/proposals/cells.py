@@ -18,54 +18,55 @@ _LABEL = re.compile(r"(?:[(\[]?(?:[A-Za-z]\b|(?:[A-Za-z]+[\W_]*)?\d{1,4}(?:\.0)?
 
 
 def share(is_so: Callable[[Any], object], values: Sequence[Any]) -> float:
-    """The share of values of which something is so; 0 if there are none."""
+    """Return the share of values of which something is so; 0 if there are none."""
     return sum(bool(is_so(value)) for value in values) / len(values) if values else 0.0
 
 
 def is_flat(value: object) -> bool:
-    """Whether a value is a text or number, and no list or mapping, neither in a text."""
+    """Return whether a value is a text or number, and no list or mapping, neither in a text."""
     return not isinstance(unpack(value), (list, tuple, Mapping, bytes))
 
 
 def is_text(values: Sequence[Any]) -> bool:
-    """Whether values are texts, and not letters or numbers alone."""
+    """Return whether values are texts, and not letters or numbers alone."""
     return share(lambda value: isinstance(value, str) and not is_mark(value), values) >= MOST
 
 
 def is_mark(value: object) -> bool:
-    """Whether a value is a letter or a number alone."""
+    """Return whether a value is a letter or a number alone."""
     return _LABEL.fullmatch(str(value).strip()) is not None
 
 
 def asks(value: object) -> bool:
-    """Whether a text ends as questions do, or as its options begin."""
+    """Return whether a text ends as questions do, or as its options begin."""
     text = str(value).strip()
     return _ASKS.search(text) is not None or splits(text)
 
 
 def splits(value: object, *, bare: bool = False) -> bool:
-    """Whether a text ends in options behind letters or numbers; `bare`: and holds nothing but them."""
+    """Return whether a text ends in options behind letters or numbers; `bare`: and holds nothing but them."""
     try:
-        found = split_marked(str(value), bare=bare)
+        options = split_marked(str(value), bare=bare)
     except CellError:
         return True
-    return found is not None and not (bare and found.stem)
+    return options is not None and not (bare and options.stem)
 
 
 def length(values: Sequence[Any]) -> float:
-    """The mean number of characters."""
+    """Compute the mean number of characters."""
     return sum(len(str(value)) for value in values) / len(values) if values else 0.0
 
 
-def holds_options(values: Sequence[Any], *, named: bool) -> Mapping[str, Any] | None:
-    """What of `columns` reads options from one column: nothing more, or what stands between; None if it holds none.
+def holds_options(values: Sequence[Any], *, is_named: bool) -> Mapping[str, Any] | None:
+    """Return what of `columns` reads options from one column: nothing more, or what stands between; None if it holds
+    none.
 
-    Texts without letters are only taken apart in a column that is `named` as options are.
+    Texts without letters are only taken apart in a column that `is_named` as options are.
     """
     if share(_are_options, values) >= MOST:
         return {}
     texts = [value for value in values if isinstance(value, str)]
-    if not named or len(texts) < len(values):
+    if not is_named or len(texts) < len(values):
         return None
     for between in _BETWEEN:
         counts = [len(text.split(between)) for text in texts]
@@ -83,12 +84,12 @@ def _are_options(value: object) -> bool:
     return (
         isinstance(value, (list, tuple))
         and len(value) > 1
-        and not any(isinstance(each, list) and len(each) != 2 for each in value)
+        and not any(isinstance(entry, list) and len(entry) != 2 for entry in value)
     )
 
 
 def is_labelled(value: Mapping[str, Any]) -> bool:
-    """Whether a mapping is one of labels and texts, and no record."""
+    """Return whether a mapping is one of labels and texts, and no record."""
     if "answer_start" in value:
         return True
     if any(isinstance(value.get(name), list) for name in ("text", "label")):

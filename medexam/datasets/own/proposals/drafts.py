@@ -26,7 +26,7 @@ class Sample:
 
     @classmethod
     def of(cls, table: SourceTable) -> "Sample":
-        """Rows that are spread over a table."""
+        """Take rows that are spread over a table."""
         return cls(replace(table, rows=table.rows[:: max(1, len(table.rows) // LOOKED_AT)]))
 
     @cached_property
@@ -40,14 +40,14 @@ class Sample:
         return self.table.columns == tuple(str(place) for place in range(1, len(self.table.columns) + 1))
 
     def filled(self, column: str) -> list[Any]:
-        """The values that are there."""
+        """List the values that are there."""
         values = (value_of(row.record, column) for row in self.table.rows)
         return [value for value in values if value is not None]
 
     def _within(self, column: str, depth: int) -> Iterator[str]:
         values = self.filled(column)
-        if values and depth < 2 and all(isinstance(each, Mapping) and not is_labelled(each) for each in values):
-            for name in dict.fromkeys(name for each in values for name in each):
+        if values and depth < 2 and all(isinstance(record, Mapping) and not is_labelled(record) for record in values):
+            for name in dict.fromkeys(name for record in values for name in record):
                 yield from self._within(f"{column}.{name}", depth + 1)
         else:
             yield column
@@ -58,7 +58,7 @@ class Proposal:
     """How a file of questions may be read, as far as that is known, and what it gives."""
 
     sample: Sample
-    whole: Sample
+    full_sample: Sample
     """All rows."""
     answers: KeySpec | None
     """The key in another file; None if there is none."""
@@ -77,30 +77,30 @@ class Proposal:
     @property
     def table(self) -> SourceTable:
         """The whole table."""
-        return self.whole.table
+        return self.full_sample.table
 
-    def ask(self, name: str, what: str) -> None:
+    def ask(self, name: str, question: str) -> None:
         """Leave a field of `columns` open."""
         self.columns[name] = None
-        self.open[f"columns.{name}"] = " ".join(what.split())
+        self.open[f"columns.{name}"] = " ".join(question.split())
 
     def unused(self) -> list[str]:
-        """The columns that no field is read from."""
-        used = {each for value in self.columns.values() for each in columns_in(value)}
+        """List the columns that no field is read from."""
+        used = {column for value in self.columns.values() for column in columns_in(value)}
         return [column for column in self.sample.columns if column not in used]
 
 
 def columns_in(value: Any) -> list[str]:
-    """The columns that a field names."""
+    """List the columns that a field names."""
     return [value] if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else []
 
 
 def make_spec(table: SourceTable, kind: OwnKind, columns: Mapping[str, Any]) -> DatasetSpec:
-    """The spec that reads a table so; None as a column switches its field off, where a field can be."""
+    """Make the spec that reads a table so; None as a column switches its field off, where a field can be."""
     stated = {name: NOT_READ if column is None else column for name, column in columns.items()}
     return DatasetSpec.model_validate({"kind": kind, "path": Path(table.source), "columns": stated})
 
 
 def show(column: Any) -> str:
-    """A column, or several, in one line."""
+    """Show a column, or several, in one line."""
     return ", ".join(columns_in(column)) or str(column)

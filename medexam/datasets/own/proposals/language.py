@@ -38,7 +38,7 @@ _ENOUGH, _AHEAD = 3, 1.3
 
 
 def find_language(texts: Iterable[str]) -> str | None:
-    """The code of a language that ships, or the name of another one; None if the texts do not tell."""
+    """Find the code of a language that ships, or the name of another one; None if the texts do not tell."""
     text = "\n".join(texts).casefold()
     letters = sum(map(len, _WORD.findall(text)))
     for language, script, share in _SCRIPTS:
@@ -47,6 +47,8 @@ def find_language(texts: Iterable[str]) -> str | None:
                 return "another language in Cyrillic letters"
             return language
     words = Counter(_WORD.findall(text))
-    counts = Counter({language: sum(words[word] for word in known) for language, known in _WORDS.items()})
+    counts = Counter(
+        {language: sum(words[word] for word in language_words) for language, language_words in _WORDS.items()}
+    )
     (best, most), (_, next_most) = counts.most_common(2)
     return best if most >= _ENOUGH and most >= _AHEAD * next_most else None

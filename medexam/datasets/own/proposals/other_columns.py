@@ -45,10 +45,10 @@ def propose_others(draft: Proposal) -> None:
 
 
 def _check_context(draft: Proposal, column: str) -> str | None:
-    """Why a column is not shown before the question; asks if it may give the answer away."""
+    """Return why a column is not shown before the question; ask if it may give the answer away."""
     texts = [
-        " ".join(map(str, each)) if isinstance(each, (list, tuple)) else str(each)
-        for each in draft.sample.filled(column)
+        " ".join(map(str, content)) if isinstance(content, (list, tuple)) else str(content)
+        for content in draft.sample.filled(column)
     ]
     words = sum(len(text.split()) if text.isascii() else len(text) for text in texts)
     if words < _FEW_WORDS * len(texts) and plain_name(column) not in ("context", "contexts", "passage"):
@@ -56,20 +56,23 @@ def _check_context(draft: Proposal, column: str) -> str | None:
     rows = _parse(draft)
     contexts = {row.number: value_of(row.record, column) for row in draft.sample.table.rows}
     pairs = [(str(text), row) for row in rows if (text := contexts.get(row.question.number)) is not None]
-    away = sum(_gives_away(text, row) for text, row in pairs)
-    if pairs and away >= MOST * len(pairs):
+    giveaway_count = sum(_gives_away(text, row) for text, row in pairs)
+    if pairs and giveaway_count >= MOST * len(pairs):
         return f"which names the right answer, as {pairs[0][0]!r:.40} does"
-    alone = 0 if draft.columns.get("choices") else sum(_holds_only(text, row) for text, row in pairs)
-    doubts = (("names the right answer", away, _FEW), ("holds the right option and no other", alone, MOST))
-    for what, count, least in doubts:
+    only_count = 0 if draft.columns.get("choices") else sum(_holds_only(text, row) for text, row in pairs)
+    doubts = (
+        ("names the right answer", giveaway_count, _FEW),
+        ("holds the right option and no other", only_count, MOST),
+    )
+    for doubt, count, least in doubts:
         if count > 1 and count >= least * len(pairs):
-            draft.ask("context", f"{column} if it is to be shown: it {what} in {count:,} of {len(pairs):,} rows")
+            draft.ask("context", f"{column} if it is to be shown: it {doubt} in {count:,} of {len(pairs):,} rows")
             break
     return None
 
 
 def _parse(draft: Proposal) -> Sequence[Row]:
-    """The sample's questions with a right answer, as far as the draft reads them."""
+    """Parse the sample's questions with a right answer, as far as the draft reads them."""
     table = draft.sample.table
     with suppress(DatasetError):
         if not draft.open:
@@ -79,14 +82,18 @@ def _parse(draft: Proposal) -> Sequence[Row]:
 
 
 def _gives_away(text: str, row: Row) -> bool:
-    """Whether a text says which option is right, such as `The answer is B`, whatever the order in which it counts."""
+    """Return whether a text says which option is right, such as `The answer is B`, whatever the order in which it
+    counts.
+    """
     right = next(option.text for option in row.question.options if option.number == row.gold).casefold()
-    behind = [text[found.end() : found.end() + len(right) + 20] for found in _SAYS_SO.finditer(text)]
-    return any(right in each.casefold() or any(map(_LABEL.fullmatch, re.findall(r"\w+", each)[:4])) for each in behind)
+    behind = [text[match.end() : match.end() + len(right) + 20] for match in _SAYS_SO.finditer(text)]
+    return any(
+        right in passage.casefold() or any(map(_LABEL.fullmatch, re.findall(r"\w+", passage)[:4])) for passage in behind
+    )
 
 
 def _holds_only(text: str, row: Row) -> bool:
-    """Whether the right option stands in a text, and none of the others does."""
+    """Return whether the right option stands in a text, and none of the others does."""
     return [option.number for option in row.question.options if option.text.casefold() in text.casefold()] == [row.gold]
 
 
@@ -100,7 +107,7 @@ def _check_image(draft: Proposal, column: str) -> str | None:
 
 
 def _check_id(draft: Proposal, column: str) -> str | None:
-    values = [str(value) for value in draft.whole.filled(column)]
+    values = [str(value) for value in draft.full_sample.filled(column)]
     rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
     if len(values) < rows:
         return f"which is empty in {rows - len(values):,} rows"
@@ -108,9 +115,9 @@ def _check_id(draft: Proposal, column: str) -> str | None:
     return f"which repeats itself in {twice:,} rows" if twice else None
 
 
-def _check_all(parse: Callable[[Any], object], what: str, draft: Proposal, column: str) -> str | None:
-    bad = next((value for value in draft.whole.filled(column) if parse(value) is None), None)
-    return None if bad is None else f"which holds {bad!r:.40}, {what}"
+def _check_all(parse: Callable[[Any], object], reason: str, draft: Proposal, column: str) -> str | None:
+    bad = next((value for value in draft.full_sample.filled(column) if parse(value) is None), None)
+    return None if bad is None else f"which holds {bad!r:.40}, {reason}"
 
 
 _CHECKS: Mapping[str, Callable[[Proposal, str], str | None]] = {

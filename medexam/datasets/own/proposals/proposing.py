@@ -51,7 +51,7 @@ _ORDER = (
 
 
 def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = None) -> Proposal:
-    """How the questions in a file may be read, as those of `kind` or of the kind that they look like.
+    """Propose how the questions in a file may be read, as those of `kind` or of the kind that they look like.
 
     `answers`: their key in another file. Raises `DatasetError` if a file cannot be read.
     """
@@ -78,7 +78,7 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
 
 
 def dataset_lines(proposal: Proposal, path: Path) -> list[str]:
-    """The `dataset` part of a spec that reads `path` as proposed, a line each; open ones end in `# decide:`."""
+    """Write the `dataset` part of a spec that reads `path` as proposed, a line each; open ones end in `# decide:`."""
     answers = None if proposal.answers is None else proposal.answers.model_dump(mode="json", exclude_none=True)
     tree = {"kind": proposal.kind, "path": str(path), "language": proposal.language, "answers": answers}
     lines = [_line(name, value, proposal.open.get(name)) for name, value in tree.items() if value is not None]
@@ -99,29 +99,31 @@ def _line(name: str, value: Any, undecided: str | None) -> str:
 
 
 def _as_named(column: Any) -> Any:
-    """Columns without a name by their number."""
+    """Return columns without a name by their number."""
     if isinstance(column, list):
-        return [_as_named(each) for each in column]
+        return [_as_named(name) for name in column]
     return int(column) if isinstance(column, str) and column.isdigit() and str(int(column)) == column else column
 
 
 def _find_stem(draft: Proposal) -> str | None:
-    """The column of the questions, by its name or because it alone holds texts that ask."""
+    """Find the column of the questions, by its name or because it alone holds texts that ask."""
     sample = draft.sample
     texts = [column for column in sample.columns if is_text(sample.filled(column))]
     if not sample.is_numbered:
-        grouped = {each for group in find_groups(sample.columns) if len(group.columns) > 2 for each in group.columns}
-        named = next((each for each in find_named("stem", texts, 2) if each not in grouped), None)
-        if named is not None:
-            return named
+        grouped = {
+            column for group in find_groups(sample.columns) if len(group.columns) > 2 for column in group.columns
+        }
+        best_name = next((column for column in find_named("stem", texts, 2) if column not in grouped), None)
+        if best_name is not None:
+            return best_name
     asking = [
         column
         for column in texts
-        if holds_options(sample.filled(column), named=False) is None
+        if holds_options(sample.filled(column), is_named=False) is None
         and share(asks, sample.filled(column)) >= HALF
         and not rank("options", column)
     ]
-    longest = max(texts, key=lambda each: length(sample.filled(each)), default=None)
+    longest = max(texts, key=lambda column: length(sample.filled(column)), default=None)
     if len(asking) == 1 or (sample.is_numbered and longest in asking):
         stem = asking[0] if len(asking) == 1 else longest
         draft.seen.append(f"stem: {stem}, whose texts end as questions do")
@@ -131,11 +133,11 @@ def _find_stem(draft: Proposal) -> str | None:
 
 def _propose_choice(draft: Proposal, stem: str, *, is_stated: bool) -> None:
     """Put options and answer, or another kind if questions are answered in words and no kind `is_stated`."""
-    found = _find_choice(draft.sample, stem)
-    if found is None:
+    choice = _find_choice(draft.sample, stem)
+    if choice is None:
         _propose_fixed(draft, is_stated=is_stated)
         return
-    source, fits = found
+    source, fits = choice
     if "options" in draft.table.columns:
         draft.columns["options"] = None
     draft.columns |= source.settings
@@ -150,7 +152,7 @@ def _propose_choice(draft: Proposal, stem: str, *, is_stated: bool) -> None:
 
 
 def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
-    """The first source of options that an answer fits, else the first that is certain; None if there is none."""
+    """Find the first source of options that an answer fits, else the first that is certain; None if there is none."""
     table = sample.table
     likely: tuple[Source, list[Fit]] | None = None
     for source in find_sources(sample, stem):
@@ -178,65 +180,71 @@ def _which_answer(draft: Proposal, source: Source | None) -> str:
 
 
 def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
-    """Options that every question has, such as yes and no; asks if answers look as if options were missing."""
+    """Put options that every question has, such as yes and no; ask if answers look as if options were missing."""
     sample = draft.sample
-    named = _propose_answer(draft)
-    if not named:
+    answer_columns = _propose_answer(draft)
+    if not answer_columns:
         return
-    values = sample.filled(named[0])
-    said = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
-    folded = {each.casefold() for each in said}
-    words = next((each for each in _FIXED if {*each[:2]} <= folded <= {*each}), None)
+    values = sample.filled(answer_columns[0])
+    answers = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
+    folded_answers = {answer.casefold() for answer in answers}
+    words = next((choices for choices in _FIXED if {*choices[:2]} <= folded_answers <= {*choices}), None)
     if words is not None:
-        draft.columns["choices"] = sorted(said, key=lambda each: words.index(each.casefold()))
+        draft.columns["choices"] = sorted(answers, key=lambda answer: words.index(answer.casefold()))
         draft.columns["answer_as"] = "text"
         return
-    few = len(values) >= _ENOUGH_ROWS and len(said) <= min(_FEW_ANSWERS, len(values) // 3)
-    rest = [each for each in sample.columns if each != named[0] and rank("context", each) is None]
-    lists = [each for each in rest if holds_options(sample.filled(each), named=False) is not None]
-    lists += named[:1] if len(named) > 1 and holds_options(values, named=False) is not None else []
-    lists += [each for each in rest if each not in lists and rank("options", each) is not None]
-    lists += [group.columns[0] for group in find_groups(rest) if group.is_known or group.is_wrong]
-    if not is_stated and not few and not lists and share(_MARK.match, said) < HALF:
-        draft.kind = "spans" if _are_spans(sample, named[0]) else "short_answer"
+    has_few_answers = len(values) >= _ENOUGH_ROWS and len(answers) <= min(_FEW_ANSWERS, len(values) // 3)
+    other_columns = [
+        column for column in sample.columns if column != answer_columns[0] and rank("context", column) is None
+    ]
+    lists = [column for column in other_columns if holds_options(sample.filled(column), is_named=False) is not None]
+    lists += answer_columns[:1] if len(answer_columns) > 1 and holds_options(values, is_named=False) is not None else []
+    lists += [column for column in other_columns if column not in lists and rank("options", column) is not None]
+    lists += [group.columns[0] for group in find_groups(other_columns) if group.is_known or group.is_wrong]
+    if not is_stated and not has_few_answers and not lists and share(_MARK.match, answers) < HALF:
+        draft.kind = "spans" if _are_spans(sample, answer_columns[0]) else "short_answer"
         return
-    why = f"answers such as {', '.join(said[:3])} are those of a choice"
+    reason = f"answers such as {', '.join(answers[:3])} are those of a choice"
     if lists:
-        why = f"{show(lists)} looks like options"
-    draft.ask("options", f"{why}: which column holds the options: {', '.join(rest)}; or set kind: short_answer")
+        reason = f"{show(lists)} looks like options"
+    draft.ask(
+        "options", f"{reason}: which column holds the options: {', '.join(other_columns)}; or set kind: short_answer"
+    )
 
 
 def _propose_answer(draft: Proposal) -> list[str]:
-    """Put the first column that is called as answers are, or ask for it; returns all of them that are not empty."""
+    """Put the first column that is called as answers are, or ask for it; return all of them that are not empty."""
     sample = draft.sample
     names = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns, 1)
-    named = [column for column in names if sample.filled(column)]
-    if not named:
+    answer_columns = [column for column in names if sample.filled(column)]
+    if not answer_columns:
         draft.ask("answer", _which_answer(draft, None))
-    elif named[0] != KEYED:
-        draft.columns["answer"] = named[0]
-    return named
+    elif answer_columns[0] != KEYED:
+        draft.columns["answer"] = answer_columns[0]
+    return answer_columns
 
 
 def _are_spans(sample: Sample, answer: str) -> bool:
-    """Whether all answers stand in a context."""
+    """Return whether all answers stand in a context."""
     contexts = [sample.filled(column) for column in find_named("context", sample.columns)[:1]]
     answers = sample.filled(answer)
     return [*map(len, contexts)] == [len(answers)] and all(
-        isinstance(said, Mapping) or (isinstance(said, str) and said in str(context))
-        for context, said in zip(contexts[0], answers, strict=True)
+        isinstance(wording, Mapping) or (isinstance(wording, str) and wording in str(context))
+        for context, wording in zip(contexts[0], answers, strict=True)
     )
 
 
 def _find_language(draft: Proposal) -> None:
     columns = [draft.columns.get(name) for name in ("stem", "options", "context")]
-    names = [each for column in columns for each in columns_in(column)]
-    found = find_language(str(value) for name in names for value in draft.sample.filled(name))
-    what = "the texts do not tell it, so it is en" if found is None else f"{found}, for which prompts are in English"
-    if found in get_args(Language):
-        draft.language = found  # type: ignore[assignment]
-        what = f"{found}, by its words; prompts and retrieval go by it"
-    draft.seen.append(f"language: {what}")
+    names = [name for column in columns for name in columns_in(column)]
+    language = find_language(str(value) for name in names for value in draft.sample.filled(name))
+    note = (
+        "the texts do not tell it, so it is en" if language is None else f"{language}, for which prompts are in English"
+    )
+    if language in get_args(Language):
+        draft.language = language  # type: ignore[assignment]
+        note = f"{language}, by its words; prompts and retrieval go by it"
+    draft.seen.append(f"language: {note}")
 
 
 def _read(draft: Proposal) -> None:
@@ -252,11 +260,11 @@ def _read(draft: Proposal) -> None:
     faults: Sequence[Fault]
     try:
         if draft.kind == "choice":
-            read = parse_choice(table, spec)
-            draft.rows, faults = read.reading.rows, read.reading.faults
-            by = show(columns.get("answer", columns.get("right_mark", "the key")))
-            draft.seen += [f"answer: {by}, read as {WAYS.get(read.way, 'nothing')}", *_count(read.reading.rows)]
-            _check_golds(draft, read.reading.rows, by)
+            choice = parse_choice(table, spec)
+            draft.rows, faults = choice.reading.rows, choice.reading.faults
+            source = show(columns.get("answer", columns.get("right_mark", "the key")))
+            draft.seen += [f"answer: {source}, read as {WAYS.get(choice.way, 'nothing')}", *_count(choice.reading.rows)]
+            _check_golds(draft, choice.reading.rows, source)
         else:
             draft.rows, faults = parse_words(table, spec)
             draft.seen += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(draft.rows):,} questions"]

@@ -35,37 +35,41 @@ class Source:
     """What has to be said of the letters before the options; None if nothing."""
 
     def read(self, table: SourceTable, stem: str) -> list[Settled]:
-        """The options of each row; raises `DatasetError` if it is not clear whether letters before them are labels."""
+        """Read the options of each row; raise `DatasetError` if it is not clear whether letters before them are
+        labels.
+        """
         spec = make_spec(table, "choice", {"stem": stem, "options": None, **self.settings})
         return read_all_options(table, Columns(spec.columns, table, ("stem",)))
 
 
 def find_sources(sample: Sample, stem: str) -> Iterator[Source]:
-    """Where the options may stand, the likeliest first."""
+    """Find where the options may stand, the likeliest first."""
     if sample.is_numbered:
         yield from _find_places(sample, stem)
         return
-    rest = [column for column in sample.columns if column != stem]
-    named = find_named("options", rest, 2)
-    held: dict[str, Source] = {}
-    for column in (*named, *(each for each in rest if each not in named)):
-        how = holds_options(sample.filled(column), named=column in named)
+    other_columns = [column for column in sample.columns if column != stem]
+    option_columns = find_named("options", other_columns, 2)
+    source_by_column: dict[str, Source] = {}
+    for column in (*option_columns, *(other for other in other_columns if other not in option_columns)):
+        how = holds_options(sample.filled(column), is_named=column in option_columns)
         if how is not None:
-            is_certain = column in named and plain_name(column) not in WEAK
-            held[column] = Source({"options": column, **how}, (column,), is_certain=is_certain)
-    yield from (held[column] for column in named if column in held)
-    groups = [group for group in find_groups(rest) if _holds_texts(sample, group)]
+            is_certain = column in option_columns and plain_name(column) not in WEAK
+            source_by_column[column] = Source({"options": column, **how}, (column,), is_certain=is_certain)
+    yield from (source_by_column[column] for column in option_columns if column in source_by_column)
+    groups = [group for group in find_groups(other_columns) if _holds_texts(sample, group)]
     for group in groups:
         if group.is_known:
             yield Source({"options": list(group.columns)}, group.columns, is_certain=True)
-    yield from _find_wrong(sample, rest, groups)
+    yield from _find_wrong(sample, other_columns, groups)
     if share(splits, sample.filled(stem)) >= MOST:
         yield Source({}, (), is_certain=True)
-    for column, source in held.items():
-        entries = [each for value in sample.filled(column) for each in (value if isinstance(value, list) else [value])]
-        are_records = all(isinstance(each, Mapping) for each in entries)
-        others = ("context", "wrong", "image", *(() if are_records else ("answer",)))
-        if column not in named and not any(rank(other, column) for other in others):
+    for column, source in source_by_column.items():
+        entries = [
+            entry for value in sample.filled(column) for entry in (value if isinstance(value, list) else [value])
+        ]
+        are_records = all(isinstance(entry, Mapping) for entry in entries)
+        other_fields = ("context", "wrong", "image", *(() if are_records else ("answer",)))
+        if column not in option_columns and not any(rank(other, column) for other in other_fields):
             yield source
     for group in groups:
         if not group.is_known and not group.is_wrong and len(group.columns) > 2:
@@ -73,34 +77,36 @@ def find_sources(sample: Sample, stem: str) -> Iterator[Source]:
 
 
 def find_sign(options: Sequence[Settled]) -> str | None:
-    """The sign that stands beside some options of each question, mostly one, and not the others; None if none does."""
+    """Find the sign that stands beside some options of each question, mostly one, and not the others; None if none
+    does.
+    """
     texts = [row.texts for row in options if isinstance(row, ReadOptions)]
     for sign in _SIGNS:
         signed = [sum(is_signed(text, sign) for text in row) for row in texts]
-        some = [0 < count < len(row) for count, row in zip(signed, texts, strict=True)]
+        partial_rows = [0 < count < len(row) for count, row in zip(signed, texts, strict=True)]
         alone = any(text == sign for row in texts for text in row)
-        if not alone and share(bool, some) >= MOST and signed.count(1) > len(signed) / 2:
+        if not alone and share(bool, partial_rows) >= MOST and signed.count(1) > len(signed) / 2:
             return sign
     return None
 
 
 def _holds_texts(sample: Sample, group: Group) -> bool:
-    """Whether most rows have an option in these columns."""
+    """Return whether most rows have an option in these columns."""
     values = [sample.filled(column) for column in group.columns]
     rows = len(sample.table.rows)
-    return all(share(is_flat, each) > HALF for each in values if each) and len(values[0]) >= HALF * rows
+    return all(share(is_flat, cells) > HALF for cells in values if cells) and len(values[0]) >= HALF * rows
 
 
-def _find_wrong(sample: Sample, rest: Sequence[str], groups: Sequence[Group]) -> Iterator[Source]:
-    """Wrong options in columns of their own, beside the right one."""
-    wrong = next((each.columns for each in groups if each.is_wrong), tuple(find_named("wrong", rest)[:1]))
-    right = [column for column in find_named("answer", rest, 1) if column not in wrong]
+def _find_wrong(sample: Sample, columns: Sequence[str], groups: Sequence[Group]) -> Iterator[Source]:
+    """Find wrong options in columns of their own, beside the right one."""
+    wrong = next((group.columns for group in groups if group.is_wrong), tuple(find_named("wrong", columns)[:1]))
+    right = [column for column in find_named("answer", columns, 1) if column not in wrong]
     if wrong and right and all(map(is_flat, sample.filled(right[0]))):
         yield Source({"options": [right[0], *wrong], "shuffled": True}, wrong, is_certain=True)
 
 
 def _find_places(sample: Sample, stem: str) -> Iterator[Source]:
-    """Columns without names: the options stand behind the question, up to the answer or to the end."""
+    """Find options in columns without names: they stand behind the question, up to the answer or to the end."""
     columns = sample.table.columns
     first = columns.index(stem) + 1
     values = {column: sample.filled(column) for column in columns}
@@ -116,15 +122,15 @@ def _find_places(sample: Sample, stem: str) -> Iterator[Source]:
 
 
 def _are_alike(block: Sequence[str], values: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether columns may all hold options, as far as their values say."""
+    """Return whether columns may all hold options, as far as their values say."""
     lengths = sorted(length(values[column]) for column in block)
     marks = {share(is_mark, values[column]) >= HALF for column in block}
     # Digits and single letters do not count where a column says the same in most rows.
     shapes = [Counter(re.sub(r"\d|\b[A-Za-z]\b", "0", str(value)) for value in values[column]) for column in block]
-    alike = {max(shape.values(), default=0) >= HALF * max(1, shape.total()) for shape in shapes}
+    repeats = {max(shape.values(), default=0) >= HALF * max(1, shape.total()) for shape in shapes}
     different = sorted(len(set(map(str, values[column]))) for column in block)
     return (
-        len(marks) == len(alike) == 1
+        len(marks) == len(repeats) == 1
         and lengths[-1] <= 4 * max(4.0, lengths[len(lengths) // 2])
         and 2 * different[0] > different[len(different) // 2]
         and all(is_flat(value) for column in block for value in values[column])
