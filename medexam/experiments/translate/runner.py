@@ -91,7 +91,7 @@ class _Runner:
     async def _translate(self, engine: Engine, answerer: Answerer) -> Stop | None:
         folder, spending, file = self.folder, self.spending, ENVIRONMENTS[self.role]
         before = folder.read_json(file) if (folder.path / file).exists() else {}
-        begun, invocation, asked = time.monotonic(), Invocation(), spending.asked
+        begun, invocation, asked = time.monotonic(), Invocation(), spending.questions
         try:
             with in_bulk(build_lm(self.model, engine)), gc_paused():
                 for task in self.tasks:
@@ -109,6 +109,6 @@ class _Runner:
                 current.uncancel()
             return Stop.INTERRUPTED
         finally:
-            invocation.seconds, invocation.asked = time.monotonic() - begun, spending.asked - asked
+            invocation.seconds, invocation.asked = time.monotonic() - begun, spending.questions - asked
             folder.write_json(file, build_environment(self.model, engine.info(), before, invocation))
         return None
