@@ -55,4 +55,4 @@ def print_reproduced(done: "Reproduced") -> None:
 
     console = Terminal()
     print_tables(console, done.tables)
-    print_blocks(console, [*done.more, *([done.entry.item.note] if done.entry.item.note else [])])
+    print_blocks(console, [*done.footer, *([done.entry.item.note] if done.entry.item.note else [])])
