@@ -88,8 +88,8 @@ def check_answers(ratings: Ratings, runs_dir: Path) -> Ratings:
             changed_entries.append(entry)
     if not entries:
         raise DatasetError(
-            f"all {len(changed_entries)} answers of {ratings.folder.path} have changed since they were shown to raters: "
-            "bring the runs and their data back as they were, or export the answers of now"
+            f"all {len(changed_entries)} answers of {ratings.folder.path} have changed since they were shown to raters"
+            ": bring the runs and their data back as they were, or export the answers of now"
         )
     codes = {entry.code for entry in entries}
     return replace(
