@@ -10,7 +10,7 @@ class Silent:
     def retrieval_starts(self, planned) -> None:
         pass
 
-    def passages_encoded(self, planned, done) -> None:
+    def passages_encoded(self, planned, count) -> None:
         pass
 
     def cell_starts(self, planned) -> None:

@@ -84,13 +84,13 @@ def import_ratings(
 
 
 def _describe(sample: "Sequence[AuditItem]") -> str:
-    """How many answers, of how many runs, to how many questions, and how many of these all runs share."""
+    """Say how many answers, of how many runs, to how many questions, and how many of these all runs share."""
     runs = {item.run for item in sample}
-    asked: dict[str, set[str]] = {}
+    runs_by_question: dict[str, set[str]] = {}
     for item in sample:
-        asked.setdefault(item.key, set()).add(item.run)
-    line = f"{len(sample)} answers of {len(runs)} runs to {len(asked)} questions"
+        runs_by_question.setdefault(item.key, set()).add(item.run)
+    line = f"{len(sample)} answers of {len(runs)} runs to {len(runs_by_question)} questions"
     if len(runs) == 1:
         return line
-    shared = sum(found == runs for found in asked.values())
-    return f"{line}, {'all' if shared == len(asked) else shared} of which every run is judged on"
+    shared = sum(run_ids == runs for run_ids in runs_by_question.values())
+    return f"{line}, {'all' if shared == len(runs_by_question) else shared} of which every run is judged on"

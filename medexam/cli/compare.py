@@ -132,34 +132,34 @@ def compare(
     _check(way, gating, sections, tracking)
     gate = _read_gate(gating.fail_if, gating.junit)
     finders = [*find_further(**vars(sections)), *([gate.find] if gate is not None else [])]
-    paths = replace_files(runs, importing, where := runs_dir or default_runs_dir())
+    paths = replace_files(runs, importing, root := runs_dir or default_runs_dir())
     if baseline is not None:
-        first, *_ = replace_files([baseline], importing, where)
-        paths = [first, *(path for path in paths if path.resolve() != first.resolve())]
+        baseline_path, *_ = replace_files([baseline], importing, root)
+        paths = [baseline_path, *(path for path in paths if path.resolve() != baseline_path.resolve())]
     folders = find_compared(paths)
     for warning in reading_warnings(folders):
         say(f"warning: {warning}")
-    found, report, blocks = _find(folders, way, finders)
+    comparison, report, blocks = _find(folders, way, finders)
     if markdown is not None:
         write_file(report(), markdown)
     if as_json:
-        print_json(found.document())
+        print_json(comparison.document())
     else:
         from medexam.cli.terminal import Terminal
 
         print_blocks(Terminal(), blocks())
-    for line in found.corrected:
+    for line in comparison.corrected:
         say(line)
-    for note in mixed_notes(found.runs):
+    for note in mixed_notes(comparison.runs):
         say(f"warning: {note}")
     if tracking.sends:
-        _send(found, tracking.tracking_uri, runs_dir or folders[0].path.resolve().parent)
-    if gate is not None and not _passes(found, gating.junit):
+        _send(comparison, tracking.tracking_uri, runs_dir or folders[0].path.resolve().parent)
+    if gate is not None and not _passes(comparison, gating.junit):
         raise typer.Exit(GATE_FAILED)
 
 
 def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tracking: TrackSettings) -> None:
-    """Raises `SpecError` for options that do not go together."""
+    """Raise `SpecError` for options that do not go together."""
     if way.languages and (gating.fail_if is not None or sections != SectionSettings()):
         raise SpecError(
             "--languages shows which questions are right in which language: leave out --fail-if, --equivalent-within, "
@@ -174,13 +174,13 @@ def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tr
         )
 
 
-def _send(found: "Comparison", uri: str | None, runs_dir: Path) -> None:
+def _send(comparison: "Comparison", uri: str | None, runs_dir: Path) -> None:
     """Send the comparison to MLflow; by default to the store in `runs_dir`."""
     from medexam.experiments.track.comparisons import track_comparison
     from medexam.experiments.track.store import default_tracking_uri
 
     uri = uri or default_tracking_uri(runs_dir)
-    mlflow_run_id = track_comparison(found, tracking_uri=uri)
+    mlflow_run_id = track_comparison(comparison, tracking_uri=uri)
     sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {hide_address(uri)}\n")
 
 
@@ -192,23 +192,25 @@ def _read_gate(fail_if: str | None, junit: Path | None) -> "Gate | None":
     return None if fail_if is None else Gate.parse(fail_if)
 
 
-def _passes(found: "Comparison", junit: Path | None) -> bool:
-    """Whether every run passes; says why, and writes it to the file `junit`."""
+def _passes(comparison: "Comparison", junit: Path | None) -> bool:
+    """Return whether every run passes; say why, and write it to the file `junit`."""
     from medexam.experiments.compare.gate import check_gate, render_junit
     from medexam.experiments.compare.margins import NonInferiority
 
-    (tested,) = (section for section in found.sections if isinstance(section, NonInferiority))
-    checked = check_gate(found.names, tested)
-    sys.stderr.writelines(f"medexam: {'passed' if one.passed else 'FAILED'}: {one.said}\n" for one in checked)
+    (margin,) = (section for section in comparison.sections if isinstance(section, NonInferiority))
+    verdicts = check_gate(comparison.names, margin)
+    sys.stderr.writelines(
+        f"medexam: {'passed' if verdict.passed else 'FAILED'}: {verdict.said}\n" for verdict in verdicts
+    )
     if junit is not None:
-        write_file(render_junit(checked, found.names[0]), junit, "--junit")
-    return all(one.passed for one in checked)
+        write_file(render_junit(verdicts, comparison.names[0]), junit, "--junit")
+    return all(verdict.passed for verdict in verdicts)
 
 
 def _find(
     folders: "Sequence[RunFolder]", way: WaySettings, finders: "Sequence[Finder]"
 ) -> "tuple[Comparison, Callable[[], str], Callable[[], list[Block]]]":
-    """What was found, what writes it as Markdown, and what is shown of it on the terminal."""
+    """Return what was found, what writes it as Markdown, and what is shown of it on the terminal."""
     from medexam.experiments.report.run_blocks import comparison_blocks, consistency_blocks
 
     if way.languages:
@@ -222,9 +224,9 @@ def _find(
     if way.ensemble is None:
         from medexam.experiments.compare.runs import compare_runs
 
-        found = compare_runs(folders, finders, way.reading)
+        comparison = compare_runs(folders, finders, way.reading)
     else:
         from medexam.experiments.compare.ensembles import compare_ensemble
 
-        found = compare_ensemble(folders, way.ensemble, finders)
-    return found, partial(paired_report, found), partial(comparison_blocks, found)
+        comparison = compare_ensemble(folders, way.ensemble, finders)
+    return comparison, partial(paired_report, comparison), partial(comparison_blocks, comparison)

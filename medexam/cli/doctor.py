@@ -62,8 +62,8 @@ def doctor(
     if api_key_env is not None and api_key_file is not None:
         raise SpecError("--api-key-env, --api-key-file: there is one key; give one of them")
     if hosted := _find_hosted(endpoints or ()):
-        allowed = {"endpoints", "api_key_env", "api_key_file", "as_json"}
-        refuse_others(context, allowed, "a hosted model is asked by its name alone: leave it out")
+        options = {"endpoints", "api_key_env", "api_key_file", "as_json"}
+        refuse_others(context, options, "a hosted model is asked by its name alone: leave it out")
         _examine_hosted(hosted, api_key_env, api_key_file, as_json=as_json)
         return
     from medexam.serve.diagnostics.diagnosis import find_targets
@@ -91,12 +91,12 @@ def _diagnose(
     report = run_interruptibly(diagnose(targets, burst_s=burst_s))
     command = next_command(report, {name: str(value) for name, value in keys.items() if value is not None})
     _print_report(report, advise(report), command, as_json=as_json)
-    if any(one.seen is None for one in report.diagnoses):
+    if any(diagnosis.seen is None for diagnosis in report.diagnoses):
         raise typer.Exit(INCOMPLETE)
 
 
 def _find_hosted(names: "Sequence[str]") -> list[str]:
-    """The names of hosted models; raises `SpecError` where servers stand among them."""
+    """Find the names of hosted models; raises `SpecError` where servers stand among them."""
     # litellm, which knows the providers, takes seconds to load.
     possible = [name for name in names if "/" in name and not {".", ":"} & {*name.partition("/")[0]}]
     if not possible:
@@ -121,7 +121,7 @@ def _examine_hosted(
     looks = (examine(name, api_key_env=api_key_env, api_key_file=api_key_file) for name in names)
     diagnoses = [run_interruptibly(look) for look in looks]
     print_hosted(diagnoses, as_json=as_json)
-    faults = [one.fault for one in diagnoses if one.fault is not None]
+    faults = [diagnosis.fault for diagnosis in diagnoses if diagnosis.fault is not None]
     if len(faults) == len(diagnoses):
         raise EngineError(faults[0])
     if faults:
@@ -131,7 +131,7 @@ def _examine_hosted(
 def _print_report(report: "DiagnosisReport", advice: tuple[str, ...], command: str | None, *, as_json: bool) -> None:
     if as_json:
         replicas = report.replicas.model_dump(mode="json") if report.replicas else None
-        servers = [_as_json(one) for one in report.diagnoses]
+        servers = [_as_json(diagnosis) for diagnosis in report.diagnoses]
         print_json({"endpoints": servers, "replicas": replicas, "advice": list(advice), "command": command})
     else:
         _print(report, advice)
@@ -140,35 +140,42 @@ def _print_report(report: "DiagnosisReport", advice: tuple[str, ...], command: s
 
 
 def _print_identities(targets: "Sequence[ModelSpec]", *, as_json: bool) -> None:
-    """Which model answers at each server; the exit code says whether all could be asked."""
+    """Print which model answers at each server; the exit code says whether all could be asked."""
     import asyncio
 
     from medexam.errors import EngineError
     from medexam.serve.diagnostics.diagnosis import identify
 
-    found = asyncio.run(identify(targets))
-    faults = [one for one in found.values() if isinstance(one, EngineError)]
-    if len(faults) == len(found):
+    identities = asyncio.run(identify(targets))
+    faults = [identity for identity in identities.values() if isinstance(identity, EngineError)]
+    if len(faults) == len(identities):
         raise faults[0]
     if as_json:
         documents = {
-            base: {"fault": str(one)} if isinstance(one, EngineError) else {"print": one.print, **one.model_dump()}
-            for base, one in found.items()
+            base: {"fault": str(identity)}
+            if isinstance(identity, EngineError)
+            else {"print": identity.print, **identity.model_dump()}
+            for base, identity in identities.items()
         }
         print_json(documents)
     else:
-        for base, one in found.items():
-            said = str(one) if isinstance(one, EngineError) else one.describe()
-            sys.stdout.write(f"{base}: {said}\n")
+        for base, identity in identities.items():
+            text = str(identity) if isinstance(identity, EngineError) else identity.describe()
+            sys.stdout.write(f"{base}: {text}\n")
     if faults:
         raise typer.Exit(INCOMPLETE)
 
 
-def _as_json(one: "Diagnosis") -> dict[str, Any]:
-    found = one.model_dump(mode="json", exclude={"seen"})
-    if one.seen is None:
-        return found
-    return {**one.seen.model_dump(mode="json"), "revision": one.revision, "guided_by": one.seen.guided_by, **found}
+def _as_json(diagnosis: "Diagnosis") -> dict[str, Any]:
+    document = diagnosis.model_dump(mode="json", exclude={"seen"})
+    if diagnosis.seen is None:
+        return document
+    return {
+        **diagnosis.seen.model_dump(mode="json"),
+        "revision": diagnosis.revision,
+        "guided_by": diagnosis.seen.guided_by,
+        **document,
+    }
 
 
 def _print(report: "DiagnosisReport", advice: tuple[str, ...]) -> None:
@@ -176,9 +183,9 @@ def _print(report: "DiagnosisReport", advice: tuple[str, ...]) -> None:
 
     from medexam.cli.terminal import Terminal
 
-    columns = [_column(one) for one in report.diagnoses]
+    columns = [_column(diagnosis) for diagnosis in report.diagnoses]
     alone = len(columns) == 1
-    table = Table("", *(one.endpoint for one in report.diagnoses), show_header=not alone)
+    table = Table("", *(diagnosis.endpoint for diagnosis in report.diagnoses), show_header=not alone)
     if alone:
         table.title = report.diagnoses[0].endpoint
     for name in dict.fromkeys(name for column in columns for name in column):
@@ -192,60 +199,60 @@ def _print(report: "DiagnosisReport", advice: tuple[str, ...]) -> None:
         console.print(f"- {line}", soft_wrap=True, markup=False, highlight=False)
 
 
-def _column(one: "Diagnosis") -> dict[str, str]:
-    """What a table says of a server, by the name of the row."""
-    seen, burst = one.seen, one.burst
-    if seen is None:
-        return {"server": "silent" if one.silent else "cannot be used"}
-    refused = {what: f"refused ({said})" for what, said in seen.refusals.items()}
-    share = "" if one.prefix_hit_rate is None else f", {one.prefix_hit_rate:.0%} hits since its start"
+def _column(diagnosis: "Diagnosis") -> dict[str, str]:
+    """Build what a table says of a server, by the name of the row."""
+    record, burst = diagnosis.seen, diagnosis.burst
+    if record is None:
+        return {"server": "silent" if diagnosis.silent else "cannot be used"}
+    refusals = {feature: f"refused ({reply})" for feature, reply in record.refusals.items()}
+    share = "" if diagnosis.prefix_hit_rate is None else f", {diagnosis.prefix_hit_rate:.0%} hits since its start"
     return {
-        "server": seen.server_version or "unknown",
-        "models": ", ".join(seen.models) or "none listed",
-        "asked": seen.model,
-        "loaded from": seen.source or "not told",
-        "revision": one.revision or "not told",
-        "print": seen.identity.print,
-        "context": f"{seen.max_context} tokens" if seen.max_context else "not told",
-        "dialogues": _yes(seen.chat),
-        "system turn": "kept" if seen.system_turn else "refused: its words open the first user turn",
-        "repeated turns": "kept" if seen.repeated_turns else "refused: joined into one",
-        "empty system turn": "kept" if seen.system_turn and seen.empty_system_turn else "refused: left out",
-        "renders its chat template": _yes(seen.renders),
-        "many prompts a request": _yes(seen.list_prompts),
-        "several replies a prompt": _yes(seen.several_replies),
-        "allowed_token_ids": refused.get("allowed_token_ids", _yes(seen.allowed_token_ids)),
-        "structured_outputs": refused.get("structured_outputs", _yes(seen.structured_outputs)),
-        "sampling left out": _sampling(seen.sampling),
-        "pictures": refused.get("pictures", _yes(bool(seen.sees))),
-        "echo": refused.get("echo", _yes(seen.echo_logprobs is not None)),
-        "logprob_token_ids": f"honoured, {seen.named_logprobs} a request"
-        if seen.named_logprobs
-        else refused.get("logprob_token_ids", _yes(False)),
-        "probabilities behind a mask": "those of all tokens" if seen.masked_logprobs else "not told",
-        "guided answers": _guided(one, seen.guided_by),
-        **{f"OpenAI's {check.what}": check.describe() for check in one.api},
-        **{f"log-probabilities by {verdict.way}": _verdict(verdict) for verdict in one.reads},
-        "remembers prompts": _memory(seen.prefix_block, share) if seen.prefix_told else "not told",
-        "one call, one token": f"{seen.call_s * 1000:.0f} ms",
+        "server": record.server_version or "unknown",
+        "models": ", ".join(record.models) or "none listed",
+        "asked": record.model,
+        "loaded from": record.source or "not told",
+        "revision": diagnosis.revision or "not told",
+        "print": record.identity.print,
+        "context": f"{record.max_context} tokens" if record.max_context else "not told",
+        "dialogues": _yes(record.chat),
+        "system turn": "kept" if record.system_turn else "refused: its words open the first user turn",
+        "repeated turns": "kept" if record.repeated_turns else "refused: joined into one",
+        "empty system turn": "kept" if record.system_turn and record.empty_system_turn else "refused: left out",
+        "renders its chat template": _yes(record.renders),
+        "many prompts a request": _yes(record.list_prompts),
+        "several replies a prompt": _yes(record.several_replies),
+        "allowed_token_ids": refusals.get("allowed_token_ids", _yes(record.allowed_token_ids)),
+        "structured_outputs": refusals.get("structured_outputs", _yes(record.structured_outputs)),
+        "sampling left out": _sampling(record.sampling),
+        "pictures": refusals.get("pictures", _yes(bool(record.sees))),
+        "echo": refusals.get("echo", _yes(record.echo_logprobs is not None)),
+        "logprob_token_ids": f"honoured, {record.named_logprobs} a request"
+        if record.named_logprobs
+        else refusals.get("logprob_token_ids", _yes(False)),
+        "probabilities behind a mask": "those of all tokens" if record.masked_logprobs else "not told",
+        "guided answers": _guided(diagnosis, record.guided_by),
+        **{f"OpenAI's {check.what}": check.describe() for check in diagnosis.api},
+        **{f"log-probabilities by {verdict.way}": _verdict(verdict) for verdict in diagnosis.reads},
+        "remembers prompts": _memory(record.prefix_block, share) if record.prefix_told else "not told",
+        "one call, one token": f"{record.call_s * 1000:.0f} ms",
         "prompts a second": f"{burst.prompts_per_s:.1f}, {burst.in_flight} in flight" if burst else "not measured",
         "tokens a second": f"{burst.tokens_per_s:.0f} written" if burst else "not measured",
-        "clock": _clock(one.clock_ahead_s),
+        "clock": _clock(diagnosis.clock_ahead_s),
     }
 
 
-def _guided(one: "Diagnosis", guided_by: str | None) -> str:
+def _guided(diagnosis: "Diagnosis", guided_by: str | None) -> str:
     from medexam.serve.diagnostics.api_check import honours_schema
 
     if guided_by:
         return f"by {guided_by}"
-    schema = honours_schema(one.api)
+    schema = honours_schema(diagnosis.api)
     return f"by engine litellm, with {schema}" if schema else "impossible: use answer_format free"
 
 
-def _sampling(seen: "SamplingRecord") -> str:
-    fills = "not told" if seen.filled is None else ", ".join(seen.filled) or "nothing"
-    return f"{seen.stated}; filled by the server: {fills}"
+def _sampling(sampling: "SamplingRecord") -> str:
+    fills = "not told" if sampling.filled is None else ", ".join(sampling.filled) or "nothing"
+    return f"{sampling.stated}; filled by the server: {fills}"
 
 
 def _memory(block: int | None, share: str) -> str:

@@ -30,9 +30,9 @@ def export(
     from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.store.run_folder import find_runs
 
-    stored = read_current(find_runs(run_paths(runs, runs_dir or default_runs_dir())))
-    written = export_runs(stored, to, out)
+    stored_runs = read_current(find_runs(run_paths(runs, runs_dir or default_runs_dir())))
+    paths = export_runs(stored_runs, to, out)
     if as_json:
-        print_json([str(path) for path in written])
+        print_json([str(path) for path in paths])
     else:
-        sys.stdout.writelines(f"{path}\n" for path in written)
+        sys.stdout.writelines(f"{path}\n" for path in paths)

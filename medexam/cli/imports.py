@@ -52,7 +52,7 @@ class ImportSettings:
     ] = MOST_UNMATCHED
 
     def read_dataset(self) -> "DatasetSpec | None":
-        """The data set that is named; None if none is. Raises `SpecError` if there is no such data set."""
+        """Read the data set that is named; None if none is. Raises `SpecError` if there is no such data set."""
         from medexam.specs import DatasetSpec, load_document, parse_overrides
         from medexam.specs.matrix import put
         from medexam.specs.validation import validate
@@ -61,8 +61,8 @@ class ImportSettings:
         is_spec = self.dataset is not None and self.dataset.endswith((".yaml", ".yml"))
         if self.dataset is not None and is_spec:
             tree["dataset"] = load_document(self.dataset).get("dataset", {})
-        told = {"name": None if is_spec else self.dataset, "language": self.language}
-        changes = {key: value for key, value in told.items() if value is not None} | parse_overrides(self.overrides)
+        options = {"name": None if is_spec else self.dataset, "language": self.language}
+        changes = {key: value for key, value in options.items() if value is not None} | parse_overrides(self.overrides)
         for path, value in changes.items():
             put(tree, f"dataset.{path.removeprefix('dataset.')}", value)
         dataset = tree["dataset"] if isinstance(tree["dataset"], dict) else {"name": tree["dataset"]}
@@ -87,20 +87,20 @@ def import_results(
     """Make runs of the results of other harnesses; asks no model."""
     from medexam.experiments.store.paths import default_runs_dir
 
-    taken = take_files(files, settings, settings.read_dataset(), runs_dir or default_runs_dir())
-    found = [one for runs in taken for one in runs]
+    imports_by_file = take_files(files, settings, settings.read_dataset(), runs_dir or default_runs_dir())
+    imports = [entry for runs in imports_by_file for entry in runs]
     if as_json:
-        print_json([_document(one) for one in found])
+        print_json([_document(entry) for entry in imports])
     else:
-        _print(found)
-    for one in found:
-        say(f"{one.run.folder.path}")
+        _print(imports)
+    for entry in imports:
+        say(f"{entry.run.folder.path}")
 
 
 def take_files(
     files: Sequence[Path], settings: ImportSettings, dataset: "DatasetSpec | None", runs_dir: Path
 ) -> "list[list[Imported]]":
-    """The runs that each file of results becomes, with a line for each warning.
+    """Make the runs that each file of results becomes, with a line for each warning.
 
     Raises `SpecError` without a data set.
     """
@@ -112,15 +112,15 @@ def take_files(
             "--language en, or a spec of your own questions: --dataset SPEC.yaml"
         )
     importer = Importer(dataset, runs_dir, most_unmatched=settings.most_unmatched)
-    taken = [list(importer.take(file, say, settings.measure)) for file in files]
-    for one in chain.from_iterable(taken):
-        for warning in one.run.record.warnings:
-            say(f"warning: {one.run.program}: {warning}")
-    return taken
+    imports_by_file = [list(importer.take(file, say, settings.measure)) for file in files]
+    for entry in chain.from_iterable(imports_by_file):
+        for warning in entry.run.record.warnings:
+            say(f"warning: {entry.run.program}: {warning}")
+    return imports_by_file
 
 
 def replace_files(runs: Sequence[Path], settings: ImportSettings, runs_dir: Path) -> list[Path]:
-    """`runs` with the run folders that its files of results become, in a folder of their own inside `runs_dir`.
+    """Return `runs` with the run folders that its files of results become, in a folder inside `runs_dir`.
 
     Without `--dataset` it is that of the first run among them.
     """
@@ -130,47 +130,49 @@ def replace_files(runs: Sequence[Path], settings: ImportSettings, runs_dir: Path
     files = [run for run in runs if run.is_file()]
     if not files:
         return run_paths(runs, runs_dir)
-    stored = iter(run_paths([run for run in runs if run not in files], runs_dir))
-    paths = {run: [run] if run in files else [next(stored)] for run in runs}
+    run_folders = iter(run_paths([run for run in runs if run not in files], runs_dir))
+    paths = {run: [run] if run in files else [next(run_folders)] for run in runs}
     dataset = settings.read_dataset() or _dataset_of(path for run, (path,) in paths.items() if run not in files)
-    for file, found in zip(files, take_files(files, settings, dataset, runs_dir / INSIDE), strict=True):
-        paths[file] = [one.run.folder.path for one in found]
+    for file, imports in zip(files, take_files(files, settings, dataset, runs_dir / INSIDE), strict=True):
+        paths[file] = [entry.run.folder.path for entry in imports]
     return [path for run in runs for path in paths[run]]
 
 
 def _dataset_of(paths: Iterable[Path]) -> "DatasetSpec | None":
-    """The whole data set of the first run; None if there is no run."""
+    """Return the whole data set of the first run; None if there is no run."""
     from medexam.experiments.store.run_folder import find_runs
 
-    first = next(iter(find_runs(paths)), None)
-    return None if first is None else first.read_record().cell.dataset.whole
+    folder = next(iter(find_runs(paths)), None)
+    return None if folder is None else folder.read_record().cell.dataset.whole
 
 
-def _document(one: "Imported") -> dict[str, Any]:
+def _document(entry: "Imported") -> dict[str, Any]:
     from medexam.experiments.store.stored_run import run_document
 
-    return {**run_document(one.run), "imported": one.said}
+    return {**run_document(entry.run), "imported": entry.said}
 
 
-def _print(found: "list[Imported]") -> None:
+def _print(imports: "list[Imported]") -> None:
     from medexam.cli.terminal import Terminal
     from medexam.formatting import NONE, percent
     from medexam.tables import Table
 
     rows = []
-    for one in found:
-        said, metrics = one.said, one.run.metrics
-        ways = ", ".join(f"{count:,} by {way}" for way, count in said["by"].items())
-        lost = [f"{said[name]:,} {name}" for name in ("unmatched", "ambiguous", "repeated", "failed") if said[name]]
+    for entry in imports:
+        summary, metrics = entry.said, entry.run.metrics
+        ways = ", ".join(f"{count:,} by {method}" for method, count in summary["by"].items())
+        gaps = [
+            f"{summary[name]:,} {name}" for name in ("unmatched", "ambiguous", "repeated", "failed") if summary[name]
+        ]
         rows.append(
             (
-                one.run.program,
-                one.run.model or NONE,
+                entry.run.program,
+                entry.run.model or NONE,
                 ways,
-                ", ".join(lost) or "none",
+                ", ".join(gaps) or "none",
                 f"{metrics.n:,}",
                 percent(metrics.right / metrics.n) if metrics.n else NONE,
-                NONE if said["stated"] is None else percent(said["stated"]),
+                NONE if summary["stated"] is None else percent(summary["stated"]),
             )
         )
     headers = ("Run", "Model", "Matched", "Left out", "n", "Right, %", "By the harness, %")

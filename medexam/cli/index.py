@@ -60,7 +60,7 @@ class BuildSettings:
     ray_address: RayAddressOption = None
 
     def __post_init__(self) -> None:
-        """Refuses settings that do not go together."""
+        """Refuse settings that do not go together."""
         if self.executor != "ray" and (self.shards is not None or self.ray_address is not None):
             raise typer.BadParameter("needs --executor ray", param_hint="--shards and --ray-address")
         if self.chunk_overlap >= (self.chunk_tokens or 1):
@@ -103,7 +103,7 @@ def info(folder: Annotated[Path, typer.Argument(metavar="DIR")], as_json: JsonOp
 
 @contextmanager
 def _builder(settings: BuildSettings) -> "Iterator[Callable[..., IndexManifest]]":
-    """What encodes: this process, or the workers of a cluster, which is open meanwhile."""
+    """Open what encodes: this process, or the workers of a cluster, which is open meanwhile."""
     if settings.executor == "ray":
         from medexam.experiments.run.ray.cluster import open_cluster
         from medexam.experiments.run.ray.indexing import build_index_on_ray
@@ -130,10 +130,10 @@ def _build(
             progress = EncodingProgress(bars, f"{corpus.name}, {encoder.label}", corpus.count)
             return build(corpus, encoder, out, progress=progress)
     except KeyboardInterrupt:
-        begun = read_progress(out)
-        done = begun.done if begun is not None else 0
+        state = read_progress(out)
+        count = state.done if state is not None else 0
         sys.stderr.write(
-            f"medexam: interrupted: {done:,} of {corpus.count:,} passages are encoded and kept in {out}; "
+            f"medexam: interrupted: {count:,} of {corpus.count:,} passages are encoded and kept in {out}; "
             "the same command continues from there\n"
         )
         raise typer.Exit(INCOMPLETE) from None
@@ -150,23 +150,23 @@ def _print(manifest: "IndexManifest", folder: Path, as_json: bool) -> None:
 def _lines(manifest: "IndexManifest", folder: Path) -> dict[str, Any]:
     corpus, encoder = manifest.corpus, manifest.encoder
     settings = ", ".join(f"{name} {value}" for name, value in manifest.parameters.items())
-    read = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
+    omissions = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
     if corpus.chunk_tokens is not None:
-        read += f", in chunks of {corpus.chunk_tokens} tokens that share {corpus.chunk_overlap}"
-    vouched = (
+        omissions += f", in chunks of {corpus.chunk_tokens} tokens that share {corpus.chunk_overlap}"
+    proof = (
         "all as they were built, by SHA-256"
         if manifest.hashed
         else "as they are now: this old index records no SHA-256; the `medexam index build` that made it adds them"
     )
     lines = {
         "index": f"{folder}, {sum(manifest.bytes.values()) / 1e6:,.1f} MB",
-        "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{read}",
+        "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{omissions}",
         "licence": corpus.licence or "not stated",
         "encoder": f"{encoder.label} {encoder.revision or ''} {encoder.precision}, {encoder.dimension} dimensions",
         "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
         "kind": f"{manifest.kind} {settings}".rstrip(),
         "digest": manifest.digest[:16],
-        "files": f"{len(manifest.sha256)}, {vouched}",
+        "files": f"{len(manifest.sha256)}, {proof}",
     }
     if manifest.recall is not None:
         recall = manifest.recall

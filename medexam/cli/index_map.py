@@ -68,92 +68,92 @@ def draw(
     spec = validate(DatasetSpec, {"name": dataset or SAMPLED, "language": language, "limit": limit, "seed": seed})
     if runs_dir is not None and run is None:
         raise SpecError("--runs-dir says where a run lies: name it with --run RUN, or leave it out")
-    stored = _run(run, runs_dir or default_runs_dir()) if run is not None else None
+    stored_run = _run(run, runs_dir or default_runs_dir()) if run is not None else None
     _warn_of_language(read_manifest(folder).encoder, spec.language)
     figure = new_figure()
     check_place(path)
     with _watching() as watch:
-        drawn = make_map(folder, spec, sample=sample, seed=seed, watch=watch)
-    write_map(figure, drawn, path)
+        corpus_map = make_map(folder, spec, sample=sample, seed=seed, watch=watch)
+    write_map(figure, corpus_map, path)
     sys.stderr.write(f"wrote {path}\n")
-    sent = _attach(stored, path, tracking_uri) if stored is not None else None
-    _print(drawn, path, sent, as_json)
+    attachment = _attach(stored_run, path, tracking_uri) if stored_run is not None else None
+    _print(corpus_map, path, attachment, as_json)
 
 
 def _warn_of_language(encoder: "EncoderRecord", language: "Language") -> None:
     """Tell of questions in a language that the encoder does not read: it places them, and their places mean nothing."""
     from medexam.retrievers.languages import read_languages
 
-    known = read_languages(encoder.source)
-    if known is not None and language not in known:
+    languages = read_languages(encoder.source)
+    if languages is not None and language not in languages:
         sys.stderr.write(
-            f"medexam: {encoder.label} reads {', '.join(sorted(known))} and not {language}, so the questions' places "
-            "say little: draw their English translations with --language en, or build an index with an encoder that "
-            "reads both\n"
+            f"medexam: {encoder.label} reads {', '.join(sorted(languages))} and not {language}, so the questions' "
+            "places say little: draw their English translations with --language en, or build an index with an encoder "
+            "that reads both\n"
         )
 
 
 def _run(run: Path, runs_dir: Path) -> "ExamRun":
-    """The one run that a path or an id names; raises `RunFolderError` if there is none."""
+    """Find the one run that a path or an id names; raises `RunFolderError` if there is none."""
     from medexam.experiments.store.run_folder import RunFolder
 
     (path,) = run_paths([run], runs_dir)
-    (stored,) = read_current([RunFolder(path)])
-    if "discipline" not in stored.benchmark.facets:
+    (stored_run,) = read_current([RunFolder(path)])
+    if "discipline" not in stored_run.benchmark.facets:
         raise RunFolderError(
             f"{path} asked no exam, so that no question of it has a place in a corpus: name another run"
         )
-    return stored
+    return stored_run
 
 
 def _attach(run: "ExamRun", picture: Path, tracking_uri: str | None) -> dict[str, str | None]:
-    """Hand the picture to a run; where it lies there, and in which MLflow run (None: in none)."""
+    """Hand the picture to a run; return where it lies there, and in which MLflow run (None: in none)."""
     from medexam.experiments.store.run_folder import CORPUS_MAP
     from medexam.experiments.track.runs import attach_map, default_tracking_uri
 
     folder = run.folder.path.resolve()
     uri = tracking_uri or default_tracking_uri(folder.parent)
     mlflow_run_id = attach_map(run, picture, uri)
-    where = (
+    place = (
         f"MLflow run {mlflow_run_id}"
         if mlflow_run_id
         else f"no MLflow run: {hide_address(uri)} does not know {run.folder.name}"
     )
-    sys.stderr.write(f"wrote {folder / CORPUS_MAP}, {where}\n")
+    sys.stderr.write(f"wrote {folder / CORPUS_MAP}, {place}\n")
     return {"map": str(folder / CORPUS_MAP), "mlflow_run_id": mlflow_run_id}
 
 
 @contextmanager
 def _watching() -> "Iterator[Watch]":
-    """A bar for each step on a terminal, a line for each elsewhere."""
+    """Draw a bar for each step on a terminal, and print a line for each elsewhere."""
     from medexam.cli.progress.bars import open_bars
 
     tasks: dict[str, TaskID] = {}
     with open_bars() as bars:
 
-        def watch(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total, note="")
+        def watch(step: str, count: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = bars.add_task(step, total=total, note="")
                 if not bars.console.is_terminal:
-                    sys.stderr.write(f"{what} ...\n")
-            bars.update(tasks[what], completed=done)
+                    sys.stderr.write(f"{step} ...\n")
+            bars.update(tasks[step], completed=count)
 
         yield watch
 
 
-def _print(drawn: "CorpusMap", path: Path, sent: dict[str, str | None] | None, as_json: bool) -> None:
-    said: dict[str, Any] = {"map": str(path.resolve()), **drawn.document(), "run": sent}
+def _print(corpus_map: "CorpusMap", path: Path, attachment: dict[str, str | None] | None, as_json: bool) -> None:
+    document: dict[str, Any] = {"map": str(path.resolve()), **corpus_map.document(), "run": attachment}
     if as_json:
-        print_json(said)
+        print_json(document)
         return
-    passages, questions = said["passages"], said["questions"]
+    passages, questions = document["passages"], document["questions"]
     lines = {
         "map": path,
         "passages": f"{passages['drawn']:,} of {passages['in_index']:,}: {_counts(passages['by_source'])}",
-        "questions": f"{questions['drawn']:,} of {drawn.exam.name} {drawn.exam.language}: "
+        "questions": f"{questions['drawn']:,} of {corpus_map.exam.name} {corpus_map.exam.language}: "
         f"{_counts(questions['by_discipline'])}",
-        "encoder": drawn.manifest.encoder.label,
-        "trust": f"{drawn.trustworthiness:.3f} of 1: how far neighbours on the map are neighbours in the index",
+        "encoder": corpus_map.manifest.encoder.label,
+        "trust": f"{corpus_map.trustworthiness:.3f} of 1: how far neighbours on the map are neighbours in the index",
     }
     for name, value in lines.items():
         typer.echo(f"{name:<10} {value}")

@@ -98,20 +98,20 @@ class Commands(TyperGroup):
     """Replaces the command that is called, and no other, with the one in its module."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """As usual; wrong usage is one line, and so is Ctrl-C."""
+        """Parse as usual; wrong usage is one line, and so is Ctrl-C."""
         with interrupts_heard(), usage_in_one_line():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
-        """As usual; wrong usage is one line, and so is Ctrl-C that the command does not hear."""
+        """Invoke as usual; wrong usage is one line, and so is Ctrl-C that the command does not hear."""
         with interrupts_heard(), usage_in_one_line():
             return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Name, command and the words behind it; fails as usual for a name that there is not."""
-        name, _, rest = super().resolve_command(ctx, args)
+        """Return name, command and the words behind it; fail as usual for a name that there is not."""
+        name, _, words = super().resolve_command(ctx, args)
         check_memory_limit(name or "")
-        return name, None if name is None else load_command(name), rest
+        return name, None if name is None else load_command(name), words
 
 
 app = typer.Typer(
@@ -125,19 +125,19 @@ app = typer.Typer(
 
 
 def load_command(name: str) -> Any:
-    """The command or group of commands called `name`, from its module."""
+    """Load the command or group of commands called `name`, from its module."""
     module, _, attribute = COMMANDS[name][0].partition(":")
-    found = getattr(import_module(f"medexam.cli.{module}"), attribute)
+    target = getattr(import_module(f"medexam.cli.{module}"), attribute)
     alone = typer.Typer()
-    if isinstance(found, typer.Typer):
-        alone.add_typer(found, name=name)
+    if isinstance(target, typer.Typer):
+        alone.add_typer(target, name=name)
     else:
-        alone.command(name, context_settings=_TAKES_FLAGS_OF_VLLM if name == "serve" else None)(found)
+        alone.command(name, context_settings=_TAKES_FLAGS_OF_VLLM if name == "serve" else None)(target)
     return add_examples(get_group(alone).commands[name], name)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(flag: bool) -> None:
+    if flag:
         from medexam.version import __version__
 
         typer.echo(__version__)
@@ -154,7 +154,7 @@ def _root(
 
 
 def _stands_for() -> None:
-    """What a command is until it is called."""
+    """Stand for a command until it is called."""
 
 
 for _name, (_, _line) in COMMANDS.items():

@@ -42,39 +42,41 @@ def optimize(settings: OptimizeSettings, spec: OptionalSpec = None, as_json: Jso
         raise SpecError("--plan sends nothing to MLflow: leave out --tracking-uri, or --plan")
     if settings.resume is not None and (spec is not None or settings.fresh):
         raise SpecError("--resume FOLDER goes on with that optimization: leave out SPEC and --fresh")
-    done = None
+    optimization = None
     if settings.resume is not None:
         check_resumed(settings.resume, settings.runs_dir)
         if not settings.overrides and not settings.plan:
-            done = _complete(settings.resume, settings.runs_dir)
-    if done is None:
+            optimization = _complete(settings.resume, settings.runs_dir)
+    if optimization is None:
         planned = _plan(spec, settings)
         if settings.plan:
             from medexam.cli.views.optimize import plan_document, print_plan
 
             print_json(plan_document(planned)) if as_json else print_plan(planned)
             return
-        done = _carry_out(planned)
+        optimization = _carry_out(planned)
     from medexam.cli.views.optimize import optimization_document, print_optimization
     from medexam.experiments.optimize.tracking import track_optimization
 
     if as_json:
-        print_json(optimization_document(done))
+        print_json(optimization_document(optimization))
     else:
-        print_optimization(done)
-    send_to_mlflow(track_optimization, done, tracking_uri=settings.tracking_uri, runs_dir=done.folder.path.parent)
-    _say_next(done, spec)
-    if not done.finished:
+        print_optimization(optimization)
+    send_to_mlflow(
+        track_optimization, optimization, tracking_uri=settings.tracking_uri, runs_dir=optimization.folder.path.parent
+    )
+    _say_next(optimization, spec)
+    if not optimization.finished:
         raise typer.Exit(INCOMPLETE)
 
 
 def _complete(resume: str, runs_dir: Path | None) -> "Optimization | None":
-    """The optimization to go on with, where it is complete: it is shown without its models and data."""
+    """Find the optimization to go on with, where it is complete: it is shown without its models and data."""
     from medexam.experiments.optimize.folder import find_optimization
     from medexam.experiments.optimize.optimization import Ending, load_optimization
 
-    done = load_optimization(find_optimization(resume, runs_dir or default_runs_dir()))
-    return done if done.ending is Ending.COMPLETE else None
+    optimization = load_optimization(find_optimization(resume, runs_dir or default_runs_dir()))
+    return optimization if optimization.ending is Ending.COMPLETE else None
 
 
 def _plan(spec: str | None, settings: OptimizeSettings) -> "OptimizationPlan":
@@ -99,23 +101,23 @@ def _carry_out(planned: "OptimizationPlan") -> "Optimization":
     from medexam.experiments.optimize.optimizer import why_nothing_more
 
     with TrialProgress() as progress:
-        done = carry_out(planned, progress)
-    if why := why_nothing_more(planned, done):
-        say(f"{done.folder.name} is complete: {why}")
-    return done
+        optimization = carry_out(planned, progress)
+    if reason := why_nothing_more(planned, optimization):
+        say(f"{optimization.folder.name} is complete: {reason}")
+    return optimization
 
 
-def _say_next(done: "Optimization", spec: str | None) -> None:
+def _say_next(optimization: "Optimization", spec: str | None) -> None:
     from medexam.experiments.optimize.optimization import Ending
 
-    folder = done.folder.path
-    if done.ending is not Ending.COMPLETE:
+    folder = optimization.folder.path
+    if optimization.ending is not Ending.COMPLETE:
         larger = " under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)"
-        how = larger if done.ending is Ending.BUDGET else ""
-        say(f"{done.ending}: {done.why}; medexam optimize --resume {folder} continues{how}")
-    if done.best is not None and done.best.number > 0:
-        what = spec or "SPEC"
+        condition = larger if optimization.ending is Ending.BUDGET else ""
+        say(f"{optimization.ending}: {optimization.why}; medexam optimize --resume {folder} continues{condition}")
+    if optimization.best is not None and optimization.best.number > 0:
+        spec_name = spec or "SPEC"
         sys.stderr.write(
-            f"Ask the tested questions with it: {sys.argv[0]} run {what} --set program.load={folder}\n"
-            f"and as written, to compare both: {sys.argv[0]} run {what}\n"
+            f"Ask the tested questions with it: {sys.argv[0]} run {spec_name} --set program.load={folder}\n"
+            f"and as written, to compare both: {sys.argv[0]} run {spec_name}\n"
         )

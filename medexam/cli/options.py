@@ -30,11 +30,11 @@ RayAddressOption = Annotated[
 ]
 
 
-def _set_trust(given: bool) -> bool:
+def _set_trust(flag: bool) -> bool:
     from medexam.experiments.store.trust import TRUST
 
-    TRUST.set(given)
-    return given
+    TRUST.set(flag)
+    return flag
 
 
 TrustOption = Annotated[
@@ -56,12 +56,14 @@ def data_read_once() -> Iterator[None]:
 
 
 def settings_as_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` for typer: a parameter that is a model of settings becomes a flag for each field, and comes as a model.
+    """Turn `command` into typer's: a settings model becomes a flag for each field, and comes back as a model.
 
     Each field is `Annotated`: with a `Setting`, or as typer itself reads it. A tuple is a flag that may be repeated.
     """
-    taken = signature(command).parameters.values()
-    models: dict[str, Any] = {one.name: one.annotation for one in taken if is_dataclass(one.annotation)}
+    parameters = signature(command).parameters.values()
+    models: dict[str, Any] = {
+        parameter.name: parameter.annotation for parameter in parameters if is_dataclass(parameter.annotation)
+    }
 
     @wraps(command, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def call(**values: Any) -> None:
@@ -70,14 +72,14 @@ def settings_as_flags(command: Callable[..., None]) -> Callable[..., None]:
         command(**values)
 
     flat: list[Parameter] = []
-    for parameter in taken:
+    for parameter in parameters:
         flat += map(_parameter, fields(models[parameter.name])) if parameter.name in models else [parameter]
-    call.__dict__["__signature__"] = Signature([one.replace(kind=Parameter.KEYWORD_ONLY) for one in flat])
+    call.__dict__["__signature__"] = Signature([parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in flat])
     return call
 
 
 def _parameter(field: Field[Any]) -> Parameter:
-    """A field as typer takes it."""
+    """Convert a field to what typer takes."""
     kind, *notes = get_args(field.type)
     default = Parameter.empty if field.default is MISSING else field.default
     setting = Setting.of(field)
@@ -102,7 +104,7 @@ def _parameter(field: Field[Any]) -> Parameter:
 
 
 def _value(field: Field[Any], value: Any) -> Any:
-    """What the model is told where typer read `value`."""
+    """Return what the model is told where typer read `value`."""
     if _repeats(field):
         return tuple(value or ())
     setting = Setting.of(field)
@@ -113,25 +115,25 @@ def _repeats(field: Field[Any]) -> bool:
     return get_origin(get_args(field.type)[0]) is tuple
 
 
-def refuse(context: typer.Context, parameters: Collection[str] | type[Any], why: str) -> None:
-    """Raises `SpecError` if the command line gives one of these options or arguments, which would be ignored.
+def refuse(context: typer.Context, parameters: Collection[str] | type[Any], reason: str) -> None:
+    """Raise `SpecError` if the command line gives one of these options or arguments, which would be ignored.
 
-    `parameters` are their names, or the settings model that has them. `why` says what they need, or which option to
-    leave out.
+    `parameters` are their names, or the settings model that has them. `reason` says what they need, or which option
+    to leave out.
     """
     names = {field.name for field in fields(parameters)} if isinstance(parameters, type) else parameters
-    given = [
+    option_names = [
         parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.name).upper()
         for parameter in context.command.params
         if parameter.name in names and _is_given(context, str(parameter.name))
     ]
-    if given:
-        raise SpecError(f"{', '.join(given)}: {why}")
+    if option_names:
+        raise SpecError(f"{', '.join(option_names)}: {reason}")
 
 
-def refuse_others(context: typer.Context, allowed: Collection[str], why: str) -> None:
-    """Raises `SpecError` if the command line gives an option or argument that is not `allowed`, as `refuse` does."""
-    refuse(context, {str(parameter.name) for parameter in context.command.params} - set(allowed), why)
+def refuse_others(context: typer.Context, names: Collection[str], reason: str) -> None:
+    """Raise `SpecError` if the command line gives an option or argument that is not in `names`, as `refuse` does."""
+    refuse(context, {str(parameter.name) for parameter in context.command.params} - set(names), reason)
 
 
 def _is_given(context: typer.Context, parameter: str) -> bool:
@@ -140,7 +142,7 @@ def _is_given(context: typer.Context, parameter: str) -> bool:
 
 
 def check_resumed(run: str, runs_dir: Path | None) -> None:
-    """Raises `SpecError` if `--resume` names a folder that does not lie in `--runs-dir`."""
+    """Raise `SpecError` if `--resume` names a folder that does not lie in `--runs-dir`."""
     if runs_dir is not None and Path(run).is_dir() and Path(run).resolve().parent != runs_dir.resolve():
         raise SpecError(
             f"--resume {run} is a folder outside --runs-dir {runs_dir}: leave out --runs-dir, or give an id"

@@ -64,29 +64,29 @@ def report(
 
     if layout is not None and html is not None:
         raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
-    named = runs if baseline is None else [baseline, *runs]
-    stored = read_current(find_runs(run_paths(named, runs_dir or default_runs_dir())), metric or [])
-    check_shown(stored, layout, plots=plots is not None)
-    found = Report(stored, parse_weights(weight or []), protocol=protocol)
+    paths = runs if baseline is None else [baseline, *runs]
+    stored_runs = read_current(find_runs(run_paths(paths, runs_dir or default_runs_dir())), metric or [])
+    check_shown(stored_runs, layout, plots=plots is not None)
+    new_report = Report(stored_runs, parse_weights(weight or []), protocol=protocol)
     if html is not None:
-        sys.stderr.write(f"{found.write_page(html)}\n")
+        sys.stderr.write(f"{new_report.write_page(html)}\n")
     if plots is not None:
-        sys.stderr.writelines(f"{line}\n" for line in found.write_plots(plots))
+        sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(plots))
     if layout is not None:
-        print_layout(stored, layout, markdown, as_json=as_json)
+        print_layout(stored_runs, layout, markdown, as_json=as_json)
         return
     if markdown is not None:
-        write_file(found.markdown(), markdown)
+        write_file(new_report.markdown(), markdown)
     if as_json:
-        print_json(found.document())
+        print_json(new_report.document())
     else:
         from medexam.cli.terminal import Terminal
 
-        print_blocks(Terminal(), found.blocks())
+        print_blocks(Terminal(), new_report.blocks())
 
 
 def parse_weights(pairs: list[str]) -> dict[str, float]:
-    """`GROUP=WEIGHT` pairs; raises `SpecError` for what is none."""
+    """Parse `GROUP=WEIGHT` pairs; raises `SpecError` for what is none."""
     weights = {}
     for pair in pairs:
         group, _, weight = pair.partition("=")

@@ -78,31 +78,31 @@ def reproduce(
     from medexam.experiments.entry.carry_out import Carriers
     from medexam.experiments.run.spending import Limits
 
-    done = planned.make(Carriers(limits=Limits(failures=settings.max_failures)), TerminalProgress, say)
-    _write(done, settings)
+    product = planned.make(Carriers(limits=Limits(failures=settings.max_failures)), TerminalProgress, say)
+    _write(product, settings)
     if as_json:
-        print_json(done.document)
+        print_json(product.document)
     else:
-        print_reproduced(done)
-    if done.runs:
+        print_reproduced(product)
+    if product.runs:
         from medexam.experiments.track.runs import track
 
-        send_to_mlflow(track, done.runs, tracking_uri=settings.tracking_uri, runs_dir=planned.runs_dir)
-    if not done.complete:
+        send_to_mlflow(track, product.runs, tracking_uri=settings.tracking_uri, runs_dir=planned.runs_dir)
+    if not product.complete:
         sys.stderr.write(f"medexam: {name} is incomplete; the same command asks what is pending\n")
         raise typer.Exit(INCOMPLETE)
 
 
-def _write(done: "Reproduced", settings: ReproduceSettings) -> None:
-    """What goes to files."""
+def _write(product: "Reproduced", settings: ReproduceSettings) -> None:
+    """Write what goes to files."""
     if settings.markdown is not None:
-        write_file(done.markdown(), settings.markdown)
+        write_file(product.markdown(), settings.markdown)
     if settings.out is not None:
         from medexam.experiments.report.plots.pictures import write_pictures
 
-        if not done.pictures:
-            raise SpecError(f"--out: {done.entry.name} is a table and has no figure; leave it out")
-        for path in write_pictures(done.pictures, settings.out, "--out"):
+        if not product.pictures:
+            raise SpecError(f"--out: {product.entry.name} is a table and has no figure; leave it out")
+        for path in write_pictures(product.pictures, settings.out, "--out"):
             say(f"wrote {path}")
-    elif done.pictures:
+    elif product.pictures:
         say("--out DIR writes the figure as PNG")

@@ -160,9 +160,9 @@ def run(
     limits = Limits(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes)
     carriers = Carriers(settings.executor, settings.ray_address, settings.workers, limits)
     runs, stop = carry_out(plan, carriers, TerminalProgress, say)
-    whole = stop is None and all(stored.complete for stored in runs)
-    incomplete, runs_dir = "" if whole else _incomplete(spec, plan, runs, stop), plan.runs_dir
-    runs = [stored for stored in runs if not is_repeat(stored.folder)]
+    is_complete = stop is None and all(run.complete for run in runs)
+    incomplete, runs_dir = "" if is_complete else _incomplete(spec, plan, runs, stop), plan.runs_dir
+    runs = [run for run in runs if not is_repeat(run.folder)]
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
     from medexam.experiments.track.runs import track
@@ -214,7 +214,7 @@ def _plan(
 
 
 def _warn(planned: "Plan") -> "Plan":
-    """The plan, after what its reader should know."""
+    """Return the plan, after what its reader should know."""
     from medexam.experiments.entry.carry_out import plan_lines
 
     for line in plan_lines(planned):
@@ -229,7 +229,7 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
         if (empty := describe_lookups(run.metrics)) is not None:
             say(f"warning: {run.folder.name}: {empty}")
     if as_json:
-        print_json([run_document(stored) for stored in runs])
+        print_json([run_document(run) for run in runs])
     if as_json or not runs:
         return
     from medexam.cli.terminal import Terminal
@@ -250,20 +250,20 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
 
 
 def _ui_of(runs_dir: Path, tracking_uri: str | None) -> str:
-    """The command that opens the UI; an MLflow server's own address."""
+    """Return the command that opens the UI; an MLflow server's own address."""
     if tracking_uri is None:
         return f"{sys.argv[0]} ui --runs-dir {runs_dir}"
-    shown = hide_address(tracking_uri)
-    served = tracking_uri.startswith(("http://", "https://"))
-    return shown if served else f"{sys.argv[0]} ui --tracking-uri {shown}"
+    address = hide_address(tracking_uri)
+    is_server = tracking_uri.startswith(("http://", "https://"))
+    return address if is_server else f"{sys.argv[0]} ui --tracking-uri {address}"
 
 
 def _incomplete(spec: str | None, plan: "Plan", runs: "list[AnyRun]", stop: "Stop | None") -> str:
-    """One line: why the run is incomplete, how much is pending, what failed, and the command that continues it."""
-    pending = {stored.folder: stored.metrics.failed + stored.metrics.missing for stored in runs}
+    """Say in one line why the run is incomplete, how much is pending, what failed, and which command continues it."""
+    pending = {run.folder: run.metrics.failed + run.metrics.missing for run in runs}
     pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}
     folders = [folder for folder, count in pending.items() if count]
-    failures = sorted((failure for stored in runs for failure in stored.failures), key=lambda one: -one.questions)
+    failures = sorted((failure for run in runs for failure in run.failures), key=lambda failure: -failure.questions)
     mostly = f"; most failures were {failures[0].kind}: {failures[0].example}" if failures else ""
     if not folders:
         go_on = "nothing is left to ask"

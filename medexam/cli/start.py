@@ -38,8 +38,8 @@ def init(
     if data is not None:
         from medexam.datasets.own.proposals.proposing import dataset_lines, propose
 
-        found = propose(data)
-        dataset, undecided = (found.kind, dataset_lines(found, data.absolute())), found.open
+        proposal = propose(data)
+        dataset, undecided = (proposal.kind, dataset_lines(proposal, data.absolute())), proposal.open
     text = starter_spec(file, endpoint=endpoint, dataset=dataset)
     if not undecided:
         build_cells(parse_yaml(text, str(file)), {})
@@ -50,7 +50,7 @@ def init(
     except OSError as error:
         raise SpecError(f"cannot write {file}: {error}; choose another name, medexam init FILE") from None
     sys.stderr.write(f"wrote {file}; medexam plan {file} shows what it would ask\n")
-    for name, what in undecided.items():
-        sys.stderr.write(f"medexam: to decide in it before a run, dataset.{name}: {what}\n")
+    for name, decision in undecided.items():
+        sys.stderr.write(f"medexam: to decide in it before a run, dataset.{name}: {decision}\n")
     if undecided:
         raise typer.Exit(INCOMPLETE)

@@ -12,6 +12,6 @@ class Terminal(Console):
     """A console that shows control characters of what it prints, and never obeys them."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of what is printed; those that rich itself made to control the terminal stay as they are."""
+        """Render the segments of what is printed; those that rich made to control the terminal stay as they are."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else visible(text), style, control)

@@ -39,14 +39,14 @@ def track(
     from medexam.experiments.track.runs import track as send
 
     paths = run_paths(runs, runs_dir or default_runs_dir())
-    optimizations = list(dict.fromkeys(found for path in paths for found in _optimizations(path)))
-    stored = read_current(find_runs(path for path in paths if _holds_runs(path)))
-    first = stored[0].folder.path if stored else optimizations[0]
-    uri = tracking_uri or default_tracking_uri(runs_dir or first.resolve().parent)
-    for run in stored:
+    optimizations = list(dict.fromkeys(folder for path in paths for folder in _optimizations(path)))
+    stored_runs = read_current(find_runs(path for path in paths if _holds_runs(path)))
+    first_path = stored_runs[0].folder.path if stored_runs else optimizations[0]
+    uri = tracking_uri or default_tracking_uri(runs_dir or first_path.resolve().parent)
+    for run in stored_runs:
         if pending := count_pending(run):
             say(f"warning: {run.folder.name} is sent as it is, with {pending:,} of its questions pending")
-    for tracked in send(stored, tracking_uri=uri, page=True):
+    for tracked in send(stored_runs, tracking_uri=uri, page=True):
         sys.stdout.write(f"{tracked.run_id} is MLflow run {tracked.mlflow_run_id}\n")
     for folder in optimizations:
         optimization = load_optimization(OptimizationFolder(folder))
@@ -56,7 +56,7 @@ def track(
 
 
 def _optimizations(path: Path) -> list[Path]:
-    """The optimization at `path`, or those in it."""
+    """Find the optimization at `path`, or those in it."""
     from medexam.experiments.optimize.folder import OptimizationFolder
 
     inside = sorted(path.iterdir()) if path.is_dir() else []
@@ -64,7 +64,7 @@ def _optimizations(path: Path) -> list[Path]:
 
 
 def _holds_runs(path: Path) -> bool:
-    """Whether runs are to be looked for at `path`: where no optimization is, it must hold some."""
+    """Return whether runs are to be looked for at `path`: where no optimization is, it must hold some."""
     from medexam.experiments.store.run_folder import RunFolder
 
     return not _optimizations(path) or any(RunFolder(folder).exists() for folder in (path, *path.iterdir()))

@@ -30,17 +30,17 @@ def trend(
     from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.store.run_folder import find_runs
 
-    where = runs_dir or default_runs_dir()
-    found = find_trend(read_current(find_runs(run_paths(runs, where) if runs else [where])), measure)
+    root = runs_dir or default_runs_dir()
+    score_trend = find_trend(read_current(find_runs(run_paths(runs, root) if runs else [root])), measure)
     if plots is not None:
         from medexam.experiments.report.plots.pictures import render_plot, write_pictures
         from medexam.experiments.report.plots.trend import trend_plot
 
-        for path in write_pictures([render_plot(trend_plot(found))], plots, "--plots"):
+        for path in write_pictures([render_plot(trend_plot(score_trend))], plots, "--plots"):
             say(f"wrote {path}")
     if as_json:
-        print_json(found.document())
+        print_json(score_trend.document())
     else:
         from medexam.cli.terminal import Terminal
 
-        print_blocks(Terminal(), found.blocks())
+        print_blocks(Terminal(), score_trend.blocks())

@@ -24,7 +24,7 @@ def _is_right(prediction: Prediction) -> bool:
 @pytest.fixture
 def pace() -> Pace:
     """Twenty questions, ten of which an earlier invocation answered, five of them right."""
-    return Pace(_is_right, total=20, done=10, right=5)
+    return Pace(_is_right, total=20, progress=10, right=5)
 
 
 def _answer(pace: Pace, outcomes: str) -> None:
@@ -65,7 +65,7 @@ def test_rates_are_recent(pace) -> None:
 
 
 def test_a_run_of_which_nothing_is_scored_has_no_accuracy() -> None:
-    pace = Pace(_is_right, total=1, done=0, right=0)
+    pace = Pace(_is_right, total=1, progress=0, right=0)
     assert pace.describe(0.0) == "0 in flight"
 
 

@@ -262,9 +262,9 @@ def test_ctrl_c_while_an_index_is_made_is_heard_and_the_next_run_goes_on(encoder
         def __init__(self) -> None:
             self.done: list[int] = []
 
-        def passages_encoded(self, planned, done) -> None:
-            self.done.append(done)
-            if done == 0:
+        def passages_encoded(self, planned, count) -> None:
+            self.done.append(count)
+            if count == 0:
                 os.kill(os.getpid(), signal.SIGINT)
 
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))

@@ -66,34 +66,34 @@ def build(
         year=year,
         discipline=_parse_discipline(discipline),
     )
-    begun = time.monotonic()
+    start = time.monotonic()
     with open_bars() as bars:
         task = bars.add_task("Reading pages", total=None, note="")
-        built = build_exam(request, out, lambda done, total: bars.update(task, completed=done, total=total))
+        exam = build_exam(request, out, lambda count, total: bars.update(task, completed=count, total=total))
     if as_json:
-        typer.echo(built.report.model_dump_json(indent=2))
+        typer.echo(exam.report.model_dump_json(indent=2))
         return
     from medexam.cli.terminal import Terminal
 
-    _print_built(Terminal(highlight=False, markup=False, soft_wrap=True), built, out, time.monotonic() - begun)
+    _print_built(Terminal(highlight=False, markup=False, soft_wrap=True), exam, out, time.monotonic() - start)
 
 
 def _parse_discipline(name: str | None) -> "Discipline | None":
     from medexam.datasets.rows import parse_discipline
     from medexam.questions import Discipline
 
-    known = None if name is None else parse_discipline(name)
-    if name is not None and known is None:
+    discipline = None if name is None else parse_discipline(name)
+    if name is not None and discipline is None:
         raise DatasetError(f"--discipline {name!r}: the disciplines are {', '.join(Discipline)}")
-    return known
+    return discipline
 
 
-def _print_built(console: "Terminal", built: "Built", out: Path, seconds: float) -> None:
+def _print_built(console: "Terminal", exam: "Built", out: Path, seconds: float) -> None:
     from rich.table import Table
 
     from medexam.specs.catalogue import BUILT
 
-    report = built.report
+    report = exam.report
     console.print(
         f"{report.name}: {report.discipline} {report.year}, {report.language}, {report.pages} pages in {seconds:.1f} s",
         style="bold",
@@ -103,9 +103,12 @@ def _print_built(console: "Terminal", built: "Built", out: Path, seconds: float)
         table.add_row(label, f"{count:,}", note)
     console.print(table)
     for word, style, findings in (("left out", "red", report.left_out), ("suspicious", "yellow", report.suspicious)):
-        lines = [(one.kind, f"{one.key}{f', page {one.page}' if one.page else ''}: {one.detail}") for one in findings]
+        lines = [
+            (finding.kind, f"{finding.key}{f', page {finding.page}' if finding.page else ''}: {finding.detail}")
+            for finding in findings
+        ]
         print_by_kind(console, word, style, lines, " in the report")
-    console.print(f"questions: {built.parquet}\nreport:    {built.report_path}\nlook at:   {built.review}")
+    console.print(f"questions: {exam.parquet}\nreport:    {exam.report_path}\nlook at:   {exam.review}")
     console.print(f"check it:  medexam data check {BUILT.name} --path {out} --language {report.language}")
 
 
@@ -119,7 +122,11 @@ def _count(report: "BuildReport") -> list[tuple[str, int, str]]:
         ("left out", len(report.left_out), _list(tuple(finding.number for finding in report.left_out))),
         ("built", report.built, options),
         ("with image", report.with_images, ""),
-        ("corrected by hand", len(report.corrections), _list(tuple(one.number for one in report.corrections))),
+        (
+            "corrected by hand",
+            len(report.corrections),
+            _list(tuple(correction.number for correction in report.corrections)),
+        ),
         ("suspicious", len({finding.number for finding in report.suspicious}), ""),
     ]
 

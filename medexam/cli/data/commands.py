@@ -44,7 +44,7 @@ Languages = Annotated[list[str] | None, typer.Option("--language", help="May be 
 
 @app.command("list")
 def list_sets(as_json: JsonOption = False) -> None:
-    """Data sets by name: languages, size, and where they lie or how to bring them."""
+    """List data sets by name: languages, size, and where they lie or how to bring them."""
     from medexam.specs.catalogue import CATALOGUE
 
     sets = [_describe(entry) for entry in CATALOGUE.values()]
@@ -55,14 +55,14 @@ def list_sets(as_json: JsonOption = False) -> None:
     from medexam.tables import Table
 
     rows = []
-    for described in sets:
+    for document in sets:
         folders: dict[str, list[str]] = {}
-        for language, files in described["files"].items():
+        for language, files in document["files"].items():
             if files:
                 folders.setdefault(str(Path(files[0]).parent), []).append(language)
-        places = [f"{' '.join(here)} in {folder}" for folder, here in folders.items()]
-        languages, where = " ".join(described["files"]), "; ".join(places) or f"not here: {described['get']}"
-        rows.append((described["name"], described["title"], languages, where, f"{described['questions']:,}"))
+        places = [f"{' '.join(codes)} in {folder}" for folder, codes in folders.items()]
+        languages, place = " ".join(document["files"]), "; ".join(places) or f"not here: {document['get']}"
+        rows.append((document["name"], document["title"], languages, place, f"{document['questions']:,}"))
     headers = ("Name", "What", "Languages", "Where", "Questions")
     print_tables(_console(), [(Table("", headers, tuple(rows), text_columns=4), "")])
 
@@ -80,50 +80,50 @@ def stats(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Questions by discipline, year and split, lengths, where the right answer stands; or explanations in sentences."""
+    """Count questions by discipline, year and split; lengths, places of right answers; or explanations in sentences."""
     from medexam.datasets import load_exam_set
     from medexam.experiments.report.dataset_statistics import compute_statistics
     from medexam.specs import DatasetSpec
     from medexam.specs.validation import validate
 
-    wanted = {"name": dataset, "language": language, "path": path}
-    spec = validate(DatasetSpec, {**wanted, "as_published": True} if as_published else wanted)
+    fields = {"name": dataset, "language": language, "path": path}
+    spec = validate(DatasetSpec, {**fields, "as_published": True} if as_published else fields)
     if spec.question_form == "explanations":
         _print_explanations(spec, pictures, as_json=as_json)
         return
     exams = load_exam_set(spec)
-    found = compute_statistics(exams.questions, exams.golds, name=exams.name, language=exams.language)
+    statistics = compute_statistics(exams.questions, exams.golds, name=exams.name, language=exams.language)
     if pictures is not None:
         from medexam.experiments.report.plots.datasets import statistics_plots
         from medexam.experiments.report.plots.pictures import render_plot, write_pictures
 
-        for written in write_pictures(map(render_plot, statistics_plots(found)), pictures, "--pictures"):
-            typer.echo(f"wrote {written}", err=True)
+        for picture_path in write_pictures(map(render_plot, statistics_plots(statistics)), pictures, "--pictures"):
+            typer.echo(f"wrote {picture_path}", err=True)
     if as_json:
-        typer.echo(found.model_dump_json(indent=2))
+        typer.echo(statistics.model_dump_json(indent=2))
         return
     from medexam.cli.terminal import Terminal
     from medexam.cli.views.runs import print_tables
     from medexam.experiments.report.dataset_tables import statistics_tables
 
-    print_tables(Terminal(), statistics_tables(found))
+    print_tables(Terminal(), statistics_tables(statistics))
 
 
 def _print_explanations(spec: "DatasetSpec", pictures: Path | None, *, as_json: bool) -> None:
-    """Documents, words and the sentences of explanations."""
+    """Print the documents, words and sentences of explanations."""
     from medexam.datasets.readers import EXPLANATION_STATISTICS
 
     if pictures is not None:
         raise SpecError(f"--pictures: {spec.name} has no figures: leave it out")
-    found = EXPLANATION_STATISTICS[spec.name](spec)
+    statistics = EXPLANATION_STATISTICS[spec.name](spec)
     if as_json:
-        typer.echo(found.model_dump_json(indent=2))
+        typer.echo(statistics.model_dump_json(indent=2))
         return
     from medexam.cli.terminal import Terminal
     from medexam.cli.views.runs import print_tables
     from medexam.experiments.report.dataset_tables import explanation_tables
 
-    print_tables(Terminal(), explanation_tables(found))
+    print_tables(Terminal(), explanation_tables(statistics))
 
 
 @app.command()
@@ -141,9 +141,9 @@ def check(
     from medexam.datasets import check_exam_set
     from medexam.datasets.checking import check_own_set
 
-    own = find_own(name, path, kind)
-    if own is not None:
-        report = check_own_set(own)
+    own_spec = find_own(name, path, kind)
+    if own_spec is not None:
+        report = check_own_set(own_spec)
     else:
         report = check_exam_set(str(name), cast("list[Language] | None", language), path)
     if as_json:
@@ -185,14 +185,16 @@ def show(
     from medexam.specs import DatasetSpec
     from medexam.specs.validation import validate
 
-    own = find_own(name, path, kind)
-    wanted: dict[str, Any] = {"name": name, "language": language, "path": path} if own is None else own.model_dump()
+    own_spec = find_own(name, path, kind)
+    fields: dict[str, Any] = (
+        {"name": name, "language": language, "path": path} if own_spec is None else own_spec.model_dump()
+    )
     if key is not None:
         refuse(context, SampleSettings, "--key names the one question to show: leave out one or the other")
     else:
-        wanted |= {field: None if value == () else value for field, value in asdict(sample).items()}
-    if own is not None and own.kind != "choice":
-        tasks = load_task_set(validate(DatasetSpec, wanted))
+        fields |= {field: None if value == () else value for field, value in asdict(sample).items()}
+    if own_spec is not None and own_spec.kind != "choice":
+        tasks = load_task_set(validate(DatasetSpec, fields))
         if as_json:
             print_json([{**asdict(task), "answers": tasks.golds[task.key].answers} for task in tasks.questions])
             return
@@ -201,13 +203,13 @@ def show(
             print_task(_console(), task, tasks.golds[task.key])
             _console().print()
         return
-    exam_set = load_exam_set(validate(DatasetSpec, wanted))
+    exam_set = load_exam_set(validate(DatasetSpec, fields))
     questions = exam_set.questions if key is None else (find_question(exam_set, key),)
     if as_json:
-        shown = [
+        documents = [
             question.model_dump(mode="json") | {"gold": exam_set.golds[question.key].number} for question in questions
         ]
-        print_json(shown)
+        print_json(documents)
         return
     console = _console()
     for question in questions:
@@ -299,7 +301,7 @@ def _print_anomalies(
     notes: "tuple[Anomaly, ...]",
     corrections: "tuple[Anomaly, ...]" = (),
 ) -> None:
-    found = (("error", "red", errors), ("note", "yellow", notes), ("corrected", "yellow", corrections))
-    for word, style, anomalies in found:
-        lines = [(one.kind, f"{one.place}: {one.detail}") for one in anomalies]
+    groups = (("error", "red", errors), ("note", "yellow", notes), ("corrected", "yellow", corrections))
+    for word, style, anomalies in groups:
+        lines = [(anomaly.kind, f"{anomaly.place}: {anomaly.detail}") for anomaly in anomalies]
         print_by_kind(console, word, style, lines, "; --json lists them all")

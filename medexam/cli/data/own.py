@@ -53,13 +53,13 @@ def init(
     if out.exists():
         raise SpecError(f"{out} exists and is kept: name another with --out")
     key = None if answers is None else KeySpec(path=answers.absolute(), on=on)
-    found = propose(file, _check_kind(kind), key)
+    proposal = propose(file, _check_kind(kind), key)
     console = Terminal(highlight=False, markup=False, soft_wrap=True)
-    console.print(f"{file}: kind {found.kind}", style="bold")
-    for line in found.seen:
+    console.print(f"{file}: kind {proposal.kind}", style="bold")
+    for line in proposal.seen:
         console.print(f"  {line}")
     console.print()
-    for row in found.rows[:SHOWN]:
+    for row in proposal.rows[:SHOWN]:
         if isinstance(row, Row):
             for line in row.question.printed.splitlines():
                 right = any(line.startswith(f"{number}. ") for number in (row.gold, *row.others))
@@ -68,9 +68,9 @@ def init(
             print_task(console, row.task, row.gold)
         console.print()
     inside = out.absolute().parent == file.absolute().parent
-    lines = dataset_lines(found, Path(file.name) if inside else file.absolute())
-    program = dict(_PROGRAMS[found.kind])
-    if found.kind == "choice" and found.language in _WITHOUT_WORDS:
+    lines = dataset_lines(proposal, Path(file.name) if inside else file.absolute())
+    program = dict(_PROGRAMS[proposal.kind])
+    if proposal.kind == "choice" and proposal.language in _WITHOUT_WORDS:
         program["prompt_language"] = "en"
     tail = yaml.safe_dump(
         {"model": {"engine": "embedded"}, "program": program}, sort_keys=False, default_flow_style=None
@@ -80,16 +80,16 @@ def init(
     )
     body = "".join(f"  {line}\n" for line in lines)
     write_whole(out, f"# Written by `medexam data init {file.name}`.\n{head}dataset:\n{body}{tail}")
-    if found.open:
-        for name, what in found.open.items():
-            console.print(f"to decide, dataset.{name}: {what}", style="yellow")
+    if proposal.open:
+        for name, decision in proposal.open.items():
+            console.print(f"to decide, dataset.{name}: {decision}", style="yellow")
         console.print(f"{out} is written; fill in what ends in `# decide:`", style="yellow")
         raise typer.Exit(INCOMPLETE)
     console.print(f"{out} is written; ask the questions with: medexam run {out}", style="green")
 
 
 def find_own(name: str | None, path: Path | None, kind: str | None) -> "DatasetSpec | None":
-    """The questions of one's own that a command line means, by a spec file or by --path and --kind; None if none.
+    """Find the questions of one's own that a command line means, by a spec file or by --path and --kind; None if none.
 
     Raises `SpecError` if it names neither these nor a data set.
     """
@@ -113,7 +113,7 @@ def find_own(name: str | None, path: Path | None, kind: str | None) -> "DatasetS
 
 
 def print_task(console: "Terminal", task: "Task", gold: "TaskGold") -> None:
-    """A question that is answered in words, with what is expected."""
+    """Print a question that is answered in words, with what is expected."""
     for text in filter(None, (task.context, task.question)):
         console.print(text)
     console.print(f"* {' / '.join(gold.answers)}", style="green")

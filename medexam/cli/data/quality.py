@@ -72,7 +72,7 @@ def quality(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Round trip, reference scores and lost terms of translations, or a sheet for reviewers and what came back."""
+    """Measure round trip, reference scores and lost terms, or write a sheet for reviewers and read what came back."""
     _check(context, settings, folders)
     if settings.reviews:
         _read_reviews(settings.reviews, as_json=as_json)
@@ -91,21 +91,21 @@ def quality(
         return
     scored = settings.bert and settings.scored
     bert = BertScore(settings.bert_model or BERT_MODEL, settings.bert_layer) if scored else None
-    found, outcomes, pending = [], [], 0
+    qualities, outcomes, pending = [], [], 0
     for plan in plans:
         outcome = find_outcome(plan)
-        measured, left = _measure(plan, outcome, settings, bert)
-        plan.folder.write_json(QUALITY, measured.document())
-        found.append(measured)
+        entry, pending_count = _measure(plan, outcome, settings, bert)
+        plan.folder.write_json(QUALITY, entry.document())
+        qualities.append(entry)
         outcomes.append(outcome)
-        pending += left
+        pending += pending_count
     if as_json:
-        print_json([one.document() for one in found])
+        print_json([entry.document() for entry in qualities])
     else:
         from medexam.cli.terminal import Terminal
 
-        scores = [score_table(found)] if any(one.measured for one in found) else []
-        print_tables(Terminal(), [*scores, terms_table(found)])
+        scores = [score_table(qualities)] if any(entry.measured for entry in qualities) else []
+        print_tables(Terminal(), [*scores, terms_table(qualities)])
     for plan, outcome in zip(plans, outcomes, strict=True):
         send_to_mlflow(track_translation, plan, outcome, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if pending:
@@ -114,15 +114,15 @@ def quality(
 
 
 def _check(context: typer.Context, settings: QualitySettings, folders: list[Path] | None) -> None:
-    """Raises `SpecError` for an option that would be ignored, and without a folder to look at."""
+    """Raise `SpecError` for an option that would be ignored, and without a folder to look at."""
     if settings.reviews:
         refuse_others(context, {"reviews", "as_json"}, "--reviews reads filled-in sheets alone: leave it out")
         return
     if not folders:
         raise SpecError("name a FOLDER that `medexam data translate` made, or sheets to read with --reviews FILE")
     if settings.sheet is not None:
-        kept = {"folders", "sheet", "seed", "runs_dir"}
-        refuse_others(context, kept, "--sheet writes a sheet for reviewers and stops: leave it out")
+        options = {"folders", "sheet", "seed", "runs_dir"}
+        refuse_others(context, options, "--sheet writes a sheet for reviewers and stops: leave it out")
         return
     refuse(context, {"seed"}, "it chooses the questions of a sheet: name the sheet with --sheet FILE")
     if not settings.back:
@@ -138,7 +138,7 @@ def _check(context: typer.Context, settings: QualitySettings, folders: list[Path
 def _measure(
     plan: "TranslationPlan", outcome: "TranslationOutcome", settings: QualitySettings, bert: "BertScore | None"
 ) -> "tuple[Quality, int]":
-    """All that is found of one translation, and how many replies of the way back are still pending."""
+    """Measure all that is found of one translation; return how many replies of the way back are still pending too."""
     from medexam.experiments.translate.quality import (
         Quality,
         count_terms,
@@ -187,8 +187,8 @@ def _write_sheet(plans: "list[TranslationPlan]", path: Path, seed: int) -> None:
     (plan,) = plans
     outcome = find_outcome(plan)
     _check_any(plan, outcome)
-    chosen = [question for question in plan.exam_set.questions if question.key in outcome.texts]
-    questions = sample_evenly(chosen, SHEET_QUESTIONS, seed)
+    candidates = [question for question in plan.exam_set.questions if question.key in outcome.texts]
+    questions = sample_evenly(candidates, SHEET_QUESTIONS, seed)
     write_sheet(path, [text_of(question) for question in questions], outcome.texts)
     sys.stderr.write(
         f"{len(questions)} questions in {path}: give each reviewer a copy under a name of its own, and read them with "
@@ -202,17 +202,25 @@ def _read_reviews(paths: tuple[Path, ...], *, as_json: bool) -> None:
 
     reviews = read_reviews(paths)
     agreements = [
-        each for aspect in ASPECTS for each in agree(aspect, {one.reviewer: one.marks[aspect] for one in reviews})
+        agreement
+        for aspect in ASPECTS
+        for agreement in agree(aspect, {review.reviewer: review.marks[aspect] for review in reviews})
     ]
     if as_json:
         document = {
             "reviews": [
-                {"reviewer": one.reviewer, "means": {aspect: one.mean(aspect) for aspect in one.marks}}
-                for one in reviews
+                {"reviewer": review.reviewer, "means": {aspect: review.mean(aspect) for aspect in review.marks}}
+                for review in reviews
             ],
             "agreement": [
-                {"aspect": each.aspect, "reviewers": each.raters, "n": each.n, "same": each.same, "kappa": each.kappa}
-                for each in agreements
+                {
+                    "aspect": agreement.aspect,
+                    "reviewers": agreement.raters,
+                    "n": agreement.n,
+                    "same": agreement.same,
+                    "kappa": agreement.kappa,
+                }
+                for agreement in agreements
             ],
         }
         print_json(document)

@@ -78,22 +78,22 @@ def translate(
     plan = plan_again()
     outcome = find_outcome(plan)
     plan.folder.write_json(SELECTION, outcome.document())
-    written = write_data_set(plan, outcome) if not outcome.pending else None
+    output = write_data_set(plan, outcome) if not outcome.pending else None
     if outcome.mixed:
         sys.stderr.write(
             f"medexam: warning: more than one model replied ({describe_answerers(outcome.answered)}); translate into "
             "another folder with --out to have one\n"
         )
     if as_json:
-        document = outcome.document() | {"folder": str(plan.folder.path), "path": str(written[0]) if written else None}
+        document = outcome.document() | {"folder": str(plan.folder.path), "path": str(output[0]) if output else None}
         print_json(document)
     else:
-        _print(outcome, written)
+        _print(outcome, output)
     send_to_mlflow(track_translation, plan, outcome, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if outcome.pending:
         sys.stderr.write(_incomplete(outcome.pending, stop))
         raise typer.Exit(INCOMPLETE)
-    if written is None:
+    if output is None:
         raise DatasetError(
             f"none of the {len(outcome.candidates):,} questions has a valid translation, so no data set is written; "
             f"read the replies in {plan.folder.replies}, then try a stronger model with --set model.name=NAME or, "
@@ -109,7 +109,7 @@ def _build_spec(dataset: str, settings: TranslateSettings) -> "TranslationSpec":
         parse_overrides(settings.overrides),
         dataset={"name": dataset, "language": settings.source, "path": settings.path, "limit": settings.limit},
         target=settings.target,
-        setups=tuple(one.strip() for one in settings.setups.split(",") if one.strip()),
+        setups=tuple(setup.strip() for setup in settings.setups.split(",") if setup.strip()),
         words=settings.words,
     )
 
@@ -127,7 +127,7 @@ def carry_out(plan: "TranslationPlan", tasks: "tuple[Task, ...]", max_failures: 
         return run_tasks(tasks, plan.folder, progress, max_failures=max_failures)
 
 
-def _print(outcome: "TranslationOutcome", written: tuple[Path, int] | None) -> None:
+def _print(outcome: "TranslationOutcome", output: tuple[Path, int] | None) -> None:
     from medexam.cli.terminal import Terminal
     from medexam.cli.views.runs import print_lines, print_tables
     from medexam.experiments.translate.tables import error_table, selection_table
@@ -138,11 +138,11 @@ def _print(outcome: "TranslationOutcome", written: tuple[Path, int] | None) -> N
     print_tables(console, [selection_table(outcome)])
     discarded = outcome.selection.discarded
     if discarded:
-        more = f" and {len(discarded) - DISCARDED_SHOWN:,} more" if len(discarded) > DISCARDED_SHOWN else ""
-        shown = f"Discarded: {', '.join(discarded[:DISCARDED_SHOWN])}{more}"
-        print_lines(console, [f"{shown}; selection.json lists all."])
-    if written is not None:
-        path, questions = written
+        remainder = f" and {len(discarded) - DISCARDED_SHOWN:,} more" if len(discarded) > DISCARDED_SHOWN else ""
+        line = f"Discarded: {', '.join(discarded[:DISCARDED_SHOWN])}{remainder}"
+        print_lines(console, [f"{line}; selection.json lists all."])
+    if output is not None:
+        path, questions = output
         print_lines(console, [f"{questions:,} questions in {path}.", _next_step(path, outcome.target)])
 
 

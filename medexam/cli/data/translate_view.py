@@ -27,7 +27,7 @@ class TranslationProgress(WorkProgress):
             sys.stderr.write(f"{label}: {pending:,} of {total:,} questions to translate ...\n")
 
     def asked(self) -> None:
-        """Nothing is shown of what is in flight."""
+        """Show nothing of what is in flight."""
 
     def answered(self, prediction: Prediction) -> None:
         """Move the bar; say how many failed."""

@@ -21,17 +21,17 @@ def complete_spec(incomplete: str) -> list[str]:
 
 
 def complete_run(context: typer.Context, incomplete: str) -> list[str]:
-    """Ids of runs in the runs directory that begin so, digests that do, and folders."""
+    """List ids of runs in the runs directory that begin so, digests that do, and folders."""
     from medexam.experiments.store.paths import default_runs_dir
 
-    where = context.params.get("runs_dir") or default_runs_dir()
-    ids = [child.name for child in where.iterdir() if (child / "spec.json").is_file()] if where.is_dir() else []
+    root = context.params.get("runs_dir") or default_runs_dir()
+    ids = [child.name for child in root.iterdir() if (child / "spec.json").is_file()] if root.is_dir() else []
     digests = (name.rpartition("-")[2] for name in ids)
     folders = (str(path) for path in _beside(incomplete) if path.is_dir())
     return sorted({name for name in (*ids, *digests, *folders) if name.startswith(incomplete)})
 
 
 def _beside(incomplete: str) -> list[Path]:
-    """What lies where the path that is being written points to."""
+    """List what lies where the path that is being written points to."""
     folder = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
     return list(folder.iterdir()) if folder.is_dir() else []

@@ -64,7 +64,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def add_examples(command: Any, name: str) -> Any:
-    """`command` and those inside it, with their examples below their helps."""
+    """Return `command` and those inside it, with their examples below their helps."""
     for inner, below in getattr(command, "commands", {}).items():
         add_examples(below, f"{name} {inner}")
     if name in EXAMPLES:

@@ -30,13 +30,13 @@ class _Times(ProgressColumn):
     """How long a task takes so far, and how much longer it will; both named."""
 
     def render(self, task: Task) -> Text:
-        """`0:00:12 elapsed`, and `0:01:05 left` as soon as anything is done."""
+        """Render `0:00:12 elapsed`, and `0:01:05 left` as soon as anything is done."""
         if task.finished:
             return Text(f"took {_clock(task.finished_time)}", style="progress.elapsed")
-        told = f"{_clock(task.elapsed)} elapsed"
+        text = f"{_clock(task.elapsed)} elapsed"
         if task.time_remaining is not None:
-            told += f", {_clock(task.time_remaining)} left"
-        return Text(told, style="progress.remaining")
+            text += f", {_clock(task.time_remaining)} left"
+        return Text(text, style="progress.remaining")
 
 
 def _clock(seconds: float | None) -> str:
@@ -61,7 +61,7 @@ class _Bars(Progress):
         )
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """The bars, then the line if there is one."""
+        """Return the bars, then the line if there is one."""
         line = self._below()
         yield from super().get_renderables()
         if line is not None:
@@ -69,7 +69,7 @@ class _Bars(Progress):
 
 
 def open_bars(below: Callable[[], RenderableType | None] = lambda: None) -> Progress:
-    """Bars on standard error; without a terminal they draw nothing.
+    """Open bars on standard error; without a terminal they draw nothing.
 
     `below` gives a line to stand below them, None for none; it is called ten times a second by the thread that draws.
     """
@@ -97,10 +97,10 @@ class WorkProgress:
 
     def engine_starts(self, model: ModelSpec) -> None:
         """Say that a model is being loaded or a server probed."""
-        where = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
-        named = model.loads_weights or model.name or model.profile
-        what = f"{model.label} ({model.engine})" if named else f"engine {model.engine}"
-        self._console.print(f"Preparing {what}{where} ...", highlight=False)
+        place = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
+        has_name = model.loads_weights or model.name or model.profile
+        engine_label = f"{model.label} ({model.engine})" if has_name else f"engine {model.engine}"
+        self._console.print(f"Preparing {engine_label}{place} ...", highlight=False)
 
     def stopping(self, in_flight: int) -> None:
         """Say that Ctrl-C was heard."""
@@ -125,9 +125,9 @@ class TrainingProgress(WorkProgress):
 
     def stage_starts(self, name: str, lessons: Any, steps: int) -> None:
         """Open the stage's bar."""
-        what = f"{name}: {lessons.used:,} questions in {len(lessons.windows):,} windows, {steps:,} steps"
+        line = f"{name}: {lessons.used:,} questions in {len(lessons.windows):,} windows, {steps:,} steps"
         if not self._console.is_terminal:
-            self._console.print(what, highlight=False, soft_wrap=True)
+            self._console.print(line, highlight=False, soft_wrap=True)
         self._task = self._bars.add_task(name, total=steps, note="")
 
     def step_ends(self, step: int, epoch: float, loss: float | None) -> None:
@@ -149,13 +149,13 @@ class EncodingProgress:
         self._total = total
         self._task: TaskID | None = None
 
-    def __call__(self, done: int) -> None:
-        """`done` passages are encoded, those of earlier calls included."""
+    def __call__(self, count: int) -> None:
+        """Note that `count` passages are encoded, those of earlier calls included."""
         if self._task is None:
-            if done >= self._total:
+            if count >= self._total:
                 return
             self._task = self._bars.add_task(self._label, total=self._total, note="passages")
             if not self._bars.console.is_terminal:
-                begun = f", {done:,} of which are encoded already" if done else ""
-                sys.stderr.write(f"{self._label}: {self._total:,} passages{begun} ...\n")
-        self._bars.update(self._task, completed=done)
+                note = f", {count:,} of which are encoded already" if count else ""
+                sys.stderr.write(f"{self._label}: {self._total:,} passages{note} ...\n")
+        self._bars.update(self._task, completed=count)

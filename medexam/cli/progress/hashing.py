@@ -10,13 +10,13 @@ class ReadingLine:
     def __init__(self) -> None:
         self._told: Path | None = None
 
-    def __call__(self, what: Path, done: int, total: int) -> None:
-        """`done` of the `total` bytes of `what` are read."""
-        said = f"medexam: reading {what} once, to know what it holds: "
+    def __call__(self, path: Path, position: int, total: int) -> None:
+        """Note that `position` of the `total` bytes of `path` are read."""
+        text = f"medexam: reading {path} once, to know what it holds: "
         if sys.stderr.isatty():
-            end = "\n" if done >= total else ""
-            sys.stderr.write(f"\r{said}{done / 1e9:.1f} of {total / 1e9:.1f} GB{end}")
+            end = "\n" if position >= total else ""
+            sys.stderr.write(f"\r{text}{position / 1e9:.1f} of {total / 1e9:.1f} GB{end}")
             sys.stderr.flush()
-        elif what != self._told:
-            sys.stderr.write(f"{said}{total / 1e9:.1f} GB ...\n")
-        self._told = what
+        elif path != self._told:
+            sys.stderr.write(f"{text}{total / 1e9:.1f} GB ...\n")
+        self._told = path

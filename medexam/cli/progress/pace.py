@@ -24,7 +24,7 @@ class Pace:
     """Whether an answer is right; None if answers are more or less right, so that there is no accuracy to show."""
     total: int
     """Questions of the cell."""
-    done: int
+    progress: int
     """Questions that need not be asked any more, those of earlier invocations included, and those that failed now."""
     right: int
     """Right answers, those of earlier invocations included."""
@@ -36,13 +36,13 @@ class Pace:
     _looks: deque[tuple[float, int, int]] = field(default_factory=deque)
 
     def asked(self) -> None:
-        """One question is in flight from now on."""
+        """Note that one question is in flight from now on."""
         self.in_flight += 1
 
     def answered(self, prediction: Prediction) -> None:
-        """One question is done."""
+        """Note that one question is done."""
         self.in_flight -= 1
-        self.done += 1
+        self.progress += 1
         self.tokens += (prediction.prompt_tokens or 0) + (prediction.completion_tokens or 0)
         if prediction.status is Status.FAILED:
             self.failed += 1
@@ -50,7 +50,7 @@ class Pace:
             self.right += self.is_right(prediction)
 
     def describe(self, now: float, *, time_left: bool = False) -> str:
-        """Questions and tokens a second, in flight, failed, the `time_left`, and accuracy with its 95 % interval.
+        """Describe questions and tokens a second, in flight, failed, `time_left`, and accuracy with its 95 % interval.
 
         `now` is in seconds on a clock of the caller's; the rates are those since the looks before. What is not known
         yet is left out: the time left, until as many questions are done as are in flight.
@@ -64,9 +64,9 @@ class Pace:
         parts.append(f"{self.in_flight} in flight")
         if self.failed:
             parts.append(f"{self.failed} failed")
-        if time_left and speed and self.in_flight <= self.done < self.total:
-            parts.append(f"{timedelta(seconds=round((self.total - self.done) / speed))} left")
-        scored = self.done - self.failed
+        if time_left and speed and self.in_flight <= self.progress < self.total:
+            parts.append(f"{timedelta(seconds=round((self.total - self.progress) / speed))} left")
+        scored = self.progress - self.failed
         interval = None if self.is_right is None else rate_interval(self.right, scored)
         if interval is not None:
             low, high = interval
@@ -74,14 +74,14 @@ class Pace:
         return " · ".join(parts)
 
     def _rates(self, now: float) -> tuple[float, float]:
-        """Questions and tokens a second since the oldest look within the window; 0 at the first look."""
+        """Return questions and tokens a second since the oldest look within the window; 0 at the first look."""
         looks = self._looks
-        looks.append((now, self.done, self.tokens))
+        looks.append((now, self.progress, self.tokens))
         while len(looks) > 2 and looks[1][0] <= now - WINDOW_S:
             looks.popleft()
-        then, done, tokens = looks[0]
-        passed = now - then
-        return ((self.done - done) / passed, (self.tokens - tokens) / passed) if passed > 0 else (0.0, 0.0)
+        look_s, look_progress, tokens = looks[0]
+        span_s = now - look_s
+        return ((self.progress - look_progress) / span_s, (self.tokens - tokens) / span_s) if span_s > 0 else (0.0, 0.0)
 
 
 def _rate(value: float) -> str:

@@ -41,20 +41,20 @@ class TerminalProgress(WorkProgress):
         self._console.print(f"Looking up passages for {planned.label} ...", highlight=False)
         self._encoding = None
 
-    def passages_encoded(self, planned: AnyCell, done: int) -> None:
+    def passages_encoded(self, planned: AnyCell, count: int) -> None:
         """Move the bar of the index that is being made."""
         if planned.retrieval is None or planned.retrieval.size is None:
             return
         if self._encoding is None:
             self._encoding = EncodingProgress(self._bars, "Encoding the corpus", planned.retrieval.size)
-        self._encoding(done)
+        self._encoding(count)
 
     def cell_starts(self, planned: AnyCell) -> None:
         """Open a bar for the cell, or go on with its own."""
         self._draw_done()
         total = planned.total
-        done = planned.done
-        pace = Pace(planned.is_right, total, done, planned.right)
+        count = planned.done
+        pace = Pace(planned.is_right, total, count, planned.right)
         self._label, self._looked, self._figures = planned.label, time.monotonic(), Text()
         pace.describe(self._looked)
         self._pace, self._began = pace, self._looked
@@ -62,7 +62,7 @@ class TerminalProgress(WorkProgress):
         if self._task is not None:
             return
         self._task = self._tasks[planned.run_id] = self._bars.add_task(
-            planned.label, total=total, completed=done, note=""
+            planned.label, total=total, completed=count, note=""
         )
         if not self._console.is_terminal and planned.pending:
             sys.stderr.write(
@@ -84,7 +84,8 @@ class TerminalProgress(WorkProgress):
             self._looked = now
             figures, elapsed = pace.describe(now, time_left=True), timedelta(seconds=round(now - self._began))
             sys.stderr.write(
-                f"{visible(self._label)}: {pace.done:,} of {pace.total:,} questions · {elapsed} elapsed · {figures}\n"
+                f"{visible(self._label)}: {pace.progress:,} of {pace.total:,} questions · {elapsed} elapsed · "
+                f"{figures}\n"
             )
 
     def cell_ends(self, run: AnyRun) -> None:
@@ -98,15 +99,15 @@ class TerminalProgress(WorkProgress):
 
     def _draw_done(self) -> None:
         if self._pace is not None and self._task is not None:
-            self._bars.update(self._task, completed=self._pace.done)
+            self._bars.update(self._task, completed=self._pace.progress)
 
     def _draw_figures(self) -> Text | None:
-        """The line below the bars, as the thread that draws them asks for it; None between two cells."""
+        """Draw the line below the bars, as the thread that draws them asks for it; None between two cells."""
         pace, task, now = self._pace, self._task, time.monotonic()
         if pace is None or task is None:
             return None
         if now - self._looked >= REDRAW_S:
             self._looked = now
-            self._bars.update(task, completed=pace.done)
+            self._bars.update(task, completed=pace.progress)
             self._figures = Text(pace.describe(now), overflow="fold")
         return self._figures

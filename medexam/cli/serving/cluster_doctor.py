@@ -21,20 +21,20 @@ def examine_nodes(endpoints: Sequence[str], model: str | None, container: str | 
     from medexam.serve.launch.own_servers import vllm_python
     from medexam.serve.launch.settings import ServerSettings
 
-    named = [one.removeprefix(_REGISTRY) for one in endpoints if one.startswith(_REGISTRY)]
-    if len(named) != len(endpoints) or len(named) > 1:
+    registries = [endpoint.removeprefix(_REGISTRY) for endpoint in endpoints if endpoint.startswith(_REGISTRY)]
+    if len(registries) != len(endpoints) or len(registries) > 1:
         raise SpecError("--cluster looks at nodes and not at servers: name at most registry:FILE")
-    here = JobNode.find()
-    folder = (Path(named[0]).expanduser().absolute() if named else local_registry().path).parent
+    node = JobNode.find()
+    folder = (Path(registries[0]).expanduser().absolute() if registries else local_registry().path).parent
     if container is None:
         servers = ServerSettings(python=vllm_python())
     else:
         servers = ServerSettings(container=container, container_runtime="apptainer")
     faults = 0
-    for finding in (*check_node(here, model, folder, servers), *check_between(here, folder)):
+    for finding in (*check_node(node, model, folder, servers), *check_between(node, folder)):
         faults += finding.fault is not None
         word, text = ("ok   ", finding.seen) if finding.fault is None else ("FAILS", finding.fault)
-        sys.stdout.write(f"{here.name}  {word}  {finding.what}: {text}\n")
+        sys.stdout.write(f"{node.name}  {word}  {finding.what}: {text}\n")
     sys.stdout.flush()
     if faults:
         raise typer.Exit(INCOMPLETE)

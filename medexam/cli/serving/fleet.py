@@ -63,7 +63,7 @@ def serve_until_signal(
 
 
 def run_command(registry: "Registry | None", *, wait: bool = False) -> str:
-    """The `medexam run` that finds the servers in a registry, None for this machine's own."""
+    """Return the `medexam run` that finds the servers in a registry, None for this machine's own."""
     from medexam.specs.catalogue import SAMPLED
 
     words = ["medexam", "run", SAMPLED, "--set", "model.engine=vllm"]
@@ -93,7 +93,7 @@ def _wait(fleet: "Fleet", model: str, timeout_s: float) -> None:
 
 @contextlib.contextmanager
 def _stopped_by_signals() -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the block in order and count as success; a second one does not cut the stopping short."""
+    """End the block in order on Ctrl-C and SIGTERM, which count as success; a second one does not cut that short."""
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
         numbers.append(signal.SIGHUP)
@@ -103,12 +103,12 @@ def _stopped_by_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, stop) for number in numbers}
+    old_handlers = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     except KeyboardInterrupt:
         with contextlib.suppress(OSError):
             sys.stderr.write("stopped\n")
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)

@@ -62,19 +62,19 @@ def _serve_on_node(job: "Job") -> None:
     from medexam.serve.launch.vllm_command import plan_servers
     from medexam.serve.network.keys import make_key
 
-    here = JobNode.find()
+    job_node = JobNode.find()
     registry = job.registry
     check_signs((job.folder, registry.path.parent))
-    node = here.meet(job.folder) if job.allocation.span else None
+    node = job_node.meet(job.folder) if job.allocation.span else None
     host = every_address(host_name())
-    port = None if node is not None and node.rank else next_free(host, here.first_port)
+    port = None if node is not None and node.rank else next_free(host, job_node.first_port)
     launches = plan_servers(job.model, replace(job.servers, host=host, port=port), job.flags, node=node)
     for note in launches[0].notes:
         sys.stderr.write(f"{note}\n")
     answers = node is None or node.rank == 0
-    key_file = registry.path.parent / "keys" / f"{here.job}-{here.rank}.key"
-    access = ClientAccess(make_key(), key_file, registry if answers else None, here.job, host_name())
+    key_file = registry.path.parent / "keys" / f"{job_node.job}-{job_node.rank}.key"
+    access = ClientAccess(make_key(), key_file, registry if answers else None, job_node.job, host_name())
     # One node cannot restart a server that spans several.
     restarts = 0 if job.allocation.span else job.fleet.restarts
-    settings = replace(job.fleet, log=here.folder(job.folder) / here.name, restarts=restarts)
-    serve_until_signal(launches, access, settings, run_command(registry), f"scancel {here.job}")
+    settings = replace(job.fleet, log=job_node.folder(job.folder) / job_node.name, restarts=restarts)
+    serve_until_signal(launches, access, settings, run_command(registry), f"scancel {job_node.job}")

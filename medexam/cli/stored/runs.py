@@ -23,17 +23,15 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
     from medexam.experiments.store.run_folder import runs_inside
     from medexam.experiments.store.stored_run import run_document
 
-    where = runs_dir or default_runs_dir()
-    stored: list[AnyRun | DamagedRun] = [_load(folder) for folder in runs_inside(where)]
+    root = runs_dir or default_runs_dir()
+    runs: list[AnyRun | DamagedRun] = [_load(folder) for folder in runs_inside(root)]
     if as_json:
-        print_json([run.document() if isinstance(run, DamagedRun) else run_document(run) for run in stored])
+        print_json([run.document() if isinstance(run, DamagedRun) else run_document(run) for run in runs])
         return
-    if not stored:
-        sys.stderr.write(
-            f"medexam: no runs in {where}; --runs-dir names another folder, and `medexam run` makes runs\n"
-        )
+    if not runs:
+        sys.stderr.write(f"medexam: no runs in {root}; --runs-dir names another folder, and `medexam run` makes runs\n")
         return
-    _print(stored)
+    _print(runs)
 
 
 def remove(
@@ -51,8 +49,8 @@ def remove(
     from medexam.experiments.store.run_folder import remove_runs
     from medexam.experiments.store.stored_run import find_run
 
-    where = runs_dir or default_runs_dir()
-    folders = list(dict.fromkeys(find_run(run, where) for run in runs))
+    root = runs_dir or default_runs_dir()
+    folders = list(dict.fromkeys(find_run(run, root) for run in runs))
     for folder in folders:
         sys.stderr.write(f"{folder.path}\n")
     if not yes and not typer.confirm(f"Remove {'this run' if len(folders) == 1 else f'these {len(folders)} runs'}?"):
@@ -70,13 +68,13 @@ class DamagedRun:
     """What is wrong with it, and the way out."""
 
     def document(self) -> dict[str, str]:
-        """Its entry in the list that `--json` prints."""
+        """Build its entry in the list that `--json` prints."""
         run_dir = str(self.folder.path.resolve())
         return {"run_id": self.folder.name, "run_dir": run_dir, "status": "damaged", "damage": self.damage}
 
 
 def _load(folder: "RunFolder") -> "AnyRun | DamagedRun":
-    """The run as it was scored last; a line for the user says what is wrong if it cannot be read."""
+    """Load the run as it was scored last; a line for the user says what is wrong if it cannot be read."""
     from medexam.experiments.store.stored_run import load_run
 
     try:
@@ -86,29 +84,29 @@ def _load(folder: "RunFolder") -> "AnyRun | DamagedRun":
         return DamagedRun(folder, str(error))
 
 
-def _print(stored: "list[AnyRun | DamagedRun]") -> None:
+def _print(runs: "list[AnyRun | DamagedRun]") -> None:
     from medexam.cli.terminal import Terminal
     from medexam.formatting import NONE
     from medexam.tables import Table
 
     rows = []
-    for run in stored:
+    for run in runs:
         name, _, digest = run.folder.name.rpartition("-")
-        shown = (NONE, "damaged", NONE) if isinstance(run, DamagedRun) else _cells(run)
-        rows.append((digest, name, *shown))
-    title = f"{len(rows):,} run{'' if len(rows) == 1 else 's'} in {stored[0].folder.path.parent}"
+        cells = (NONE, "damaged", NONE) if isinstance(run, DamagedRun) else _cells(run)
+        rows.append((digest, name, *cells))
+    title = f"{len(rows):,} run{'' if len(rows) == 1 else 's'} in {runs[0].folder.path.parent}"
     caption = "An id is name and digest; the first digits of the digest name a run in every command."
     headers = ("Digest", "Name", "Began", "Scored", "Right, %")
     print_tables(Terminal(), [(Table(title, headers, tuple(rows), text_columns=3), caption)])
 
 
 def _cells(run: "AnyRun") -> tuple[str, str, str]:
-    """When the run began, how many of its questions are scored, and how many of these are right."""
+    """Say when the run began, how many of its questions are scored, and how many of these are right."""
     from medexam.formatting import NONE, percent
 
-    right, done = run.metrics.right, run.metrics.n
+    right, count = run.metrics.right, run.metrics.n
     return (
         str(run.environment.get("started_at", NONE))[:10],
-        f"{done:,}" if run.complete else f"{done:,} of {run.metrics.selected:,}",
-        NONE if right is None or not done else percent(right / done),
+        f"{count:,}" if run.complete else f"{count:,} of {run.metrics.selected:,}",
+        NONE if right is None or not count else percent(right / count),
     )

@@ -40,40 +40,40 @@ def show(
     if question is not None:
         _show_question(folder, question, as_json=as_json)
         return
-    stored = current_run(folder, say)
+    stored_run = current_run(folder, say)
     if as_json:
-        print_json(run_document(stored))
+        print_json(run_document(stored_run))
     else:
-        _print_run(stored)
+        _print_run(stored_run)
 
 
-def _print_run(stored: "AnyRun") -> None:
+def _print_run(stored_run: "AnyRun") -> None:
     from medexam.cli.terminal import Terminal
     from medexam.experiments.report.markdown import describe_settings, describe_state
     from medexam.experiments.report.shown import Unbroken, print_blocks
 
-    lines = [f"{stored.record.cell.name}: {stored.title}", *filter(None, [stored.record.description])]
-    state = describe_state(stored) if stored.complete else Unbroken(describe_state(stored))
-    files = sorted(path.name for path in stored.folder.path.iterdir() if path.is_file() and path.name[0] != ".")
+    lines = [f"{stored_run.record.cell.name}: {stored_run.title}", *filter(None, [stored_run.record.description])]
+    state = describe_state(stored_run) if stored_run.complete else Unbroken(describe_state(stored_run))
+    files = sorted(path.name for path in stored_run.folder.path.iterdir() if path.is_file() and path.name[0] != ".")
     ends = [
-        Unbroken(f"Files in {stored.folder.path}:"),
+        Unbroken(f"Files in {stored_run.folder.path}:"),
         ", ".join(files),
-        Unbroken(f"`medexam report {stored.folder.path}` shows its scores."),
+        Unbroken(f"`medexam report {stored_run.folder.path}` shows its scores."),
     ]
-    warnings = (f"Warning: {each}" for each in stored.warnings)
-    print_blocks(Terminal(), [*lines, state, *warnings, (describe_settings(stored), ""), *ends])
+    warnings = (f"Warning: {warning}" for warning in stored_run.warnings)
+    print_blocks(Terminal(), [*lines, state, *warnings, (describe_settings(stored_run), ""), *ends])
 
 
-def _show_question(folder: Any, wanted: str, *, as_json: bool) -> None:
+def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
     from medexam.cli.terminal import Terminal
     from medexam.experiments.store.data_changes import load_stored
 
     record, predictions = folder.read_record(), folder.read_predictions()
-    key = find_key(wanted, record.questions)
+    key = find_key(query, record.questions)
     prediction = predictions.get(key)
-    said = {} if prediction is None else prediction.model_dump(mode="json", exclude_none=True, by_alias=True)
+    document = {} if prediction is None else prediction.model_dump(mode="json", exclude_none=True, by_alias=True)
     if as_json:
-        print_json(said or {"question": key, "status": "pending"})
+        print_json(document or {"question": key, "status": "pending"})
         return
     console = Terminal(highlight=False, markup=False, soft_wrap=True)
     try:
@@ -82,18 +82,20 @@ def _show_question(folder: Any, wanted: str, *, as_json: bool) -> None:
     except DatasetError as error:
         console.print(key, style="bold cyan")
         say(f"the question itself cannot be shown: {error}")
-    _print_answer(console, prediction, said)
+    _print_answer(console, prediction, document)
 
 
-def find_key(wanted: str, keys: tuple[str, ...]) -> str:
-    """The key of the run that is meant, by itself or by its end; raises `RunFolderError` unless that is one."""
-    found = [key for key in keys if key == wanted] or [key for key in keys if key.endswith(f"/{wanted}")]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise RunFolderError(f"the run asked no question {wanted}: give a key such as {keys[0]}")
-    more = ", ..." if len(found) > 5 else ""
-    raise RunFolderError(f"{wanted} may be {len(found)} questions: {', '.join(found[:5])}{more}; give more of the key")
+def find_key(query: str, keys: tuple[str, ...]) -> str:
+    """Find the key of the run that is meant, by itself or by its end; raises `RunFolderError` unless that is one."""
+    matches = [key for key in keys if key == query] or [key for key in keys if key.endswith(f"/{query}")]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        raise RunFolderError(f"the run asked no question {query}: give a key such as {keys[0]}")
+    ellipsis = ", ..." if len(matches) > 5 else ""
+    raise RunFolderError(
+        f"{query} may be {len(matches)} questions: {', '.join(matches[:5])}{ellipsis}; give more of the key"
+    )
 
 
 def _print_item(console: "Terminal", items: Any, key: str) -> None:
@@ -101,7 +103,7 @@ def _print_item(console: "Terminal", items: Any, key: str) -> None:
     from medexam.cli.views.questions import print_question
     from medexam.questions import Question
 
-    item = next((each for each in items.questions if each.key == key), None)
+    item = next((question for question in items.questions if question.key == key), None)
     if item is None:
         console.print(key, style="bold cyan")
     elif isinstance(item, Question):
@@ -111,11 +113,11 @@ def _print_item(console: "Terminal", items: Any, key: str) -> None:
         print_task(console, item, items.golds[key])
 
 
-def _print_answer(console: "Terminal", prediction: "Prediction | None", said: dict[str, Any]) -> None:
+def _print_answer(console: "Terminal", prediction: "Prediction | None", document: dict[str, Any]) -> None:
     if prediction is None:
         console.print("pending: it was not asked yet")
         return
-    for name, value in said.items():
+    for name, value in document.items():
         if name in LEFT_OUT:
             continue
         text = value if isinstance(value, str) else _render(value)

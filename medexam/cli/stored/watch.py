@@ -30,8 +30,8 @@ def watch(
     from medexam.experiments.store.paths import default_runs_dir
     from medexam.experiments.track.ui import check_port
 
-    where = runs_dir or default_runs_dir()
+    root = runs_dir or default_runs_dir()
     check_port(HOST, port)
-    page = LivePage(tuple(runs or [where]), where, every)
+    page = LivePage(tuple(runs or [root]), root, every)
     sys.stderr.write(f"The page is at http://{HOST}:{port}; Ctrl-C ends it\n")
     serve_page(page, port)

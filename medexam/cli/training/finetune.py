@@ -32,34 +32,34 @@ def finetune(
         refuse(context, {"answer_tokens"}, "it is for scoring; name the questions to score with --validation FILE")
     try:
         with TrainingProgress() as progress:
-            done = carry_out(settings, progress)
+            trained_encoder = carry_out(settings, progress)
     except KeyboardInterrupt:
         sys.stderr.write("medexam: interrupted: nothing is kept; the same command begins anew\n")
         raise typer.Exit(INCOMPLETE) from None
     if as_json:
-        print_json({"folder": str(done.folder), **done.record})
+        print_json({"folder": str(trained_encoder.folder), **trained_encoder.record})
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in _lines(done)))
-    send_to_mlflow(track_finetuning, done, tracking_uri=tracking_uri, runs_dir=default_runs_dir())
+        sys.stdout.write("".join(f"{line}\n" for line in _lines(trained_encoder)))
+    send_to_mlflow(track_finetuning, trained_encoder, tracking_uri=tracking_uri, runs_dir=default_runs_dir())
 
 
-def _lines(done: "Finetuned") -> list[str]:
+def _lines(trained_encoder: "Finetuned") -> list[str]:
     from medexam.specs.loading import shipped_with
 
-    record = done.record
+    record = trained_encoder.record
     lines = []
     for stage, data in record["data"].items():
         steps = record["losses"][stage]
-        told = f", loss {steps[0][1]:.3f} to {steps[-1][1]:.3f}" if steps else ""
+        loss_note = f", loss {steps[0][1]:.3f} to {steps[-1][1]:.3f}" if steps else ""
         lines.append(
-            f"{stage}: {data['used']:,} of {data['questions']:,} questions in {data['windows']:,} windows{told}"
+            f"{stage}: {data['used']:,} of {data['questions']:,} questions in {data['windows']:,} windows{loss_note}"
         )
     rules = {"squad": "SQuAD's rule", "spanish": "MLQA's Spanish rule"}
     lines += [
         f"validation, {rules[rule]}: F1 {scores.f1:.2f}, exact match {scores.exact_match:.2f}, n {scores.n:,}"
-        for rule, scores in done.validated.items()
+        for rule, scores in trained_encoder.validated.items()
     ]
-    lines.append(f"{done.folder}: written in {record['seconds']:.0f} s on {record['device']}")
+    lines.append(f"{trained_encoder.folder}: written in {record['seconds']:.0f} s on {record['device']}")
     shipped = " or ".join(shipped_with("span_reader"))
-    lines.append(f"Read with it: medexam run {shipped} --set program.span_reader.reader={done.folder}")
+    lines.append(f"Read with it: medexam run {shipped} --set program.span_reader.reader={trained_encoder.folder}")
     return lines

@@ -43,8 +43,10 @@ def finetune_grid(
     if not plan:
         try:
             with TrainingProgress() as progress:
-                for _, done in run_grid(cells, progress, keep_weights=grid.keep_weights):
-                    send_to_mlflow(track_finetuning, done, tracking_uri=tracking_uri, runs_dir=default_runs_dir())
+                for _, trained_encoder in run_grid(cells, progress, keep_weights=grid.keep_weights):
+                    send_to_mlflow(
+                        track_finetuning, trained_encoder, tracking_uri=tracking_uri, runs_dir=default_runs_dir()
+                    )
         except KeyboardInterrupt:
             sys.stderr.write("medexam: interrupted: finished stages are kept; the same command continues\n")
             raise typer.Exit(INCOMPLETE) from None

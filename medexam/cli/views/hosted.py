@@ -13,26 +13,31 @@ if TYPE_CHECKING:
 def print_hosted(diagnoses: "Sequence[HostedDiagnosis]", *, as_json: bool) -> None:
     """Print each model's record as a table, or all of them as JSON."""
     if as_json:
-        print_json({"models": [_as_json(one) for one in diagnoses]})
+        print_json({"models": [_as_json(diagnosis) for diagnosis in diagnoses]})
         return
     from rich.table import Table
 
     from medexam.cli.terminal import Terminal
 
     console = Terminal()
-    for one in diagnoses:
-        record = one.capabilities
-        source = "as it answered" if record.probed and one.fault is None else "by litellm's tables alone"
+    for diagnosis in diagnoses:
+        record = diagnosis.capabilities
+        source = "as it answered" if record.probed and diagnosis.fault is None else "by litellm's tables alone"
         table = Table("", "", show_header=False, title=f"{record.model}, {source}")
-        for way, verdict in record.describe().items():
-            table.add_row(way, verdict)
-        for what, words in record.refusals.items():
-            table.add_row(f"refuses {what}", words)
+        for feature, verdict in record.describe().items():
+            table.add_row(feature, verdict)
+        for setting, words in record.refusals.items():
+            table.add_row(f"refuses {setting}", words)
         console.print(table)
-        if one.command is not None:
-            sys.stdout.write(f"\nTo ask it a few questions:\n{one.command}\n")
+        if diagnosis.command is not None:
+            sys.stdout.write(f"\nTo ask it a few questions:\n{diagnosis.command}\n")
 
 
-def _as_json(one: "HostedDiagnosis") -> dict[str, Any]:
-    record = one.capabilities
-    return {**record.model_dump(mode="json"), "ways": record.describe(), "fault": one.fault, "command": one.command}
+def _as_json(diagnosis: "HostedDiagnosis") -> dict[str, Any]:
+    record = diagnosis.capabilities
+    return {
+        **record.model_dump(mode="json"),
+        "ways": record.describe(),
+        "fault": diagnosis.fault,
+        "command": diagnosis.command,
+    }

@@ -23,11 +23,11 @@ def interrupts_heard() -> Iterator[None]:
     `KeyboardInterrupt` by an exception of their own. Python only prints what is raised while an object is destroyed:
     there Ctrl-C would be lost, and is sent to the main thread again.
     """
-    heard = False
+    has_signal = False
 
     def hear(_number: int, _frame: FrameType | None) -> None:
-        nonlocal heard
-        heard = True
+        nonlocal has_signal
+        has_signal = True
         raise KeyboardInterrupt
 
     with _handled_by(hear):
@@ -36,7 +36,7 @@ def interrupts_heard() -> Iterator[None]:
         except MedExamError:
             raise
         except (Exception, KeyboardInterrupt) as error:
-            if not heard and not isinstance(error, KeyboardInterrupt):
+            if not has_signal and not isinstance(error, KeyboardInterrupt):
                 raise
             sys.stderr.write("medexam: interrupted: the same command continues with what is kept\n")
             sys.exit(INCOMPLETE)
@@ -45,25 +45,25 @@ def interrupts_heard() -> Iterator[None]:
 @contextmanager
 def _handled_by(hear: Any) -> Iterator[None]:
     """Have `hear` handle Ctrl-C, unless it is ignored, as under `nohup`, and lose none of it."""
-    here = threading.current_thread() is threading.main_thread()
-    handled = signal.getsignal(signal.SIGINT) if here else None
-    printed = sys.unraisablehook
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    old_handler = signal.getsignal(signal.SIGINT) if in_main_thread else None
+    old_hook = sys.unraisablehook
 
     def send_again(unraisable: Any) -> None:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
-            printed(unraisable)
+            old_hook(unraisable)
             return
         # Not at once: it would be raised within the same destructor, and lost again.
         timer = threading.Timer(AGAIN_S, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
         timer.daemon = True
         timer.start()
 
-    if callable(handled):
+    if callable(old_handler):
         signal.signal(signal.SIGINT, hear)
     sys.unraisablehook = send_again
     try:
         yield
     finally:
-        sys.unraisablehook = printed
-        if callable(handled):
-            signal.signal(signal.SIGINT, handled)
+        sys.unraisablehook = old_hook
+        if callable(old_handler):
+            signal.signal(signal.SIGINT, old_handler)

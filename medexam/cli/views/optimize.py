@@ -38,7 +38,7 @@ class TrialProgress(WorkProgress):
         self._task = self._bars.add_task(f"{plan.optimizer.kind} {plan.spec.label}", total=total, note="")
 
     def trial_starts(self, name: str, questions: int) -> None:
-        """Nothing is shown before a program's first answer."""
+        """Show nothing before a program's first answer."""
 
     def trial_ends(self, trial: Trial) -> None:
         """Say how the program did."""
@@ -62,7 +62,7 @@ class TrialProgress(WorkProgress):
             self._bars.update(self._task, completed=self._done)
 
     def _figures(self) -> Text | None:
-        """What is spent, and the best so far."""
+        """Draw what is spent, and the best so far."""
         budget = self._budget
         if budget is None:
             return None
@@ -76,7 +76,7 @@ class TrialProgress(WorkProgress):
 
 
 def plan_document(plan: OptimizationPlan) -> dict[str, Any]:
-    """What would be tried, JSON-ready."""
+    """Build what would be tried, JSON-ready."""
     spec = plan.optimizer
     return {
         "id": plan.folder.name,
@@ -95,7 +95,7 @@ def plan_document(plan: OptimizationPlan) -> dict[str, Any]:
 
 
 def print_plan(plan: OptimizationPlan) -> None:
-    """What would be tried, as a table."""
+    """Print what would be tried, as a table."""
     spec, exams = plan.optimizer, plan.exams
     table = Table(title=plan.folder.name, title_justify="left", show_header=False)
     writes = " and the writing of instructions" if spec.writes_instructions else ""
@@ -115,34 +115,34 @@ def print_plan(plan: OptimizationPlan) -> None:
     Terminal().print(table)
 
 
-def optimization_document(done: Optimization) -> dict[str, Any]:
-    """The optimization, JSON-ready."""
+def optimization_document(optimization: Optimization) -> dict[str, Any]:
+    """Build the optimization, JSON-ready."""
     return {
-        "id": done.folder.name,
-        "folder": str(done.folder.path.resolve()),
-        "optimizer": done.optimizer.model_dump(mode="json"),
-        "ending": done.ending.value,
-        "why": done.why,
-        "seconds": done.seconds,
-        "calls": done.spent.calls,
-        "tokens": done.spent.tokens,
-        "models": [{"print": model.print, "name": model.name} for model in done.models],
-        "trials": [trial.to_json() for trial in done.trials],
-        "best": done.best.number if done.best else None,
+        "id": optimization.folder.name,
+        "folder": str(optimization.folder.path.resolve()),
+        "optimizer": optimization.optimizer.model_dump(mode="json"),
+        "ending": optimization.ending.value,
+        "why": optimization.why,
+        "seconds": optimization.seconds,
+        "calls": optimization.spent.calls,
+        "tokens": optimization.spent.tokens,
+        "models": [{"print": model.print, "name": model.name} for model in optimization.models],
+        "trials": [trial.to_json() for trial in optimization.trials],
+        "best": optimization.best.number if optimization.best else None,
     }
 
 
-def print_optimization(done: Optimization) -> None:
-    """The trials as a table."""
+def print_optimization(optimization: Optimization) -> None:
+    """Print the trials as a table."""
     console = Terminal()
-    print_tables(console, [(trials_table(done, brief=True), f"Percent of n, with a 95 % interval ({WILSON}).")])
-    early = f"; ended early: {done.why}" if done.why else ""
+    print_tables(console, [(trials_table(optimization, brief=True), f"Percent of n, with a 95 % interval ({WILSON}).")])
+    early = f"; ended early: {optimization.why}" if optimization.why else ""
     lines = [
-        f"{done.spent.calls:,} calls ({done.beside.calls:,} beside the trials), {done.spent.tokens:,} tokens, "
-        f"{done.seconds:.0f} s{early}",
+        f"{optimization.spent.calls:,} calls ({optimization.beside.calls:,} beside the trials), "
+        f"{optimization.spent.tokens:,} tokens, {optimization.seconds:.0f} s{early}",
         "The best of several looks better on the questions that it was chosen by than it is; compare it on the tested "
         "ones.",
-        f"Program, demonstrations and report are in {done.folder.path}",
+        f"Program, demonstrations and report are in {optimization.folder.path}",
     ]
     print_lines(console, lines)
 

@@ -29,7 +29,7 @@ def write_file(text: str, path: Path, option: str = "--markdown") -> None:
     sys.stderr.write(f"wrote {path}\n")
 
 
-def send_to_mlflow(send: Callable[..., object], *what: object, tracking_uri: str | None, runs_dir: Path) -> None:
+def send_to_mlflow(send: Callable[..., object], *arguments: object, tracking_uri: str | None, runs_dir: Path) -> None:
     """Call `send` with a store, by default that of `runs_dir`; an outage costs only a line: folders are complete.
 
     What was printed before is flushed first: a store may take its time.
@@ -37,13 +37,13 @@ def send_to_mlflow(send: Callable[..., object], *what: object, tracking_uri: str
     sys.stdout.flush()
     from medexam.experiments.track.store import send_to_store
 
-    send_to_store(send, *what, tracking_uri=tracking_uri, runs_dir=runs_dir, say=say)
+    send_to_store(send, *arguments, tracking_uri=tracking_uri, runs_dir=runs_dir, say=say)
 
 
-def print_by_kind(console: "Console", word: str, style: str, found: Iterable[tuple[str, str]], all_are: str) -> None:
+def print_by_kind(console: "Console", word: str, style: str, pairs: Iterable[tuple[str, str]], all_are: str) -> None:
     """Print (kind, line) pairs: the number of each kind, and its first lines; `all_are` says where the others stand."""
     kinds: dict[str, list[str]] = {}
-    for kind, line in found:
+    for kind, line in pairs:
         kinds.setdefault(kind, []).append(line)
     for kind, lines in kinds.items():
         console.print(f"{word}: {kind.replace('_', ' ')}: {len(lines):,}", style=style)

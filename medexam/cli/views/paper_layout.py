@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from medexam.experiments.store.stored_run import ExamRun
 
 
-def print_layout(stored: "Sequence[ExamRun]", layout: str, markdown: Path | None, *, as_json: bool) -> None:
+def print_layout(runs: "Sequence[ExamRun]", layout: str, markdown: Path | None, *, as_json: bool) -> None:
     """Print the tables of the paper that `layout` names, as JSON if asked, and write them as Markdown."""
     from medexam.experiments.compare.ranking import ranking_notes
     from medexam.experiments.report.papers.narrow import build_paper_tables
     from medexam.experiments.report.papers.paper import load_paper
     from medexam.experiments.report.papers.paper_tables import paper_tables, render_paper_report
 
-    tables = paper_tables(stored, load_paper(layout))
+    tables = paper_tables(runs, load_paper(layout))
     if markdown is not None:
-        write_file(render_paper_report(tables, ranking_notes(stored)), markdown)
+        write_file(render_paper_report(tables, ranking_notes(runs)), markdown)
     if as_json:
         print_json([table.document() for table in tables])
         return
@@ -28,11 +28,11 @@ def print_layout(stored: "Sequence[ExamRun]", layout: str, markdown: Path | None
 
     console = Terminal()
     print_tables(console, build_paper_tables(tables, console.width))
-    print_ranking_notes(console, stored)
+    print_ranking_notes(console, runs)
 
 
 def check_layout(layout: str | None) -> str | None:
-    """The layout as it was named; raises `SpecError` if no paper has this name."""
+    """Return the layout as it was named; raises `SpecError` if no paper has this name."""
     from medexam.experiments.report.papers.paper import load_paper
 
     if layout is not None:

@@ -18,14 +18,14 @@ from medexam.tables import Table
 
 
 def print_plan(plan: Plan) -> None:
-    """The plan as a table, and the first question's prompt of each cell below it."""
+    """Print the plan as a table, and the first question's prompt of each cell below it."""
     console = Terminal()
     entries = plan_document(plan)
     print_tables(console, [(cells_table(plan.name, entries), "")])
-    if said := describe_power(plan):
-        console.print(said)
-    if said := describe_prices(plan.cells):
-        console.print(said)
+    if note := describe_power(plan):
+        console.print(note)
+    if note := describe_prices(plan.cells):
+        console.print(note)
     for line in describe_records(plan.cells):
         console.print(line, markup=False, highlight=False)
     for planned, entry in zip(plan.cells, entries, strict=True):
@@ -36,15 +36,15 @@ def print_plan(plan: Plan) -> None:
 
 
 def cells_table(name: str, entries: Sequence[Mapping[str, Any]]) -> Table:
-    """A row a cell; what is the same in all of them stands in the title."""
+    """Build a row a cell; what is the same in all of them stands in the title."""
     words = {
         "Program": [entry["program"] for entry in entries],
         "Model": [entry["model"] or "none" for entry in entries],
         "Data set": [entry["dataset"] for entry in entries],
         "Language": [entry["language"] for entry in entries],
     }
-    alike = [name for name, values in words.items() if name != "Program" and len(set(values)) == 1]
-    title = " · ".join([name, *(words.pop(each)[0] for each in alike)])
+    shared_headers = [name for name, values in words.items() if name != "Program" and len(set(values)) == 1]
+    title = " · ".join([name, *(words.pop(header)[0] for header in shared_headers)])
     numbers = {
         header: [f"{entry[key]:,}" for entry in entries]
         for header, key in (("Questions", "questions"), ("Pending", "owed"), ("Calls", "calls"))
@@ -54,7 +54,7 @@ def cells_table(name: str, entries: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def describe_power(plan: Plan) -> str | None:
-    """How small a difference between two runs of the plan its questions show; None for a single run."""
+    """Describe how small a difference between two runs of the plan its questions show; None for a single run."""
     sizes = [len(cell.question_set.questions) for cell in plan.cells if cell.benchmark.right_or_wrong]
     if len(sizes) < 2:
         return None

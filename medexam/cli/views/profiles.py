@@ -17,9 +17,9 @@ def print_profiles() -> None:
         cells = []
         for size in sizes:
             layouts = [layout for layout in profile.layouts if layout.gpu_gb == size]
-            first = min(layouts, key=lambda layout: layout.nodes, default=None)
-            over = f" on {first.nodes} nodes" if first and first.nodes > 1 else ""
-            cells.append(f"{first.gpus} x {first.max_context // 1024}k{over}" if first else "")
+            best_layout = min(layouts, key=lambda layout: layout.nodes, default=None)
+            over = f" on {best_layout.nodes} nodes" if best_layout and best_layout.nodes > 1 else ""
+            cells.append(f"{best_layout.gpus} x {best_layout.max_context // 1024}k{over}" if best_layout else "")
         gated = " (gated)" if profile.gated else ""
         variants = " ".join(f":{variant}" for variant in profile.variants)
         rows.append((name, f"{profile.model}{gated}", variants, f"{profile.weights_gb:g} GB", *cells))

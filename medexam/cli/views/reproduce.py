@@ -15,21 +15,23 @@ if TYPE_CHECKING:
 
 
 def print_list(entries: "Sequence[Entry]", *, as_json: bool) -> None:
-    """Every table and figure, paper by paper."""
+    """Print every table and figure, paper by paper."""
     if as_json:
-        print_json([{"name": one.name, "title": one.item.title, "specs": list(one.item.specs)} for one in entries])
+        print_json(
+            [{"name": entry.name, "title": entry.item.title, "specs": list(entry.item.specs)} for entry in entries]
+        )
         return
     console = Terminal()
     for paper in dict.fromkeys(entry.paper.layout for entry in entries):
-        own = [entry for entry in entries if entry.paper.layout == paper]
-        rows = tuple((entry.name, entry.item.title) for entry in own)
-        title = f"{own[0].paper.paper} (arXiv {own[0].paper.arxiv})"
+        paper_entries = [entry for entry in entries if entry.paper.layout == paper]
+        rows = tuple((entry.name, entry.item.title) for entry in paper_entries)
+        title = f"{paper_entries[0].paper.paper} (arXiv {paper_entries[0].paper.arxiv})"
         print_tables(console, [(Table(title, ("Name", "What"), rows, text_columns=2), "")])
     print_lines(console, ["medexam reproduce NAME makes one; with --plan it says first what that needs"])
 
 
 def print_plan(planned: "Planned", *, as_json: bool) -> None:
-    """What making the entry needs: runs, questions, GPUs and hours, and what is missing here."""
+    """Print what making the entry needs: runs, questions, GPUs and hours, and what is missing here."""
     if as_json:
         print_json(planned.document())
         return
@@ -40,8 +42,8 @@ def print_plan(planned: "Planned", *, as_json: bool) -> None:
         for cell in part["cells"]:
             hours = NONE if cell["hours"] is None else f"{cell['hours']:,.2f}"
             gpus = NONE if cell["gpus"] is None else str(cell["gpus"])
-            asked = " ".join(filter(None, (cell["program"], cell["model"], cell["language"])))
-            rows.append((asked, f"{cell['questions']:,}", f"{cell['owed']:,}", f"{cell['calls']:,}", gpus, hours))
+            label = " ".join(filter(None, (cell["program"], cell["model"], cell["language"])))
+            rows.append((label, f"{cell['questions']:,}", f"{cell['owed']:,}", f"{cell['calls']:,}", gpus, hours))
             lines += [f"warning: {line}" for line in cell["warnings"]]
     if rows:
         table = Table(planned.entry.heading, ("Run", "Questions", "Pending", "Calls", "GPUs", "Hours"), tuple(rows))
@@ -49,10 +51,10 @@ def print_plan(planned: "Planned", *, as_json: bool) -> None:
     print_lines(console, [*planned.lines, *dict.fromkeys(lines)])
 
 
-def print_reproduced(done: "Reproduced") -> None:
-    """The tables, and what a reader should know."""
+def print_reproduced(product: "Reproduced") -> None:
+    """Print the tables, and what a reader should know."""
     from medexam.experiments.report.shown import print_blocks
 
     console = Terminal()
-    print_tables(console, done.tables)
-    print_blocks(console, [*done.more, *([done.entry.item.note] if done.entry.item.note else [])])
+    print_tables(console, product.tables)
+    print_blocks(console, [*product.footer, *([product.entry.item.note] if product.entry.item.note else [])])

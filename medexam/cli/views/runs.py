@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_current(folders: "Iterable[RunFolder]", metrics: Sequence[str] = ()) -> "list[AnyRun]":
-    """The runs in `folders`; lines on standard error name files that were out of date and `note` of a run.
+    """Read the runs in `folders`; lines on standard error name files that were out of date and `note` of a run.
 
     `metrics` of the user's own are added to what the runs are scored by. Raises what `current_run` raises.
     """

@@ -45,7 +45,7 @@ _WAYS_OUT: Mapping[int, str] = MappingProxyType(
 
 
 def describe_system_fault(error: Exception) -> str | None:
-    """The message of a `MedExamError`, or what the system refuses; None for a defect."""
+    """Return the message of a `MedExamError`, or what the system refuses; None for a defect."""
     if isinstance(error, MedExamError):
         return one_line(str(error))
     if _lacks_memory(error):
@@ -78,7 +78,7 @@ def check_memory_limit(command: str) -> None:
 
 
 def _lacks_memory(error: Exception) -> bool:
-    """Whether the system gave no more memory, be it for a value, a library or a thread."""
+    """Return whether the system gave no more memory, be it for a value, a library or a thread."""
     if isinstance(error, MemoryError):
         return True
     return isinstance(error, ImportError | OSError | RuntimeError | SystemError) and any(

@@ -21,7 +21,7 @@ MEANT: Mapping[str, str] = MappingProxyType(
 
 @contextmanager
 def usage_in_one_line() -> Iterator[None]:
-    """Raises `SpecError` for a usage error of typer's parser, whose own form is a box of several lines."""
+    """Raise `SpecError` for a usage error of typer's parser, whose own form is a box of several lines."""
     try:
         yield
     except Exception as error:
@@ -33,23 +33,23 @@ def usage_in_one_line() -> Iterator[None]:
 
 
 def describe_usage(error: Any) -> str:
-    """`no such option --engine: write --set model.engine=...; medexam run --help lists the options`."""
-    said = " ".join(error.format_message().split()).rstrip(".?")
-    said = f"{said[0].lower()}{said[1:]}".replace("option: ", "option ")
+    """Describe as `no such option --engine: write --set model.engine=...; medexam run --help lists the options`."""
+    message = " ".join(error.format_message().split()).rstrip(".?")
+    message = f"{message[0].lower()}{message[1:]}".replace("option: ", "option ")
     # Typer hands on what pydantic says of a value.
-    said = re.sub(r"Input should be (a valid \w+), unable to parse.*", r"it must be \1", said).replace(
+    message = re.sub(r"Input should be (a valid \w+), unable to parse.*", r"it must be \1", message).replace(
         "Value error, ", ""
     )
-    if (command := re.fullmatch(r"no such command '(.+)'", said)) and _is_spec(command[1]):
-        return f"{said}: write `medexam run {command[1]}`"
+    if (command := re.fullmatch(r"no such command '(.+)'", message)) and _is_spec(command[1]):
+        return f"{message}: write `medexam run {command[1]}`"
     option = getattr(error, "option_name", "").lstrip("-").replace("-", "_")
-    places = _places(option) if said.startswith("no such option") and option else []
+    places = _places(option) if message.startswith("no such option") and option else []
     if places:
-        said += f": write --set {places[0]}=..."
+        message += f": write --set {places[0]}=..."
     elif option in MEANT:
-        said += f": {MEANT[option]}"
+        message += f": {MEANT[option]}"
     context = getattr(error, "ctx", None)
-    return f"{said}; `{context.command_path} --help` lists what there is" if context is not None else said
+    return f"{message}; `{context.command_path} --help` lists what there is" if context is not None else message
 
 
 def _places(option: str) -> list[str]:
@@ -61,7 +61,7 @@ def _places(option: str) -> list[str]:
 
 
 def _is_spec(word: str) -> bool:
-    """Whether `medexam run` takes the word: a shipped experiment or a YAML file."""
+    """Return whether `medexam run` takes the word: a shipped experiment or a YAML file."""
     from medexam.specs.loading import library_names
 
     return word in library_names() or (Path(word).suffix in (".yaml", ".yml") and Path(word).is_file())

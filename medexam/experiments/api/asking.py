@@ -11,22 +11,22 @@ from medexam.text import hide_secrets
 
 
 def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) -> tuple[list[AnyRun], str | None]:
-    """The runs of `plan` as they are then, repeats left out, and why asking ended early; None if it did not.
+    """Return the runs of `plan` as they are then, repeats left out, and why asking ended early; None if it did not.
 
     `track` is an MLflow store; True: the one beside the runs; False: none.
     """
     from medexam.experiments.entry.progress_bar import ProgressBar
 
     carried_out, stop = carry_out(plan, carriers, partial(ProgressBar, disable=not progress), say)
-    stored = [each for each in carried_out if not is_repeat(each.folder)]
+    runs = [run for run in carried_out if not is_repeat(run.folder)]
     if track:
         from medexam.experiments.track.runs import track as send
         from medexam.experiments.track.store import send_to_store
 
         uri = track if isinstance(track, str) else None
         send_new = partial(send, page=True, only_new=True)
-        send_to_store(send_new, stored, tracking_uri=uri, runs_dir=plan.runs_dir, say=say)
-    return stored, stop
+        send_to_store(send_new, runs, tracking_uri=uri, runs_dir=plan.runs_dir, say=say)
+    return runs, stop
 
 
 def say(line: str) -> None:

@@ -28,17 +28,17 @@ class ComparedRuns(Shown):
         return self.comparison.questions
 
     def document(self) -> dict[str, Any]:
-        """What `medexam compare --json` prints."""
+        """Build what `medexam compare --json` prints."""
         return self.comparison.document()
 
     def markdown(self) -> str:
-        """What `medexam compare --markdown` writes."""
+        """Render what `medexam compare --markdown` writes."""
         from medexam.experiments.report.comparison_tables import paired_report
 
         return paired_report(self.comparison)
 
     def blocks(self) -> list[Block]:
-        """What `medexam compare` prints."""
+        """Build what `medexam compare` prints."""
         return comparison_blocks(self.comparison)
 
 
@@ -72,7 +72,7 @@ def compare(
     from medexam.experiments.compare.runs import compare_runs, find_compared
 
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
-    folders = find_compared([run_folder(one, where_runs_lie(runs_dir)) for one in runs])
+    folders = find_compared([run_folder(run, where_runs_lie(runs_dir)) for run in runs])
     finders = find_further(
         equivalent_within,
         strengths=strengths,

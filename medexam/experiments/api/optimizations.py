@@ -27,14 +27,14 @@ class TrialBar(WorkBar):
         self._open(f"{plan.optimizer.kind} {plan.spec.label}", total)
 
     def trial_starts(self, name: str, questions: int) -> None:
-        """Nothing is shown before a program's first answer."""
+        """Show nothing before a program's first answer."""
 
     def trial_ends(self, trial: Trial) -> None:
         """Say how the program did."""
         self._say(f"trial {trial.number}, {trial.name}: {trial.right} of {trial.n} right")
 
     def asked(self) -> None:
-        """Nothing is shown before the answer."""
+        """Show nothing before the answer."""
 
     def answered(self, prediction: Prediction) -> None:  # noqa: ARG002
         """Move the bar."""
@@ -60,12 +60,13 @@ class Optimized(Shown):
         return self.optimization.finished
 
     def blocks(self) -> list[Block]:
-        """The trials, what they cost, and where the program lies."""
-        done = self.optimization
-        early = f"; ended early: {done.why}" if done.why else ""
-        table: Block = (trials_table(done, brief=True), f"Percent of n, with a 95 % interval ({WILSON}).")
-        spent = f"{done.spent.calls:,} calls, {done.spent.tokens:,} tokens, {done.seconds:.0f} s{early}"
-        return [table, spent, f"Program, demonstrations and report are in {done.folder.path}"]
+        """List the trials, what they cost, and where the program lies."""
+        optimization = self.optimization
+        early = f"; ended early: {optimization.why}" if optimization.why else ""
+        table: Block = (trials_table(optimization, brief=True), f"Percent of n, with a 95 % interval ({WILSON}).")
+        spending = optimization.spent
+        costs = f"{spending.calls:,} calls, {spending.tokens:,} tokens, {optimization.seconds:.0f} s{early}"
+        return [table, costs, f"Program, demonstrations and report are in {optimization.folder.path}"]
 
 
 def optimize(

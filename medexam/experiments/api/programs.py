@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def build_program(
     program: str | Mapping[str, Any] | ProgramSpec = "zero_shot", *, language: Language = "en", **settings: Any
 ) -> "dspy.Module":
-    """A strategy as a DSPy module: call it with `question=`, a `Question`; its `answer` is an option's number, or None.
+    """Build a strategy as a DSPy module: called with `question=`, a `Question`, it gives `answer`, a number or None.
 
     `settings` are fields of the program's spec, such as `answer_format="guided"`. The model is the one of
     `dspy.configure`. Raises `SpecError` for a setting that does not exist, and for a program that looks up passages:
     `run` carries those out.
     """
-    given = program.model_dump() if isinstance(program, ProgramSpec) else program
-    fields = {"kind": given} if isinstance(given, str) else dict(given)
+    part = program.model_dump() if isinstance(program, ProgramSpec) else program
+    fields = {"kind": part} if isinstance(part, str) else dict(part)
     cell = validate(CellSpec, {"name": "program", "program": {**fields, **settings}})
     try:
         return build_module(cell.program, language)
@@ -35,13 +35,13 @@ def build_program(
 
 
 def lm(model: str | Mapping[str, Any] | ModelSpec = "embedded", **settings: Any) -> EngineLM:
-    """A model as a `dspy.LM`, ready for `dspy.configure(lm=...)`, with `choose` and `score` beside it.
+    """Build a model as a `dspy.LM`, ready for `dspy.configure(lm=...)`, with `choose` and `score` beside it.
 
     `model` is an engine's name (`embedded`, `vllm`, `litellm`, `scripted`) or the `model` part of a spec, `settings`
     are its fields: `medexam.lm("vllm", endpoints="http://gpu1:8000/v1", temperature=0.7)`. Raises `EngineError` if it
     cannot be loaded or reached.
     """
-    given = model.model_dump(exclude_unset=True) if isinstance(model, ModelSpec) else model
-    fields = {"engine": given} if isinstance(given, str) else dict(given)
+    part = model.model_dump(exclude_unset=True) if isinstance(model, ModelSpec) else model
+    fields = {"engine": part} if isinstance(part, str) else dict(part)
     spec = validate(ModelSpec, {**fields, **settings})
     return build_lm(spec, background_loop().run(build_engine(spec, EngineNeeds())))

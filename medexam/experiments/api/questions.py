@@ -44,11 +44,12 @@ class Questions(Shown, Sequence[Question]):
         """Key of a question -> the printed number of its right option; its right texts if it is answered in words."""
         golds = self.items.golds
         return {
-            one.key: getattr(golds[one.key], "number", None) or golds[one.key].answers for one in self.items.questions
+            question.key: getattr(golds[question.key], "number", None) or golds[question.key].answers
+            for question in self.items.questions
         }
 
     def examples(self, *, as_text: bool = False) -> "list[dspy.Example]":
-        """One `dspy.Example` a question: input `question`, and `answer` as `answers` has it.
+        """Build one `dspy.Example` a question: input `question`, and `answer` as `answers` has it.
 
         With `as_text` the input is the printed text, the stem and its numbered options, for signatures such as
         `question -> answer: int`; else it is the `Question`, as medexam's own programs take it.
@@ -57,51 +58,55 @@ class Questions(Shown, Sequence[Question]):
 
         return [
             dspy.Example(
-                question=one.printed if as_text and isinstance(one, Question) else one, answer=self.answers[one.key]
+                question=question.printed if as_text and isinstance(question, Question) else question,
+                answer=self.answers[question.key],
             ).with_inputs("question")
-            for one in self.items.questions
+            for question in self.items.questions
         ]
 
     def to_pandas(self) -> "pd.DataFrame":
-        """One row a question, in their order: `key`, the words that are shown, and `answer`."""
+        """Build one row a question, in their order: `key`, the words that are shown, and `answer`."""
         import pandas as pd
 
         benchmark, golds = find_benchmark(self.spec), self.items.golds
         rows = [
-            {"key": one.key, **benchmark.place(one), **benchmark.wording(one, golds[one.key])}
-            for one in self.items.questions
+            {"key": question.key, **benchmark.place(question), **benchmark.wording(question, golds[question.key])}
+            for question in self.items.questions
         ]
         return pd.DataFrame(rows).assign(answer=list(self.answers.values()))
 
     def blocks(self) -> list[Block]:
-        """How many there are and of what, and the first of them."""
+        """Show how many there are and of what, and the first of them."""
         items = self.items
-        printed = [one.printed if isinstance(one, Question) else one.question for one in items.questions[:SHOWN]]
-        shown = zip(self.answers.items(), printed, strict=False)
-        rows = [[key, text, str(answer)] for (key, answer), text in shown]
+        texts = [
+            question.printed if isinstance(question, Question) else question.question
+            for question in items.questions[:SHOWN]
+        ]
+        pairs = zip(self.answers.items(), texts, strict=False)
+        rows = [[key, text, str(answer)] for (key, answer), text in pairs]
         title = f"{items.name} {items.language}: {len(self):,} questions"
         table = shown_table(title, ("Key", "Question", "Answer"), rows, text_columns=3)
-        more = [f"and {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
-        return [table, *more, f"Read from {items.source}"]
+        remainder = [f"and {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
+        return [table, *remainder, f"Read from {items.source}"]
 
 
 def load_questions(dataset: str | Path | Mapping[str, Any] | DatasetSpec | None = None, **selection: Any) -> Questions:
-    """The questions of a data set, by its name, a file of one's own, or the `dataset` part of a spec.
+    """Load the questions of a data set, by its name, a file of one's own, or the `dataset` part of a spec.
 
     `selection` are fields of `DatasetSpec`: `language="es"`, `years=2016`, `disciplines="medicine"`, `limit=100`. A
     file's `kind` is `choice` unless it is given. None is the sample that ships, or what the fields say. Raises
     `DatasetError` if the files are missing or unsound, or nothing is selected, and `SpecError` for a field that does
     not exist.
     """
-    given: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if isinstance(dataset, DatasetSpec):
-        given = dataset.model_dump(exclude_unset=True)
+        fields = dataset.model_dump(exclude_unset=True)
     elif isinstance(dataset, Mapping):
-        given = dict(dataset)
+        fields = dict(dataset)
     elif dataset is not None:
         is_file = Path(dataset).suffix and Path(dataset).is_file()
-        given = {"kind": "choice", "path": dataset} if is_file else {"name": str(dataset)}
-    spec = validate(DatasetSpec, {**given, **selection})
+        fields = {"kind": "choice", "path": dataset} if is_file else {"name": str(dataset)}
+    spec = validate(DatasetSpec, {**fields, **selection})
     return Questions(find_benchmark(spec).load(spec), spec)
 
 
@@ -112,17 +117,17 @@ def exam_metric(
     pred_name: str | None = None,  # noqa: ARG001
     pred_trace: Any = None,  # noqa: ARG001
 ) -> float:
-    """1.0 if the prediction's answer is the example's, else 0.0: a metric for `dspy.Evaluate` and DSPy's optimizers.
+    """Score 1.0 if the prediction's answer is the example's, else 0.0, for `dspy.Evaluate` and DSPy's optimizers.
 
     An answer is an option's number. If the example holds a `Question`, its letter and its text are read too, as runs
     read them.
     """
     from medexam.signatures.choices import read_choice
 
-    said, question = getattr(prediction, "answer", None), example.get("question")
+    answer, question = getattr(prediction, "answer", None), example.get("question")
     if isinstance(question, Question):
-        said = read_choice(said, question)
-    elif isinstance(said, str):
-        number = said.strip(" .:()[]{}\n")
-        said = int(number) if number.isdecimal() else said
-    return float(said == example.answer)
+        answer = read_choice(answer, question)
+    elif isinstance(answer, str):
+        number = answer.strip(" .:()[]{}\n")
+        answer = int(number) if number.isdecimal() else answer
+    return float(answer == example.answer)

@@ -32,24 +32,24 @@ class Predictions(Mapping[str, Prediction]):
         self._folder = folder
 
     @cached_property
-    def _found(self) -> dict[str, Prediction]:
-        found = self._folder.read_predictions()
-        return {key: found[key] for key in self._folder.read_record().questions if key in found}
+    def _by_key(self) -> dict[str, Prediction]:
+        predictions = self._folder.read_predictions()
+        return {key: predictions[key] for key in self._folder.read_record().questions if key in predictions}
 
     def __getitem__(self, key: str) -> Prediction:
-        return self._found[key]
+        return self._by_key[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._by_key)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._by_key)
 
     def __repr__(self) -> str:
         return f"<{len(self)} predictions of {self._folder.name}; to_pandas() gives a table>"
 
     def to_arrow(self) -> "pa.Table":
-        """One row a question: exam, gold, answer, whether it is right, reply, tokens; `right` averages to the accuracy.
+        """Read one row a question: exam, gold, answer, whether right, reply, tokens; `right` averages to the accuracy.
 
         Raises `RunFolderError` if the folder's `predictions.parquet` cannot be read.
         """
@@ -63,7 +63,7 @@ class Predictions(Mapping[str, Prediction]):
             raise RunFolderError(f"cannot read {path}: {error}; medexam.load_run writes it anew") from None
 
     def to_pandas(self) -> "pd.DataFrame":
-        """`to_arrow` as a pandas data frame."""
+        """Convert `to_arrow` to a pandas data frame."""
         return self.to_arrow().to_pandas()
 
 
@@ -121,7 +121,7 @@ class Run(Shown):
         return Predictions(self.stored.folder)
 
     def resume(self, *, limits: Limits = NO_LIMITS, progress: bool = True) -> "Run":
-        """Ask its pending questions, failed ones included, under its own spec; the run as it is then."""
+        """Ask its pending questions, failed ones included, under its own spec; return the run as it is then."""
         if self.complete:
             return self
         plan = plan_resume(str(self.folder), runs_dir=self.folder.parent)
@@ -130,11 +130,11 @@ class Run(Shown):
         return Run(next(run for run in runs if run.folder.path == self.folder))
 
     def blocks(self) -> list[Block]:
-        """The scores, with the breakdowns and details of `medexam report`."""
-        own = [] if self.stored.benchmark.report_each else breakdowns(self.stored)
+        """Show the scores, with the breakdowns and details of `medexam report`."""
+        own_blocks = [] if self.stored.benchmark.report_each else breakdowns(self.stored)
         head = overview_blocks([self.stored])
         details = [*member_tables(self.stored), *self.stored.benchmark.details(self.stored.metrics)]
-        return [*head, *own, *details, *pending_blocks(self.stored)]
+        return [*head, *own_blocks, *details, *pending_blocks(self.stored)]
 
     def __repr__(self) -> str:
         accuracy = "" if self.accuracy is None else f", accuracy {100 * self.accuracy:.1f} %"
@@ -159,21 +159,21 @@ class Runs(Shown, Collection[Run]):
         return run in self._runs
 
     @overload
-    def __getitem__(self, which: int | str) -> Run: ...
+    def __getitem__(self, key: int | str) -> Run: ...
 
     @overload
-    def __getitem__(self, which: slice) -> "Runs": ...
+    def __getitem__(self, key: slice) -> "Runs": ...
 
-    def __getitem__(self, which: int | str | slice) -> "Run | Runs":
-        if isinstance(which, slice):
-            return Runs(self._runs[which])
-        if isinstance(which, int):
-            return self._runs[which]
-        found = [run for run in self._runs if which in (run.program, run.id)]
-        if len(found) != 1:
-            names = ", ".join(run.id for run in found or self._runs)
-            raise KeyError(f"{which!r} names {'several runs' if found else 'none of the runs'}: {names}")
-        return found[0]
+    def __getitem__(self, key: int | str | slice) -> "Run | Runs":
+        if isinstance(key, slice):
+            return Runs(self._runs[key])
+        if isinstance(key, int):
+            return self._runs[key]
+        matches = [run for run in self._runs if key in (run.program, run.id)]
+        if len(matches) != 1:
+            names = ", ".join(run.id for run in matches or self._runs)
+            raise KeyError(f"{key!r} names {'several runs' if matches else 'none of the runs'}: {names}")
+        return matches[0]
 
     @property
     def complete(self) -> bool:
@@ -181,11 +181,11 @@ class Runs(Shown, Collection[Run]):
         return self.stop is None and all(run.complete for run in self)
 
     def blocks(self) -> list[Block]:
-        """The overview of `medexam run`."""
+        """Show the overview of `medexam run`."""
         if not self._runs:
             return ["no runs"]
-        stored = [run.stored for run in self]
-        return overview_blocks(stored) + [block for run in stored for block in pending_blocks(run)]
+        runs = [run.stored for run in self]
+        return overview_blocks(runs) + [block for run in runs for block in pending_blocks(run)]
 
 
 class Planned(Shown):
@@ -198,7 +198,7 @@ class Planned(Shown):
         """One entry a run, as `medexam plan --json` prints it, with the first question's `prompt`."""
 
     def blocks(self) -> list[Block]:
-        """The runs with their questions and calls, then a prompt of each."""
+        """Show the runs with their questions and calls, then a prompt of each."""
         rows = [
             [
                 entry["program"],

@@ -41,7 +41,7 @@ def plan(
     runs_dir: str | Path | None = None,
     **overrides: Any,
 ) -> Planned:
-    """What `run` would do with the same arguments: runs, questions, calls, and a prompt of each; asks nothing."""
+    """Show what `run` would do with the same arguments: runs, questions, calls, and a prompt of each; asks nothing."""
     settings = gather(overrides, program=program, model=model, dataset=dataset)
     return Planned(plan_spec(spec, settings, limit, runs_dir=_path(runs_dir), only_look=True))
 
@@ -86,12 +86,12 @@ def run(
     else:
         carriers = Carriers(workers=workers, limits=limits)
     planned = replace(planned, accept_model_change=accept_model_change, accept_refusals=accept_refusals)
-    stored, stop = ask(planned, carriers, progress=progress, track=track)
-    return Runs(list(map(Run, stored)), stop)
+    runs, stop = ask(planned, carriers, progress=progress, track=track)
+    return Runs(list(map(Run, runs)), stop)
 
 
 def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Sequence[str] = ()) -> Run:
-    """A stored run, by its folder or its id in the runs directory, scored anew if its data or answers changed.
+    """Load a stored run, by its folder or its id in the runs directory, scored anew if its data or answers changed.
 
     `metrics` of your own, such as `"./my_metrics.py:cites"`, score it too from now on. Raises `RunFolderError` if there
     is no such run, or several in the folder.
@@ -106,27 +106,27 @@ def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Seq
 
 
 def list_runs(runs_dir: str | Path | None = None) -> Runs:
-    """The runs in a folder, experiments in the order in which they began, each in the order of its spec.
+    """List the runs in a folder, experiments in the order in which they began, each in the order of its spec.
 
     One that cannot be read is told on standard error and left out.
     """
     folder = where_runs_lie(runs_dir)
-    found = []
+    runs = []
     for child in runs_inside(folder):
         try:
-            found.append(Run(current_run(child, say)))
+            runs.append(Run(current_run(child, say)))
         except MedExamError as error:
             say(f"warning: {child.name} is left out: {error}")
-    return Runs(found)
+    return Runs(runs)
 
 
 def run_folder(run: RunSource, runs_dir: Path) -> Path:
-    """Where a run lies."""
+    """Return where a run lies."""
     return run.folder if isinstance(run, Run) else run_paths([Path(run)], runs_dir)[0]
 
 
 def where_runs_lie(runs_dir: str | Path | None) -> Path:
-    """The runs directory; None: the usual one."""
+    """Return the runs directory; None: the usual one."""
     return _path(runs_dir) or default_runs_dir()
 
 

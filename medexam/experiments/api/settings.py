@@ -11,18 +11,18 @@ PartSource = str | Mapping[str, Any] | Spec | Sequence[str | Mapping[str, Any] |
 
 
 def gather(overrides: Mapping[str, Any], **parts: PartSource) -> dict[str, Any]:
-    """Dotted key -> plain value, from keyword arguments in which two underscores stand for a dot; None is left out."""
-    given = {name: part for name, part in parts.items() if part is not None}
-    given |= {name.replace("__", "."): value for name, value in overrides.items()}
-    return {name: _plain(value) for name, value in given.items()}
+    """Map dotted keys to plain values, from keywords in which two underscores stand for a dot; None is left out."""
+    settings = {name: part for name, part in parts.items() if part is not None}
+    settings |= {name.replace("__", "."): value for name, value in overrides.items()}
+    return {name: _plain(value) for name, value in settings.items()}
 
 
 def _plain(value: Any) -> Any:
-    """The value as YAML would give it."""
+    """Convert a value to what YAML would give."""
     if isinstance(value, Spec):
         return value.model_dump(mode="json")
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, Path):
         return str(value)
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+    return [_plain(part) for part in value] if isinstance(value, (list, tuple)) else value

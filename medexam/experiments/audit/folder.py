@@ -83,7 +83,7 @@ class AuditFolder(WorkFolder):
 
     @contextmanager
     def drafted(self) -> Iterator["AuditFolder"]:
-        """A folder to fill, which takes this one's place at the end of the block; no sheets are there without a key.
+        """Yield a folder to fill, which takes this one's place at the end of the block; no sheets come without a key.
 
         Raises `RunFolderError` where that is not possible or the folder holds files.
         """
@@ -100,7 +100,7 @@ class AuditFolder(WorkFolder):
             raise RunFolderError(f"cannot make {self.path} ({error}): choose another folder with --out") from None
 
     def read_key(self) -> AuditKey:
-        """What the codes stand for; raises `RunFolderError` where that cannot be read."""
+        """Read what the codes stand for; raises `RunFolderError` where that cannot be read."""
         data = self.read_json(KEY)
         try:
             return AuditKey.model_validate(data)
@@ -112,17 +112,17 @@ class AuditFolder(WorkFolder):
             ) from None
 
     def sheets(self) -> list[Path]:
-        """The CSV files that lie in the folder, by name; raises `RunFolderError` if there is none."""
-        found = sorted(path for path in self.path.glob("*.csv") if not path.name.startswith("."))
-        if not found:
+        """List the CSV files that lie in the folder, by name; raises `RunFolderError` if there is none."""
+        paths = sorted(path for path in self.path.glob("*.csv") if not path.name.startswith("."))
+        if not paths:
             raise RunFolderError(f"{self.path} holds no sheet (*.csv): put the filled-in sheets there, or name --sheet")
-        return found
+        return paths
 
 
 def write_sheets(
     folder: AuditFolder, items: Sequence[AuditItem], raters: int, seed: int, runs: Mapping[str, Path] | None = None
 ) -> list[Path]:
-    """Write a sheet for each of `raters`, each in an order of its own, the instructions and the key; the sheets' paths.
+    """Write a sheet for each of `raters`, in an order of its own, the instructions and the key; return sheets' paths.
 
     `runs` says which folder each run's answers were read from. The folder must be new or empty. The same items, places
     and seed give the same files. Raises `RunFolderError` where nothing can be written.
@@ -135,15 +135,15 @@ def write_sheets(
 def _fill(
     folder: AuditFolder, items: Sequence[AuditItem], raters: int, seed: int, runs: Mapping[str, Path]
 ) -> list[str]:
-    """Write everything; the names of the sheets."""
+    """Write everything; return the names of the sheets."""
     sample = _name_sample(items, seed)
-    drawn = sorted(items, key=lambda item: draw_lot(seed, f"code/{item.run}/{item.key}"))
-    width = max(3, len(str(len(drawn))))
-    coded = {f"{sample}-{number:0{width}}": item for number, item in enumerate(drawn, start=1)}
+    shuffled_items = sorted(items, key=lambda item: draw_lot(seed, f"code/{item.run}/{item.key}"))
+    width = max(3, len(str(len(shuffled_items))))
+    items_by_code = {f"{sample}-{number:0{width}}": item for number, item in enumerate(shuffled_items, start=1)}
     names = [f"rater_{rater}.csv" for rater in range(1, raters + 1)]
     for rater, name in enumerate(names, start=1):
-        order = sorted(coded, key=lambda code, rater=rater: draw_lot(seed, f"rater_{rater}/{code}"))  # type: ignore[misc]
-        rows = [_row(code, coded[code]) for code in order]
+        order = sorted(items_by_code, key=lambda code, rater=rater: draw_lot(seed, f"rater_{rater}/{code}"))  # type: ignore[misc]
+        rows = [_row(code, items_by_code[code]) for code in order]
         folder.write_bytes(name, render_sheet(COLUMNS, rows))
     folder.write_text(INSTRUCTIONS, _instructions())
     key = AuditKey(
@@ -159,7 +159,7 @@ def _fill(
                 scores=dict(item.scores),
                 shown=shown_digest(item),
             )
-            for code, item in coded.items()
+            for code, item in items_by_code.items()
         ),
     )
     folder.write_json(KEY, key.model_dump(mode="json"))
@@ -167,7 +167,7 @@ def _fill(
 
 
 def shown_digest(item: AuditItem) -> str:
-    """Twelve hexadecimal digits over the words that a rater sees of an answer."""
+    """Hash the words that a rater sees of an answer into twelve hexadecimal digits."""
     return hashlib.sha256(json.dumps([item.question, item.reference, item.reply]).encode()).hexdigest()[:12]
 
 
@@ -176,7 +176,7 @@ def _row(code: str, item: AuditItem) -> tuple[str, ...]:
 
 
 def _name_sample(items: Sequence[AuditItem], seed: int) -> str:
-    """Five consonants that depend on every text of the sample."""
+    """Name the sample by five consonants that depend on every text of it."""
     texts = sorted((item.run, item.key, item.question, item.reference, item.reply) for item in items)
     number = int.from_bytes(hashlib.sha256(json.dumps([seed, texts]).encode()).digest())
     letters = []

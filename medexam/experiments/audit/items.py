@@ -12,7 +12,7 @@ from medexam.metrics.audit import AuditItem
 
 
 def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
-    """Every answer in words that the runs in `folders` hold, in the order of the runs and of their questions.
+    """Read every answer in words that the runs in `folders` hold, in the order of the runs and of their questions.
 
     What a program reasoned is part of its answer. Questions whose asking failed are left out. Raises `SpecError` where
     two runs share an id or a run holds no reply, and `DatasetError` where a data set cannot be read or lacks one.
@@ -23,13 +23,13 @@ def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
     for folder, record in zip(folders, records, strict=True):
         data = load_stored(record)
         with folder.opened_predictions() as predictions:
-            found = list(find_benchmark(record.cell.dataset).audit_items(record.run_id, data, predictions))
-        if not found:
+            answers = list(find_benchmark(record.cell.dataset).audit_items(record.run_id, data, predictions))
+        if not answers:
             raise SpecError(
                 f"run {record.run_id} holds no reply to judge ({record.cell.program.label}): leave it out, and name "
                 "runs of programs that have a model write, such as chain_of_thought"
             )
-        items += found
+        items += answers
     return items
 
 
@@ -40,7 +40,7 @@ def _check_ids(records: Sequence[RunRecord]) -> None:
 
 
 def choose_sample(items: Sequence[AuditItem], per_group: int, seed: int) -> tuple[AuditItem, ...]:
-    """At most `per_group` answers of each run in each group, in the order of `items`.
+    """Choose at most `per_group` answers of each run in each group, in the order of `items`.
 
     Questions that most runs have answered come first, and among them lots decide, so that all runs are judged on the
     same questions as far as they share enough. A larger `per_group` with the same seed keeps every answer of a smaller
@@ -50,8 +50,8 @@ def choose_sample(items: Sequence[AuditItem], per_group: int, seed: int) -> tupl
     parts: defaultdict[tuple[str, str], list[AuditItem]] = defaultdict(list)
     for item in items:
         parts[item.run, item.group].append(item)
-    kept: set[tuple[str, str]] = set()
-    for of_part in parts.values():
-        of_part.sort(key=lambda item: (-runs_with[item.key], draw_lot(seed, item.key)))
-        kept |= {(item.run, item.key) for item in of_part[:per_group]}
-    return tuple(item for item in items if (item.run, item.key) in kept)
+    sample: set[tuple[str, str]] = set()
+    for part_items in parts.values():
+        part_items.sort(key=lambda item: (-runs_with[item.key], draw_lot(seed, item.key)))
+        sample |= {(item.run, item.key) for item in part_items[:per_group]}
+    return tuple(item for item in items if (item.run, item.key) in sample)

@@ -30,12 +30,12 @@ class Ratings:
     """Run -> why its answers could not be compared with what was shown."""
 
     def marks(self, aspect: str) -> dict[str, dict[str, int]]:
-        """The marks of an aspect, by rater and code; a rater who has given none is not there."""
+        """Return the marks of an aspect, by rater and code; a rater who has given none is not there."""
         return {review.reviewer: dict(review.marks[aspect]) for review in self.reviews if review.marks[aspect]}
 
 
 def read_ratings(folder: AuditFolder, sheets: Sequence[Path] = ()) -> Ratings:
-    """The filled-in sheets: those at `sheets`, or all CSV files of the folder where none are named.
+    """Read the filled-in sheets: those at `sheets`, or all CSV files of the folder where none are named.
 
     A sheet may lack rows and marks. Raises `DatasetError` naming the line that is wrong, such as a code that is of
     another sample, stands twice or has a mark other than 1 to 5, or where nothing is marked yet; and `RunFolderError`
@@ -65,61 +65,61 @@ def read_ratings(folder: AuditFolder, sheets: Sequence[Path] = ()) -> Ratings:
 
 
 def check_answers(ratings: Ratings, runs_dir: Path) -> Ratings:
-    """The ratings without those of answers that have changed since, and with the scores of now.
+    """Return the ratings without those of answers that have changed since, and with the scores of now.
 
     A run is looked for where it was exported from, then in `runs_dir`; where it cannot be read, its marks are kept and
     `unseen` says why. Raises `DatasetError` where every answer has changed.
     """
-    now: dict[str, dict[str, AuditItem]] = {}
+    current_items: dict[str, dict[str, AuditItem]] = {}
     unseen = {}
     for run in sorted({item.run for item in ratings.key.items}):
         try:
-            now[run] = {item.key: item for item in read_audit_items([_find(ratings.key, run, runs_dir)])}
+            current_items[run] = {item.key: item for item in read_audit_items([_find(ratings.key, run, runs_dir)])}
         except MedExamError as error:
             unseen[run] = str(error)
-    kept, changed = [], []
+    entries, changed_entries = [], []
     for entry in ratings.key.items:
-        item = now[entry.run].get(entry.key) if entry.run in now else None
+        item = current_items[entry.run].get(entry.key) if entry.run in current_items else None
         if entry.run in unseen:
-            kept.append(entry)
+            entries.append(entry)
         elif item is not None and shown_digest(item) == entry.shown:
-            kept.append(entry.model_copy(update={"scores": dict(item.scores)}))
+            entries.append(entry.model_copy(update={"scores": dict(item.scores)}))
         else:
-            changed.append(entry)
-    if not kept:
+            changed_entries.append(entry)
+    if not entries:
         raise DatasetError(
-            f"all {len(changed)} answers of {ratings.folder.path} have changed since they were shown to raters: bring "
-            "the runs and their data back as they were, or export the answers of now"
+            f"all {len(changed_entries)} answers of {ratings.folder.path} have changed since they were shown to raters"
+            ": bring the runs and their data back as they were, or export the answers of now"
         )
-    codes = {entry.code for entry in kept}
+    codes = {entry.code for entry in entries}
     return replace(
         ratings,
-        key=ratings.key.model_copy(update={"items": tuple(kept)}),
+        key=ratings.key.model_copy(update={"items": tuple(entries)}),
         reviews=tuple(_only(review, codes) for review in ratings.reviews),
-        changed=tuple(changed),
+        changed=tuple(changed_entries),
         unseen=unseen,
     )
 
 
 def describe_changes(ratings: Ratings) -> list[str]:
-    """A line for what was left out, and for each run that could not be compared."""
+    """Write a line for what was left out, and for each run that could not be compared."""
     lines = []
     if ratings.changed:
-        named = ", ".join(_name(entry) for entry in ratings.changed)
+        names = ", ".join(_name(entry) for entry in ratings.changed)
         lines.append(
             f"{len(ratings.changed)} answers are not what was shown to the raters, and their marks are left out: "
-            f"{named}; export anew to have the answers of now judged"
+            f"{names}; export anew to have the answers of now judged"
         )
     lines += [
-        f"nobody knows whether the answers of run {run} are still those that were marked ({why}); name the place of "
+        f"nobody knows whether the answers of run {run} are still those that were marked ({reason}); name the place of "
         "the runs with --runs-dir"
-        for run, why in ratings.unseen.items()
+        for run, reason in ratings.unseen.items()
     ]
     return lines
 
 
 def _find(key: AuditKey, run: str, runs_dir: Path) -> RunFolder:
-    """Raises `DatasetError` where the run is nowhere, or where the key does not say what was shown."""
+    """Find a run; raise `DatasetError` where it is nowhere, or where the key does not say what was shown."""
     if any(item.shown is None for item in key.items):
         raise DatasetError("an earlier version exported them, which did not keep what it showed")
     paths = [*([Path(key.runs[run])] if run in key.runs else []), runs_dir / run]
@@ -130,10 +130,10 @@ def _find(key: AuditKey, run: str, runs_dir: Path) -> RunFolder:
 
 
 def _only(review: Review, codes: Iterable[str]) -> Review:
-    def only(marked: Mapping[str, int]) -> dict[str, int]:
-        return {code: mark for code, mark in marked.items() if code in codes}
+    def only(marks: Mapping[str, int]) -> dict[str, int]:
+        return {code: mark for code, mark in marks.items() if code in codes}
 
-    return replace(review, marks={aspect: only(marked) for aspect, marked in review.marks.items()})
+    return replace(review, marks={aspect: only(marks) for aspect, marks in review.marks.items()})
 
 
 def _name(entry: KeyEntry) -> str:

@@ -34,22 +34,22 @@ class Audit:
 
 
 def find_audit(ratings: Ratings) -> Audit:
-    """All that the marks tell."""
+    """Compute all that the marks tell."""
     question_of = {item.code: item.key for item in ratings.key.items}
     means = {aspect: mean_marks(ratings.marks(aspect)) for aspect in ASPECTS}
     correctness = means[CORRECTNESS]
-    judged = [item for item in ratings.key.items if item.code in correctness]
+    rated_items = [item for item in ratings.key.items if item.code in correctness]
     return Audit(
         ratings=ratings,
         pairs=tuple(pair for aspect in ASPECTS for pair in compare_raters(aspect, ratings.marks(aspect), question_of)),
-        measured=compare_measures(judged, [correctness[item.code] for item in judged]),
+        measured=compare_measures(rated_items, [correctness[item.code] for item in rated_items]),
         by_run=_means_by(ratings.key.items, means, lambda item: item.run),
         by_group=_means_by(ratings.key.items, means, lambda item: item.group),
     )
 
 
 def audit_document(audit: Audit) -> dict[str, Any]:
-    """What `--json` prints, JSON-ready: the findings, and every answer's marks and scores."""
+    """Build what `--json` prints, JSON-ready: the findings, and every answer's marks and scores."""
     ratings = audit.ratings
     return {
         "audit": str(ratings.folder.path.resolve()),
@@ -76,20 +76,20 @@ def audit_document(audit: Audit) -> dict[str, Any]:
 
 
 def _answer(ratings: Ratings, item: KeyEntry) -> dict[str, Any]:
-    said = {
+    marks_by_aspect = {
         aspect: {rater: marks[item.code] for rater, marks in ratings.marks(aspect).items() if item.code in marks}
         for aspect in ASPECTS
     }
     comments = {
         review.reviewer: review.comments[item.code] for review in ratings.reviews if item.code in review.comments
     }
-    return item.model_dump(mode="json") | said | {"comments": comments}
+    return item.model_dump(mode="json") | marks_by_aspect | {"comments": comments}
 
 
 def _means_by(
     items: Iterable[KeyEntry], means: Mapping[str, Mapping[str, float]], part_of: Callable[[KeyEntry], str]
 ) -> dict[str, MeanMarks]:
-    """By part, in alphabetical order."""
+    """Average the marks by part, in alphabetical order."""
     parts: dict[str, list[str]] = {}
     for item in items:
         parts.setdefault(part_of(item), []).append(item.code)
@@ -97,9 +97,9 @@ def _means_by(
 
 
 def _mean_marks(codes: Iterable[str], means: Mapping[str, Mapping[str, float]]) -> MeanMarks:
-    found = {aspect: [marks[code] for code in codes if code in marks] for aspect, marks in means.items()}
-    marked = means[CORRECTNESS].keys() | means[COMPLETENESS].keys()
+    marks_by_aspect = {aspect: [marks[code] for code in codes if code in marks] for aspect, marks in means.items()}
+    rated_codes = means[CORRECTNESS].keys() | means[COMPLETENESS].keys()
     return MeanMarks(
-        len(marked.intersection(codes)),
-        {aspect: sum(marks) / len(marks) if marks else None for aspect, marks in found.items()},
+        len(rated_codes.intersection(codes)),
+        {aspect: sum(marks) / len(marks) if marks else None for aspect, marks in marks_by_aspect.items()},
     )

@@ -20,7 +20,7 @@ _HOW = (
 
 
 def audit_report(audit: Audit) -> str:
-    """The audit in Markdown."""
+    """Render the audit in Markdown."""
     key = audit.ratings.key
     answers, questions = len(key.items), len({item.key for item in key.items})
     parts = ["# Audit", f"{answers} answers to {questions} questions, sample `{key.sample}`, seed {key.seed}."]
@@ -31,16 +31,16 @@ def audit_report(audit: Audit) -> str:
 
 
 def audit_tables(audit: Audit) -> list[Captioned]:
-    """Sheets, raters, marks and measures, in this order; breakdowns if there are several groups or runs."""
+    """Build sheets, raters, marks and measures, in this order; breakdowns if there are several groups or runs."""
     tables = [_sheets(audit), _marks(audit)]
     if audit.pairs:
         tables.append(_raters(audit))
     if audit.measured:
         tables.append(_measures(audit))
         if len(audit.by_group) > 1:
-            tables.append(_breakdown("group", {each.measure: each.by_group for each in audit.measured}))
+            tables.append(_breakdown("group", {entry.measure: entry.by_group for entry in audit.measured}))
         if len(audit.by_run) > 1:
-            tables.append(_breakdown("run", {each.measure: each.by_run for each in audit.measured}))
+            tables.append(_breakdown("run", {entry.measure: entry.by_run for entry in audit.measured}))
     return tables
 
 
@@ -84,15 +84,15 @@ def _raters(audit: Audit) -> Captioned:
 
 
 def _measures(audit: Audit) -> Captioned:
-    rows = tuple((each.measure, str(each.overall.n), *_coefficients(each.overall)) for each in audit.measured)
+    rows = tuple((entry.measure, str(entry.overall.n), *_coefficients(entry.overall)) for entry in audit.measured)
     caption = f"Each automatic measure against the mean of the raters' correctness. {_HOW}"
     return Table("Measures against the raters", ("Measure", "Answers", *_COEFFICIENTS), rows), caption
 
 
-def _breakdown(kind: str, found: Mapping[str, Mapping[str, Correlation]]) -> Captioned:
+def _breakdown(kind: str, correlations: Mapping[str, Mapping[str, Correlation]]) -> Captioned:
     rows = tuple(
         (measure, name, str(parts[name].n), *_coefficients(parts[name]))
-        for measure, parts in found.items()
+        for measure, parts in correlations.items()
         for name in sorted(parts)
     )
     headers = ("Measure", kind.capitalize(), "Answers", *_COEFFICIENTS)

@@ -45,7 +45,7 @@ def plan_spec(
     repeat: int = 0,
     only_look: bool = False,
 ) -> Plan:
-    """What running `spec` would do, as `plan_experiment` says; `limit` is `dataset.limit`."""
+    """Plan what running `spec` would do, as `plan_experiment` says; `limit` is `dataset.limit`."""
     overrides = dict(overrides)
     if limit is not None:
         if "dataset.limit" in overrides:
@@ -62,7 +62,7 @@ def plan_spec(
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """What a user should know before the plan is carried out, a line each; usually none."""
+    """Yield what a user should know before the plan is carried out, a line each; usually none."""
     for warning in dict.fromkeys(warning for cell in plan.cells for warning in cell.warnings):
         yield f"warning: {warning}"
     yield from plan.news
@@ -78,26 +78,26 @@ def carry_out(
     # Imported here: a plan that is only looked at needs nothing that asks.
     from medexam.experiments.run.runner import Runner
 
-    asks = [planned for planned in plan.cells if planned.asks_model and planned.pending]
-    with _executor(carriers, asks, say) as executor, watch() as observer:
+    cells = [planned for planned in plan.cells if planned.asks_model and planned.pending]
+    with _executor(carriers, cells, say) as executor, watch() as observer:
         return Runner(plan, observer, limits=carriers.limits, executor=executor).run()
 
 
 @contextmanager
-def _executor(carriers: Carriers, asks: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Executor | None]":
-    """Who asks these cells; None is this process. What is started for it ends with the block."""
+def _executor(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Executor | None]":
+    """Open who asks these cells; None is this process. What is started for it ends with the block."""
     from medexam.experiments.run.workers.executor import SpreadExecutor
 
-    if not asks:
+    if not cells:
         yield None
     elif carriers.executor == "ray":
-        with _open_ray(carriers, asks, say) as launcher:
+        with _open_ray(carriers, cells, say) as launcher:
             yield SpreadExecutor(launcher)
     else:
         from medexam.experiments.run.workers.number import choose_number
         from medexam.experiments.run.workers.processes import open_processes
 
-        number, reason = choose_number(asks, carriers.workers)
+        number, reason = choose_number(cells, carriers.workers)
         if reason:
             say(f"{number} process{'es' * (number > 1)} of this machine ask{'s' * (number == 1)}: {reason}")
         if number == 1:
@@ -108,15 +108,15 @@ def _executor(carriers: Carriers, asks: list[AnyCell], say: Callable[[str], None
 
 
 @contextmanager
-def _open_ray(carriers: Carriers, asks: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Launcher]":
-    if any(planned.cell.model.engine == "batch" for planned in asks):
+def _open_ray(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Launcher]":
+    if any(planned.cell.model.engine == "batch" for planned in cells):
         raise SpecError("--executor ray: engine batch submits and waits in one process; leave --executor out")
     from medexam.experiments.run.ray.cluster import open_cluster
     from medexam.experiments.run.ray.launcher import RayLauncher
 
     address = carriers.ray_address
     say(f"Preparing {f'the Ray cluster at {address}' if address else 'a Ray cluster on this machine'} ...")
-    embedded = any(planned.cell.model.loads_weights for planned in asks)
+    embedded = any(planned.cell.model.loads_weights for planned in cells)
     number = None if carriers.workers == "auto" else carriers.workers
     with open_cluster(address) as cluster:
         yield RayLauncher(cluster, workers=number, a_gpu_each=embedded)

@@ -45,7 +45,7 @@ class LivePage:
     _due: float = 0.0
 
     def current(self) -> tuple[bytes, float | None]:
-        """The page as bytes, and in how many seconds to load it again; None if no question is pending."""
+        """Return the page as bytes, and in how many seconds to load it again; None if no question is pending."""
         if monotonic() >= self._due and self._lock.acquire(blocking=False):
             Thread(target=self._look, daemon=True).start()
         return self._body, self._next_s
@@ -65,11 +65,11 @@ class LivePage:
         state = [_stamp(folder) for folder in folders]
         if state == self._state:
             return
-        stored = [current_run(folder, lambda _line: None) for folder in folders]
+        runs = [current_run(folder, lambda _line: None) for folder in folders]
         # A page shows the runs of one benchmark: those that began last.
-        shown = next(family for family in split_families(stored) if stored[-1] in family)
-        self._body = "".join(render_page(shown)).encode("utf-8", "replace")
-        self._next_s = None if all(run.complete for run in stored) else self.every_s
+        page_runs = next(family for family in split_families(runs) if runs[-1] in family)
+        self._body = "".join(render_page(page_runs)).encode("utf-8", "replace")
+        self._next_s = None if all(run.complete for run in runs) else self.every_s
         self._state = state
 
 
@@ -94,17 +94,17 @@ def serve_page(page: LivePage, port: int) -> None:
                 self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Nothing: a line for each request would stand between those of the run."""
+            """Write nothing: a line for each request would stand between those of the run."""
 
     with ThreadingHTTPServer((HOST, port), Handler) as server, suppress(KeyboardInterrupt):
         server.serve_forever()
 
 
 def _stamp(folder: RunFolder) -> tuple[object, ...]:
-    """What changes with each answer: sizes and times of the files that are written while questions are asked."""
-    found: list[object] = [folder.path]
+    """Stamp a folder by what changes with each answer: sizes and times of files written while questions are asked."""
+    stamp: list[object] = [folder.path]
     for path in (folder.path / SPEC, folder.path / PREDICTIONS):
         with suppress(OSError):
             status = path.stat()
-            found += [status.st_size, status.st_mtime_ns]
-    return tuple(found)
+            stamp += [status.st_size, status.st_mtime_ns]
+    return tuple(stamp)

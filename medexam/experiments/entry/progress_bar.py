@@ -37,9 +37,9 @@ class WorkBar:
             f"Stopping: waiting a few seconds for {in_flight} questions in flight; the next interrupt stops at once"
         )
 
-    def _open(self, label: str, total: int | None, done: int = 0) -> None:
+    def _open(self, label: str, total: int | None, initial: int = 0) -> None:
         self._close()
-        self._bar = tqdm(desc=label, total=total, initial=done, disable=self._disable)
+        self._bar = tqdm(desc=label, total=total, initial=initial, disable=self._disable)
 
     def _close(self) -> None:
         if self._bar is not None:
@@ -66,13 +66,13 @@ class ProgressBar(WorkBar):
         """Say that passages are being looked up."""
         self._say(f"Looking up passages for {planned.label} ...")
 
-    def passages_encoded(self, planned: AnyCell, done: int) -> None:
+    def passages_encoded(self, planned: AnyCell, count: int) -> None:
         """Show how far the corpus is encoded."""
         total = planned.retrieval.size if planned.retrieval is not None else None
-        if self._bar is None and done < (total or 0):
+        if self._bar is None and count < (total or 0):
             self._open("Encoding the corpus", total)
         if self._bar is not None:
-            self._bar.update(done - self._bar.n)
+            self._bar.update(count - self._bar.n)
 
     def cell_starts(self, planned: AnyCell) -> None:
         """Open the run's bar, or go on with it."""
@@ -84,7 +84,7 @@ class ProgressBar(WorkBar):
             self._bars[planned.run_id] = self._bar
 
     def asked(self) -> None:
-        """Nothing is shown before the answer."""
+        """Show nothing before the answer."""
 
     def answered(self, prediction: Prediction) -> None:
         """Move the bar, and say how many are right so far."""

@@ -63,20 +63,20 @@ class Report(Shown):
         return [*((table, "") for table in self._board_tables), *self._humans[1], *noise, *protocols]
 
     def document(self) -> list[dict[str, Any]]:
-        """What `--json` prints."""
-        more = zip(self.runs, self._humans[0], standings(self.runs, self._boards), strict=True)
-        known = [{} if noise is None else {"noise": noise.model_dump(mode="json")} for noise in self._noise]
-        found = [
+        """Build what `--json` prints."""
+        triples = zip(self.runs, self._humans[0], standings(self.runs, self._boards), strict=True)
+        noise_documents = [{} if noise is None else {"noise": noise.model_dump(mode="json")} for noise in self._noise]
+        documents = [
             run_document(run) | human | standing | noise
-            for (run, human, standing), noise in zip(more, known, strict=True)
+            for (run, human, standing), noise in zip(triples, noise_documents, strict=True)
         ]
         if self.protocol:
-            for run, document in zip(self.runs, found, strict=True):
+            for run, document in zip(self.runs, documents, strict=True):
                 document["protocol"] = dict(read_protocol(run.record, run.environment))
-        return found
+        return documents
 
     def markdown(self) -> str:
-        """The report as Markdown; raises `SpecError` if no table holds all runs."""
+        """Render the report as Markdown; raises `SpecError` if no table holds all runs."""
         check_one_family(self.runs, "--markdown")
         if len(self.runs) == 1:
             run = self.runs[0]
@@ -84,7 +84,7 @@ class Report(Shown):
         return comparison_report(self.runs, self._contrasts, self._extra)
 
     def write_page(self, path: Path) -> str:
-        """Write one page with tables, pictures and every question (HTML); what was written, as a line."""
+        """Write one page with tables, pictures and every question (HTML); return what was written, as a line."""
         from medexam.experiments.report.page import write_page
 
         check_one_family(self.runs, "--html")
@@ -92,21 +92,21 @@ class Report(Shown):
         return f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)"
 
     def write_plots(self, folder: Path) -> list[str]:
-        """Write the plots (PNG) into `folder`; what was written, as lines. Raises `SpecError` if there is nothing."""
+        """Write the plots (PNG) into `folder`; return a line for each. Raises `SpecError` if there is nothing."""
         from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
 
-        written = write_pictures(build_pictures(self.runs), folder, "--plots")
-        if not written:
+        paths = write_pictures(build_pictures(self.runs), folder, "--plots")
+        if not paths:
             raise SpecError("--plots: no run has scored a question, so there is nothing to draw; leave it out")
-        return [f"wrote {path}" for path in written]
+        return [f"wrote {path}" for path in paths]
 
     def blocks(self) -> list[Block]:
-        """Our own tables, and what a reader should know of each run."""
+        """Build our own tables, and what a reader should know of each run."""
         blocks = overview_blocks(self.runs)
         if len(self.runs) == 1:
             run = self.runs[0]
-            own = [] if run.benchmark.report_each else breakdowns(run)
-            blocks += [*own, *cost_tables(run), *member_tables(run), *run.benchmark.details(run.metrics)]
+            own_blocks = [] if run.benchmark.report_each else breakdowns(run)
+            blocks += [*own_blocks, *cost_tables(run), *member_tables(run), *run.benchmark.details(run.metrics)]
             blocks += model_blocks(run)
         blocks += self._extra
         blocks += map(contrast_table, self._contrasts)

@@ -14,8 +14,8 @@ class Beside:
     """Counted figures and the paper's."""
 
     title: str
-    ours: Grid
-    theirs: Grid | None
+    own_grid: Grid
+    paper_grid: Grid | None
     """None if the paper prints no numbers."""
     arxiv: str
 
@@ -23,46 +23,54 @@ class Beside:
     def table(self) -> Captioned:
         """Each row of ours with the paper's and the differences below it, where they are not the same."""
         rows: list[tuple[str, ...]] = []
-        for name, figures in self.ours.rows.items():
+        for name, figures in self.own_grid.rows.items():
             rows.append((name, *map(_text, figures)))
-            known = self._theirs(name)
+            paper_figures = self._paper_figures(name)
             differences = self._differences(name)
-            if all(one is None for one in known):
+            if all(figure is None for figure in paper_figures):
                 continue
-            if all(one in (None, 0) for one in differences):
-                rows.append((f"  {PAPER}", *(EQUAL if one == 0 else NONE for one in differences)))
+            if all(difference in (None, 0) for difference in differences):
+                rows.append((f"  {PAPER}", *(EQUAL if difference == 0 else NONE for difference in differences)))
                 continue
-            rows.append((f"  {PAPER}", *map(_text, known)))
-            signs = (NONE if one is None else EQUAL if one == 0 else f"{_text(one, sign=True)}" for one in differences)
+            rows.append((f"  {PAPER}", *map(_text, paper_figures)))
+            signs = (
+                NONE if difference is None else EQUAL if difference == 0 else f"{_text(difference, sign=True)}"
+                for difference in differences
+            )
             rows.append((f"  {DIFFERENCE}", *signs))
-        table = Table(self.title, ("", *self.ours.columns), tuple(rows))
+        table = Table(self.title, ("", *self.own_grid.columns), tuple(rows))
         caption = f"Paper: the figures of the paper (arXiv {self.arxiv}). {EQUAL}: the same."
-        return table, caption if self.theirs is not None else ""
+        return table, caption if self.paper_grid is not None else ""
 
     def document(self) -> dict[str, Any]:
-        """JSON-ready: a row for each of ours."""
+        """Build a row for each of ours, JSON-ready."""
         return {
             "title": self.title,
             "arxiv": self.arxiv,
-            "columns": list(self.ours.columns),
+            "columns": list(self.own_grid.columns),
             "rows": [
                 {
                     "row": name,
                     "values": list(figures),
-                    "published": self._theirs(name),
+                    "published": self._paper_figures(name),
                     "differences": self._differences(name),
                 }
-                for name, figures in self.ours.rows.items()
+                for name, figures in self.own_grid.rows.items()
             ],
         }
 
-    def _theirs(self, row: str) -> list[float | None]:
-        return [None if self.theirs is None else self.theirs.figure(row, column) for column in self.ours.columns]
+    def _paper_figures(self, row: str) -> list[float | None]:
+        return [
+            None if self.paper_grid is None else self.paper_grid.figure(row, column) for column in self.own_grid.columns
+        ]
 
     def _differences(self, row: str) -> list[float | None]:
-        """Ours less theirs, in the decimals of ours."""
-        pairs = zip(self.ours.rows[row], self._theirs(row), strict=True)
-        return [None if one is None or two is None else round(one - two, 6) + 0.0 for one, two in pairs]
+        """Subtract the paper's figures from ours, in the decimals of ours."""
+        pairs = zip(self.own_grid.rows[row], self._paper_figures(row), strict=True)
+        return [
+            None if own_figure is None or paper_figure is None else round(own_figure - paper_figure, 6) + 0.0
+            for own_figure, paper_figure in pairs
+        ]
 
 
 def _text(figure: float | None, *, sign: bool = False) -> str:

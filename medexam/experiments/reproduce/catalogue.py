@@ -35,17 +35,17 @@ class Entry:
     @property
     def heading(self) -> str:
         """What stands above the table."""
-        where = self.id.replace("-", " ").capitalize()
-        return f"{where}: {self.item.title}" if where else self.item.title
+        label = self.id.replace("-", " ").capitalize()
+        return f"{label}: {self.item.title}" if label else self.item.title
 
 
 def list_entries() -> list[Entry]:
-    """Everything that can be made, paper by paper."""
+    """List everything that can be made, paper by paper."""
     return [Entry(paper, name, item) for paper in all_papers() for name, item in paper.reproduce.items()]
 
 
 def find_entry(name: str) -> Entry:
-    """The entry of a name; raises `SpecError` naming the nearest ones if there is none."""
+    """Find the entry of a name; raises `SpecError` naming the nearest ones if there is none."""
     entries = {entry.name: entry for entry in list_entries()}
     if name not in entries:
         near = nearest(name, entries, most=3, alike=0.5)

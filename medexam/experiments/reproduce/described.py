@@ -46,76 +46,88 @@ class Described:
         return self.spec.label
 
     def make(self, _: Callable[[str], None]) -> tuple[Sequence[Captioned], Any, Sequence[Picture]]:
-        """Its tables, the same JSON-ready, and its pictures."""
+        """Make its tables, the same JSON-ready, and its pictures."""
         entry, shows = self.entry, self.entry.item.shows
         title = f"{entry.heading} · {self.spec.label}"
         if shows in _OF_DOCUMENTS:
-            beside = Beside(title, _OF_DOCUMENTS[shows](self.spec), entry.figures, entry.paper.arxiv)
-            return [beside.table], beside.document(), ()
+            comparison = Beside(title, _OF_DOCUMENTS[shows](self.spec), entry.figures, entry.paper.arxiv)
+            return [comparison.table], comparison.document(), ()
         items = find_benchmark(self.spec).load(self.spec)
-        found = compute_statistics(items.questions, items.golds, name=items.name, language=items.language)
+        statistics = compute_statistics(items.questions, items.golds, name=items.name, language=items.language)
         if shows in _OF_EXAMS:
-            beside = Beside(title, _OF_EXAMS[shows](found), entry.figures, entry.paper.arxiv)
-            return [beside.table], beside.document(), _pictures(found, f"{shows}_by_year")
-        return length_tables(found), found.model_dump(mode="json"), _pictures(found, shows)
+            comparison = Beside(title, _OF_EXAMS[shows](statistics), entry.figures, entry.paper.arxiv)
+            return [comparison.table], comparison.document(), _pictures(statistics, f"{shows}_by_year")
+        return length_tables(statistics), statistics.model_dump(mode="json"), _pictures(statistics, shows)
 
 
 def describe(entry: Entry, overrides: Mapping[str, Any]) -> Described:
-    """The entry with its data set, whose files `make` reads; raises `SpecError` for an unknown key."""
-    known: dict[str, Any] = {}
+    """Return the entry with its data set, whose files `make` reads; raises `SpecError` for an unknown key."""
+    dataset_fields: dict[str, Any] = {}
     for key, value in overrides.items():
         part, _, name = key.partition(".")
         if part != "dataset" or not name:
             raise SpecError(f"--set {key}: {entry.name} describes a data set, so only keys of `dataset` can be set")
-        known[name] = value
-    return Described(entry, validate(DatasetSpec, {**entry.item.dataset, **known}))
+        dataset_fields[name] = value
+    return Described(entry, validate(DatasetSpec, {**entry.item.dataset, **dataset_fields}))
 
 
-def questions_by_year(found: Statistics) -> Grid:
-    """Questions of each discipline by year, and their sums."""
-    years = sorted({year for counts in found.by_exam.values() for year in counts})
-    counted = {name: found.by_exam.get(discipline.value, {}) for name, discipline in ACRONYMS.items()}
-    rows = {name: [counts.get(year, 0) for year in years] for name, counts in counted.items()}
+def questions_by_year(statistics: Statistics) -> Grid:
+    """Count the questions of each discipline by year, and their sums."""
+    years = sorted({year for counts in statistics.by_exam.values() for year in counts})
+    counts_by_name = {name: statistics.by_exam.get(discipline.value, {}) for name, discipline in ACRONYMS.items()}
+    rows = {name: [counts.get(year, 0) for year in years] for name, counts in counts_by_name.items()}
     rows[TOTAL] = [sum(column) for column in zip(*rows.values(), strict=True)]
     return Grid(
         columns=(*map(str, years), TOTAL), rows={name: (*numbers, sum(numbers)) for name, numbers in rows.items()}
     )
 
 
-def questions_by_split(found: Statistics) -> Grid:
-    """Questions of each discipline in all, and in each official split."""
+def questions_by_split(statistics: Statistics) -> Grid:
+    """Count the questions of each discipline in all, and in each official split."""
     rows: dict[str, list[float]] = {}
     for name, discipline in ACRONYMS.items():
-        splits = found.by_split.get(discipline.value, {})
-        rows[name] = [sum(found.by_exam.get(discipline.value, {}).values()), *(splits.get(one, 0) for one in SPLITS)]
+        splits = statistics.by_split.get(discipline.value, {})
+        rows[name] = [
+            sum(statistics.by_exam.get(discipline.value, {}).values()),
+            *(splits.get(split, 0) for split in SPLITS),
+        ]
     rows[TOTAL] = [sum(column) for column in zip(*rows.values(), strict=True)]
     columns = (TOTAL, *(split.capitalize() for split in SPLITS))
     return Grid(columns=columns, rows={name: tuple(numbers) for name, numbers in rows.items()})
 
 
-def tokens(found: Statistics) -> Grid:
-    """Tokens of the longest and of the mean question and answer of each discipline."""
-    measured = {name: found.tokens[of.value] for name, of in ACRONYMS.items() if of.value in found.tokens}
+def tokens(statistics: Statistics) -> Grid:
+    """Count the tokens of the longest and of the mean question and answer of each discipline."""
+    tokens_by_name = {
+        name: statistics.tokens[discipline.value]
+        for name, discipline in ACRONYMS.items()
+        if discipline.value in statistics.tokens
+    }
     return Grid(
         columns=("Longest question", "Mean question", "Longest answer", "Mean answer"),
         rows={
-            name: (one.longest_question, round(one.mean_question, 2), one.longest_answer, round(one.mean_answer, 2))
-            for name, one in measured.items()
+            name: (
+                count.longest_question,
+                round(count.mean_question, 2),
+                count.longest_answer,
+                round(count.mean_answer, 2),
+            )
+            for name, count in tokens_by_name.items()
         },
     )
 
 
 def documents(spec: DatasetSpec) -> Grid:
-    """Documents and words of explained questions."""
-    found = compute_explanation_statistics(spec)
-    row = (found.documents, found.words, round(found.words_per_document))
+    """Count the documents and words of explained questions."""
+    statistics = compute_explanation_statistics(spec)
+    row = (statistics.documents, statistics.words, round(statistics.words_per_document))
     return Grid(columns=("Documents", "Words", "Words a document"), rows={"CasiMedicos with a case": row})
 
 
 def sentences(spec: DatasetSpec) -> Grid:
-    """Percent of the explanations by their number of sentences."""
-    found = compute_explanation_statistics(spec).sentences
-    return Grid(columns=("CasiMedicos",), rows={name: (round(share, 2),) for name, share in found.items()})
+    """Return the percent of the explanations by their number of sentences."""
+    shares = compute_explanation_statistics(spec).sentences
+    return Grid(columns=("CasiMedicos",), rows={name: (round(share, 2),) for name, share in shares.items()})
 
 
 _OF_EXAMS: Mapping[str, Callable[[Statistics], Grid]] = MappingProxyType(
@@ -126,6 +138,6 @@ _OF_DOCUMENTS: Mapping[str, Callable[[DatasetSpec], Grid]] = MappingProxyType(
 )
 
 
-def _pictures(found: Statistics, name: str) -> Sequence[Picture]:
-    """The picture of that name; empty where the exams have no year."""
-    return [render_plot(plot) for plot in statistics_plots(found) if plot.name == name]
+def _pictures(statistics: Statistics, name: str) -> Sequence[Picture]:
+    """Draw the picture of that name; empty where the exams have no year."""
+    return [render_plot(plot) for plot in statistics_plots(statistics) if plot.name == name]

@@ -37,12 +37,12 @@ class Effort:
     """Whether the run's own rate so far says it; else it is calculated for H100s."""
 
     def document(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return the effort, JSON-ready."""
         return asdict(self)
 
 
 def estimate(planned: AnyCell) -> Effort:
-    """What asking a cell's pending questions takes."""
+    """Estimate what asking a cell's pending questions takes."""
     profile = _profile(planned)
     layout = None if profile is None else _layout(profile)
     engine = planned.cell.model.engine if planned.asks_model else None
@@ -59,19 +59,19 @@ def estimate(planned: AnyCell) -> Effort:
 
 
 def _measured_rate(planned: AnyCell) -> float | None:
-    """Questions a second, as the run's folder has them so far."""
+    """Return the questions a second, as the run's folder has them so far."""
     if not planned.folder.exists():
         return None
     environment: Mapping[str, Any] = planned.folder.read_environment()
-    asked, seconds = environment.get("asked") or 0, environment.get("asked_s") or 0.0
-    return asked / seconds if asked and seconds else None
+    count, seconds = environment.get("asked") or 0, environment.get("asked_s") or 0.0
+    return count / seconds if count and seconds else None
 
 
 def _seconds(planned: AnyCell, profile: Profile) -> float:
     """Of one H100 for one question, if its memory held the model: reading 2 operations a parameter and token."""
     items = planned.question_set.questions
-    shown = [prompt_of(planned, item) for item in items[:: max(1, len(items) // SAMPLE)][:SAMPLE]]
-    prompt = fmean(sum(len(said["content"]) for said in chat) for chat in shown) / CHARACTERS_A_TOKEN
+    chats = [prompt_of(planned, item) for item in items[:: max(1, len(items) // SAMPLE)][:SAMPLE]]
+    prompt = fmean(sum(len(message["content"]) for message in chat) for chat in chats) / CHARACTERS_A_TOKEN
     settings = planned.cell.program.retrieval
     prompt += 0 if settings is None else settings.k * PASSAGE_TOKENS
     reply = REPLY_TOKENS.get(planned.cell.program.kind, OTHER_REPLY_TOKENS)
@@ -80,25 +80,27 @@ def _seconds(planned: AnyCell, profile: Profile) -> float:
 
 
 def _profile(planned: AnyCell) -> Profile | None:
-    """That of the cell's model, if one ships."""
+    """Return the profile of the cell's model, if one ships."""
     if not planned.asks_model or planned.cell.model.engine != "vllm":
         return None
     return _profile_of(str(planned.cell.model.profile or planned.cell.model.name))
 
 
 @cache
-def _profile_of(wanted: str) -> Profile | None:
-    """The one of this name, or of the model with this name."""
+def _profile_of(label: str) -> Profile | None:
+    """Find the profile of this name, or of the model with this name."""
     for name in profile_names():
         try:
             profile = load_profile(name)
         except MedExamError:
             continue
-        if wanted in (name, model_name(name), profile.model):
+        if label in (name, model_name(name), profile.model):
             return profile
     return None
 
 
 def _layout(profile: Profile) -> Layout | None:
-    """The smallest on cards of 80 GB; None if it has none."""
-    return min((one for one in profile.layouts if one.gpu_gb == 80), key=lambda one: one.gpus, default=None)
+    """Return the smallest layout on cards of 80 GB; None if it has none."""
+    return min(
+        (layout for layout in profile.layouts if layout.gpu_gb == 80), key=lambda layout: layout.gpus, default=None
+    )

@@ -42,7 +42,7 @@ class Reproduced:
     """Those that it was made from; empty for what describes a data set."""
     stop: Stop | None = None
     """Why the asking ended early; None if it did not."""
-    more: Sequence[Block] = ()
+    footer: Sequence[Block] = ()
     """What stands below the tables."""
 
     @property
@@ -51,9 +51,9 @@ class Reproduced:
         return self.stop is None and all(run.complete for run in self.runs)
 
     def markdown(self) -> str:
-        """The tables as Markdown."""
-        shown = [*self.tables, *(block for block in self.more if not isinstance(block, str))]
-        return join_markdown(captioned(shown))
+        """Render the tables as Markdown."""
+        blocks = [*self.tables, *(block for block in self.footer if not isinstance(block, str))]
+        return join_markdown(captioned(blocks))
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,12 @@ class Planned:
         if self.described is not None:
             return [f"{self.entry.heading}: made from {self.described.source}, without a model that answers", *note]
         hours = [effort.hours for part in self.parts for effort in part.efforts]
-        known = [one for one in hours if one is not None]
-        unknown = f", and {len(hours) - len(known)} runs of unknown length" if len(known) < len(hours) else ""
-        return [f"All together: {sum(known):,.1f} h{unknown}", *note]
+        estimates = [estimate for estimate in hours if estimate is not None]
+        unknown = f", and {len(hours) - len(estimates)} runs of unknown length" if len(estimates) < len(hours) else ""
+        return [f"All together: {sum(estimates):,.1f} h{unknown}", *note]
 
     def document(self) -> dict[str, Any]:
-        """The plan, JSON-ready."""
+        """Build the plan, JSON-ready."""
         return {
             "name": self.entry.name,
             "title": self.entry.item.title,
@@ -118,12 +118,12 @@ class Planned:
             for line in plan_lines(part.plan):
                 say(line)
             try:
-                own, stop = carry_out(part.plan, carriers, watch, say)
+                part_runs, stop = carry_out(part.plan, carriers, watch, say)
             except MedExamError as error:
                 say(f"left out {part.spec}: {error}")
                 broken = broken or error
             else:
-                runs += own
+                runs += part_runs
         if broken is not None and not runs:
             raise broken
         return _show(self.entry, runs, stop)
@@ -138,32 +138,32 @@ def plan(
     runs_dir: Path | None,
     only_look: bool,
 ) -> Planned:
-    """What making an entry would do.
+    """Plan what making an entry would do.
 
     Raises what `plan_parts` raises, `DatasetError` if the data set is not here, and `SpecError` for what does not fit.
     """
-    where = runs_dir or default_runs_dir()
+    folder = runs_dir or default_runs_dir()
     if entry.item.specs:
-        return Planned(entry, where, plan_parts(entry, overrides, limit, only, runs_dir=where, only_look=only_look))
+        return Planned(entry, folder, plan_parts(entry, overrides, limit, only, runs_dir=folder, only_look=only_look))
     if only or limit is not None:
         raise SpecError(f"{entry.name} asks no questions: leave out --only and --limit")
     if entry.item.shows == "trained":
-        return Planned(entry, where, described=plan_trained(entry, overrides, where, only_look=only_look))
+        return Planned(entry, folder, described=plan_trained(entry, overrides, folder, only_look=only_look))
     described = plan_map(entry, overrides) if entry.item.shows == "map" else describe(entry, overrides)
-    return Planned(entry, where, described=described)
+    return Planned(entry, folder, described=described)
 
 
 def _show(entry: Entry, runs: Sequence[AnyRun], stop: Stop | None) -> Reproduced:
-    """The table that the runs make."""
+    """Build the table that the runs make."""
     if entry.item.shows == "years":
-        drawn = PLOTS["years"](looks(runs))
-        tables = [one for one in runs[0].benchmark.matrices(table_runs(runs)) if one[0].headers[0] == "Year"]
-        pictures = [] if drawn is None else [render_plot(drawn)]
+        plot = PLOTS["years"](looks(runs))
+        tables = [table for table in runs[0].benchmark.matrices(table_runs(runs)) if table[0].headers[0] == "Year"]
+        pictures = [] if plot is None else [render_plot(plot)]
         return Reproduced(entry, tables, Report(runs).document(), pictures, runs, stop)
     if not entry.paper.tables:
         report = Report(runs)
         return Reproduced(entry, [], report.document(), (), runs, stop, report.blocks())
     layouts = tuple(table for table in entry.paper.tables if table.number == entry.number)
-    found = paper_tables(runs, entry.paper.model_copy(update={"tables": layouts}))
-    tables = build_paper_tables(found, shutil.get_terminal_size().columns)
-    return Reproduced(entry, tables, [one.document() for one in found], (), runs, stop)
+    filled_tables = paper_tables(runs, entry.paper.model_copy(update={"tables": layouts}))
+    tables = build_paper_tables(filled_tables, shutil.get_terminal_size().columns)
+    return Reproduced(entry, tables, [table.document() for table in filled_tables], (), runs, stop)

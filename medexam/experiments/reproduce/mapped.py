@@ -37,41 +37,42 @@ class Mapped:
         return f"the questions of {self.dataset.label}, and {self.retriever.size:,} passages of {spec.corpus}"
 
     def make(self, say: Callable[[str], None]) -> tuple[Sequence[Captioned], Any, Sequence[Picture]]:
-        """What is drawn in numbers, the same JSON-ready, and the map."""
+        """Make what is drawn in numbers, the same JSON-ready, and the map."""
         say(f"Encoding {self.retriever.size:,} passages, unless their index is there ...")
-        opened = cast(DenseRetriever, self.retriever.open(cache_dir()))
+        dense_retriever = cast(DenseRetriever, self.retriever.open(cache_dir()))
 
-        def watch(what: str, done: int, _: int) -> None:
-            if not done:
-                say(f"{what} ...")
+        def watch(step: str, count: int, _: int) -> None:
+            if not count:
+                say(f"{step} ...")
 
-        drawn = make_map(opened.folder, self.dataset, sample=SAMPLE, seed=0, watch=watch)
-        return [_counts(self.entry.heading, drawn)], drawn.document(), [_picture(drawn)]
+        corpus_map = make_map(dense_retriever.folder, self.dataset, sample=SAMPLE, seed=0, watch=watch)
+        return [_counts(self.entry.heading, corpus_map)], corpus_map.document(), [_picture(corpus_map)]
 
 
 def plan_map(entry: Entry, overrides: Mapping[str, Any]) -> Mapped:
-    """The entry with its corpus; raises `DatasetError` if that is not here and `SpecError` for an unknown key."""
-    known: dict[str, dict[str, Any]] = {"dataset": dict(entry.item.dataset), "retriever": dict(entry.item.retriever)}
+    """Return the entry with its corpus; raises `DatasetError` if that is missing and `SpecError` for an unknown key."""
+    parts: dict[str, dict[str, Any]] = {"dataset": dict(entry.item.dataset), "retriever": dict(entry.item.retriever)}
     for key, value in overrides.items():
         part, _, name = key.partition(".")
-        if part not in known or not name:
+        if part not in parts or not name:
             raise SpecError(f"--set {key}: {entry.name} is a map, so only keys of `dataset` and `retriever` can be set")
-        known[part][name] = value
-    dataset, retriever = validate(DatasetSpec, known["dataset"]), validate(RetrieverSpec, known["retriever"])
+        parts[part][name] = value
+    dataset, retriever = validate(DatasetSpec, parts["dataset"]), validate(RetrieverSpec, parts["retriever"])
     if not retriever.uses_vectors or retriever.uses_words:
         raise SpecError(f"--set retriever.kind: {entry.name} draws vectors: take medcpt or dense")
     return Mapped(entry, dataset, plan_retriever(retriever))
 
 
-def _counts(title: str, drawn: CorpusMap) -> Captioned:
-    rows = [("passages", source, f"{count:,}") for source, count in drawn.passages.counts.items()]
-    rows += [("questions", discipline, f"{count:,}") for discipline, count in drawn.questions.counts.items()]
-    caption = f"Trustworthiness of the map, from 0 to 1: {drawn.trustworthiness:.3f}."
+def _counts(title: str, corpus_map: CorpusMap) -> Captioned:
+    rows = [("passages", source, f"{count:,}") for source, count in corpus_map.passages.counts.items()]
+    rows += [("questions", discipline, f"{count:,}") for discipline, count in corpus_map.questions.counts.items()]
+    caption = f"Trustworthiness of the map, from 0 to 1: {corpus_map.trustworthiness:.3f}."
     return Table(title, ("Drawn", "Of", "n"), tuple(rows), text_columns=2), caption
 
 
-def _picture(drawn: CorpusMap) -> Picture:
+def _picture(corpus_map: CorpusMap) -> Picture:
     from medexam.experiments.report.plots.corpus_map_plot import draw_map
 
-    caption = f"Passages of {drawn.manifest.corpus.name} by source, and questions of {drawn.exam.name} by discipline."
-    return Picture("map", caption, render_figure(partial(draw_map, drawn=drawn), SIZE, caption))
+    corpus, exam = corpus_map.manifest.corpus.name, corpus_map.exam.name
+    caption = f"Passages of {corpus} by source, and questions of {exam} by discipline."
+    return Picture("map", caption, render_figure(partial(draw_map, drawn=corpus_map), SIZE, caption))

@@ -26,7 +26,7 @@ class Part:
     """What it lacks, and the ways to it; empty if nothing."""
 
     def document(self) -> dict[str, Any]:
-        """JSON-ready, with an entry for each run."""
+        """Build a JSON-ready document, with an entry for each run."""
         cells = [] if self.plan is None else plan_document(self.plan)
         efforts = [] if self.plan is None else [estimate(planned) for planned in self.plan.cells]
         return {
@@ -50,7 +50,7 @@ def plan_parts(
     runs_dir: Path,
     only_look: bool,
 ) -> list[Part]:
-    """The parts of a table; those that cannot run here say what they lack.
+    """Plan the parts of a table; those that cannot run here say what they lack.
 
     `only` names the specs that are wanted; empty wants all. An override reaches the parts that it fits. Raises
     `SpecError` if it fits none or a name in `only` is unknown, and what the first part lacks if none can run.
@@ -58,23 +58,23 @@ def plan_parts(
     specs = entry.item.specs
     if unknown := [name for name in only if name not in specs]:
         raise SpecError(f"--only {unknown[0]}: {entry.name} is made of {', '.join(specs)}")
-    wanted = [spec for spec in specs if spec in only] if only else list(specs)
-    documents = {spec: load_document(spec) for spec in wanted}
-    fits = {spec: {key for key in overrides if _fits(documents[spec], key, overrides[key])} for spec in wanted}
-    if lost := [key for key in overrides if not any(key in keys for keys in fits.values())]:
-        build_cells(documents[wanted[0]], {lost[0]: overrides[lost[0]]})
-    parts, first = [], None
-    for spec in wanted:
-        own = {key: overrides[key] for key in overrides if key in fits[spec]}
+    spec_names = [spec for spec in specs if spec in only] if only else list(specs)
+    documents = {spec: load_document(spec) for spec in spec_names}
+    fits = {spec: {key for key in overrides if _fits(documents[spec], key, overrides[key])} for spec in spec_names}
+    if unused_keys := [key for key in overrides if not any(key in keys for keys in fits.values())]:
+        build_cells(documents[spec_names[0]], {unused_keys[0]: overrides[unused_keys[0]]})
+    parts, first_error = [], None
+    for spec in spec_names:
+        part_overrides = {key: overrides[key] for key in overrides if key in fits[spec]}
         try:
-            plan = plan_spec(documents[spec], own, limit, runs_dir=runs_dir, only_look=only_look)
+            plan = plan_spec(documents[spec], part_overrides, limit, runs_dir=runs_dir, only_look=only_look)
         except MedExamError as error:
-            first = first or error
+            first_error = first_error or error
             parts.append(Part(spec, None, str(error)))
         else:
             parts.append(Part(spec, plan))
-    if first is not None and not only_look and all(part.plan is None for part in parts):
-        raise first
+    if first_error is not None and not only_look and all(part.plan is None for part in parts):
+        raise first_error
     return parts
 
 

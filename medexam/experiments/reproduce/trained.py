@@ -39,11 +39,11 @@ class Trained:
         )
 
     def make(self, say: Callable[[str], None]) -> tuple[Sequence[Captioned], Any, Sequence[Picture]]:
-        """Train what is pending, then the table and the same JSON-ready."""
+        """Train what is pending, then make the table and the same JSON-ready."""
         for cell, _ in run_grid(self.cells, _Telling(say), keep_weights=self.keep_weights):
             say(f"{cell.label}: scored")
-        shown = Beside(self.entry.heading, self._figures(), self.entry.figures, self.entry.paper.arxiv)
-        return [shown.table], shown.document(), ()
+        comparison = Beside(self.entry.heading, self._figures(), self.entry.figures, self.entry.paper.arxiv)
+        return [comparison.table], comparison.document(), ()
 
     def _figures(self) -> Grid:
         item = self.entry.item
@@ -57,7 +57,7 @@ class Trained:
 
 
 def plan_trained(entry: Entry, overrides: Mapping[str, Any], runs_dir: Path, *, only_look: bool) -> Trained:
-    """The entry with its grid, narrowed to the paper's rows and changed by `overrides`, keys of the grid.
+    """Plan the entry's grid, narrowed to the paper's rows and changed by `overrides`, keys of the grid.
 
     `device` may be set too. Raises `SpecError` for an unknown key, `DatasetError` if a file is not here, and
     `EngineError` if an encoder is not; with `only_look` these are pending.
@@ -65,9 +65,11 @@ def plan_trained(entry: Entry, overrides: Mapping[str, Any], runs_dir: Path, *, 
     item = entry.item
     changes = dict(overrides)
     device = str(changes.pop("device", "auto"))
-    if wrong := [key for key in changes if key.partition(".")[0] not in GridSpec.model_fields]:
-        known = ", ".join(GridSpec.model_fields)
-        raise SpecError(f"--set {wrong[0]}: {entry.name} is a grid of fine-tunings, whose keys are {known} and device")
+    if wrong_keys := [key for key in changes if key.partition(".")[0] not in GridSpec.model_fields]:
+        fields = ", ".join(GridSpec.model_fields)
+        raise SpecError(
+            f"--set {wrong_keys[0]}: {entry.name} is a grid of fine-tunings, whose keys are {fields} and device"
+        )
     spec = narrow_grid(load_grid(item.grid), item.encoders, (), item.variants)
     spec = validate(GridSpec, spec.model_dump(mode="json") | changes)
     out = runs_dir / "finetuned"
@@ -89,4 +91,4 @@ class _Telling:
         self.warns(f"{name}: {steps:,} steps")
 
     def step_ends(self, step: int, epoch: float, loss: float | None) -> None:
-        """Nothing: a stage says when it begins."""
+        """Do nothing: a stage says when it begins."""

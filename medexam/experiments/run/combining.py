@@ -9,7 +9,7 @@ from medexam.questions import Question
 
 
 def combine_again(planned: AnyCell) -> AnyCell:
-    """The cell with what its members have answered by now; its pending questions are those to be combined.
+    """Return the cell with what its members have answered by now; its pending questions are those to be combined.
 
     A question that a member has not answered waits. A program that combines nothing is as it was. The folder must be
     locked. Raises `RunFolderError` where a member's folder is damaged.
@@ -30,6 +30,8 @@ def combine_again(planned: AnyCell) -> AnyCell:
 def _differs(planned: AnyCell, question: Question, stored: Prediction | None) -> bool:
     if stored is None:
         return True
-    said = planned.program(question=question)
-    made = build_prediction(question, said, program=stored.program, spec_digest=stored.spec_digest, latency_s=0.0)
-    return made.to_json() != stored.to_json()
+    output = planned.program(question=question)
+    prediction = build_prediction(
+        question, output, program=stored.program, spec_digest=stored.spec_digest, latency_s=0.0
+    )
+    return prediction.to_json() != stored.to_json()

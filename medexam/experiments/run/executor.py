@@ -22,19 +22,19 @@ class RunObserver(QuestionObserver, Protocol):
     """Watches a run, as a progress bar does."""
 
     def engine_starts(self, model: ModelSpec) -> None:
-        """A model is being loaded or a server probed; it may take a while."""
+        """Note that a model is being loaded or a server probed; it may take a while."""
 
     def retrieval_starts(self, planned: AnyCell) -> None:
-        """The passages of a cell are looked up; it may take a while."""
+        """Note that the passages of a cell are looked up; it may take a while."""
 
-    def passages_encoded(self, planned: AnyCell, done: int) -> None:
-        """`done` passages of the cell's corpus have a vector; called only while its index is made."""
+    def passages_encoded(self, planned: AnyCell, count: int) -> None:
+        """Note that `count` passages of the cell's corpus have a vector; called only while its index is made."""
 
     def cell_starts(self, planned: AnyCell) -> None:
-        """A cell begins to ask its pending questions."""
+        """Note that a cell begins to ask its pending questions."""
 
     def cell_ends(self, run: AnyRun) -> None:
-        """A cell is scored and its folder complete on disk."""
+        """Note that a cell is scored and its folder complete on disk."""
 
 
 class Executor(Protocol):
@@ -44,13 +44,13 @@ class Executor(Protocol):
         """Load or reach the cell's model; raises `EngineError` where that is not possible."""
 
     def info(self, planned: AnyCell) -> EngineInfo | None:
-        """What answers the cell, by now; None where no model was prepared for it."""
+        """Return what answers the cell, by now; None where no model was prepared for it."""
 
     async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
         """Do what `Scheduler.run` does, and leave the answers in the run's folder or in its shards."""
 
     def describe(self) -> dict[str, Any] | None:
-        """What `environment.json` says of it; None where nothing."""
+        """Describe the executor for `environment.json`; None where there is nothing to say."""
 
 
 class LocalExecutor:
@@ -67,7 +67,7 @@ class LocalExecutor:
             self._engines[model] = await build_engine(model, needs)
 
     def info(self, planned: AnyCell) -> EngineInfo | None:
-        """What answers the cell; servers may have come and gone since it was prepared."""
+        """Return what answers the cell; servers may have come and gone since it was prepared."""
         engine = self._engine(planned)
         return engine.info() if engine else None
 
@@ -105,7 +105,7 @@ class LocalExecutor:
                 await scheduler.run()
 
     def describe(self) -> None:
-        """Nothing."""
+        """Describe nothing."""
 
     async def aclose(self) -> None:
         """Close the engines."""

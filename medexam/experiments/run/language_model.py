@@ -23,7 +23,7 @@ class Askable(Protocol):
         ...
 
     async def complete(self, request: Request) -> Response:
-        """One reply to one request."""
+        """Answer one request with one reply."""
         ...
 
 
@@ -36,12 +36,12 @@ class EngineLM(dspy.LM):
     """Whether one request brings several replies to its prompt."""
 
     def _get_initial_kwargs(self, *, temperature: Any, max_tokens: Any, **kwargs: Any) -> dict[str, Any]:
-        """Those that are given: DSPy refuses budgets and temperatures of models by their names, and renames them."""
-        named = {name: value for name, value in kwargs.items() if name != "rollout_id" or value is not None}
-        return {"temperature": temperature, "max_tokens": max_tokens, **named}
+        """Keep the arguments that are given: DSPy refuses, or renames, budgets and temperatures by models' names."""
+        options = {name: value for name, value in kwargs.items() if name != "rollout_id" or value is not None}
+        return {"temperature": temperature, "max_tokens": max_tokens, **options}
 
     def choose(self, prompt: str, options: Sequence[str]) -> str:
-        """The one of `options` that the model answers `prompt` with; it cannot write anything else.
+        """Choose the one of `options` that the model answers `prompt` with; it cannot write anything else.
 
         The prompt is a user's message in the model's chat template. The model chooses token by token.
         """
@@ -49,14 +49,14 @@ class EngineLM(dspy.LM):
         return text
 
     def score(self, prompt: str, texts: Sequence[str], *, chat: bool = False) -> tuple[Continuation, ...]:
-        """How likely the model finds each of `texts` right behind `prompt`: the log-probability of each token, nats.
+        """Score how likely the model finds each of `texts` right behind `prompt`: log-probabilities of tokens, in nats.
 
         A leading space is part of a text. The prompt is plain text; with `chat`, a user's message in the chat template,
         and the texts begin the reply. `total` of a result is the whole text's log-probability. Raises
         `LogprobsUnavailableError` if the model's server tells none.
         """
-        asked = ContinuationRequest(texts=tuple(texts), template=chat)
-        response = self._ask(prompt, {CONTINUATIONS: asked.model_dump(mode="json")})
+        request = ContinuationRequest(texts=tuple(texts), template=chat)
+        response = self._ask(prompt, {CONTINUATIONS: request.model_dump(mode="json")})
         return ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS]).continuations
 
     def _ask(self, prompt: str, extensions: dict[str, Any]) -> Response:
@@ -66,26 +66,26 @@ class EngineLM(dspy.LM):
 
 
 def build_lm(model: ModelSpec, engine: Askable) -> EngineLM:
-    """A language model for DSPy over an engine, which alone retries and never caches."""
-    drawn_from = {"top_p": model.top_p, "top_k": model.top_k, "stop": list(model.stop) or None}
-    asked = AsyncRecordingEngine(engine)
+    """Build a language model for DSPy over an engine, which alone retries and never caches."""
+    sampling = {"top_p": model.top_p, "top_k": model.top_k, "stop": list(model.stop) or None}
+    recorder = AsyncRecordingEngine(engine)
     lm = EngineLM(
         model=f"medexam/{model.label}",
         engine=RecordingEngine(engine.sync),
-        async_engine=asked,
+        async_engine=recorder,
         cache=False,
         num_retries=0,
         temperature=model.temperature,
         max_tokens=model.max_tokens,
         seed=model.seed,
-        **{name: value for name, value in drawn_from.items() if value is not None},
+        **{name: value for name, value in sampling.items() if value is not None},
     )
-    lm.direct_engine = asked
+    lm.direct_engine = recorder
     lm.shares_prompts = getattr(engine, "shares_prompts", False)
     return lm
 
 
 async def count_cached(model: ModelSpec, engine: Engine | None) -> PrefixCount | None:
-    """What the prefix caches of the engine's servers have counted so far; None where none tells."""
+    """Read what the prefix caches of the engine's servers have counted so far; None where no server tells."""
     info = engine.info() if engine else None
     return await count_prefixes(info.endpoints, model.ca_bundle) if info and info.engine == "vllm" else None

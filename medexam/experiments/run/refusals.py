@@ -10,7 +10,7 @@ _log = logging.getLogger(__name__)
 
 
 def close_refused(planned: AnyCell) -> AnyCell:
-    """The cell without its pending questions that were refused too often; the folder must be locked.
+    """Return the cell without its pending questions that were refused too often; the folder must be locked.
 
     Each gets a line that it is unanswered as `refused`; what the server said stays in the lines before. Raises
     `RunFolderError` where the folder cannot be read or written.

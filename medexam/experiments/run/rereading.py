@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def read_run_again(planned: AnyCell) -> AnyCell:
-    """The cell, its stored replies read by today's versions of the readers; the folder must be locked.
+    """Return the cell, its stored replies read by today's versions of the readers; the folder must be locked.
 
     A prediction that keeps too little to be read, or whose question is gone, is pending again. Raises
     `DatasetError` where the data set cannot be read, and `RunFolderError` where the folder cannot be written.
@@ -27,42 +27,44 @@ def read_run_again(planned: AnyCell) -> AnyCell:
     record = folder.read_record() if folder.exists() else None
     if record is None or not isinstance(program, AskingProgram):
         return planned
-    asked_for, before_was = planned.cell.program.read_as, record.cell.program.read_as
-    why = record.outdated or (None if asked_for == before_was else f"the {before_was} reader")
-    if why is None:
+    reading, former_reading = planned.cell.program.read_as, record.cell.program.read_as
+    reason = record.outdated or (None if reading == former_reading else f"the {former_reading} reader")
+    if reason is None:
         return planned
-    changed = lost = 0
+    change_count = loss_count = 0
     with folder.appending() as log, folder.opened_predictions() as stored:
         questions = _questions(planned, stored)
         for key, before in stored.items():
             after = read_again(program, questions[key], before) if key in questions else None
-            lost += after is None
-            after = after or _pending_again(before, why)
+            loss_count += after is None
+            after = after or _pending_again(before, reason)
             if after != before:
-                changed += 1
+                change_count += 1
                 log.append(after)
     folder.write_record(replace(record, readings=planned.cell.program.readings))
     _log.warning(
         "medexam: %s: replies were read by %s and are read again: %d of %d predictions changed%s",
         folder.name,
-        why,
-        changed,
+        reason,
+        change_count,
         len(stored),
-        f", {lost} of them because they keep too little and are asked anew" if lost else "",
+        f", {loss_count} of them because they keep too little and are asked anew" if loss_count else "",
     )
     return planned.updated()
 
 
 def _questions(planned: AnyCell, keys: Iterable[str]) -> dict[str, Question | Task]:
-    """Key -> question, whatever is selected now, where a stored one is not selected."""
-    questions: dict[str, Question | Task] = {one.key: one for one in planned.question_set.questions}
+    """Map keys to questions, whatever is selected now, where a stored question is not selected."""
+    questions: dict[str, Question | Task] = {question.key: question for question in planned.question_set.questions}
     if not questions.keys() >= set(keys):
-        questions |= {one.key: one for one in planned.benchmark.load(planned.cell.dataset.whole).questions}
+        questions |= {
+            question.key: question for question in planned.benchmark.load(planned.cell.dataset.whole).questions
+        }
     return questions
 
 
-def _pending_again(before: Prediction, why: str) -> Prediction:
-    failure = Failure(kind="ReplyNotKept", message=f"it was read by {why} and keeps too little to be read again")
+def _pending_again(before: Prediction, reason: str) -> Prediction:
+    failure = Failure(kind="ReplyNotKept", message=f"it was read by {reason} and keeps too little to be read again")
     return Prediction(
         question=before.question,
         program=before.program,

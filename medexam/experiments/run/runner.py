@@ -53,7 +53,7 @@ class Runner:
         limits: Limits = NO_LIMITS,
         executor: Executor | None = None,
     ) -> None:
-        """`limits` count over all cells; `executor` asks the models, None stands for this process."""
+        """Take the plan; `limits` count over all cells, `executor` asks the models, None stands for this process."""
         self._plan = plan
         self._observer = observer
         self._spending = Spending(limits)
@@ -65,7 +65,7 @@ class Runner:
         """Ids of the runs that were asked something, or would have been."""
 
     def run(self) -> tuple[list[AnyRun], Stop | None]:
-        """Ask the pending questions of every cell; the stored runs, and why it stopped early, None where it did not.
+        """Ask the pending questions of every cell; return the stored runs and why it stopped early, None if it did not.
 
         Ctrl-C begins no further question, waits a few seconds for those in flight, leaves every finished answer on disk
         and scores what is there; a second one does not wait. So does a limit that is reached:
@@ -106,16 +106,16 @@ class Runner:
                     continue
                 planned.folder.create()
                 with planned.folder.locked():
-                    found = _look_again(planned)
-                    found = close_refused(found) if self._plan.accept_refusals else found
-                    interrupted = await self._run_cell(combine_again(found))
+                    updated_cell = _look_again(planned)
+                    updated_cell = close_refused(updated_cell) if self._plan.accept_refusals else updated_cell
+                    interrupted = await self._run_cell(combine_again(updated_cell))
                     run = None if planned.pending else fresh_run(planned.folder)
                     self._runs[position] = run or score_cell(planned.folder, planned.question_set)
                 self._observer.cell_ends(self._runs[position])
                 if interrupted:
                     return Stop.INTERRUPTED
-                if stop is None and self._is_pending() and (reached := self._spending.exhausted):
-                    return reached
+                if stop is None and self._is_pending() and (limit := self._spending.exhausted):
+                    return limit
         finally:
             await self._local.aclose()
         return stop
@@ -123,7 +123,7 @@ class Runner:
     async def _submit_ahead(self, cells: Sequence[AnyCell]) -> tuple[tuple[AnyCell, ...], Stop | None]:
         """Submit the cells whose models answer later, all but the first, so that a matrix takes as long as one cell."""
         ahead = list(cells)
-        later = [one for one in in_prefix_order(cells) if cells[one].pending and cells[one].answers_later]
+        later = [index for index in in_prefix_order(cells) if cells[index].pending and cells[index].answers_later]
         for position in later[1:]:
             planned = cells[position]
             planned.folder.create()
@@ -143,19 +143,19 @@ class Runner:
                 keys = {question.key for question in block.pending}
                 block.folder.create()
                 with block.folder.locked():
-                    found = _look_again(block)
-                    pending = tuple(question for question in found.pending if question.key in keys)
-                    if await self._run_cell(replace(found, pending=pending)):
+                    updated_cell = _look_again(block)
+                    pending = tuple(question for question in updated_cell.pending if question.key in keys)
+                    if await self._run_cell(replace(updated_cell, pending=pending)):
                         return Stop.INTERRUPTED
                 # What failed is not asked a second time in this invocation.
-                left = tuple(question for question in cells[position].pending if question.key not in keys)
-                cells[position] = replace(cells[position], pending=left)
-                if (reached := self._spending.exhausted) and rule.next_blocks(cells):
-                    return reached
+                later_questions = tuple(question for question in cells[position].pending if question.key not in keys)
+                cells[position] = replace(cells[position], pending=later_questions)
+                if (limit := self._spending.exhausted) and rule.next_blocks(cells):
+                    return limit
         return None
 
     async def _run_cell(self, planned: AnyCell, *, ahead: bool = False) -> bool:
-        """Ask the cell's pending questions, `ahead` without waiting for replies; whether that was interrupted."""
+        """Ask the cell's pending questions, `ahead` without waiting for replies; return whether it was interrupted."""
         executor: Executor = self._local
         if planned.asks_model and planned.pending:
             executor = self._executor
@@ -169,9 +169,9 @@ class Runner:
             return False
         if planned.run_id not in self._begun:
             # Before anything is asked as well: of a run that is killed, too, the folder says what it ran on.
-            begun = _write_environment(planned, executor, before, Invocation())
+            environment = _write_environment(planned, executor, before, Invocation())
             # MLflow knows a run by the moment at which it was begun.
-            before = {"started_at": begun["started_at"], **before}
+            before = {"started_at": environment["started_at"], **before}
             self._begun.add(planned.run_id)
         try:
             planned = await self._look_up(planned)
@@ -188,16 +188,16 @@ class Runner:
         return False
 
     def _is_pending(self) -> bool:
-        """Whether a cell is not begun, or a question of a begun one is pending."""
+        """Return whether a cell is not begun, or a question of a begun one is pending."""
         return len(self._runs) < len(self._plan.cells) or not all(run.complete for run in self._runs.values())
 
     def _needs(self, model: ModelSpec) -> EngineNeeds:
-        """What the requests of all cells to a model hold, so that one engine serves them all."""
-        cells = [one.cell for one in self._plan.cells if one.cell.model == model]
+        """Combine what the requests of all cells to a model hold, so that one engine serves them all."""
+        cells = [planned.cell for planned in self._plan.cells if planned.cell.model == model]
         return reduce(or_, (cell.program.engine_needs for cell in cells), NO_NEEDS)
 
     def _admit(self, planned: AnyCell, info: EngineInfo | None) -> AnyCell:
-        """The cell with the model that may answer in its folder; raises `EngineError` where this one may not."""
+        """Return the cell with the model that may answer in its folder; raise `EngineError` where this one may not."""
         if info is None:
             return planned
         _check_planned(planned, info)
@@ -224,10 +224,10 @@ class Runner:
     async def _find_passages(self, planned: AnyCell, retrieval: Retrieval) -> None:
         stopping = threading.Event()
 
-        def progress(done: int) -> None:
+        def progress(count: int) -> None:
             if stopping.is_set():
                 raise _LookUpStoppedError
-            self._observer.passages_encoded(planned, done)
+            self._observer.passages_encoded(planned, count)
 
         filling = asyncio.create_task(asyncio.to_thread(retrieval.fill, planned.pending, progress))
         try:
@@ -243,53 +243,56 @@ class Runner:
     async def _ask(self, planned: AnyCell, executor: Executor, before: dict[str, Any]) -> None:
         self._observer.cell_starts(planned)
         self._spending.prices = list_prices(planned.cell.model) if planned.asks_model else None
-        invocation, begun, asked_before = Invocation(), time.monotonic(), self._spending.asked
+        invocation, start, questions_before = Invocation(), time.monotonic(), self._spending.questions
         try:
             await executor.ask(planned, self._observer, self._spending, invocation)
         finally:
             planned.folder.merge_shards()
-            invocation.seconds, invocation.asked = time.monotonic() - begun, self._spending.asked - asked_before
+            invocation.seconds, invocation.asked = time.monotonic() - start, self._spending.questions - questions_before
             _write_environment(planned, executor, before, invocation)
 
 
 def in_prefix_order(cells: Sequence[AnyCell]) -> list[int]:
-    """The positions of the cells, those that ask one model in the same words one after the other.
+    """List the positions of the cells, those that ask one model in the same words one after the other.
 
     Their prompts open with the same instructions and demonstrations, which a server then still has in its prefix cache.
     """
-    alike: defaultdict[str, list[int]] = defaultdict(list)
+    positions_by_prefix: defaultdict[str, list[int]] = defaultdict(list)
     for position, cell in enumerate(cells):
         model = cell.cell.model.model_dump(mode="json", include=_SERVED)
-        alike[digest({"model": model, "words": cell.identity.get("words")})].append(position)
-    ordered = [position for group in alike.values() for position in group]
+        positions_by_prefix[digest({"model": model, "words": cell.identity.get("words")})].append(position)
+    ordered = [position for group in positions_by_prefix.values() for position in group]
     # An ensemble combines what the others have answered.
     return sorted(ordered, key=lambda position: cells[position].members is not None)
 
 
 def _look_again(planned: AnyCell) -> AnyCell:
-    """The cell with what its folder, which is locked now, holds since it was planned."""
+    """Return the cell with what its folder, which is locked now, holds since it was planned."""
     merged = planned.folder.merge_shards()
-    return read_run_again(replace(planned, pending=tuple(one for one in planned.pending if one.key not in merged)))
+    return read_run_again(
+        replace(planned, pending=tuple(question for question in planned.pending if question.key not in merged))
+    )
 
 
 def _check_planned(planned: AnyCell, info: EngineInfo) -> None:
     """Raise `EngineError` where what answers is not what the plan knew: on a worker's machine, or changed meanwhile."""
-    known, found = planned.identity["model"], info.identity
-    for key, has in (("weights", found.content), ("script", found.content), ("dtype", found.dtype)):
-        if key in known and known[key] != has:
+    planned_model, identity = planned.identity["model"], info.identity
+    for key, trait in (("weights", identity.content), ("script", identity.content), ("dtype", identity.dtype)):
+        if key in planned_model and planned_model[key] != trait:
             raise EngineError(
-                f"{planned.run_id}: what answers has the {key} {has}, and the plan {known[key]}; make what model names "
-                "alike on all machines (model.dtype says the type), or run the same again if it was changed meanwhile"
+                f"{planned.run_id}: what answers has the {key} {trait}, and the plan {planned_model[key]}; "
+                "make what model names alike on all machines (model.dtype says the type), or run the same again if it "
+                "was changed meanwhile"
             )
 
 
 def _write_environment(
     planned: AnyCell, executor: Executor, before: dict[str, Any], invocation: Invocation
 ) -> dict[str, Any]:
-    """What is written; `before` is what the run's earlier invocations wrote."""
+    """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
     environment = build_environment(planned.cell.model, executor.info(planned), before, invocation)
-    if (described := executor.describe()) is not None:
-        environment["executor"] = described
+    if (description := executor.describe()) is not None:
+        environment["executor"] = description
     if planned.members is not None:
         environment["ensemble"] = planned.members.describe()
     planned.folder.write_json(ENVIRONMENT, environment)

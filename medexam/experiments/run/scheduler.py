@@ -48,13 +48,13 @@ class QuestionObserver(Protocol):
     """Watches questions being asked."""
 
     def asked(self) -> None:
-        """One question is in flight from now on."""
+        """Note that one question is in flight from now on."""
 
     def answered(self, prediction: Prediction) -> None:
-        """One question is done."""
+        """Note that one question is done."""
 
     def stopping(self, in_flight: int) -> None:
-        """Ctrl-C came: no question is begun any more, and `in_flight` are waited for, at most `GRACE_S` seconds."""
+        """Note that Ctrl-C came: no question is begun any more; `in_flight` are waited for at most `GRACE_S` s."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Work:
 
     @classmethod
     def of(cls, planned: AnyCell) -> "Work":
-        """The work of a planned cell."""
+        """Return the work of a planned cell."""
         label = planned.cell.program.label
         return cls(planned.run_id, planned.program, label, planned.spec_digest, planned.answerer)
 
@@ -141,12 +141,12 @@ class Scheduler:
             raise EngineError(f"{self.work.run_id}: {self._hopeless}")
 
     def supply(self, questions: Sequence[Any]) -> None:
-        """More to ask."""
+        """Add questions to ask."""
         self.waiting.extend(questions)
         self._changed.set()
 
     def close(self) -> None:
-        """No more questions come."""
+        """Note that no more questions come."""
         self.open = False
         self._changed.set()
 
@@ -191,12 +191,12 @@ class Scheduler:
 
     def _start_tasks(self) -> None:
         """Have as many questions asked as may be in flight now, some in this turn and the rest in the next ones."""
-        begun = 0
+        starts = 0
         while self.waiting and not self.over and len(self.tasks) < self.concurrency():
-            if begun == _BEGUN_AT_ONCE:
+            if starts == _BEGUN_AT_ONCE:
                 self._changed.set()
                 return
-            begun += 1
+            starts += 1
             task = asyncio.create_task(self._ask_in_turn(self.waiting.popleft()))
             self.tasks.add(task)
             task.add_done_callback(self._task_ended)
@@ -231,19 +231,19 @@ class Scheduler:
             question = self.waiting.popleft()
 
     async def _answer(self, question: Any) -> Prediction:
-        work, begun = self.work, time.monotonic()
+        work, start = self.work, time.monotonic()
         program, spec_digest, answerer = work.program_label, work.spec_digest, work.answerer
         try:
             with recorded() as waits:
-                said = await run_program(work.program, question)
+                output = await run_program(work.program, question)
         except (LMError, ProgramFaultError) as error:
             if isinstance(error, _HOPELESS):
                 self._hopeless = self._hopeless or error
             return build_failure(question, error, program=program, spec_digest=spec_digest, answerer=answerer)
-        latency_s = time.monotonic() - begun
+        latency_s = time.monotonic() - start
         prediction = build_prediction(
             question,
-            said,
+            output,
             program=program,
             spec_digest=spec_digest,
             answerer=answerer,

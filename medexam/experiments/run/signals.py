@@ -29,17 +29,17 @@ def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
     main thread, and where Ctrl-C is ignored, as under `nohup`, nothing cancels it.
     """
     loop = background_loop().loop
-    begun: list[asyncio.Task[Any]] = []
+    tasks: list[asyncio.Task[Any]] = []
 
     async def hold() -> T:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - coroutines run in tasks
-        begun.append(task)
+        tasks.append(task)
         return await work
 
     future = asyncio.run_coroutine_threadsafe(hold(), loop)
     # A task may be cancelled on its own loop only, and the signal arrives in the main thread.
-    with _hearing(lambda: loop.call_soon_threadsafe(lambda: [task.cancel() for task in begun])):
+    with _hearing(lambda: loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])):
         try:
             return future.result()
         except CancelledError:
@@ -48,21 +48,21 @@ def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def _hearing(cancel: Callable[[], object]) -> Iterator[None]:
-    here = threading.current_thread() is threading.main_thread()
-    if not here or not callable(signal.getsignal(signal.SIGINT)):
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or not callable(signal.getsignal(signal.SIGINT)):
         yield
         return
-    heard = 0
+    signal_count = 0
 
     def hear(_number: int, _frame: FrameType | None) -> None:
-        nonlocal heard
-        heard += 1
-        if heard > CANCELLING:
+        nonlocal signal_count
+        signal_count += 1
+        if signal_count > CANCELLING:
             raise KeyboardInterrupt
         cancel()
 
-    before = signal.signal(signal.SIGINT, hear)
+    old_handler = signal.signal(signal.SIGINT, hear)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, old_handler)

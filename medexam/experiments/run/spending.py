@@ -49,7 +49,7 @@ class Spending:
     limits: Limits = NO_LIMITS
     prices: Mapping[str, float] | None = None
     """Dollars a token of the model that is asked now, as `prompt_usd` and `completion_usd`; None without a price."""
-    asked: int = 0
+    questions: int = 0
     """Questions that are done, the failed ones included."""
     failed: int = 0
     tokens: int = 0
@@ -62,8 +62,8 @@ class Spending:
         self._begun = self.clock()
 
     def add(self, prediction: Prediction) -> None:
-        """One more question is done."""
-        self.asked += 1
+        """Count one more question as done."""
+        self.questions += 1
         self.failed += prediction.status is Status.FAILED
         self.uncounted += has_reply(prediction) and None in (prediction.prompt_tokens, prediction.completion_tokens)
         prompt, completion = prediction.prompt_tokens or 0, prediction.completion_tokens or 0
@@ -76,14 +76,14 @@ class Spending:
         """Which limit is reached; None if no one is."""
         limits = self.limits
         minutes = (self.clock() - self._begun) / 60
-        reached = (
+        counters = (
             (Stop.FAILURES, self.failed, limits.failures),
             (Stop.TOKENS, self.tokens, limits.tokens),
             (Stop.COST, self.cost, limits.cost),
             (Stop.MINUTES, minutes, limits.minutes),
             (Stop.UNCOUNTED, self.uncounted, 1 if self._counts_tokens else None),
         )
-        return next((stop for stop, spent, limit in reached if limit is not None and spent >= limit), None)
+        return next((stop for stop, amount, limit in counters if limit is not None and amount >= limit), None)
 
     @property
     def _counts_tokens(self) -> bool:

@@ -23,44 +23,44 @@ REPORT = "compare.md"
 DOCUMENT = "compare.json"
 
 
-def track_comparison(found: Comparison, *, tracking_uri: str) -> str:
-    """Send what was `found` to the MLflow store at `tracking_uri`; gives MLflow's id of its run.
+def track_comparison(comparison: Comparison, *, tracking_uri: str) -> str:
+    """Send a comparison to the MLflow store at `tracking_uri`; return MLflow's id of its run.
 
     Raises `TrackingError` when the store cannot be reached or written.
     """
     now = round(1000 * time.time())
-    runs = f"{', '.join(found.names[1:])} with {found.names[0]}"
-    name = " ".join(filter(None, ("compare", found.way, runs)))
-    if isinstance(found, Consistency):
-        note, report = headline(found), consistency_report(found)
+    runs = f"{', '.join(comparison.names[1:])} with {comparison.names[0]}"
+    name = " ".join(filter(None, ("compare", comparison.way, runs)))
+    if isinstance(comparison, Consistency):
+        note, report = headline(comparison), consistency_report(comparison)
     else:
-        note, report = [*headline(found), *verdicts(found)], paired_report(found)
-    known = {"medexam.comparison": _digest(found)}
+        note, report = [*headline(comparison), *verdicts(comparison)], paired_report(comparison)
+    key_tags = {"medexam.comparison": _digest(comparison)}
     tags = {
         "medexam.kind": "comparison",
-        **known,
+        **key_tags,
         "medexam.version": __version__,
         **SOURCE,
         "mlflow.note.content": disarm("\n\n".join(note)),
-        **{f"medexam.run.{at}": run.record.run_id for at, run in enumerate(found.runs)},
+        **{f"medexam.run.{position}": run.record.run_id for position, run in enumerate(comparison.runs)},
     }
     copy = Copy(
         name=name[:TAG_LENGTH],
-        known=known,
+        known=key_tags,
         began=now,
         ended=now,
         tags={key: value[:TAG_LENGTH] for key, value in tags.items()},
-        metrics=[(key, value, 0) for key, value in found.values().items()],
-        texts={REPORT: report, DOCUMENT: json.dumps(found.document(), ensure_ascii=False, indent=2) + "\n"},
+        metrics=[(key, value, 0) for key, value in comparison.values().items()],
+        texts={REPORT: report, DOCUMENT: json.dumps(comparison.document(), ensure_ascii=False, indent=2) + "\n"},
     )
     with open_store(tracking_uri, way_out="nothing is lost; compare again with --track") as client:
-        experiment = experiment_id(client, found.runs[0].record.cell.name, tracking_uri)
+        experiment = experiment_id(client, comparison.runs[0].record.cell.name, tracking_uri)
         run_id, _ = put_copy(client, experiment, copy)
     return run_id
 
 
-def _digest(found: Comparison) -> str:
-    """Which runs are compared and how, the baseline first; their scores may change while they are continued."""
-    runs = [[run.record.run_id, started_at(run)] for run in found.runs]
-    known = json.dumps([*runs, found.way] if found.way else runs)
-    return hashlib.sha256(known.encode()).hexdigest()[:DIGEST_LENGTH]
+def _digest(comparison: Comparison) -> str:
+    """Hash which runs are compared and how, the baseline first; their scores may change while they are continued."""
+    runs = [[run.record.run_id, started_at(run)] for run in comparison.runs]
+    content = json.dumps([*runs, comparison.way] if comparison.way else runs)
+    return hashlib.sha256(content.encode()).hexdigest()[:DIGEST_LENGTH]

@@ -62,8 +62,10 @@ class Copy:
     def digest(self) -> str:
         """SHA-256 of all that is sent, but for the times."""
         files = {path.name: _hash_file(path) for path in self.files}
-        sent = [self.name, self.status, {**self.tags, **self.known}, self.params, self.metrics, self.dataset]
-        return hashlib.sha256(json.dumps([*sent, files, self.texts], sort_keys=True, default=dict).encode()).hexdigest()
+        parts = [self.name, self.status, {**self.tags, **self.known}, self.params, self.metrics, self.dataset]
+        return hashlib.sha256(
+            json.dumps([*parts, files, self.texts], sort_keys=True, default=dict).encode()
+        ).hexdigest()
 
 
 def _hash_file(path: Path) -> str:
@@ -72,18 +74,18 @@ def _hash_file(path: Path) -> str:
 
 
 def put_copy(client: Any, experiment_id: str, copy: Copy) -> tuple[str, list[Any]]:
-    """MLflow's id of the run that holds `copy`, and the runs that it replaced; one that holds it already stays."""
-    found = find_runs(client, experiment_id, copy.known)
-    whole = [str(run.info.run_id) for run in found if run.data.tags.get(SENT) == copy.digest]
-    run_id = whole[0] if whole else send_copy(client, experiment_id, copy)
-    outdated = [run for run in found if run.info.run_id != run_id]
+    """Return MLflow's id of the run that holds `copy`, and the runs it replaced; one that holds it already stays."""
+    runs = find_runs(client, experiment_id, copy.known)
+    current_ids = [str(run.info.run_id) for run in runs if run.data.tags.get(SENT) == copy.digest]
+    run_id = current_ids[0] if current_ids else send_copy(client, experiment_id, copy)
+    outdated = [run for run in runs if run.info.run_id != run_id]
     for run in outdated:
         _delete(client, run)
     return run_id, outdated
 
 
 def send_copy(client: Any, experiment_id: str, copy: Copy) -> str:
-    """MLflow's id of a new run that holds `copy`."""
+    """Send `copy` as a new run, and return MLflow's id of it."""
     run_id = create_run(client, experiment_id, copy.name, copy.known, copy.began)
     metrics = [(name, value, copy.ended, step) for name, value, step in copy.metrics]
     log_values(client, run_id, metrics, copy.params, copy.tags)
@@ -111,12 +113,12 @@ def log_values(
     """
     from mlflow.entities import Metric, Param, RunTag
 
-    measured = storable_names(name for name, *_ in metrics)
-    chosen = storable_names(params)
-    tags = {**tags, **original_names(chosen), **original_names(measured)}
+    metric_names = storable_names(name for name, *_ in metrics)
+    param_names = storable_names(params)
+    tags = {**tags, **original_names(param_names), **original_names(metric_names)}
     batches = zip_longest(
-        _slices([Metric(measured[name], *rest) for name, *rest in metrics], _METRICS_AT_ONCE),
-        _slices([Param(chosen[name], value) for name, value in params.items()], _PAGE),
+        _slices([Metric(metric_names[name], *point) for name, *point in metrics], _METRICS_AT_ONCE),
+        _slices([Param(param_names[name], value) for name, value in params.items()], _PAGE),
         _slices([RunTag(name, value) for name, value in tags.items() if value], _PAGE),
         fillvalue=(),
     )
@@ -125,33 +127,33 @@ def log_values(
 
 
 def _slices(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    return (values[first : first + size] for first in range(0, len(values), size))
+    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 def dataset_input(dataset: Mapping[str, str], context: str) -> Any:
-    """A data set as a run's input; `context` says what it was used for."""
+    """Build a run's input from a data set; `context` says what it was used for."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     return DatasetInput(Dataset(source_type="local", **dataset), [InputTag("mlflow.data.context", context)])
 
 
 def find_runs(client: Any, experiment_id: str, tags: Mapping[str, str]) -> list[Any]:
-    """MLflow's runs in an experiment that carry all of these tags."""
+    """Find MLflow's runs in an experiment that carry all of these tags."""
     # MLflow's filters have no escape for a quote, so a value with one is compared here.
     plain = {key: value for key, value in tags.items() if _PLAIN.fullmatch(value)}
     conditions = " and ".join(f"tags.`{key}` = '{value}'" for key, value in plain.items())
-    found = _pages(client.search_runs, [experiment_id], filter_string=conditions)
-    return [run for run in found if all(run.data.tags.get(key) == value for key, value in tags.items())]
+    runs = _pages(client.search_runs, [experiment_id], filter_string=conditions)
+    return [run for run in runs if all(run.data.tags.get(key) == value for key, value in tags.items())]
 
 
 def find_traces(client: Any, experiment_id: str, run_id: str) -> list[str]:
-    """The ids of the traces that are linked to a run."""
+    """List the ids of the traces that are linked to a run."""
     traces = _pages(client.search_traces, locations=[experiment_id], run_id=run_id, include_spans=False)
     return [str(trace.info.trace_id) for trace in traces]
 
 
 def _pages(search: Callable[..., Any], *arguments: Any, **conditions: Any) -> Iterator[Any]:
-    """Everything that a search of MLflow finds, page by page."""
+    """Yield everything that a search of MLflow finds, page by page."""
     token = None
     while True:
         page = search(*arguments, **conditions, max_results=_PAGE, page_token=token)
@@ -162,7 +164,7 @@ def _pages(search: Callable[..., Any], *arguments: Any, **conditions: Any) -> It
 
 
 def create_run(client: Any, experiment_id: str, name: str, tags: Mapping[str, str], start_time: int) -> str:
-    """MLflow's id of a new run of the user who is logged in; `start_time` in milliseconds since 1970."""
+    """Create a run of the user who is logged in; return MLflow's id. `start_time` is in milliseconds since 1970."""
     owner = {"mlflow.user": user} if (user := _user()) else {}
     run = client.create_run(experiment_id, start_time=start_time, run_name=name, tags={**tags, **owner})
     return str(run.info.run_id)
@@ -182,8 +184,8 @@ def _delete(client: Any, run: Any) -> None:
 
     run_id, experiment_id = str(run.info.run_id), str(run.info.experiment_id)
     traces = find_traces(client, experiment_id, run_id)
-    for first in range(0, len(traces), _PAGE):
-        client.delete_traces(experiment_id, trace_ids=traces[first : first + _PAGE])
+    for start in range(0, len(traces), _PAGE):
+        client.delete_traces(experiment_id, trace_ids=traces[start : start + _PAGE])
     client.delete_run(run_id)
     # Some stores, such as buckets that only grow, delete no file.
     with suppress(MlflowException, OSError, NotImplementedError):

@@ -33,12 +33,12 @@ _BESIDE = ("-journal", "-wal", "-shm")
 
 
 def sqlite_path(tracking_uri: str) -> Path | None:
-    """The database file of a SQLite store; None for any other store."""
+    """Return the database file of a SQLite store; None for any other store."""
     return Path(tracking_uri.removeprefix(SQLITE)) if tracking_uri.startswith(SQLITE) else None
 
 
 def artifact_root(tracking_uri: str) -> Path | None:
-    """Where a SQLite store's artifacts lie: beside its file. None for a server, which decides on its own."""
+    """Return where a SQLite store's artifacts lie: beside its file. None for a server, which decides on its own."""
     path = sqlite_path(tracking_uri)
     return path.resolve().parent / "mlartifacts" if path is not None else None
 
@@ -96,7 +96,7 @@ def writing_alone(tracking_uri: str) -> Iterator[None]:
 
 
 def _lock(path: Path, timeout_s: float) -> FileLock:
-    """A lock beside a store; every user who may write the folder may take it."""
+    """Build a lock beside a store; every user who may write the folder may take it."""
     mode = path.parent.stat().st_mode & 0o666
     return FileLock(path.parent / f".{path.name}.lock", timeout=timeout_s, mode=mode)
 
@@ -112,7 +112,7 @@ class SentExperiment:
 
 
 def find_sent(path: Path, experiment: str, digest: str) -> SentExperiment | None:
-    """The experiment that was sent under this digest and was not deleted since; None if it cannot be told either.
+    """Find the experiment that was sent under this digest and not deleted since; None too if it cannot be told.
 
     It reads the file itself: importing MLflow to ask it takes longer than all else that printing a finished run does.
     """
@@ -129,15 +129,15 @@ def find_sent(path: Path, experiment: str, digest: str) -> SentExperiment | None
         WHERE runs.lifecycle_stage = 'active'"""
     # Another version of MLflow may keep other tables; a file that another process writes is locked.
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-        found = database.execute(parents, (experiment, SENT, digest)).fetchone()
-        if found is not None:
-            sent = database.execute(children, (PARENT, found[1])).fetchall()
-            return SentExperiment(str(found[0]), str(found[1]), {str(mine): str(its) for mine, its in sent})
+        row = database.execute(parents, (experiment, SENT, digest)).fetchone()
+        if row is not None:
+            rows = database.execute(children, (PARENT, row[1])).fetchall()
+            return SentExperiment(str(row[0]), str(row[1]), {str(run_id): str(mlflow_id) for run_id, mlflow_id in rows})
     return None
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether SQLite itself finds the file damaged, or no database; False where it cannot be looked at."""
+    """Return whether SQLite itself finds the file damaged, or no database; False where it cannot be looked at."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             verdict = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
@@ -156,9 +156,9 @@ def _make_tables(draft: Path, path: Path) -> None:
 
 
 def _is_half_made(path: Path) -> bool:
-    """Whether the database holds not even the experiment that MLflow makes last, nor anything else."""
+    """Return whether the database holds not even the experiment that MLflow makes last, nor anything else."""
     with closing(sqlite3.connect(path)) as database:
-        found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        tables = {str(name) for (name,) in found if name not in ("alembic_version", "sqlite_sequence")}
+        rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        tables = {str(name) for (name,) in rows if name not in ("alembic_version", "sqlite_sequence")}
         # One with rows is another's database, or has lost a table: it is never replaced.
         return not any(database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone() for name in tables)  # noqa: S608

@@ -17,23 +17,23 @@ _LENGTH = 200
 
 
 def storable_names(names: Iterable[str]) -> dict[str, str]:
-    """Name -> the name that MLflow takes for it: the same where it takes that, and one of its own where not."""
-    wanted = list(dict.fromkeys(names))
-    stored = {name: name for name in wanted if _storable(name) == name}
-    taken = set(stored)
-    for name in wanted:
-        if name not in stored:
-            other = _storable(name)
-            if other in taken:
-                other = f"{other[: _LENGTH - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-            stored[name] = other
-            taken.add(other)
-    return stored
+    """Map each name to the one that MLflow takes for it: the same where it takes that, and one of its own where not."""
+    originals = list(dict.fromkeys(names))
+    stored_names = {name: name for name in originals if _storable(name) == name}
+    used_names = set(stored_names)
+    for name in originals:
+        if name not in stored_names:
+            substitute = _storable(name)
+            if substitute in used_names:
+                substitute = f"{substitute[: _LENGTH - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+            stored_names[name] = substitute
+            used_names.add(substitute)
+    return stored_names
 
 
-def original_names(stored: Mapping[str, str]) -> dict[str, str]:
-    """Tag -> the original name, of the names that are stored under another one."""
-    return {f"{ORIGINAL}{other}": name for name, other in stored.items() if other != name}
+def original_names(stored_names: Mapping[str, str]) -> dict[str, str]:
+    """Map tags to the original names, of the names that are stored under another one."""
+    return {f"{ORIGINAL}{substitute}": name for name, substitute in stored_names.items() if substitute != name}
 
 
 def _storable(name: str) -> str:

@@ -21,25 +21,24 @@ DIGEST_LENGTH = 36
 
 
 def run_params(run: AnyRun) -> dict[str, str]:
-    """What a reader chooses runs by, under short names, then dotted key of the spec -> value for everything else that
-    an answer of the run depends on.
+    """Map short names to what a reader chooses runs by, and dotted keys of the spec to all else that answers depend on.
 
     The words of the prompts are left out: the digest covers them, and the artifacts hold them whole.
     """
     dataset = run.record.cell.dataset
     identity = {key: value for key, value in run.record.identity.items() if key != "words"}
-    named = {
+    short_params = {
         "model": run.model or "none",
         "program": run.program,
         "dataset": dataset.name,
         "language": dataset.language,
     }
-    params = named | flatten(identity) | {"dataset.version": run.record.dataset_version}
+    params = short_params | flatten(identity) | {"dataset.version": run.record.dataset_version}
     return {key: value[:PARAM_LENGTH] for key, value in params.items()}
 
 
 def run_tags(run: AnyRun) -> dict[str, str]:
-    """What tells the run, where it lies and in which state it is; without its parent.
+    """Collect what tells the run, where it lies and in which state it is; without its parent.
 
     How it was set up otherwise is in `spec.json` and `environment.json`.
     """
@@ -64,7 +63,7 @@ def run_tags(run: AnyRun) -> dict[str, str]:
 
 
 def version_tags(environment: Mapping[str, Any]) -> dict[str, str]:
-    """Version of this package and the commit that ran."""
+    """Return the version of this package and the commit that ran."""
     commit = environment.get("git_commit") or ""
     return {
         "medexam.version": str(environment.get("medexam") or ""),
@@ -74,5 +73,5 @@ def version_tags(environment: Mapping[str, Any]) -> dict[str, str]:
 
 
 def started_at(run: AnyRun) -> str:
-    """When the run was begun; with its id it tells a run from one of the same spec on another machine."""
+    """Return when the run was begun; with its id it tells a run from one of the same spec on another machine."""
     return str(run.environment.get("started_at") or "unknown")

@@ -20,18 +20,18 @@ PARAMS = ("model", "program", "language")
 
 def put_view(client: Any, experiment_id: str, values: Sequence[str]) -> None:
     """Keep the view of an experiment whose runs have metrics of these names."""
-    shown = [name for name in FIRST if name in values] or values[:2]
-    columns = [*(f"metrics.`{name}`" for name in shown), *(f"params.`{name}`" for name in PARAMS)]
+    scores = [name for name in FIRST if name in values] or values[:2]
+    columns = [*(f"metrics.`{name}`" for name in scores), *(f"params.`{name}`" for name in PARAMS)]
     experiments = find_runs(client, experiment_id, {"medexam.kind": "experiment"})
     state = {
         "selectedColumns": columns,
         "runsExpanded": {str(run.info.run_id): True for run in experiments},
-        **({"orderByKey": columns[0], "orderByAsc": False} if shown else {}),
+        **({"orderByKey": columns[0], "orderByAsc": False} if scores else {}),
     }
     client.set_experiment_tag(experiment_id, TAG, json.dumps(state))
 
 
 def address(experiment: Any) -> str:
-    """Where an experiment's runs are, behind the address of the UI; with our view if it has one."""
+    """Return where an experiment's runs are, behind the address of the UI; with our view if it has one."""
     view = f"viewStateShareKey={VIEW}&" if TAG in experiment.tags else ""
     return f"#/experiments/{experiment.experiment_id}/runs?{view}workflowType=machine_learning"

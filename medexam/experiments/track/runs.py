@@ -73,9 +73,9 @@ def track(runs: Sequence[AnyRun], *, tracking_uri: str, page: bool = False, only
         families.setdefault((run.record.cell.name, run.record.experiment_digest), []).append(run)
     tracked: dict[int, TrackedRun] = {}
     for key, family in list(families.items()):
-        there = _find_tracked(family, tracking_uri, page=page) if only_new else None
-        if there is not None:
-            tracked |= {id(run): each for run, each in zip(family, there, strict=True)}
+        stored_runs = _find_tracked(family, tracking_uri, page=page) if only_new else None
+        if stored_runs is not None:
+            tracked |= {id(run): tracked_run for run, tracked_run in zip(family, stored_runs, strict=True)}
             del families[key]
     if families:
         tracked |= _send(families, tracking_uri, page=page)
@@ -83,30 +83,32 @@ def track(runs: Sequence[AnyRun], *, tracking_uri: str, page: bool = False, only
 
 
 def _find_tracked(family: Sequence[AnyRun], tracking_uri: str, *, page: bool) -> list[TrackedRun] | None:
-    """Where a SQLite store holds each run of an experiment as its folder does; None if it may not hold them all."""
+    """Find where a SQLite store holds each run of an experiment as its folder does; None if it may not hold all."""
     path = sqlite_path(tracking_uri)
     if path is None or not path.exists():
         return None
     try:
-        sent = find_sent(path, family[0].record.cell.name, _digest(family, page=page))
+        experiment = find_sent(path, family[0].record.cell.name, _digest(family, page=page))
     except OSError:  # A file that cannot be read is told where the run is sent.
         return None
-    if sent is None or not sent.children.keys() >= {run.record.run_id for run in family}:
+    if experiment is None or not experiment.children.keys() >= {run.record.run_id for run in family}:
         return None
     ids = [run.record.run_id for run in family]
-    return [TrackedRun(each, sent.children[each], sent.parent, sent.experiment_id) for each in ids]
+    return [
+        TrackedRun(run_id, experiment.children[run_id], experiment.parent, experiment.experiment_id) for run_id in ids
+    ]
 
 
 def _digest(family: Sequence[AnyRun], *, page: bool) -> str:
-    """SHA-256 of all that an experiment's runs are sent with, and of the page if they get one."""
-    sent = [_copy(run).digest for run in family]
-    return hashlib.sha256(json.dumps([sent, page, __version__]).encode()).hexdigest()
+    """Hash by SHA-256 all that an experiment's runs are sent with, and the page if they get one."""
+    digests = [_copy(run).digest for run in family]
+    return hashlib.sha256(json.dumps([digests, page, __version__]).encode()).hexdigest()
 
 
 def _send(
     families: Mapping[tuple[str, str], Sequence[AnyRun]], tracking_uri: str, *, page: bool
 ) -> dict[int, TrackedRun]:
-    """Where each run is that was sent, by its `id`."""
+    """Send the families, and return where each run is, by its `id`."""
     tracked: dict[int, TrackedRun] = {}
     with reads_kept():
         # A large run is planned again before MLflow takes its memory.
@@ -129,14 +131,14 @@ def _send(
 
 
 def send_later(runs: Iterable[AnyRun]) -> str:
-    """What is on the disk whatever MLflow does, and how it is sent another time."""
+    """Say what is on the disk whatever MLflow does, and how it is sent another time."""
     pending = sum(count_pending(run) for run in runs)
-    kept = f"what is answered is on disk, {pending:,} pending" if pending else "the run is complete on disk"
-    return f"{kept}; send it later with `medexam track RUN`, or elsewhere with --tracking-uri"
+    state = f"what is answered is on disk, {pending:,} pending" if pending else "the run is complete on disk"
+    return f"{state}; send it later with `medexam track RUN`, or elsewhere with --tracking-uri"
 
 
 def count_pending(run: AnyRun) -> int:
-    """How many selected questions are not asked yet, or failed."""
+    """Count the selected questions that are not asked yet, or failed."""
     return int(run.metrics.selected - run.metrics.n)
 
 
@@ -155,10 +157,10 @@ def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
     database = sqlite_path(tracking_uri)
     if database is not None and not database.exists():
         return None
-    known = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
+    key_tags = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
     with open_store(tracking_uri, way_out=send_later([run])) as client:
         experiment = client.get_experiment_by_name(run.record.cell.name)
-        if experiment is None or not find_runs(client, experiment.experiment_id, known):
+        if experiment is None or not find_runs(client, experiment.experiment_id, key_tags):
             return None
     (tracked,) = track([run], tracking_uri=tracking_uri)
     return tracked.mlflow_run_id
@@ -174,29 +176,31 @@ class _Store:
     """MLflow's ids of the runs that got or lost a child."""
 
     def put_parent(self, family: Sequence[AnyRun]) -> str:
-        """MLflow's id of the run that stands for the whole experiment."""
+        """Return MLflow's id of the run that stands for the whole experiment."""
         record = family[0].record
-        known = {"medexam.kind": "experiment", "medexam.experiment_digest": record.experiment_digest}
+        key_tags = {"medexam.kind": "experiment", "medexam.experiment_digest": record.experiment_digest}
         tags = {**version_tags(family[0].environment), "mlflow.note.content": record.description}
-        found = find_runs(self.client, self.experiment_id, known)
-        if found:
-            run_id = str(found[0].info.run_id)
+        matches = find_runs(self.client, self.experiment_id, key_tags)
+        if matches:
+            run_id = str(matches[0].info.run_id)
         else:
             name = f"{record.cell.name} {record.experiment_digest}"
-            started = min(map(_began, family))
-            run_id = create_run(self.client, self.experiment_id, name, known, started)
+            start = min(map(_began, family))
+            run_id = create_run(self.client, self.experiment_id, name, key_tags, start)
         for key, value in tags.items():
             self.client.set_tag(run_id, key, value)
         return run_id
 
     def put_run(self, run: AnyRun, parent: str) -> TrackedRun:
-        """One cell under its parent: parameters, metrics, tags, data set and files."""
+        """Put one cell under its parent: parameters, metrics, tags, data set and files."""
         run_id, replaced = put_copy(self.client, self.experiment_id, _copy(run, {PARENT: parent}))
-        self.parents.update({parent, *(old.data.tags[PARENT] for old in replaced if PARENT in old.data.tags)})
+        self.parents.update(
+            {parent, *(old_run.data.tags[PARENT] for old_run in replaced if PARENT in old_run.data.tags)}
+        )
         return TrackedRun(run.record.run_id, run_id, parent, self.experiment_id)
 
     def put_traces(self, run: AnyRun, traces: Sequence[Any], mlflow_run_id: str, tracking_uri: str) -> None:
-        """The traces of a run's sampled questions, whatever it had before."""
+        """Put the traces of a run's sampled questions, whatever it had before."""
         from medexam.experiments.track.traces import send_traces
 
         send_traces(
@@ -209,7 +213,7 @@ class _Store:
         )
 
     def put_page(self, family: Sequence[AnyRun], parent: str) -> None:
-        """The page of an experiment's runs among the files of its own; none where no page holds them all."""
+        """Put the page of an experiment's runs among the files of its own; none where no page holds them all."""
         answers = sum(len(run.record.questions) for run in family)
         if answers > PAGE_ANSWERS or len(split_families(family)) > 1:
             return
@@ -230,14 +234,14 @@ class _Store:
         for parent in self.parents:
             children = [child.info for child in find_runs(self.client, self.experiment_id, {PARENT: parent})]
             if children:
-                last = max(int(child.end_time or child.start_time) for child in children)
-                end_run(self.client, parent, _worst(child.status for child in children), last)
+                last_end = max(int(child.end_time or child.start_time) for child in children)
+                end_run(self.client, parent, _worst(child.status for child in children), last_end)
             else:
                 self.client.delete_run(parent)
 
 
 def _copy(run: AnyRun, tags: Mapping[str, str] | None = None) -> Copy:
-    """What MLflow is to hold of a run, with these tags beside its own."""
+    """Build what MLflow is to hold of a run, with these tags beside its own."""
     values = run.benchmark.values(run.metrics) | own_values(run.metrics)
     names = (*ARTIFACTS, *((*DERIVED, MADE_FROM) if run.files_fresh else ()))
     return Copy(
@@ -255,20 +259,20 @@ def _copy(run: AnyRun, tags: Mapping[str, str] | None = None) -> Copy:
 
 
 def _status(run: AnyRun) -> str:
-    """FAILED where a question failed, KILLED where some were not asked yet and none failed."""
+    """Return FAILED where a question failed, KILLED where some were not asked yet and none failed."""
     if run.complete:
         return "FINISHED"
     return "FAILED" if run.metrics.failed else "KILLED"
 
 
 def _worst(statuses: Iterable[str]) -> str:
-    """How an experiment ended whose runs ended so."""
-    found = set(statuses)
-    return "FAILED" if "FAILED" in found else "FINISHED" if found == {"FINISHED"} else "KILLED"
+    """Return how an experiment ended whose runs ended so."""
+    kinds = set(statuses)
+    return "FAILED" if "FAILED" in kinds else "FINISHED" if kinds == {"FINISHED"} else "KILLED"
 
 
 def _describe_dataset(run: AnyRun) -> dict[str, str]:
-    """What was asked, under the first digits of three fingerprints: of data, of golds if known, of the selection.
+    """Describe what was asked, by the first digits of three hashes: data, golds if known, and selection.
 
     MLflow keeps one input for each name and digest, whatever a later one says of its size.
     """
@@ -277,14 +281,14 @@ def _describe_dataset(run: AnyRun) -> dict[str, str]:
     prints = [record.dataset_fingerprint, *filter(None, [record.dataset_golds]), selected]
     return {
         "name": f"{record.cell.dataset.name}-{record.cell.dataset.language}",
-        "digest": "".join(each[: DIGEST_LENGTH // 3] for each in prints),
+        "digest": "".join(fingerprint[: DIGEST_LENGTH // 3] for fingerprint in prints),
         "source": json.dumps({"uri": record.dataset_source}),
         "profile": json.dumps({"num_rows": metrics.selected, **run.benchmark.size(metrics)}),
     }
 
 
 def _collect_traces(runs: Sequence[AnyRun]) -> dict[int, list[Any]]:
-    """Those of each run that wants some, as `collect_traces` finds them."""
+    """Collect the traces of each run that wants some, as `collect_traces` finds them."""
     traced = [run for run in runs if run.record.cell.trace_questions and run.benchmark.right_or_wrong]
     if not traced:
         return {}
@@ -295,12 +299,12 @@ def _collect_traces(runs: Sequence[AnyRun]) -> dict[int, list[Any]]:
 
 
 def _began(run: AnyRun) -> int:
-    """When the run would have begun had it asked without a break: its duration in MLflow is the time that it asked."""
+    """Return when the run would have begun had it asked without a break, so that MLflow shows how long it asked."""
     asked_s = run.environment.get("asked_s")
     return _millis(run, "started_at") if asked_s is None else _millis(run, "ended_at") - round(1000 * asked_s)
 
 
 def _millis(run: AnyRun, moment: str) -> int:
-    """`started_at` or `ended_at` in milliseconds since 1970; now, where the run folder does not tell."""
+    """Convert `started_at` or `ended_at` to milliseconds since 1970; now, where the run folder does not tell."""
     text = run.environment.get(moment)
     return round(1000 * (datetime.fromisoformat(text).timestamp() if text else time.time()))

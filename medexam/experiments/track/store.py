@@ -37,23 +37,27 @@ EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 
 
 def default_tracking_uri(runs_dir: Path) -> str:
-    """The SQLite store that a runs directory keeps beside its runs."""
+    """Return the SQLite store that a runs directory keeps beside its runs."""
     return f"{SQLITE}{runs_dir.resolve() / 'mlflow.db'}"
 
 
 def send_to_store(
-    send: Callable[..., object], *what: object, tracking_uri: str | None, runs_dir: Path, say: Callable[[str], None]
+    send: Callable[..., object],
+    *arguments: object,
+    tracking_uri: str | None,
+    runs_dir: Path,
+    say: Callable[[str], None],
 ) -> None:
     """Call `send` with a store, by default that of `runs_dir`; an outage is only said: folders are complete."""
     try:
-        send(*what, tracking_uri=tracking_uri or default_tracking_uri(runs_dir))
+        send(*arguments, tracking_uri=tracking_uri or default_tracking_uri(runs_dir))
     except TrackingError as error:
         say(str(error))
 
 
 @contextmanager
 def open_store(tracking_uri: str, *, way_out: str = SEND_LATER, writes: bool = True) -> Iterator[Any]:
-    """An `MlflowClient` for `tracking_uri`; the log lines of MLflow and its database tools stay silent meanwhile.
+    """Open an `MlflowClient` for `tracking_uri`; log lines of MLflow and its database tools stay silent meanwhile.
 
     Of those that `writes`, one at a time is let in on this machine: two would both send what neither finds there.
     Each call of the client ends in time, as `TimeLimits` says. Whatever goes wrong inside the block becomes a
@@ -67,7 +71,7 @@ def open_store(tracking_uri: str, *, way_out: str = SEND_LATER, writes: bool = T
     except ImportError:
         raise TrackingError(f"{NOT_INSTALLED}; {way_out}") from None
 
-    path, limits, shown = sqlite_path(tracking_uri), TimeLimits(), hide_address(tracking_uri)
+    path, limits, address = sqlite_path(tracking_uri), TimeLimits(), hide_address(tracking_uri)
     with silent(*NOISY_LOGGERS):
         try:
             if path is not None:
@@ -78,40 +82,40 @@ def open_store(tracking_uri: str, *, way_out: str = SEND_LATER, writes: bool = T
             raise
         except Exception as error:
             # Without its cause, whose message may hold the password of the address.
-            raise _outage(shown, error, way_out, path) from None
+            raise _outage(address, error, way_out, path) from None
 
 
 def tracing_client(client: Any, tracking_uri: str) -> Any:
-    """A client for traces that shares the time limits of `client`, which `open_store` gave."""
+    """Open a client for traces that shares the time limits of `client`, which `open_store` gave."""
     from mlflow.tracing.client import TracingClient
 
     return client.limits.bound(TracingClient(tracking_uri))
 
 
 def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
-    """The id of the MLflow experiment `name`, which is made where it does not exist.
+    """Return the id of the MLflow experiment `name`, which is made where it does not exist.
 
     Raises `TrackingError` when it was deleted in the store.
     """
-    found = client.get_experiment_by_name(name)
-    if found is None:
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
         root = artifact_root(tracking_uri)
         if root is not None:
             root.mkdir(parents=True, exist_ok=True)
         location = (root / name).as_uri() if root else None
         return str(client.create_experiment(name, artifact_location=location, tags=EXPERIMENT_TAGS))
-    if found.lifecycle_stage != "active":
+    if experiment.lifecycle_stage != "active":
         raise TrackingError(
             f"the MLflow experiment {name} was deleted from {tracking_uri}: restore it with "
-            f"`mlflow experiments restore -x {found.experiment_id}`, or choose another name in the spec"
+            f"`mlflow experiments restore -x {experiment.experiment_id}`, or choose another name in the spec"
         )
-    return str(found.experiment_id)
+    return str(experiment.experiment_id)
 
 
-def _outage(shown: str, error: Exception, way_out: str, path: Path | None) -> TrackingError:
+def _outage(address: str, error: Exception, way_out: str, path: Path | None) -> TrackingError:
     detail = " ".join(str(error).split())
     if len(detail) > 300:
         detail = detail[:300] + " […]"
     if path is not None and is_damaged(path):
         way_out += f"; the database is damaged: restore it, or move {path} away, and a new one is made"
-    return TrackingError(f"MLflow at {shown} took nothing ({type(error).__name__}: {detail}); {way_out}")
+    return TrackingError(f"MLflow at {address} took nothing ({type(error).__name__}: {detail}); {way_out}")

@@ -24,34 +24,34 @@ class TimeLimits:
     """The time left for one visit of a store, which begins now."""
 
     def __init__(self) -> None:
-        """Nothing is called yet."""
+        """Start the time."""
         self._end = time.monotonic() + SEND_S
 
     def bound(self, client: object) -> Any:
-        """`client` with a limit to the time that each of its methods takes."""
+        """Wrap `client` with a limit to the time that each of its methods takes."""
         return _Bound(client, self)
 
     def call(self, function: Callable[..., Any], *arguments: Any, extra_s: float = 0.0, **options: Any) -> Any:
-        """What the function returns or raises; `TimeoutError` where it takes longer than is left."""
+        """Return or raise what the function returns or raises; `TimeoutError` where it takes longer than is left."""
         self._end += extra_s
         limit = min(CALL_S + extra_s, self._end - time.monotonic())
         if limit <= 0:
             raise TimeoutError(f"the {SEND_S:g} s for all calls are over")
-        ended: list[tuple[Any, BaseException | None]] = []
+        outcomes: list[tuple[Any, BaseException | None]] = []
 
         def work() -> None:
             try:
-                ended.append((function(*arguments, **options), None))
+                outcomes.append((function(*arguments, **options), None))
             except BaseException as error:
-                ended.append((None, error))
+                outcomes.append((None, error))
 
         # A daemon: the process must be able to end while the call hangs, so an executor will not do.
         thread = Thread(target=contextvars.copy_context().run, args=(work,), name="mlflow", daemon=True)
         thread.start()
         thread.join(limit)
-        if not ended:
+        if not outcomes:
             raise TimeoutError(f"no answer within {limit:.3g} s")
-        result, error = ended[0]
+        result, error = outcomes[0]
         if error is not None:
             raise error
         return result
@@ -75,7 +75,7 @@ class _Bound:
 
 
 def _size(path: str) -> int:
-    """Bytes of a file, or of all files below a folder."""
+    """Count the bytes of a file, or of all files below a folder."""
     place = Path(path)
     files = (file for file in place.rglob("*") if file.is_file()) if place.is_dir() else (place,)
     return sum(file.stat().st_size for file in files)

@@ -34,29 +34,35 @@ class Step:
 
     @classmethod
     def ask(
-        cls, name: str, messages: Sequence[Mapping[str, Any]], reply: str | None, said: Prediction, *, share: float
+        cls,
+        name: str,
+        messages: Sequence[Mapping[str, Any]],
+        reply: str | None,
+        prediction: Prediction,
+        *,
+        share: float,
     ) -> Self:
-        """One call of a model: the rendered chat messages and what it wrote, as a conversation.
+        """Build the step of one call of a model: the rendered chat messages and what it wrote, as a conversation.
 
         What one of several calls read of the options is not on disk, only what came of all.
         """
-        alone = said.option_scores is not None and share == 1
-        outputs: dict[str, Any] = {"option_scores": said.option_scores} if alone else {}
+        alone = prediction.option_scores is not None and share == 1
+        outputs: dict[str, Any] = {"option_scores": prediction.option_scores} if alone else {}
         if reply is not None:
             message = {"role": "assistant", "content": reply}
-            outputs = {"choices": [{"message": message, "finish_reason": said.finish_reason}]}
+            outputs = {"choices": [{"message": message, "finish_reason": prediction.finish_reason}]}
         return cls(
             name,
             "CHAT_MODEL",
             {"messages": [dict(message) for message in messages]},
             outputs,
             share,
-            {"mlflow.llm.model": said.model, "mlflow.message.format": "openai"},
-            f"{said.failure.kind}: {said.failure.message}" if said.failure else None,
+            {"mlflow.llm.model": prediction.model, "mlflow.message.format": "openai"},
+            f"{prediction.failure.kind}: {prediction.failure.message}" if prediction.failure else None,
         )
 
     def to_json(self) -> list[Any]:
-        """What the step shows."""
+        """List what the step shows."""
         return [self.name, self.inputs, self.outputs, self.error]
 
 
@@ -72,48 +78,52 @@ class QuestionTrace:
     @property
     def verdict(self) -> str:
         """What came out, in words."""
-        said, gold = self.prediction, self.gold
-        if said.status is Status.FAILED:
-            return f"failed: {said.failure.kind}" if said.failure else "failed"
-        if said.answer is None:
-            return f"no answer ({said.reason}); right is {gold.number}"
-        return f"{said.answer}: right" if gold.accepts(said.answer) else f"{said.answer}: wrong, right is {gold.number}"
+        prediction, gold = self.prediction, self.gold
+        if prediction.status is Status.FAILED:
+            return f"failed: {prediction.failure.kind}" if prediction.failure else "failed"
+        if prediction.answer is None:
+            return f"no answer ({prediction.reason}); right is {gold.number}"
+        return (
+            f"{prediction.answer}: right"
+            if gold.accepts(prediction.answer)
+            else f"{prediction.answer}: wrong, right is {gold.number}"
+        )
 
     def trace_id(self, mlflow_run_id: str) -> str:
-        """32 hexadecimal digits over the run and all that the trace shows."""
-        shown = [mlflow_run_id, self.verdict, self.prediction.to_json(), [step.to_json() for step in self.steps]]
-        return hashlib.sha256(json.dumps(shown, sort_keys=True, default=str).encode()).hexdigest()[:32]
+        """Hash the run and all that the trace shows into 32 hexadecimal digits."""
+        contents = [mlflow_run_id, self.verdict, self.prediction.to_json(), [step.to_json() for step in self.steps]]
+        return hashlib.sha256(json.dumps(contents, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
 
-def build_spans(trace_id: str, traced: QuestionTrace, start_ns: int) -> Iterator[Any]:
-    """MLflow's spans, the root first; `trace_id` is 32 hexadecimal digits."""
-    said, question = traced.prediction, traced.question
-    whole_ns = round(1e9 * (said.latency_s or 0))
-    failed = said.status is Status.FAILED
+def build_spans(trace_id: str, trace: QuestionTrace, start_ns: int) -> Iterator[Any]:
+    """Build MLflow's spans, the root first; `trace_id` is 32 hexadecimal digits."""
+    prediction, question = trace.prediction, trace.question
+    latency_ns = round(1e9 * (prediction.latency_s or 0))
+    failed = prediction.status is Status.FAILED
     root = _span_id(trace_id, "question")
-    attributes: dict[str, Any] = {"question": question.key, "spec_digest": said.spec_digest}
-    if said.prompt_tokens is not None and said.completion_tokens is not None:
+    attributes: dict[str, Any] = {"question": question.key, "spec_digest": prediction.spec_digest}
+    if prediction.prompt_tokens is not None and prediction.completion_tokens is not None:
         attributes["mlflow.chat.tokenUsage"] = {
-            "input_tokens": said.prompt_tokens,
-            "output_tokens": said.completion_tokens,
-            "total_tokens": said.prompt_tokens + said.completion_tokens,
+            "input_tokens": prediction.prompt_tokens,
+            "output_tokens": prediction.completion_tokens,
+            "total_tokens": prediction.prompt_tokens + prediction.completion_tokens,
         }
-    shown = {"question": render_question(question), "key": question.key, "exam": question.exam.name}
-    outcome = {"answer": said.answer, "verdict": traced.verdict}
-    whole = Step("question", "CHAIN", shown, outcome, 1.0, attributes, "failed" if failed else None)
-    yield _span(trace_id, root, None, whole, start_ns, start_ns + whole_ns)
-    at = start_ns + round(1e9 * (said.waiting_s or 0))
-    if at > start_ns:
-        yield _span(trace_id, _span_id(trace_id, "wait"), root, Step("wait", "TASK", {}, {}), start_ns, at)
-    asking_ns = start_ns + whole_ns - at
-    for number, step in enumerate(traced.steps):
-        end = at + round(step.share * asking_ns)
-        yield _span(trace_id, _span_id(trace_id, f"{number} {step.name}"), root, step, at, end)
-        at = end
+    inputs = {"question": render_question(question), "key": question.key, "exam": question.exam.name}
+    outcome = {"answer": prediction.answer, "verdict": trace.verdict}
+    question_step = Step("question", "CHAIN", inputs, outcome, 1.0, attributes, "failed" if failed else None)
+    yield _span(trace_id, root, None, question_step, start_ns, start_ns + latency_ns)
+    begin_ns = start_ns + round(1e9 * (prediction.waiting_s or 0))
+    if begin_ns > start_ns:
+        yield _span(trace_id, _span_id(trace_id, "wait"), root, Step("wait", "TASK", {}, {}), start_ns, begin_ns)
+    asking_ns = start_ns + latency_ns - begin_ns
+    for number, step in enumerate(trace.steps):
+        end = begin_ns + round(step.share * asking_ns)
+        yield _span(trace_id, _span_id(trace_id, f"{number} {step.name}"), root, step, begin_ns, end)
+        begin_ns = end
 
 
 def _span_id(trace_id: str, name: str) -> str:
-    """16 hexadecimal digits, the same whenever the trace is sent."""
+    """Hash a name into 16 hexadecimal digits, the same whenever the trace is sent."""
     return hashlib.sha256(f"{trace_id} {name}".encode()).hexdigest()[:16]
 
 

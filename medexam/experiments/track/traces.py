@@ -41,18 +41,18 @@ _log = logging.getLogger(__name__)
 
 
 def collect_traces(runs: Iterable[ExamRun]) -> dict[int, list[QuestionTrace]]:
-    """The traces of each run's sampled questions, by the `id` of the run.
+    """Collect the traces of each run's sampled questions, by the `id` of the run.
 
     A run that cannot be planned as it was (its data or its words have changed) is left out with a logged warning: its
     traces would show what was not asked.
     """
-    found: dict[int, list[QuestionTrace]] = {}
+    traces_by_run: dict[int, list[QuestionTrace]] = {}
     for run in runs:
         try:
-            found[id(run)] = list(read_traces(run))
+            traces_by_run[id(run)] = list(read_traces(run))
         except MedExamError as error:
             _log.warning("no traces of %s: %s", run.record.run_id, error)
-    return found
+    return traces_by_run
 
 
 def send_traces(
@@ -65,22 +65,22 @@ def send_traces(
     tracking_uri: str,
 ) -> None:
     """Send the run's traces, linked to its MLflow run, which has these and no other then."""
-    wanted = {f"tr-{trace.trace_id(mlflow_run_id)}": trace for trace in traces}
-    known = set(find_traces(client, experiment_id, mlflow_run_id))
-    outdated = sorted(known - wanted.keys())
+    traces_by_id = {f"tr-{trace.trace_id(mlflow_run_id)}": trace for trace in traces}
+    stored_ids = set(find_traces(client, experiment_id, mlflow_run_id))
+    outdated = sorted(stored_ids - traces_by_id.keys())
     if outdated:
         client.delete_traces(experiment_id, trace_ids=outdated)
-    missing = [trace for trace_id, trace in wanted.items() if trace_id not in known]
+    missing = [trace for trace_id, trace in traces_by_id.items() if trace_id not in stored_ids]
     _send(missing, run, mlflow_run_id, experiment_id, tracing_client(client, tracking_uri))
 
 
 def sample_keys(keys: Iterable[str], limit: int) -> list[str]:
-    """At most `limit` of the keys, always the same ones: a larger limit keeps those of a smaller one."""
+    """Choose at most `limit` of the keys, always the same ones: a larger limit keeps those of a smaller one."""
     return sorted(keys, key=lambda key: hashlib.sha256(key.encode()).digest())[:limit]
 
 
 def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
-    """The traces of the sampled questions that have a prediction.
+    """Read the traces of the sampled questions that have a prediction.
 
     Raises `MedExamError` where the run cannot be planned as it was.
     """
@@ -89,44 +89,46 @@ def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
     questions = {question.key: question for question in planned.question_set.questions}
     with run.folder.opened_predictions() as predictions:
         sample = [key for key in sample_keys(questions, record.cell.trace_questions) if key in predictions]
-        said_of = {key: predictions[key] for key in sample}
-        program = planned.build_preview([questions[key] for key in sample], said_of)
+        sample_predictions = {key: predictions[key] for key in sample}
+        program = planned.build_preview([questions[key] for key in sample], sample_predictions)
         for key in sample:
-            said, gold = said_of[key], planned.question_set.golds[key]
-            yield QuestionTrace(questions[key], gold, said, _steps(planned, program, questions[key], said))
+            prediction, gold = sample_predictions[key], planned.question_set.golds[key]
+            yield QuestionTrace(questions[key], gold, prediction, _steps(planned, program, questions[key], prediction))
 
 
-def _steps(planned: ExamCell, program: dspy.Module, question: Question, said: Prediction) -> tuple[Step, ...]:
-    """What was done for the question, in order; the score is the last."""
+def _steps(planned: ExamCell, program: dspy.Module, question: Question, prediction: Prediction) -> tuple[Step, ...]:
+    """List what was done for the question, in order; the score is the last."""
     steps: list[Step] = []
-    if planned.retrieval is not None and said.rounds is not None:
-        steps += _search(planned.retrieval, said.rounds)
-    elif planned.retrieval is not None and said.passages is not None:
-        steps.append(_retrieve(planned.retrieval, question, said.passages))
-    calls = conversation(program, question, said)
+    if planned.retrieval is not None and prediction.rounds is not None:
+        steps += _search(planned.retrieval, prediction.rounds)
+    elif planned.retrieval is not None and prediction.passages is not None:
+        steps.append(_retrieve(planned.retrieval, question, prediction.passages))
+    calls = conversation(program, question, prediction)
     for number, (turns, reply) in enumerate(calls, start=1):
         name = "ask" if len(calls) == 1 else f"ask {number} of {len(calls)}"
-        seen = put_pictures(turns, _small_enough(question.picture))
-        steps.append(Step.ask(name, seen, reply, said, share=1 / len(calls)))
-    if said.status is not Status.FAILED:
-        outcome: dict[str, Any] = {"answer": said.answer, "status": said.status.value}
-        if said.reason is not None:
-            outcome["reason"] = said.reason.value
-        if said.rationale is not None:
-            outcome["rationale"] = said.rationale
-        if said.option_scores is not None:
-            scores = {str(number): score for number, score in said.option_scores.items()}
-            chances = {str(number): chance for number, chance in (said.option_probabilities or {}).items()}
-            shown = {"option_scores": scores, "unit": said.score_unit, "norm": said.score_norm}
-            steps.append(Step("choose", "PARSER", shown, {**outcome, "probabilities": chances, "tied": said.tied}))
+        messages = put_pictures(turns, _small_enough(question.picture))
+        steps.append(Step.ask(name, messages, reply, prediction, share=1 / len(calls)))
+    if prediction.status is not Status.FAILED:
+        outcome: dict[str, Any] = {"answer": prediction.answer, "status": prediction.status.value}
+        if prediction.reason is not None:
+            outcome["reason"] = prediction.reason.value
+        if prediction.rationale is not None:
+            outcome["rationale"] = prediction.rationale
+        if prediction.option_scores is not None:
+            scores = {str(number): score for number, score in prediction.option_scores.items()}
+            chances = {str(number): chance for number, chance in (prediction.option_probabilities or {}).items()}
+            inputs = {"option_scores": scores, "unit": prediction.score_unit, "norm": prediction.score_norm}
+            steps.append(
+                Step("choose", "PARSER", inputs, {**outcome, "probabilities": chances, "tied": prediction.tied})
+            )
         elif calls:
-            shown = {"reply": said.reply, "finish_reason": said.finish_reason}
-            steps.append(Step("parse", "PARSER", shown, outcome))
+            inputs = {"reply": prediction.reply, "finish_reason": prediction.finish_reason}
+            steps.append(Step("parse", "PARSER", inputs, outcome))
         else:
             steps.append(Step("choose", "TOOL", {"options": list(question.option_numbers)}, outcome))
     gold = planned.question_set.golds[question.key]
-    right = None if said.status is Status.FAILED else gold.accepts(said.answer)
-    steps.append(Step("score", "EVALUATOR", {"answer": said.answer, "gold": gold.number}, {"right": right}))
+    right = None if prediction.status is Status.FAILED else gold.accepts(prediction.answer)
+    steps.append(Step("score", "EVALUATOR", {"answer": prediction.answer, "gold": gold.number}, {"right": right}))
     return tuple(steps)
 
 
@@ -135,25 +137,25 @@ def _small_enough(picture: str | None) -> list[str]:
 
 
 def _retrieve(retrieval: Retrieval, question: Question, passages: Sequence[RetrievedPassage]) -> Step:
-    known = Preview(retrieval)
-    hits = [*known.find(question), *(hit for hits in known.find_per_option(question).values() for hit in hits)]
+    preview = Preview(retrieval)
+    hits = [*preview.find(question), *(hit for hits in preview.find_per_option(question).values() for hit in hits)]
     queries = list(retrieval.queries(question).values())
-    shown = {"queries": queries, "k": retrieval.settings.k}
-    return Step("retrieve", "RETRIEVER", shown, _documents(passages, hits))
+    inputs = {"queries": queries, "k": retrieval.settings.k}
+    return Step("retrieve", "RETRIEVER", inputs, _documents(passages, hits))
 
 
 def _search(retrieval: Retrieval, rounds: Sequence[Sequence[FollowUp]]) -> Iterator[Step]:
-    """A step for each query that the model wrote."""
-    known, k = Preview(retrieval), retrieval.settings.k
+    """Yield a step for each query that the model wrote."""
+    preview, k = Preview(retrieval), retrieval.settings.k
     for number, queries in enumerate(rounds, start=1):
-        for one in queries:
-            (hits,) = known.search([one.query], k)
-            shown = {"queries": [one.query], "k": k}
-            yield Step(f"retrieve in round {number}", "RETRIEVER", shown, _documents(one.passages, hits))
+        for follow_up in queries:
+            (hits,) = preview.search([follow_up.query], k)
+            inputs = {"queries": [follow_up.query], "k": k}
+            yield Step(f"retrieve in round {number}", "RETRIEVER", inputs, _documents(follow_up.passages, hits))
 
 
 def _documents(passages: Sequence[RetrievedPassage], hits: Iterable[Hit]) -> list[dict[str, Any]]:
-    """Passages as MLflow shows them, with the texts that are known."""
+    """Convert passages to what MLflow shows, with the texts that are known."""
     texts = {hit.passage.id: hit.passage.text for hit in hits}
     return [
         {
@@ -166,7 +168,7 @@ def _documents(passages: Sequence[RetrievedPassage], hits: Iterable[Hit]) -> lis
 
 
 def _send(traces: Sequence[QuestionTrace], run: ExamRun, mlflow_run_id: str, experiment_id: str, client: Any) -> None:
-    """Spans first: MLflow finds a trace by its run only when its summary is there, so a half-sent one is sent again."""
+    """Send spans first: MLflow finds a trace by its run once its summary is there, so a half-sent one is sent again."""
     from mlflow.entities import (
         AssessmentSource,
         AssessmentSourceType,
@@ -181,16 +183,16 @@ def _send(traces: Sequence[QuestionTrace], run: ExamRun, mlflow_run_id: str, exp
     start_ns = round(1e9 * datetime.fromisoformat(began).timestamp()) if began else 0
     code = AssessmentSource(source_type=AssessmentSourceType.CODE, source_id="medexam")
     key = AssessmentSource(source_type=AssessmentSourceType.HUMAN, source_id="answer key")
-    for first in range(0, len(traces), _BATCH):
-        batch = traces[first : first + _BATCH]
+    for start in range(0, len(traces), _BATCH):
+        batch = traces[start : start + _BATCH]
         spans = [span for trace in batch for span in build_spans(trace.trace_id(mlflow_run_id), trace, start_ns)]
         client.log_spans(experiment_id, spans)
         for trace in batch:
-            said, duration_ms = trace.prediction, round(1000 * (trace.prediction.latency_s or 0))
-            failed = said.status is Status.FAILED
+            prediction, duration_ms = trace.prediction, round(1000 * (trace.prediction.latency_s or 0))
+            failed = prediction.status is Status.FAILED
             marks: list[Any] = [Expectation(name="gold", value=trace.gold.number, source=key)]
             if not failed:
-                marks.append(Feedback(name="right", value=trace.gold.accepts(said.answer), source=code))
+                marks.append(Feedback(name="right", value=trace.gold.accepts(prediction.answer), source=code))
             client.start_trace(
                 TraceInfo(
                     trace_id=f"tr-{trace.trace_id(mlflow_run_id)}",
@@ -204,10 +206,10 @@ def _send(traces: Sequence[QuestionTrace], run: ExamRun, mlflow_run_id: str, exp
                     tags={
                         "mlflow.traceName": trace.question.key,
                         "medexam.question": trace.question.key,
-                        "medexam.spec_digest": said.spec_digest,
+                        "medexam.spec_digest": prediction.spec_digest,
                         "medexam.run_id": run.record.run_id,
-                        "medexam.program": said.program,
-                        "medexam.status": said.status.value,
+                        "medexam.program": prediction.program,
+                        "medexam.status": prediction.status.value,
                     },
                     assessments=marks,
                 )

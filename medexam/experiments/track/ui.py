@@ -26,7 +26,7 @@ DEFAULT_EXPERIMENT = "0"
 
 
 def ui_command(tracking_uri: str, *, host: str, port: int) -> list[str]:
-    """The command that serves the store at `tracking_uri`, with one worker."""
+    """Build the command that serves the store at `tracking_uri`, with one worker."""
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", tracking_uri]
     root = artifact_root(tracking_uri)
     if root is not None:
@@ -36,7 +36,7 @@ def ui_command(tracking_uri: str, *, host: str, port: int) -> list[str]:
 
 
 def experiment_pages(tracking_uri: str, *, host: str, port: int) -> dict[str, str]:
-    """Name of each experiment in the store -> address of its runs in the UI: a list with scores, the best first.
+    """Map each experiment in the store to the address of its runs in the UI: a list with scores, the best first.
 
     Raises `TrackingError` when there is no store, or it is a server with its own UI.
     """
@@ -50,7 +50,7 @@ def experiment_pages(tracking_uri: str, *, host: str, port: int) -> dict[str, st
 
 
 def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:
-    """Serve the UI until it ends or Ctrl-C; its exit code, 0 after Ctrl-C.
+    """Serve the UI until it ends or Ctrl-C; return its exit code, 0 after Ctrl-C.
 
     Raises `TrackingError` when there is no store, it is a server with its own UI, or the port is taken.
     """
@@ -62,13 +62,13 @@ def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:
         env={**os.environ, **SERVER_ENVIRONMENT},
         start_new_session=True,
     )
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    old_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return process.wait()
     except KeyboardInterrupt:
         return 0
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, old_handler)
         _stop(process)
 
 
@@ -98,7 +98,7 @@ def _check_store(tracking_uri: str) -> None:
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
+    """Return whether only this machine reaches what listens there."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -106,7 +106,7 @@ def is_local(host: str) -> bool:
 
 
 def check_port(host: str, port: int) -> None:
-    """Raises `TrackingError` when nothing can listen there."""
+    """Raise `TrackingError` when nothing can listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -62,7 +62,7 @@ class ReplyLog(PredictionLog):
     """Appends replies as lines, instead of predictions, and flushes them to the disk."""
 
     def __init__(self, path: Path, descriptor: int, digests: Mapping[str, str]) -> None:
-        """`descriptor` is the open end of the file at `path`; `digests` those of the sources by key."""
+        """Append to the file at `path`, whose open end is `descriptor`; `digests` are those of the sources by key."""
         super().__init__(path, descriptor)
         self._digests = digests
 
@@ -101,26 +101,32 @@ class TranslationFolder(WorkFolder):
         self.replies.mkdir(parents=True, exist_ok=True)
 
     def read_replies(self, name: str) -> dict[str, StoredReply]:
-        """The last reply to each question, by key; none without a file.
+        """Return the last reply to each question, by key; none without a file.
 
         A torn last line counts as not written. Raises `RunFolderError` where another line is damaged.
         """
         return _read_replies(self._replies(name))
 
     def count_replies(self, role: Role) -> int:
-        """The replies of a role's model that the folder holds, to whichever texts and set-ups."""
-        found = [_read_replies(path) for path in self.replies.glob("*.jsonl")]
-        prints = Counter(reply.answered_by for replies in found for reply in replies.values() if reply.failure is None)
-        base, own = (self.read_models(one) for one in ("base", role))
+        """Count the replies of a role's model that the folder holds, to whichever texts and set-ups."""
+        reply_files = [_read_replies(path) for path in self.replies.glob("*.jsonl")]
+        prints = Counter(
+            reply.answered_by for replies in reply_files for reply in replies.values() if reply.failure is None
+        )
+        base_models, role_models = (self.read_models(name) for name in ("base", role))
         # A reply without a known print is of a time when there was one model.
-        return sum(n for known, n in prints.items() if known in own or (role == "model" and known not in base))
+        return sum(
+            n
+            for fingerprint, n in prints.items()
+            if fingerprint in role_models or (role == "model" and fingerprint not in base_models)
+        )
 
     def read_models(self, role: Role) -> dict[str, KnownModel]:
-        """The models that answered in a role, by print."""
+        """Return the models that answered in a role, by print."""
         return read_models(self, MODEL_FILES[role])
 
     def appending(self, name: str, digests: Mapping[str, str]) -> AbstractContextManager[ReplyLog]:
-        """A log that appends replies to the file `name`; what a dead process left torn is cut off first."""
+        """Open a log that appends replies to the file `name`; what a dead process left torn is cut off first."""
         return open_log(self._replies(name), partial(ReplyLog, digests=digests))
 
     def _replies(self, name: str) -> Path:

@@ -63,11 +63,11 @@ class TranslationOutcome:
     @property
     def rules(self) -> dict[Rule, int]:
         """How many questions each rule decided."""
-        counted = Counter(choice.rule for choice in self.selection.choices.values())
-        return {rule: counted[rule] for rule in Rule}
+        counts = Counter(choice.rule for choice in self.selection.choices.values())
+        return {rule: counts[rule] for rule in Rule}
 
     def document(self) -> dict[str, Any]:
-        """What `selection.json` and `--json` say, JSON-ready."""
+        """Build what `selection.json` and `--json` say, JSON-ready."""
         return {
             "source": self.source,
             "target": self.target,
@@ -86,12 +86,12 @@ class TranslationOutcome:
 
 
 def judge_tasks(tasks: Sequence[Task]) -> dict[str, list[Candidate]]:
-    """The candidates of each question that every one of `tasks` has a reply to."""
+    """Judge the candidates of each question that every one of `tasks` has a reply to."""
     return {key: [judge_task(task, key) for task in tasks] for key in keys_of(tasks)}
 
 
 def judge_task(task: Task, key: str) -> Candidate:
-    """The candidate that the reply to one question is."""
+    """Judge the candidate that the reply to one question is."""
     reply = task.replies[key]
     words = task.words
     return judge_reply(words.setup, task.sources[key], reply.reply, cut_off=reply.cut_off, keywords=words.keywords)
@@ -101,7 +101,7 @@ def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
     """Judge and choose among the replies that `plan` has read."""
     candidates = judge_tasks(plan.tasks)
     selection = select(candidates)
-    chosen = Counter(choice.candidate.setup for choice in selection.choices.values())
+    choices_by_setup = Counter(choice.candidate.setup for choice in selection.choices.values())
     return TranslationOutcome(
         source=plan.spec.dataset.language,
         target=plan.spec.target,
@@ -109,7 +109,9 @@ def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
         candidates=candidates,
         selection=selection,
         counts=tuple(
-            _count(task, [offered[place] for offered in candidates.values()], chosen[task.words.setup])
+            _count(
+                task, [alternatives[place] for alternatives in candidates.values()], choices_by_setup[task.words.setup]
+            )
             for place, task in enumerate(plan.tasks)
         ),
         answered=_count_models(plan.folder, plan.tasks),
@@ -119,7 +121,7 @@ def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
 
 
 def write_data_set(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[Path, int] | None:
-    """Write the chosen translations as `TARGET.parquet` in the folder; its path and its number of questions.
+    """Write the chosen translations as `TARGET.parquet` in the folder; return its path and number of questions.
 
     The source goes beside it, so that both languages can be asked and compared as one data set; a file of the source
     that is there already is left alone. None where no question has a translation. Raises `DatasetError` where nothing
@@ -130,10 +132,10 @@ def write_data_set(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[
     dataset, exams = plan.spec.dataset, plan.exam_set
     files = find_files(dataset.name, dataset.language, dataset.path)
     pictures = read_embedded(files)
-    beside = plan.folder.path / f"{outcome.source}.parquet"
-    if beside.resolve() not in {file.resolve() for file in files}:
+    source_path = plan.folder.path / f"{outcome.source}.parquet"
+    if source_path.resolve() not in {file.resolve() for file in files}:
         origin = f"{exams.name} {exams.version}, {outcome.source} (medexam)"
-        write_translation(beside, exams.questions, exams.golds, plan.sources, origin=origin, pictures=pictures)
+        write_translation(source_path, exams.questions, exams.golds, plan.sources, origin=origin, pictures=pictures)
     path = plan.folder.path / f"{outcome.target}.parquet"
     origin = f"{exams.name} {exams.version}, {outcome.source} to {outcome.target} by {outcome.model} (medexam)"
     texts = outcome.texts
@@ -146,12 +148,12 @@ def _by_role(tasks: Sequence[Task]) -> list[list[Task]]:
 
 def _count_models(folder: TranslationFolder, tasks: Sequence[Task]) -> tuple[AnswererCount, ...]:
     replies = [reply for task in tasks for reply in task.replies.values()]
-    names = {key: known.identity.name for role in MODEL_FILES for key, known in folder.read_models(role).items()}
-    who = Counter((reply.answered_by, names.get(reply.answered_by or "") or reply.model) for reply in replies)
-    return tuple(AnswererCount(key, name or "an unknown model", n) for (key, name), n in who.most_common())
+    names = {key: model.identity.name for role in MODEL_FILES for key, model in folder.read_models(role).items()}
+    answerers = Counter((reply.answered_by, names.get(reply.answered_by or "") or reply.model) for reply in replies)
+    return tuple(AnswererCount(key, name or "an unknown model", n) for (key, name), n in answerers.most_common())
 
 
-def _count(task: Task, candidates: Sequence[Candidate], chosen: int) -> SetupCount:
+def _count(task: Task, candidates: Sequence[Candidate], choices: int) -> SetupCount:
     faults = Counter(fault for candidate in candidates for fault in candidate.faults)
     valid = [candidate.text for candidate in candidates if candidate.valid]
     sources: dict[str, set[str]] = {}
@@ -164,5 +166,5 @@ def _count(task: Task, candidates: Sequence[Candidate], chosen: int) -> SetupCou
         faults={fault.value: faults[fault] for fault in Fault},
         same_as_source=sum(candidate.same_as_source for candidate in candidates),
         repeated=sum(len(sources[text.stem]) > 1 for text in valid),
-        chosen=chosen,
+        chosen=choices,
     )

@@ -42,11 +42,11 @@ class TranslationSpec(Spec):
     """A file with words of one's own; None takes the shipped ones."""
 
     def role(self, words: SetupWords) -> Role:
-        """Which model answers in these words."""
+        """Return which model answers in these words."""
         return "base" if self.base is not None and words.system is None else "model"
 
     def model_of(self, role: Role) -> ModelSpec:
-        """The model of a role."""
+        """Return the model of a role."""
         return self.base if role == "base" and self.base is not None else self.model
 
 
@@ -98,7 +98,7 @@ class TranslationPlan:
         return sum(len(task.pending) for task in self.tasks)
 
     def record(self) -> dict[str, Any]:
-        """What `translation.json` holds."""
+        """Build what `translation.json` holds."""
         return {
             "schema": IDENTITY_SCHEMA,
             "spec": self.spec.model_dump(mode="json"),
@@ -111,7 +111,7 @@ class TranslationPlan:
 
 
 def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
-    """A spec of `parts` under `--set` settings with dotted keys, its model named as its profile and server name it.
+    """Build a spec of `parts` under `--set` settings with dotted keys; its model gets its profile's and server's name.
 
     Raises `SpecError` naming the key that is wrong, and `EngineError` where a server does not tell its model.
     """
@@ -125,12 +125,14 @@ def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
         tree[part][key] = value
     spec = validate(TranslationSpec, tree)
     models = {"model": spec.model, "base": spec.base}
-    named = {name: with_served_name(with_profile(model)) for name, model in models.items() if model is not None}
-    return spec.model_copy(update=named)
+    resolved_models = {
+        name: with_served_name(with_profile(model)) for name, model in models.items() if model is not None
+    }
+    return spec.model_copy(update=resolved_models)
 
 
 def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None = None) -> TranslationPlan:
-    """What translating as `spec` says would do: an existing folder is continued.
+    """Plan what translating as `spec` says would do: an existing folder is continued.
 
     `out` None: the folder of `runs_dir` that holds the same translation, else one named after data set, languages and
     model. Raises `SpecError`, `DatasetError`, `EngineError` where the model is not there, or `RunFolderError` where the
@@ -139,24 +141,26 @@ def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None 
     exam_set = load_exam_set(spec.dataset)
     source = spec.dataset.language
     words = load_setups(spec.setups, source, spec.target, spec.words)
-    known = _identity(spec, exam_set)
-    folder = TranslationFolder(out) if out is not None else _folder(spec, known, runs_dir)
+    identity = _identity(spec, exam_set)
+    folder = TranslationFolder(out) if out is not None else _folder(spec, identity, runs_dir)
     if folder.exists():
         record = folder.read_json(RECORD)
         if record.get("schema") != IDENTITY_SCHEMA:
             raise RunFolderError(f"{folder.path} cannot continue: {_EARLIER}; translate into another folder with --out")
-        if changed := differences(known, record.get("identity", {})):
+        if changes := differences(identity, record.get("identity", {})):
             raise RunFolderError(
-                f"{folder.path} holds another translation (it differs in {', '.join(changed)}); choose another folder "
+                f"{folder.path} holds another translation (it differs in {', '.join(changes)}); choose another folder "
                 "with --out"
             )
-    plan = TranslationPlan(spec, exam_set, (), folder, known)
-    tasks = tuple(plan_task(plan, one.setup, one, plan.sources, data=known["dataset"]) for one in words)
+    plan = TranslationPlan(spec, exam_set, (), folder, identity)
+    tasks = tuple(
+        plan_task(plan, setup_words.setup, setup_words, plan.sources, data=identity["dataset"]) for setup_words in words
+    )
     return replace(plan, tasks=tasks)
 
 
 def plan_stored(path: Path) -> TranslationPlan:
-    """The translation that the folder at `path` holds, as it was last asked for.
+    """Plan the translation that the folder at `path` holds, as it was last asked for.
 
     One that an earlier version made is read and not continued. Raises `RunFolderError` if there is none,
     `DatasetError` if its data cannot be read or have changed.
@@ -169,11 +173,17 @@ def plan_stored(path: Path) -> TranslationPlan:
     plan = TranslationPlan(spec, load_exam_set(spec.dataset), (), folder, record["identity"], goes_on=False)
     words = load_setups(spec.setups, spec.dataset.language, spec.target, spec.words)
     digests = {name: setup["digest"] for name, setup in record["setups"].items()}
-    return replace(plan, tasks=tuple(_task(plan, one.setup, digests[one.setup], one, plan.sources) for one in words))
+    return replace(
+        plan,
+        tasks=tuple(
+            _task(plan, setup_words.setup, digests[setup_words.setup], setup_words, plan.sources)
+            for setup_words in words
+        ),
+    )
 
 
 def check_goes_on(plan: TranslationPlan) -> None:
-    """Raises `RunFolderError` where no further reply may be asked for."""
+    """Raise `RunFolderError` where no further reply may be asked for."""
     if not plan.goes_on:
         raise RunFolderError(
             f"{plan.folder.path} cannot continue: {_EARLIER}; leave out what asks (--no-back), or translate into "
@@ -189,14 +199,16 @@ def plan_task(
     *,
     data: Mapping[str, Any],
 ) -> Task:
-    """What to ask the plan's model for these texts in these words; `data` is what else the texts depend on."""
+    """Plan what to ask the plan's model for these texts in these words; `data` is what else the texts depend on."""
     role = plan.spec.role(words)
-    known = digest({"words": words.to_json(), role: plan.identity[role], "data": dict(data)})
-    return _task(plan, name, known, words, sources)
+    task_digest = digest({"words": words.to_json(), role: plan.identity[role], "data": dict(data)})
+    return _task(plan, name, task_digest, words, sources)
 
 
-def _task(plan: TranslationPlan, name: str, known: str, words: SetupWords, sources: Mapping[str, QuestionText]) -> Task:
-    file = f"{name}-{known}"
+def _task(
+    plan: TranslationPlan, name: str, task_digest: str, words: SetupWords, sources: Mapping[str, QuestionText]
+) -> Task:
+    file = f"{name}-{task_digest}"
     replies = {
         key: reply
         for key, reply in plan.folder.read_replies(file).items()
@@ -205,21 +217,21 @@ def _task(plan: TranslationPlan, name: str, known: str, words: SetupWords, sourc
     role = plan.spec.role(words)
     model = plan.spec.model_of(role)
     program = Translate(words, model.max_tokens, plain=role == "base")
-    return Task(file, words, program, role, model, known, dict(sources), replies)
+    return Task(file, words, program, role, model, task_digest, dict(sources), replies)
 
 
 def text_digest(text: QuestionText) -> str:
-    """Twelve hexadecimal digits of the SHA-256 of what the model is shown."""
+    """Hash what the model is shown: twelve hexadecimal digits of its SHA-256."""
     return hashlib.sha256(render_layout(text).encode()).hexdigest()[:12]
 
 
 def keys_of(tasks: Sequence[Task]) -> list[str]:
-    """The keys that every one of `tasks` has a reply to, in the order of the first."""
+    """List the keys that every one of `tasks` has a reply to, in the order of the first."""
     return [key for key in tasks[0].sources if all(key in task.replies for task in tasks)]
 
 
 def _identity(spec: TranslationSpec, exam_set: ExamSet) -> dict[str, Any]:
-    """What a folder holds replies for; it also holds a wider selection and other set-ups."""
+    """Build what a folder holds replies for; it also holds a wider selection and other set-ups."""
     return {
         "dataset": {
             "name": exam_set.name,
@@ -233,7 +245,7 @@ def _identity(spec: TranslationSpec, exam_set: ExamSet) -> dict[str, Any]:
 
 
 def _model(model: ModelSpec) -> dict[str, Any]:
-    """What of a model a reply depends on; where it lies or listens is no part of that."""
+    """Build what of a model a reply depends on; where it lies or listens is no part of that."""
     return {
         **known_model(model),
         "temperature": model.temperature,
@@ -242,14 +254,14 @@ def _model(model: ModelSpec) -> dict[str, Any]:
     }
 
 
-def _folder(spec: TranslationSpec, known: Mapping[str, Any], runs_dir: Path) -> TranslationFolder:
-    """The folder in `runs_dir` of the same translation, whatever it is called; the usual name if there is none."""
+def _folder(spec: TranslationSpec, identity: Mapping[str, Any], runs_dir: Path) -> TranslationFolder:
+    """Find the folder in `runs_dir` of the same translation, whatever its name; the usual name if there is none."""
     for path in sorted(runs_dir.glob("translate-*")):
-        found = TranslationFolder(path)
-        if found.exists():
-            record = found.read_json(RECORD)
-            if record.get("schema") == IDENTITY_SCHEMA and record.get("identity") == known:
-                return found
+        folder = TranslationFolder(path)
+        if folder.exists():
+            record = folder.read_json(RECORD)
+            if record.get("schema") == IDENTITY_SCHEMA and record.get("identity") == identity:
+                return folder
     models = [model.label for model in (spec.base, spec.model) if model is not None]
     words = ["translate", spec.dataset.name, spec.dataset.language, spec.target, *models]
     return TranslationFolder(runs_dir / re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(words)))

@@ -49,11 +49,11 @@ class SetupWords:
     """What opens a part of the prompt; where a reply writes one again, the translation has ended."""
 
     def render_user(self, source: QuestionText) -> str:
-        """The user's turn for a question."""
+        """Render the user's turn for a question."""
         return Template(self.user).safe_substitute(question=render_layout(source))
 
     def to_json(self) -> dict[str, Any]:
-        """The words as data, for the identity of what they ask for."""
+        """Convert the words to data, for the identity of what they ask for."""
         return {"system": self.system, "user": self.user, "keywords": list(self.keywords)}
 
 
@@ -75,49 +75,55 @@ class _File(FrozenModel):
 
 
 def load_setups(names: Sequence[str], source: str, target: str, path: Path | None = None) -> tuple[SetupWords, ...]:
-    """The words of the set-ups `names` from language `source` to `target`, from `path` or, None, as shipped.
+    """Load the words of the set-ups `names` from language `source` to `target`, from `path` or, None, as shipped.
 
     Raises `SpecError` for a file that cannot be read, a set-up or code that it does not know, the same language twice,
     or a set-up with an example where the file has none in one of the languages.
     """
-    file, where = _read(path)
+    file, origin = _read(path)
     if source == target:
         raise SpecError(f"--from and --to are both {source}: name two languages")
     if unknown := [name for name in names if name not in file.setups]:
-        raise SpecError(f"{where} has no set-up {unknown[0]!r}: the choices are {', '.join(file.setups)}")
+        raise SpecError(f"{origin} has no set-up {unknown[0]!r}: the choices are {', '.join(file.setups)}")
     if not names or len(set(names)) < len(names):
         raise SpecError(f"--setups names none, or one twice: the choices are {', '.join(file.setups)}")
-    return tuple(_words(file, name, source, target, where) for name in names)
+    return tuple(_words(file, name, source, target, origin) for name in names)
 
 
-def _words(file: _File, name: str, source: str, target: str, where: str) -> SetupWords:
+def _words(file: _File, name: str, source: str, target: str, origin: str) -> SetupWords:
     setup = file.setups[name]
-    known = {"source": _name(file, source, where), "target": _name(file, target, where), "question": "$question"}
+    substitutions = {
+        "source": _name(file, source, origin),
+        "target": _name(file, target, origin),
+        "question": "$question",
+    }
     if any(f"${word}" in setup.user for word in _EXAMPLE):
         if missing := [code for code in (source, target) if code not in file.example]:
             raise SpecError(
-                f"{where} has no example in {missing[0]}, which {name} shows: leave {name} out of --setups, or give a "
+                f"{origin} has no example in {missing[0]}, which {name} shows: leave {name} out of --setups, or give a "
                 "file with one by --words"
             )
-        known |= {word: _example(file.example[code]) for word, code in zip(_EXAMPLE, (source, target), strict=True)}
+        substitutions |= {
+            word: _example(file.example[code]) for word, code in zip(_EXAMPLE, (source, target), strict=True)
+        }
     try:
-        system = None if setup.system is None else Template(setup.system).substitute(known)
-        user = Template(setup.user).substitute(known)
-        keywords = tuple(Template(keyword).substitute(known) for keyword in file.keywords)
+        system = None if setup.system is None else Template(setup.system).substitute(substitutions)
+        user = Template(setup.user).substitute(substitutions)
+        keywords = tuple(Template(keyword).substitute(substitutions) for keyword in file.keywords)
     except (KeyError, ValueError) as error:
-        raise SpecError(f"{where}: {name}: {error} may not stand behind a $") from None
+        raise SpecError(f"{origin}: {name}: {error} may not stand behind a $") from None
     if "$question" not in user:
-        raise SpecError(f"{where}: {name}: user lacks $question, where the question stands")
+        raise SpecError(f"{origin}: {name}: user lacks $question, where the question stands")
     return SetupWords(name, system, user, keywords)
 
 
-def _name(file: _File, code: str, where: str) -> str:
+def _name(file: _File, code: str, origin: str) -> str:
     if code in file.languages:
         return file.languages[code]
     if len(code) > 3 and code[:1].isupper():
         return code
     raise SpecError(
-        f"{where} does not know the language {code!r}: the codes are {', '.join(file.languages)}; or write its name, "
+        f"{origin} does not know the language {code!r}: the codes are {', '.join(file.languages)}; or write its name, "
         "such as Swedish"
     )
 
@@ -128,15 +134,15 @@ def _example(example: _Example) -> str:
 
 def _read(path: Path | None) -> tuple[_File, str]:
     if path is None:
-        where = "the shipped words"
+        origin = "the shipped words"
         text = (WORDS / "translate.yaml").read_text(encoding="utf-8")
     else:
-        where = str(path)
+        origin = str(path)
         try:
             text = read_regular(path).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise SpecError(f"--words: cannot read {path}: {error}") from None
-    return validate_words(_File, text, where), where
+    return validate_words(_File, text, origin), origin
 
 
 REPLY_TOKENS = 1024
@@ -157,20 +163,20 @@ class TranslationAdapter(SingleCallAdapter):
     """
 
     def __init__(self, words: SetupWords, *, plain: bool) -> None:
-        """`plain`: the reply continues the words as plain text, and any keyword of theirs ends it."""
+        """Take the words; with `plain`, the reply continues them as plain text, and any keyword of theirs ends it."""
         super().__init__()
         self.words = words
         self.plain = plain
 
     def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:  # noqa: ARG002
-        """The turns of the prompt."""
+        """Render the turns of the prompt."""
         system = [] if self.words.system is None else [{"role": "system", "content": self.words.system}]
         return [*system, {"role": "user", "content": self.words.render_user(inputs["source"])}]
 
     def build_request(
         self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> Request:
-        """The turns, and where to stop."""
+        """Build the request: the turns, and where to stop."""
         # A chat model ends by itself, and providers allow few stop strings.
         labels = [keyword for keyword in self.words.keywords[: None if self.plain else 2] if keyword]
         stop = (*(f"\n{label}" for label in labels), f"\n{inputs['source'].numbers[-1] + 1}. ")
@@ -178,9 +184,9 @@ class TranslationAdapter(SingleCallAdapter):
         return chat_request(model, self.format(signature, demos, inputs), {**settings, "stop": stop}, extensions)
 
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:  # noqa: ARG002
-        """What was said, without what was thought."""
-        said = read_text(response)
-        return {"reply": said, "generation": replace(read_generation(response), reply=said)}
+        """Read what was said, without what was thought."""
+        text = read_text(response)
+        return {"reply": text, "generation": replace(read_generation(response), reply=text)}
 
 
 class Translate(dspy.Module):
@@ -198,13 +204,13 @@ class Translate(dspy.Module):
     def forward(self, question: QuestionText) -> dspy.Prediction:
         """Translate one question."""
         with dspy.context(adapter=self.adapter):
-            return _said(self.translate(source=question))
+            return _to_prediction(self.translate(source=question))
 
     async def aforward(self, question: QuestionText) -> dspy.Prediction:
         """Translate one question without blocking."""
         with dspy.context(adapter=self.adapter):
-            return _said(await self.translate.acall(source=question))
+            return _to_prediction(await self.translate.acall(source=question))
 
 
-def _said(said: dspy.Prediction) -> dspy.Prediction:
-    return dspy.Prediction(answer=None, rationale=None, generations=[said.generation])
+def _to_prediction(output: dspy.Prediction) -> dspy.Prediction:
+    return dspy.Prediction(answer=None, rationale=None, generations=[output.generation])

@@ -68,13 +68,13 @@ class Quality:
     """Of BLEU and of BERTScore, as far as they were computed."""
 
     def document(self) -> dict[str, Any]:
-        """What `quality.json` and `--json` say, JSON-ready."""
+        """Build what `quality.json` and `--json` say, JSON-ready."""
         terms = [asdict(count) | {"missing": _missing(count)} for count in self.terms]
         return {
             "source": self.source,
             "target": self.target,
             "signatures": list(self.signatures),
-            "measured": [asdict(one) for one in self.measured],
+            "measured": [asdict(score) for score in self.measured],
             "terms": terms,
         }
 
@@ -82,7 +82,7 @@ class Quality:
 def plan_back(
     plan: TranslationPlan, outcome: TranslationOutcome, setup: str, *, only_selected: bool = False
 ) -> dict[str, Task]:
-    """What translating back has to ask, by the set-up that translated; `setup` names the words that are asked with.
+    """Plan what translating back has to ask, by the set-up that translated; `setup` names the words to ask with.
 
     `only_selected` translates back the chosen ones alone, under `selected`; else all valid ones are. Raises `SpecError`
     where the words do not know the languages.
@@ -101,28 +101,30 @@ def plan_back(
 
 
 def measure_back(
-    plan: TranslationPlan, outcome: TranslationOutcome, back: Mapping[str, Task], bert: BertScore | None
+    plan: TranslationPlan, outcome: TranslationOutcome, back_tasks: Mapping[str, Task], bert: BertScore | None
 ) -> tuple[list[Measured], list[str]]:
-    """The scores of the round trip by set-up and for the chosen ones, and the signatures they were computed under.
+    """Score the round trip by set-up and for the chosen ones; return the signatures of the scores too.
 
     Questions whose reply is still pending are left out.
     """
-    found: dict[str, dict[str, tuple[QuestionText, bool]]] = {}
-    for name, task in back.items():
+    pairs_by_setup: dict[str, dict[str, tuple[QuestionText, bool]]] = {}
+    for name, task in back_tasks.items():
         candidates = {key: judge_task(task, key) for key in task.replies}
-        found[name] = {key: (one.text, one.valid) for key, one in candidates.items()}
-    if SELECTED not in found:
-        chosen = {key: choice.candidate.setup for key, choice in outcome.selection.choices.items()}
-        found[SELECTED] = {key: found[setup][key] for key, setup in chosen.items() if key in found[setup]}
-    texts = {name: {key: text for key, (text, _) in each.items()} for name, each in found.items()}
-    invalid = {name: sum(not valid for _, valid in each.values()) for name, each in found.items()}
+        pairs_by_setup[name] = {key: (candidate.text, candidate.valid) for key, candidate in candidates.items()}
+    if SELECTED not in pairs_by_setup:
+        setups = {key: choice.candidate.setup for key, choice in outcome.selection.choices.items()}
+        pairs_by_setup[SELECTED] = {
+            key: pairs_by_setup[setup][key] for key, setup in setups.items() if key in pairs_by_setup[setup]
+        }
+    texts = {name: {key: text for key, (text, _) in pairs.items()} for name, pairs in pairs_by_setup.items()}
+    invalid = {name: sum(not valid for _, valid in pairs.values()) for name, pairs in pairs_by_setup.items()}
     return _measure("round trip", texts, plan.sources, bert, invalid)
 
 
 def measure_reference(
     plan: TranslationPlan, outcome: TranslationOutcome, bert: BertScore | None
 ) -> tuple[list[Measured], list[str]]:
-    """The scores of the translations against the data set's own in the target language.
+    """Score the translations against the data set's own in the target language.
 
     Raises `SpecError` where it has none, and `DatasetError` where it cannot be read.
     """
@@ -131,43 +133,51 @@ def measure_reference(
         raise SpecError(f"--reference: {dataset.name} is not published in {target}")
     # A path names the file of one language.
     path = dataset.path if dataset.path is not None and dataset.path.is_dir() else None
-    wanted = dataset.model_copy(update={"language": target, "path": path, "limit": None})
-    published = {question.key: text_of(question) for question in load_exam_set(wanted).questions}
-    known = {
-        name: {key: text for key, text in texts.items() if key in published}
+    target_dataset = dataset.model_copy(update={"language": target, "path": path, "limit": None})
+    references = {question.key: text_of(question) for question in load_exam_set(target_dataset).questions}
+    texts_by_setup = {
+        name: {key: text for key, text in texts.items() if key in references}
         for name, texts in valid_texts(plan, outcome).items()
     }
-    if not any(known.values()):
+    if not any(texts_by_setup.values()):
         raise DatasetError(f"--reference: none of the questions stands in {dataset.name} {target}")
-    return _measure("reference", known, published, bert, {})
+    return _measure("reference", texts_by_setup, references, bert, {})
 
 
 def count_terms(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[TermCount, ...]:
-    """What the valid translations of each set-up, and the chosen ones, keep of the terms in their sources."""
+    """Count the terms of their sources that the valid translations of each set-up, and the chosen ones, keep."""
     sources = plan.sources
     return tuple(count_kept(name, texts, sources) for name, texts in valid_texts(plan, outcome).items())
 
 
 def count_kept(setup: str, texts: Texts, sources: Texts) -> TermCount:
-    """What `texts` keep of the terms in `sources`, which hold at least their keys."""
+    """Count the terms in `sources` that `texts` keep; `sources` hold at least the keys of `texts`."""
     terms: Counter[str] = Counter()
     lost: Counter[str] = Counter()
-    missing = {}
+    missing_by_key = {}
     for key, text in texts.items():
         terms.update(term.kind for term in find_terms(sources[key]))
-        if gone := missing_terms(sources[key], text):
-            missing[key] = gone
-            lost.update(term.kind for term in gone)
+        if lost_terms := missing_terms(sources[key], text):
+            missing_by_key[key] = lost_terms
+            lost.update(term.kind for term in lost_terms)
     return TermCount(
-        setup, len(missing), {kind: terms[kind] for kind in KINDS}, {kind: lost[kind] for kind in KINDS}, missing
+        setup,
+        len(missing_by_key),
+        {kind: terms[kind] for kind in KINDS},
+        {kind: lost[kind] for kind in KINDS},
+        missing_by_key,
     )
 
 
 def valid_texts(plan: TranslationPlan, outcome: TranslationOutcome) -> dict[str, Texts]:
-    """The valid translations by set-up, and the chosen ones under `selected`."""
+    """Collect the valid translations by set-up, and the chosen ones under `selected`."""
     by_setup: dict[str, Texts] = {
-        task.words.setup: {key: offered[at].text for key, offered in outcome.candidates.items() if offered[at].valid}
-        for at, task in enumerate(plan.tasks)
+        task.words.setup: {
+            key: alternatives[place].text
+            for key, alternatives in outcome.candidates.items()
+            if alternatives[place].valid
+        }
+        for place, task in enumerate(plan.tasks)
     }
     return {**by_setup, SELECTED: outcome.texts}
 
@@ -175,21 +185,21 @@ def valid_texts(plan: TranslationPlan, outcome: TranslationOutcome) -> dict[str,
 def _measure(
     what: What, by_setup: Mapping[str, Texts], references: Texts, bert: BertScore | None, invalid: Mapping[str, int]
 ) -> tuple[list[Measured], list[str]]:
-    """The scores of each set-up that has texts, and the signatures that they were computed under."""
-    measured, signatures = [], []
+    """Score each set-up that has texts, and return the signatures that the scores were computed under too."""
+    rows, signatures = [], []
     for setup, texts in by_setup.items():
         if not texts:
             continue
-        written = [render_layout(text) for text in texts.values()]
-        wanted = [render_layout(references[key]) for key in texts]
-        bleu, f1 = score_bleu(written, wanted), None
+        layouts = [render_layout(text) for text in texts.values()]
+        reference_layouts = [render_layout(references[key]) for key in texts]
+        bleu, f1 = score_bleu(layouts, reference_layouts), None
         signatures.append(bleu.signature)
         if bert is not None:
-            scores = bert.score(written, wanted)
+            scores = bert.score(layouts, reference_layouts)
             f1 = sum(scores) / len(scores)
             signatures.append(bert.signature)
-        measured.append(Measured(what, setup, len(texts), invalid.get(setup, 0), bleu.score, f1))
-    return measured, list(dict.fromkeys(signatures))
+        rows.append(Measured(what, setup, len(texts), invalid.get(setup, 0), bleu.score, f1))
+    return rows, list(dict.fromkeys(signatures))
 
 
 def _missing(count: TermCount) -> dict[str, list[str]]:

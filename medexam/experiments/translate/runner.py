@@ -30,16 +30,16 @@ class TranslationObserver(QuestionObserver, Protocol):
     """Watches a translation, such as a progress bar."""
 
     def engine_starts(self, model: ModelSpec) -> None:
-        """A model is being loaded or a server probed; it may take a while."""
+        """Note that a model is being loaded or a server probed; it may take a while."""
 
     def task_starts(self, task: Task) -> None:
-        """A set-up begins to ask its pending questions."""
+        """Note that a set-up begins to ask its pending questions."""
 
 
 def run_tasks(
     tasks: Sequence[Task], folder: TranslationFolder, observer: TranslationObserver, *, max_failures: int | None = None
 ) -> Stop | None:
-    """Ask the pending texts of `tasks`, one model after the other; why it stopped early, None where it did not.
+    """Ask the pending texts of `tasks`, one model after the other; return why it stopped early, None if it did not.
 
     The folder must be there. Raises `EngineError` where the model cannot be used, `RunFolderError` where replies cannot
     be written, another process writes there or another model gave the replies.
@@ -91,7 +91,7 @@ class _Runner:
     async def _translate(self, engine: Engine, answerer: Answerer) -> Stop | None:
         folder, spending, file = self.folder, self.spending, ENVIRONMENTS[self.role]
         before = folder.read_json(file) if (folder.path / file).exists() else {}
-        begun, invocation, asked = time.monotonic(), Invocation(), spending.asked
+        start, invocation, questions_before = time.monotonic(), Invocation(), spending.questions
         try:
             with in_bulk(build_lm(self.model, engine)), gc_paused():
                 for task in self.tasks:
@@ -109,6 +109,6 @@ class _Runner:
                 current.uncancel()
             return Stop.INTERRUPTED
         finally:
-            invocation.seconds, invocation.asked = time.monotonic() - begun, spending.asked - asked
+            invocation.seconds, invocation.asked = time.monotonic() - start, spending.questions - questions_before
             folder.write_json(file, build_environment(self.model, engine.info(), before, invocation))
         return None

@@ -28,7 +28,7 @@ class Bleu:
 
 
 def score_bleu(texts: Sequence[str], references: Sequence[str]) -> Bleu:
-    """BLEU of `texts`, at least one, against one reference each; raises `MedExamError` without sacrebleu."""
+    """Score `texts`, at least one, by BLEU against one reference each; raises `MedExamError` without sacrebleu."""
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError:
@@ -42,7 +42,7 @@ class BertScore:
     """BERTScore with one model, which is loaded once."""
 
     def __init__(self, model: str = BERT_MODEL, layer: int | None = None) -> None:
-        """`model` is a folder or a hub id; `layer` None takes the library's choice, which it has for known hub ids.
+        """Load the model, a folder or a hub id; `layer` None takes the library's choice, which known hub ids have.
 
         Raises `EngineError` where the model cannot be loaded or has no such layer, and `MedExamError` without
         bert-score.
@@ -52,17 +52,17 @@ class BertScore:
             from bert_score.utils import model2layers
         except ImportError:
             raise MedExamError(f"BERTScore needs bert-score: {_EXTRA}") from None
-        chosen = model2layers.get(model) if layer is None else layer
-        if chosen is None:
+        layer_number = model2layers.get(model) if layer is None else layer
+        if layer_number is None:
             raise EngineError(f"--bert-layer: bert-score knows no layer for {model}: name one, such as 9 of 12")
-        self._check(model, chosen)
-        self.model, self.layer = model, chosen
-        here = Path(model).expanduser()
-        self._content = fingerprint_folder(here) if here.is_dir() else resolve_commit(model)
+        self._check(model, layer_number)
+        self.model, self.layer = model, layer_number
+        folder = Path(model).expanduser()
+        self._content = fingerprint_folder(folder) if folder.is_dir() else resolve_commit(model)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                self._scorer: Any = BERTScorer(model_type=model, num_layers=chosen, idf=False, device=_device())
+                self._scorer: Any = BERTScorer(model_type=model, num_layers=layer_number, idf=False, device=_device())
         except (OSError, ValueError, AttributeError) as error:
             raise EngineError(f"cannot load {model} for BERTScore: {' '.join(str(error).split())[:200]}") from None
         room = getattr(self._scorer._model.config, "max_position_embeddings", 512)
@@ -73,21 +73,23 @@ class BertScore:
         """What tells the score apart: the model by its name and its content, a folder's fingerprint or a hub commit."""
         from importlib.metadata import version
 
-        made_by = f"bert-score {version('bert-score')}"
-        return f"BERTScore {Path(self.model).name} {self._content} layer {self.layer}, no idf, not rescaled ({made_by})"
+        library = f"bert-score {version('bert-score')}"
+        return f"BERTScore {Path(self.model).name} {self._content} layer {self.layer}, no idf, not rescaled ({library})"
 
     def score(self, texts: Sequence[str], references: Sequence[str]) -> list[float]:
-        """F1 of each text against its reference, mostly from 0 to 1; 0 for an empty text.
+        """Score each text against its reference by F1, mostly from 0 to 1; 0 for an empty text.
 
         What is longer than the model's context is cut.
         """
-        here = [place for place, text in enumerate(texts) if text.strip()]
+        places = [place for place, text in enumerate(texts) if text.strip()]
         scores = [0.0] * len(texts)
-        if here:
+        if places:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                _, _, f1 = self._scorer.score([texts[place] for place in here], [references[place] for place in here])
-            for place, value in zip(here, f1.tolist(), strict=True):
+                _, _, f1 = self._scorer.score(
+                    [texts[place] for place in places], [references[place] for place in places]
+                )
+            for place, value in zip(places, f1.tolist(), strict=True):
                 scores[place] = value
         return scores
 

@@ -21,7 +21,7 @@ _FAULTS = {
 
 
 def error_table(outcome: TranslationOutcome) -> Captioned:
-    """The errors of each set-up."""
+    """Build the table of the errors of each set-up."""
     rows = tuple(
         (
             count.setup,
@@ -46,7 +46,7 @@ def error_table(outcome: TranslationOutcome) -> Captioned:
 
 
 def selection_table(outcome: TranslationOutcome) -> Captioned:
-    """How many questions each rule of the selection decided."""
+    """Build the table of how many questions each rule of the selection decided."""
     names = {
         "only_valid": "only one valid",
         "fewer_errors": "two valid",
@@ -61,11 +61,11 @@ def selection_table(outcome: TranslationOutcome) -> Captioned:
     )
 
 
-def score_table(found: Sequence[Quality]) -> Captioned:
-    """Round trip and reference scores, one row a language and set-up."""
-    rows = [(quality.target, row.what, row.setup, *_scores(row)) for quality in found for row in quality.measured]
+def score_table(qualities: Sequence[Quality]) -> Captioned:
+    """Build the table of round trip and reference scores, one row a language and set-up."""
+    rows = [(quality.target, row.what, row.setup, *_scores(row)) for quality in qualities for row in quality.measured]
     headers = ("Language", "Compared", "Set-up", "Questions", "Invalid", "BLEU", "BERTScore")
-    caption = "; ".join(dict.fromkeys(line for quality in found for line in quality.signatures)) + "."
+    caption = "; ".join(dict.fromkeys(line for quality in qualities for line in quality.signatures)) + "."
     caption += (
         " Round trip: translated back, against the source. Reference: the translation against the published one. BLEU "
         "and BERTScore F1 from 0 to 100. Invalid: back-translations that fail the checks; they are scored as they are."
@@ -73,11 +73,11 @@ def score_table(found: Sequence[Quality]) -> Captioned:
     return Table("Quality", headers, tuple(rows), text_columns=3), caption
 
 
-def terms_table(found: Sequence[Quality]) -> Captioned:
-    """How many terms of the source the translations keep, by kind."""
+def terms_table(qualities: Sequence[Quality]) -> Captioned:
+    """Build the table of how many terms of the source the translations keep, by kind."""
     rows = tuple(
         (quality.target, row.setup, *(_kept(row.terms[kind], row.lost[kind]) for kind in KINDS), str(row.questions))
-        for quality in found
+        for quality in qualities
         for row in quality.terms
     )
     headers = ("Language", "Set-up", "Numbers", "Doses", "Formulas", "Drugs", "Questions that lost one")
@@ -89,7 +89,7 @@ def terms_table(found: Sequence[Quality]) -> Captioned:
 
 
 def review_table(reviews: Sequence[Review]) -> Captioned:
-    """The mean marks of each reviewer."""
+    """Build the table of the mean marks of each reviewer."""
     rows = tuple(
         (
             review.reviewer,
@@ -104,16 +104,16 @@ def review_table(reviews: Sequence[Review]) -> Captioned:
 
 
 def agreement_table(agreements: Sequence[Agreement]) -> Captioned:
-    """How far every two reviewers agree."""
+    """Build the table of how far every two reviewers agree."""
     rows = tuple(
         (
-            " and ".join(each.raters),
-            each.aspect,
-            str(each.n),
-            percent(each.same),
-            NONE if each.kappa is None else f"{each.kappa:.2f}",
+            " and ".join(agreement.raters),
+            agreement.aspect,
+            str(agreement.n),
+            percent(agreement.same),
+            NONE if agreement.kappa is None else f"{agreement.kappa:.2f}",
         )
-        for each in agreements
+        for agreement in agreements
     )
     headers = ("Reviewers", "Aspect", "Questions", "Same mark", "Kappa")
     caption = "Questions that both marked; percent with the same mark; Cohen's kappa with quadratic weights."

@@ -19,7 +19,7 @@ EXPERIMENT = "translations"
 
 
 def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tracking_uri: str) -> str:
-    """Send what came out to the MLflow store at `tracking_uri`; gives MLflow's id of the run.
+    """Send what came out to the MLflow store at `tracking_uri`; return MLflow's id of the run.
 
     What `quality.json` of the folder holds is sent too.
 
@@ -51,7 +51,7 @@ def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tra
 
 
 def _metrics(outcome: TranslationOutcome, quality: Mapping[str, Any] | None) -> dict[str, float]:
-    """Name -> value: `valid.SETUP`, `errors.SETUP.FAULT`, `rule.RULE`, and what was measured."""
+    """Map names to values: `valid.SETUP`, `errors.SETUP.FAULT`, `rule.RULE`, and what was measured."""
     values: dict[str, Any] = {
         "questions": len(outcome.candidates),
         "chosen": len(outcome.selection.choices),
@@ -65,7 +65,7 @@ def _metrics(outcome: TranslationOutcome, quality: Mapping[str, Any] | None) -> 
         values |= {f"errors.{count.setup}.{fault}": number for fault, number in count.faults.items()}
     if quality is not None:
         for row in quality["measured"]:
-            what, setup = row["what"].replace(" ", "_"), row["setup"]
-            values |= {f"{what}.bleu.{setup}": row["bleu"], f"{what}.bert_f1.{setup}": row["bert_f1"]}
+            comparison, setup = row["what"].replace(" ", "_"), row["setup"]
+            values |= {f"{comparison}.bleu.{setup}": row["bleu"], f"{comparison}.bert_f1.{setup}": row["bert_f1"]}
         values |= {f"questions_that_lost_terms.{row['setup']}": row["questions"] for row in quality["terms"]}
     return {name: float(value) for name, value in values.items() if value is not None}

@@ -94,7 +94,7 @@ async def test_cancelling_finishes_what_is_in_flight_and_begins_nothing(planned)
     assert task.cancelled()
     assert watcher.waited_for == [IN_FLIGHT]
     assert (watcher.answers, watcher.most, watcher.in_flight) == (IN_FLIGHT, IN_FLIGHT, 0)
-    assert (failures.asked, failures.failed) == (IN_FLIGHT, 0)
+    assert (failures.questions, failures.failed) == (IN_FLIGHT, 0)
     assert len(planned.folder.read_predictions()) == IN_FLIGHT
 
 

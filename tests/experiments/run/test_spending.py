@@ -43,7 +43,7 @@ def test_the_first_limit_that_is_reached_ends_it(limits, enough, stop) -> None:
         assert spent.exhausted is None
         now += 30
         spent.add(_prediction(failed=stop is Stop.FAILURES))
-        assert spent.asked == done
+        assert spent.questions == done
     assert spent.exhausted is stop
 
 

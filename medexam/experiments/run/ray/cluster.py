@@ -53,17 +53,17 @@ class Cluster:
         return str(self.ray.__version__)
 
     def machines(self) -> list[Machine]:
-        """Those that are alive, the head first."""
-        found = []
+        """List the machines that are alive, the head first."""
+        entries = []
         for node in self.ray.nodes():
             if node["Alive"]:
-                has, host, name = node["Resources"], node["NodeManagerHostname"], node["NodeID"]
-                machine = Machine(name, host, cpus=int(has.get("CPU", 0)), gpus=int(has.get("GPU", 0)))
-                found.append(("node:__internal_head__" not in has, host, name, machine))
-        return [machine for *_, machine in sorted(found, key=lambda each: each[:3])]
+                resources, host, name = node["Resources"], node["NodeManagerHostname"], node["NodeID"]
+                machine = Machine(name, host, cpus=int(resources.get("CPU", 0)), gpus=int(resources.get("GPU", 0)))
+                entries.append(("node:__internal_head__" not in resources, host, name, machine))
+        return [machine for *_, machine in sorted(entries, key=lambda entry: entry[:3])]
 
     def on_machine(self, machine: Machine) -> Any:
-        """Ray's strategy to start something on this machine and on no other."""
+        """Return Ray's strategy to start something on this machine and on no other."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         return NodeAffinitySchedulingStrategy(machine.id, soft=False)
@@ -71,7 +71,7 @@ class Cluster:
 
 @contextmanager
 def open_cluster(address: str | None) -> Iterator[Cluster]:
-    """The cluster whose head is at `address`; None starts one on this machine, which is stopped at the end.
+    """Open the cluster whose head is at `address`; None starts one on this machine, which is stopped at the end.
 
     A cluster of our own listens on 127.0.0.1 alone. Where this process has joined a cluster already and names no other,
     that one is used and left open. Raises `EngineError` where Ray is missing, nothing or something else answers at the
@@ -117,7 +117,7 @@ def _load() -> Any:
 
 
 def _is_only_here(address: str) -> bool:
-    """Whether a head at a loopback address is out of reach at this machine's own one, as a cluster of our own is."""
+    """Return whether a head at a loopback address is out of reach at this machine's own, as a cluster of our own is."""
     host, _, port = address.rpartition(":")
     if host not in _LOOPBACK or not port.isdigit():
         return False
@@ -125,8 +125,8 @@ def _is_only_here(address: str) -> bool:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
             # Sends nothing; it tells the address under which others see this machine.
             route.connect(("10.255.255.255", 1))
-            own = str(route.getsockname()[0])
-        with socket.create_connection((own, int(port)), 1.0):
+            own_address = str(route.getsockname()[0])
+        with socket.create_connection((own_address, int(port)), 1.0):
             return False
     except OSError:
         return True
@@ -154,9 +154,9 @@ def _check_answers(address: str) -> None:
         raise EngineError(f"what answers at {address} is no Ray cluster: give the address that `ray start` printed")
 
 
-def _why_not(address: str | None, said: str) -> str:
-    """One line of what Ray said."""
-    line = " ".join(said.split())
+def _why_not(address: str | None, message: str) -> str:
+    """Explain in one line why the cluster cannot be used, from Ray's message."""
+    line = " ".join(message.split())
     where = f"the Ray cluster at {address}" if address else "a Ray cluster on this machine"
     if "ersion mismatch" in line:
         return f"{where} runs other versions than this process: {line.partition(': ')[2]}; use one environment for both"

@@ -36,14 +36,14 @@ class ShardBuilder:
 
     def __init__(self, folder: str, source: str, revision: str, device: str, precision: Precision) -> None:
         self._folder = Path(folder)
-        self._made = (source, revision, device, precision)
+        self._encoder_arguments = (source, revision, device, precision)
         self._encoder: Encoder | None = None
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Build the shard that the row names; what prevents it is told in `fault`, for Ray wraps what is raised."""
         try:
             if self._encoder is None:
-                self._encoder = build_encoder(*self._made)
+                self._encoder = build_encoder(*self._encoder_arguments)
             build_shard(self._folder, Shard(**row), self._encoder)
         except MedExamError as error:
             return {"folder": row["folder"], "fault": str(error)}
@@ -77,25 +77,27 @@ def build_index_on_ray(
     gpus = sum(machine.gpus for machine in machines) if device != "cpu" else 0
     workers = gpus or len(machines)
     number = shards or max(workers, -(-corpus.count // LARGEST))
-    laid = prepare_shards(corpus, encoder, folder, number)
+    layout = prepare_shards(corpus, encoder, folder, number)
     _quieten(ray.data)
     builder: Any = ShardBuilder
-    takes: dict[str, Any] = {"num_gpus": 1} if gpus else {"num_cpus": max(1, min(machine.cpus for machine in machines))}
-    with _watched(folder, laid, progress):
-        rows = ray.data.from_items([asdict(shard) for shard in laid], override_num_blocks=len(laid))
-        built = rows.map(
+    resources: dict[str, Any] = (
+        {"num_gpus": 1} if gpus else {"num_cpus": max(1, min(machine.cpus for machine in machines))}
+    )
+    with _watched(folder, layout, progress):
+        rows = ray.data.from_items([asdict(shard) for shard in layout], override_num_blocks=len(layout))
+        replies = rows.map(
             builder,
             fn_constructor_args=(str(folder), encoder.source, encoder.revision, device, encoder.precision),
-            compute=ray.data.ActorPoolStrategy(size=min(workers, len(laid))),
-            **takes,
+            compute=ray.data.ActorPoolStrategy(size=min(workers, len(layout))),
+            **resources,
         )
         try:
-            for row in built.iter_rows():
-                note_progress(folder, laid)
+            for row in replies.iter_rows():
+                note_progress(folder, layout)
                 if row["fault"]:
                     raise IndexBuildError(row["fault"])
         except KeyboardInterrupt:
-            note_progress(folder, laid)
+            note_progress(folder, layout)
             raise
         except ray.exceptions.RayError as error:
             fault = type(error).__name__
@@ -107,11 +109,11 @@ def build_index_on_ray(
 
 @contextmanager
 def _watched(folder: Path, shards: list[Shard], progress: Progress | None) -> Iterator[None]:
-    """Tell now and then how many passages have a vector, as the shards' own folders say."""
-    done = threading.Event()
+    """Report now and then how many passages have a vector, as the shards' own folders say."""
+    finish = threading.Event()
 
     def look() -> None:
-        while not done.wait(_LOOK_S):
+        while not finish.wait(_LOOK_S):
             if progress is not None:
                 progress(count_encoded(folder, shards))
 
@@ -122,14 +124,14 @@ def _watched(folder: Path, shards: list[Shard], progress: Progress | None) -> It
     try:
         yield
     finally:
-        done.set()
+        finish.set()
         watching.join()
     if progress is not None:
         progress(count_encoded(folder, shards))
 
 
 def _quieten(data: Any) -> None:
-    """No bars and no log lines of Ray Data's own."""
+    """Turn off Ray Data's own bars and log lines."""
     import logging
 
     context = data.DataContext.get_current()

@@ -17,7 +17,7 @@ class RayLauncher:
     """A `Launcher` over the machines of a cluster."""
 
     def __init__(self, cluster: Cluster, *, workers: int | None = None, a_gpu_each: bool = False) -> None:
-        """`workers` None: one on each machine, or with `a_gpu_each` one for each GPU, for models in the workers."""
+        """Plan `workers` actors; None: one a machine, or with `a_gpu_each` one a GPU, for models in the workers."""
         self._cluster = cluster
         self._number = workers
         self._a_gpu_each = a_gpu_each
@@ -33,22 +33,22 @@ class RayLauncher:
         actor_class = self._cluster.ray.remote(Worker)
         workers = []
         for turn, machine in enumerate(hosts):
-            name, beside = f"{session}-{turn}", hosts.count(machine)
+            name, sharers = f"{session}-{turn}", hosts.count(machine)
             actor = actor_class.options(
                 num_cpus=0,
-                num_gpus=min(1.0, machine.gpus / beside) if with_gpus else 0,
+                num_gpus=min(1.0, machine.gpus / sharers) if with_gpus else 0,
                 scheduling_strategy=self._cluster.on_machine(machine),
-            ).remote(name, str(Path.cwd()), max(1, machine.cpus // beside), beside)
+            ).remote(name, str(Path.cwd()), max(1, machine.cpus // sharers), sharers)
             workers.append(RemoteWorker(name, machine.host, RayHandle(actor)))
         return workers
 
     def share(self, value: T) -> T:
-        """A reference to it in the cluster's object store; Ray puts the value in its place."""
+        """Return a reference to the value in the cluster's object store; Ray puts the value in its place."""
         shared: T = self._cluster.ray.put(value)
         return shared
 
     def describe(self) -> dict[str, Any]:
-        """Ray's version."""
+        """Describe the cluster by Ray's version."""
         return {"kind": "ray", "ray": self._cluster.version}
 
 
@@ -59,22 +59,22 @@ class RayHandle:
         self._actor = actor
 
     async def call(
-        self, method: Callable[Concatenate[Worker, P], Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs
+        self, method: Callable[Concatenate[Worker, P], Coroutine[Any, Any, T]], *arguments: P.args, **keywords: P.kwargs
     ) -> T:
-        """As `Handle.call`."""
+        """Call a method of the actor, as `Handle.call` does."""
         from ray.exceptions import RayActorError, RayTaskError
 
         try:
-            said: T = await getattr(self._actor, method.__name__).remote(*arguments, **named)
+            reply: T = await getattr(self._actor, method.__name__).remote(*arguments, **keywords)
         except RayTaskError as error:
             cause = getattr(error, "cause", None)
             raise (cause if isinstance(cause, Exception) else error) from None
         except RayActorError as error:
             raise WorkerLostError(str(error)) from None
-        return said
+        return reply
 
     def kill(self) -> None:
-        """As `Handle.kill`."""
+        """Kill the actor, as `Handle.kill` does."""
         import ray
 
         ray.kill(self._actor)

@@ -33,28 +33,28 @@ class Child:
         self._worker: Worker = Worker(*read_frame(requests))
 
     def serve(self) -> None:
-        """Until the driver is gone or needs it no more."""
+        """Carry out calls until the driver is gone or needs it no more."""
         loop = background_loop().loop
         with contextlib.suppress(EOFError):
             while True:
-                number, method, arguments, named = read_frame(self._requests)
-                asyncio.run_coroutine_threadsafe(self._carry_out(number, method, arguments, named), loop)
+                number, method, arguments, keywords = read_frame(self._requests)
+                asyncio.run_coroutine_threadsafe(self._carry_out(number, method, arguments, keywords), loop)
         closing: Future[None] = asyncio.run_coroutine_threadsafe(self._worker.close(), loop)
         with contextlib.suppress(Exception):
             closing.result(_CLOSE_S)
 
-    async def _carry_out(self, number: int, method: str, arguments: Any, named: Any) -> None:
-        said: tuple[int, Any, Exception | None]
+    async def _carry_out(self, number: int, method: str, arguments: Any, keywords: Any) -> None:
+        reply: tuple[int, Any, Exception | None]
         try:
-            said = (number, await getattr(self._worker, method)(*arguments, **named), None)
+            reply = (number, await getattr(self._worker, method)(*arguments, **keywords), None)
         except Exception as error:
             fault = error if travels(error) else EngineError(f"{type(error).__name__}: {error}")
-            said = (number, None, fault)
+            reply = (number, None, fault)
         # In a thread: a driver that is busy reads late, and questions must not wait for that.
-        await asyncio.to_thread(self._reply, said)
+        await asyncio.to_thread(self._reply, reply)
 
-    def _reply(self, said: tuple[int, Any, Exception | None]) -> None:
-        frame = pack(said)
+    def _reply(self, reply: tuple[int, Any, Exception | None]) -> None:
+        frame = pack(reply)
         # The driver is gone where this fails, and the next read ends.
         with self._writing, contextlib.suppress(OSError):
             self._replies.write(frame)

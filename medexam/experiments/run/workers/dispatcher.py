@@ -38,7 +38,7 @@ class Dispatcher:
         self._observer = observer
         self._spending = spending
         self._queue = deque(planned.pending)
-        self._counted: set[str] = set()
+        self._answered_keys: set[str] = set()
         """Keys of the questions that are done."""
         self._begun_by_lost = 0
         """Questions that lost workers had begun: the observer knows of them, and must not hear of them again."""
@@ -48,33 +48,33 @@ class Dispatcher:
     @property
     def _active(self) -> list[RemoteWorker]:
         """Those that still ask."""
-        return [one for one in self._workers if not one.over and not one.lost]
+        return [worker for worker in self._workers if not worker.over and not worker.lost]
 
     async def run(self) -> None:
-        """Until all is asked or nobody asks any more.
+        """Ask until all is asked or nobody asks any more.
 
         Raises what a worker raised, and `EngineError` where all are lost. Cancelling stops the workers as it stops a
         local run.
         """
-        driving = [asyncio.create_task(self._drive(one)) for one in self._workers]
+        drivers = [asyncio.create_task(self._drive(worker)) for worker in self._workers]
         try:
-            await asyncio.wait(driving, return_when=asyncio.FIRST_EXCEPTION)
+            await asyncio.wait(drivers, return_when=asyncio.FIRST_EXCEPTION)
         except asyncio.CancelledError:
-            self._observer.stopping(sum(one.begun for one in self._active))
+            self._observer.stopping(sum(worker.in_flight for worker in self._active))
             await self._halt()
             raise
         else:
             # One raised: the others are stopped in order, for what they have in flight is paid for.
-            if any(one.done() and one.exception() for one in driving):
+            if any(driver.done() and driver.exception() for driver in drivers):
                 await self._halt()
         finally:
-            for task in driving:
+            for task in drivers:
                 task.cancel()
-            ended = await asyncio.gather(*driving, return_exceptions=True)
-        for fault in ended:
+            outcomes = await asyncio.gather(*drivers, return_exceptions=True)
+        for fault in outcomes:
             if isinstance(fault, Exception):
                 raise fault
-        if self._queue and all(one.lost for one in self._workers):
+        if self._queue and all(worker.lost for worker in self._workers):
             raise EngineError(
                 f"{self._planned.run_id}: every worker is gone; {len(self._queue)} questions are still pending: "
                 "run the same again"
@@ -82,11 +82,11 @@ class Dispatcher:
 
     def hear(self, worker: RemoteWorker, report: WorkerReport) -> None:
         """Take in what a worker reports; raises `RunFolderError` where an answer is of another run."""
-        heard_before = min(self._begun_by_lost, report.begun)
-        self._begun_by_lost -= heard_before
-        for _ in range(report.begun - heard_before):
+        repeats = min(self._begun_by_lost, report.starts)
+        self._begun_by_lost -= repeats
+        for _ in range(report.starts - repeats):
             self._observer.asked()
-        worker.begun += report.begun
+        worker.in_flight += report.starts
         for prediction in map(Prediction.model_validate_json, report.done):
             check_own(prediction, self._planned.spec_digest, f"an answer of the worker on {worker.host}")
             self._count(worker, prediction)
@@ -107,7 +107,7 @@ class Dispatcher:
             raise
 
     async def _stop_all(self, grace_s: float | None) -> None:
-        for worker, report in await ask_all(self._active, lambda one: one.handle.call(Worker.stop, grace_s)):
+        for worker, report in await ask_all(self._active, lambda asker: asker.handle.call(Worker.stop, grace_s)):
             if isinstance(report, WorkerReport):
                 self.hear(worker, report)
                 worker.over = True
@@ -117,12 +117,12 @@ class Dispatcher:
         """Keep one worker supplied until nothing is left to ask."""
         try:
             while not worker.over:
-                given = self._next_questions(worker)
-                if not given and not worker.given:
+                chunk = self._next_questions(worker)
+                if not chunk and not worker.questions:
                     if not await self._find_work(worker):
                         return
                     continue
-                report = await worker.handle.call(Worker.exchange, given, bool(self._queue) and not self._stopping)
+                report = await worker.handle.call(Worker.exchange, chunk, bool(self._queue) and not self._stopping)
                 self.hear(worker, report)
                 if report.fault is not None:
                     raise report.fault
@@ -138,63 +138,63 @@ class Dispatcher:
             self._wake()
 
     def _next_questions(self, worker: RemoteWorker) -> list[Any]:
-        """What a worker is given now: it keeps two chunks ahead, and towards the end all get equal shares."""
+        """Take what a worker is given now: it keeps two chunks ahead, and towards the end all get equal shares."""
         if self._stopping:
             return []
         room = AHEAD * worker.concurrency - worker.waiting
         # Half of an equal share: the rest of the queue goes to the fastest workers.
         share = math.ceil(len(self._queue) / (2 * len(self._active)))
-        given = [self._queue.popleft() for _ in range(min(room, share))]
-        worker.given |= {question.key: question for question in given}
-        worker.waiting += len(given)
-        return given
+        chunk = [self._queue.popleft() for _ in range(min(room, share))]
+        worker.questions |= {question.key: question for question in chunk}
+        worker.waiting += len(chunk)
+        return chunk
 
     async def _find_work(self, worker: RemoteWorker) -> bool:
-        """For a worker that has nothing: take from the one with most, or wait; False where nothing can come."""
-        others = [one for one in self._active if one is not worker and one.given]
+        """Take questions from the worker with most for one that has none, or wait; False where nothing can come."""
+        others = [peer for peer in self._active if peer is not worker and peer.questions]
         if self._stopping or not (others or self._queue):
             return False
-        fullest = max(others, key=lambda one: one.waiting, default=None)
+        fullest = max(others, key=lambda peer: peer.waiting, default=None)
         if fullest is not None and fullest.waiting > 1:
-            wanted = fullest.waiting // 2
+            number = fullest.waiting // 2
             # Subtracted before the reply: a second idle worker would otherwise ask the same one for the same questions.
-            fullest.waiting -= wanted
+            fullest.waiting -= number
             try:
-                keys = await fullest.handle.call(Worker.take_back, wanted)
+                keys = await fullest.handle.call(Worker.take_back, number)
             except WorkerLostError:
                 # The other one died, not this one: its own driving task replaces it.
                 keys = []
             # What it was given may be in the queue already, if it was retired or lost meanwhile.
-            self._queue.extendleft(fullest.given.pop(key) for key in keys if key in fullest.given)
+            self._queue.extendleft(fullest.questions.pop(key) for key in keys if key in fullest.questions)
         else:
             # Only if nothing was awaited since the look above: a change in between would be waited for in vain.
             await self._changed.wait()
         return True
 
     def _count(self, worker: RemoteWorker, prediction: Prediction) -> None:
-        worker.given.pop(prediction.question, None)
+        worker.questions.pop(prediction.question, None)
         # A lost worker's shard holds answers that it had reported too.
-        if prediction.question in self._counted:
+        if prediction.question in self._answered_keys:
             return
-        self._counted.add(prediction.question)
-        worker.begun -= 1
-        worker.asked += 1
+        self._answered_keys.add(prediction.question)
+        worker.in_flight -= 1
+        worker.question_count += 1
         self._spending.add(prediction)
         self._observer.answered(prediction)
 
     def _retire(self, worker: RemoteWorker) -> None:
-        """A worker asks no more: what it has not done is for the others."""
+        """Let a worker ask no more: what it has not done is for the others."""
         worker.over = True
-        self._queue.extendleft(reversed(worker.given.values()))
-        worker.given = {}
+        self._queue.extendleft(reversed(worker.questions.values()))
+        worker.questions = {}
 
     async def _replace_lost(self, worker: RemoteWorker) -> None:
-        """A worker died: what lies in its shard is done, the rest of what it was given is for the others."""
+        """Replace a worker that died: what lies in its shard is done, and the others get the rest of its questions."""
         worker.lose("while it asked; what it had not answered goes to the others")
-        path, own = shard_path(self._planned.folder.path, worker.name), self._planned.spec_digest
-        for prediction in await asyncio.to_thread(lambda: [one for _, one in scan_predictions(path, own)]):
+        path, digest = shard_path(self._planned.folder.path, worker.name), self._planned.spec_digest
+        for prediction in await asyncio.to_thread(lambda: [answer for _, answer in scan_predictions(path, digest)]):
             self._count(worker, prediction)
-        self._begun_by_lost += worker.begun
+        self._begun_by_lost += worker.in_flight
         self._retire(worker)
 
     def _wake(self) -> None:

@@ -40,10 +40,10 @@ class SpreadExecutor:
     """An `Executor` over the workers of a launcher, which are started when the first cell is prepared."""
 
     def __init__(self, launcher: Launcher) -> None:
-        """The workers are the launcher's."""
+        """Spread runs over the workers of `launcher`."""
         self._launcher = launcher
         self.workers: list[RemoteWorker] = []
-        self._reached: dict[ModelSpec, tuple[list[RemoteWorker], EngineInfo]] = {}
+        self._engines: dict[ModelSpec, tuple[list[RemoteWorker], EngineInfo]] = {}
 
     async def prepare(self, planned: AnyCell, observer: RunObserver, needs: EngineNeeds) -> None:
         """Have every worker see the run's folder and reach the model.
@@ -57,16 +57,16 @@ class SpreadExecutor:
                 f"{planned.run_id}: its passages are read by a local model (program.reader), which workers do not "
                 "load; run it without --workers and --executor ray"
             )
-        if model not in self._reached:
+        if model not in self._engines:
             observer.engine_starts(model)
         self.workers = self.workers or await self._launcher.launch()
         await self._check_shared(planned.folder.path.absolute())
-        if model not in self._reached:
-            self._reached[model] = await self._reach(model, needs)
+        if model not in self._engines:
+            self._engines[model] = await self._reach(model, needs)
 
     def info(self, planned: AnyCell) -> EngineInfo | None:
-        """What answers the cell, as the first worker that reached it says."""
-        return self._reached[planned.cell.model][1]
+        """Return what answers the cell, as the first worker that reached it says."""
+        return self._engines[planned.cell.model][1]
 
     async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
         """Ask the cell's pending questions; the answers lie in shards.
@@ -82,15 +82,17 @@ class SpreadExecutor:
             with gc_paused():
                 await Dispatcher(planned, workers, observer, spending).run()
         finally:
-            left = [one for one in workers if not one.lost]
-            _count_cached(await ask_all(left, lambda one: one.handle.call(Worker.finish)), invocation)
+            survivors = [worker for worker in workers if not worker.lost]
+            _count_cached(await ask_all(survivors, lambda worker: worker.handle.call(Worker.finish)), invocation)
 
     def describe(self) -> dict[str, Any]:
-        """What `environment.json` says: what the workers are, and how many questions each asked in this invocation."""
+        """Describe for `environment.json` what the workers are, and how many questions each asked in this run."""
         return {
             **self._launcher.describe(),
-            "workers": [{"name": one.name, "host": one.host, "asked": one.asked} for one in self.workers],
-            "lost": [one.name for one in self.workers if one.lost],
+            "workers": [
+                {"name": worker.name, "host": worker.host, "asked": worker.question_count} for worker in self.workers
+            ],
+            "lost": [worker.name for worker in self.workers if worker.lost],
         }
 
     async def _check_shared(self, folder: Path) -> None:
@@ -104,27 +106,29 @@ class SpreadExecutor:
         except OSError as error:
             raise RunFolderError(f"cannot write {shards}: {error.strerror}") from None
         try:
-            living = [one for one in self.workers if not one.lost]
-            for worker, seen in await ask_all(living, lambda one: one.handle.call(Worker.look, __version__, path)):
-                if isinstance(seen, tuple):
-                    worker.host, worker.pid = seen
-                elif isinstance(seen, MedExamError):
-                    raise seen
+            living = [member for member in self.workers if not member.lost]
+            for worker, answer in await ask_all(
+                living, lambda member: member.handle.call(Worker.look, __version__, path)
+            ):
+                if isinstance(answer, tuple):
+                    worker.host, worker.pid = answer
+                elif isinstance(answer, MedExamError):
+                    raise answer
                 elif worker.pid is not None:
                     worker.lose("between two cells")
                 else:
                     raise EngineError(
-                        f"a worker cannot start on {worker.host}: {_last_line(seen)}; every machine needs this "
+                        f"a worker cannot start on {worker.host}: {_last_line(answer)}; every machine needs this "
                         "environment"
                     )
         finally:
             path.unlink(missing_ok=True)
 
     async def _reach(self, model: ModelSpec, needs: EngineNeeds) -> tuple[list[RemoteWorker], EngineInfo]:
-        living = [one for one in self.workers if not one.lost]
-        found = await ask_all(living, lambda one: one.handle.call(Worker.prepare, model, needs))
-        reached: list[tuple[RemoteWorker, EngineInfo]] = []
-        for worker, info in found:
+        living = [member for member in self.workers if not member.lost]
+        answers = await ask_all(living, lambda member: member.handle.call(Worker.prepare, model, needs))
+        engines: list[tuple[RemoteWorker, EngineInfo]] = []
+        for worker, info in answers:
             if isinstance(info, EndpointSilentError):
                 _log.warning("medexam: warning: %s: %s; the run goes on without this worker", worker.host, info)
             elif isinstance(info, WorkerLostError):
@@ -133,14 +137,14 @@ class SpreadExecutor:
                 raise info
             else:
                 worker.endpoints = info.endpoints
-                reached.append((worker, info))
-        if not reached:
-            raise next(info for _, info in found if isinstance(info, Exception))
-        _check_same_model(reached)
-        return [worker for worker, _ in reached], reached[0][1]
+                engines.append((worker, info))
+        if not engines:
+            raise next(info for _, info in answers if isinstance(info, Exception))
+        _check_same_model(engines)
+        return [worker for worker, _ in engines], engines[0][1]
 
     async def _begin(self, planned: AnyCell) -> list[RemoteWorker]:
-        """The workers that took up the cell."""
+        """Return the workers that took up the cell."""
         assignment = Assignment(
             planned.cell,
             planned.spec_digest,
@@ -154,49 +158,51 @@ class SpreadExecutor:
                 planned.nearest.vectors if planned.nearest is not None else {},
             )
         )
-        living = [one for one in self._reached[planned.cell.model][0] if not one.lost]
-        for worker, counted in await ask_all(living, lambda one: one.handle.call(Worker.begin, assignment, looked_up)):
-            if isinstance(counted, WorkerLostError):
+        living = [member for member in self._engines[planned.cell.model][0] if not member.lost]
+        for worker, count in await ask_all(
+            living, lambda member: member.handle.call(Worker.begin, assignment, looked_up)
+        ):
+            if isinstance(count, WorkerLostError):
                 worker.lose("before it asked anything")
-            elif isinstance(counted, Exception):
-                raise counted
+            elif isinstance(count, Exception):
+                raise count
             else:
-                worker.begin_cell(counted)
-        if begun := [one for one in living if not one.lost]:
-            return begun
+                worker.begin_cell(count)
+        if workers := [member for member in living if not member.lost]:
+            return workers
         raise EngineError("every worker is gone; run the same again to ask what is pending")
 
 
-def _check_same_model(reached: Sequence[tuple[RemoteWorker, EngineInfo]]) -> None:
+def _check_same_model(engines: Sequence[tuple[RemoteWorker, EngineInfo]]) -> None:
     """Raise `EngineError` where two workers would answer differently."""
-    (first, ours), *others = reached
-    for worker, theirs in others:
-        if told := ours.identity.differences(theirs.identity):
+    (first, first_info), *other_engines = engines
+    for worker, info in other_engines:
+        if differences := first_info.identity.differences(info.identity):
             raise EngineError(
-                f"{first.host} and {worker.host} reach different models ({'; '.join(told)}); give all machines "
+                f"{first.host} and {worker.host} reach different models ({'; '.join(differences)}); give all machines "
                 "the same one"
             )
-        one, other = ours.model_dump(exclude=_OWN), theirs.model_dump(exclude=_OWN)
-        if differing := [name for name in one if one[name] != other[name]]:
+        first_fields, fields = first_info.model_dump(exclude=_OWN), info.model_dump(exclude=_OWN)
+        if names := [name for name in first_fields if first_fields[name] != fields[name]]:
             raise EngineError(
-                f"{first.host} and {worker.host} reach different models (they differ in {', '.join(differing)}: "
-                f"{ours.model} and {theirs.model}); give all machines the same one"
+                f"{first.host} and {worker.host} reach different models (they differ in {', '.join(names)}: "
+                f"{first_info.model} and {info.model}); give all machines the same one"
             )
 
 
-def _count_cached(finished: Sequence[tuple[RemoteWorker, Any]], invocation: Invocation) -> None:
+def _count_cached(counts: Sequence[tuple[RemoteWorker, Any]], invocation: Invocation) -> None:
     """Add up what the servers' prefix caches counted, each server's once."""
-    counted = set()
-    for worker, after in finished:
+    counted_servers = set()
+    for worker, after in counts:
         # A loopback address is another server on each host; any other one is the same for all.
-        own = any(mark in one for one in worker.endpoints for mark in _LOOPBACK)
-        servers = (worker.host if own else "", worker.endpoints)
-        if servers not in counted and isinstance(after, PrefixCount):
-            counted.add(servers)
+        is_local = any(mark in endpoint for endpoint in worker.endpoints for mark in _LOOPBACK)
+        servers = (worker.host if is_local else "", worker.endpoints)
+        if servers not in counted_servers and isinstance(after, PrefixCount):
+            counted_servers.add(servers)
             invocation.count_cached(worker.cached_before, after)
 
 
 def _last_line(error: Exception) -> str:
-    """What ended an actor, without the way there."""
+    """Extract what ended an actor, without the way there."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

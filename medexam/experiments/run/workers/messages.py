@@ -37,7 +37,7 @@ class LookedUp:
 class WorkerReport:
     """What happened since the report before."""
 
-    begun: int
+    starts: int
     done: tuple[bytes, ...]
     """The lines of answers and failures, all on the disk."""
     waiting: int

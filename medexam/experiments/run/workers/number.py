@@ -13,20 +13,20 @@ QUESTIONS_EACH = 10_000
 """Questions that make a process worth its start: it takes 3 s, in which one that is there asks as many."""
 
 
-def choose_number(asks: Sequence[AnyCell], wanted: Wanted) -> tuple[int, str]:
-    """How many processes ask the cells, and why; 1 stands for this process.
+def choose_number(cells: Sequence[AnyCell], workers: Wanted) -> tuple[int, str]:
+    """Choose how many processes ask the cells, and say why; 1 stands for this process.
 
     `auto` is as many as help, None is 1. Raises `SpecError` if several are wanted and a cell can have one alone.
     """
-    if wanted is None or wanted == 1:
+    if workers is None or workers == 1:
         return 1, ""
-    reason = next(filter(None, map(_why_one_alone, asks)), "")
-    pending = sum(len(planned.pending) for planned in asks)
-    if wanted != "auto":
+    reason = next(filter(None, map(_why_one_alone, cells)), "")
+    pending = sum(len(planned.pending) for planned in cells)
+    if workers != "auto":
         if reason:
-            raise SpecError(f"--workers {wanted}: {reason}; leave --workers out")
-        return min(wanted, pending), "as --workers says"
-    if reason or (reason := next(filter(None, map(_why_rather_one, asks)), "")):
+            raise SpecError(f"--workers {workers}: {reason}; leave --workers out")
+        return min(workers, pending), "as --workers says"
+    if reason or (reason := next(filter(None, map(_why_rather_one, cells)), "")):
         return 1, reason
     cores, helpful = usable_cores(), max(1, pending // QUESTIONS_EACH)
     if helpful < cores:
@@ -35,7 +35,7 @@ def choose_number(asks: Sequence[AnyCell], wanted: Wanted) -> tuple[int, str]:
 
 
 def _why_one_alone(planned: AnyCell) -> str:
-    """What a cell has that several processes of a machine cannot share; empty if nothing."""
+    """Name what a cell has that several processes of a machine cannot share; empty if nothing."""
     model = planned.cell.model
     if model.engine == "batch":
         return "engine batch submits and waits in one process"
@@ -49,7 +49,7 @@ def _why_one_alone(planned: AnyCell) -> str:
 
 
 def _why_rather_one(planned: AnyCell) -> str:
-    """What a cell has that every process would hold once more; empty if nothing."""
+    """Name what a cell has that every process would hold once more; empty if nothing."""
     if planned.cell.model.is_own:
         return "an engine of your own may hold the model"
     if planned.retrieval is not None and planned.retrieval.settings.query == "written":

@@ -9,31 +9,31 @@ _LENGTH = struct.Struct("!Q")
 
 
 def pack(message: Any) -> bytes:
-    """A frame."""
-    said = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return _LENGTH.pack(len(said)) + said
+    """Pack a message into a frame."""
+    payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return _LENGTH.pack(len(payload)) + payload
 
 
 def read_frame(stream: IO[bytes]) -> Any:
-    """The next message; raises `EOFError` where the stream ends."""
+    """Read the next message; raises `EOFError` where the stream ends."""
     return _unpickle(_read(stream, _LENGTH.unpack(_read(stream, _LENGTH.size))[0]))
 
 
 def _read(stream: IO[bytes], size: int) -> bytes:
-    said = stream.read(size)
-    if len(said) < size:
+    payload = stream.read(size)
+    if len(payload) < size:
         raise EOFError
-    return said
+    return payload
 
 
 async def receive_frame(stream: StreamReader) -> Any:
-    """The next message; raises `EOFError`, as `asyncio.IncompleteReadError` is, where the stream ends."""
+    """Receive the next message; raises `EOFError`, as `asyncio.IncompleteReadError` is, where the stream ends."""
     (size,) = _LENGTH.unpack(await stream.readexactly(_LENGTH.size))
     return _unpickle(await stream.readexactly(size))
 
 
 def travels(value: Any) -> bool:
-    """Whether a value arrives; exceptions whose arguments are not those of their class do not."""
+    """Return whether a value arrives; exceptions whose arguments are not those of their class do not."""
     try:
         _unpickle(pickle.dumps(value))
     except Exception:
@@ -41,15 +41,15 @@ def travels(value: Any) -> bool:
     return True
 
 
-def _unpickle(said: bytes) -> Any:
-    return pickle.loads(said)  # noqa: S301 - the other end of the pipe is this run's own
+def _unpickle(payload: bytes) -> Any:
+    return pickle.loads(payload)  # noqa: S301 - the other end of the pipe is this run's own
 
 
 class Shared:
     """A value among the arguments of calls that is pickled once for all of them; what arrives is the value."""
 
     def __init__(self, value: Any) -> None:
-        self._said = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        self._payload = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        return pickle.loads, (self._said,)
+        return pickle.loads, (self._payload,)

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def open_processes(number: int) -> "Iterator[ProcessLauncher]":
-    """A launcher of `number` processes, which are ended with the block."""
+    """Open a launcher of `number` processes, which are ended with the block."""
     launcher = ProcessLauncher(number)
     try:
         yield launcher
@@ -51,10 +51,10 @@ class ProcessLauncher:
     """A `Launcher` of processes of this machine."""
 
     def __init__(self, number: int) -> None:
-        """`number` of workers."""
+        """Prepare to start `number` workers."""
         self._number = number
         self._handles: list[ProcessHandle] = []
-        self._told: set[str] = set()
+        self._lines: set[str] = set()
         """What workers have told the user; others tell the same."""
 
     async def launch(self) -> list[RemoteWorker]:
@@ -69,11 +69,11 @@ class ProcessLauncher:
         return workers
 
     def share(self, value: T) -> T:
-        """A stand-in whose pickle is the value's, made once."""
+        """Return a stand-in whose pickle is the value's, made once."""
         return cast("T", Shared(value))
 
     def describe(self) -> dict[str, Any]:
-        """What they are."""
+        """Describe what the workers are."""
         return {"kind": "processes"}
 
     async def close(self) -> None:
@@ -89,16 +89,16 @@ class ProcessLauncher:
                 handle.kill()
 
     def _tell(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
+        if line not in self._lines:
+            self._lines.add(line)
             _log.warning("%s", line)
 
 
 class ProcessHandle:
     """A `Handle` of a process; made and used on the network loop."""
 
-    def __init__(self, process: Process, made_with: tuple[Any, ...], tell: Callable[[str], None]) -> None:
-        """`made_with` are the arguments of its `Worker`; `tell` is called with each line that it means for the user."""
+    def __init__(self, process: Process, worker_arguments: tuple[Any, ...], tell: Callable[[str], None]) -> None:
+        """Send the arguments of its `Worker`; `tell` is called with each line that the worker means for the user."""
         assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - they are pipes
         self._process = process
         self._requests, self._replies, self._errors = process.stdin, process.stdout, process.stderr
@@ -107,15 +107,15 @@ class ProcessHandle:
         self._awaited: dict[int, asyncio.Future[Any]] = {}
         self._last_line = ""
         self._gone = False
-        self._requests.write(pack(made_with))
+        self._requests.write(pack(worker_arguments))
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(cls, made_with: tuple[Any, ...], tell: Callable[[str], None]) -> "ProcessHandle":
+    async def start(cls, worker_arguments: tuple[Any, ...], tell: Callable[[str], None]) -> "ProcessHandle":
         """Start the process of a `Worker` that is made with these arguments."""
-        apart: dict[str, Any] = {"start_new_session": True}
+        options: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
-            apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+            options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", _MODULE),
             stdin=PIPE,
@@ -125,14 +125,14 @@ class ProcessHandle:
             # What this process can import, the worker can.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
             # Apart from this process's group: Ctrl-C in the terminal is for the driver alone.
-            **apart,
+            **options,
         )
-        return cls(process, made_with, tell)
+        return cls(process, worker_arguments, tell)
 
     async def call(
-        self, method: Callable[Concatenate[Worker, P], Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs
+        self, method: Callable[Concatenate[Worker, P], Coroutine[Any, Any, T]], *arguments: P.args, **keywords: P.kwargs
     ) -> T:
-        """As `Handle.call`."""
+        """Call a method of the worker, as `Handle.call` does."""
         if self._gone:
             raise WorkerLostError(self._last_line)
         number, reply = next(self._numbers), asyncio.get_running_loop().create_future()
@@ -140,15 +140,15 @@ class ProcessHandle:
         try:
             # Where the pipe is broken, the reader ends and says so.
             with suppress(ConnectionError):
-                self._requests.write(pack((number, method.__name__, arguments, named)))
+                self._requests.write(pack((number, method.__name__, arguments, keywords)))
                 await self._requests.drain()
-            said: T = await reply
+            answer: T = await reply
         finally:
             del self._awaited[number]
-        return said
+        return answer
 
     def kill(self) -> None:
-        """As `Handle.kill`."""
+        """Kill the process, as `Handle.kill` does."""
         with suppress(ProcessLookupError):
             self._process.kill()
 
@@ -164,10 +164,10 @@ class ProcessHandle:
         listening = asyncio.create_task(self._listen())
         try:
             while True:
-                number, said, fault = await receive_frame(self._replies)
+                number, answer, fault = await receive_frame(self._replies)
                 # Nobody awaits it after a second Ctrl-C.
                 if (reply := self._awaited.get(number)) is not None and not reply.done():
-                    reply.set_exception(fault) if fault is not None else reply.set_result(said)
+                    reply.set_exception(fault) if fault is not None else reply.set_result(answer)
         except (EOFError, ConnectionError):
             await listening
             await self._process.wait()
@@ -179,13 +179,13 @@ class ProcessHandle:
 
     async def _listen(self) -> None:
         """Pass on what it means for the user, and keep its last line, which may say why it ended."""
-        async for said in self._errors:
-            line = hide_secrets(said.decode(errors="replace")).rstrip()
+        async for raw_line in self._errors:
+            line = hide_secrets(raw_line.decode(errors="replace")).rstrip()
             self._last_line = line or self._last_line
             if line.startswith(_OURS):
                 self._tell(line)
 
 
 def usable_cores() -> int:
-    """Processors that this process may use."""
+    """Count the processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

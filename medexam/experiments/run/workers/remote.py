@@ -30,9 +30,9 @@ class Handle(Protocol):
     """Reaches one worker."""
 
     async def call(
-        self, method: Callable[Concatenate[Worker, P], Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs
+        self, method: Callable[Concatenate[Worker, P], Coroutine[Any, Any, T]], *arguments: P.args, **keywords: P.kwargs
     ) -> T:
-        """What the worker's method returns; raises what it raised, and `WorkerLostError` where the worker is gone."""
+        """Return what the worker's method returns; raise what it raised, or `WorkerLostError` if the worker is gone."""
         ...
 
     def kill(self) -> None:
@@ -53,12 +53,12 @@ class RemoteWorker:
     endpoints: tuple[str, ...] = ()
     lost: bool = False
     """Whether it died; it asks nothing again."""
-    asked: int = 0
+    question_count: int = 0
     """Questions of all cells that it has done."""
     concurrency: int = FIRST_CONCURRENCY
-    given: dict[str, Any] = field(default_factory=dict)
+    questions: dict[str, Any] = field(default_factory=dict)
     """Questions of the cell that it has not reported as done, by key."""
-    begun: int = 0
+    in_flight: int = 0
     """How many of them it has begun."""
     waiting: int = 0
     over: bool = False
@@ -68,7 +68,7 @@ class RemoteWorker:
 
     def begin_cell(self, cached_before: PrefixCount | None) -> None:
         """Forget the cell before."""
-        self.given, self.begun, self.waiting, self.over, self.cached_before = {}, 0, 0, False, cached_before
+        self.questions, self.in_flight, self.waiting, self.over, self.cached_before = {}, 0, 0, False, cached_before
 
     def lose(self, when: str) -> None:
         """Count it as dead and kill it: a worker that is only out of reach must not continue asking."""
@@ -81,24 +81,24 @@ class Launcher(Protocol):
     """Starts the workers of a run."""
 
     async def launch(self) -> list[RemoteWorker]:
-        """The workers, which may still be starting: the first call of each waits for it."""
+        """Start the workers and return them. They may still be starting: the first call of each waits for it."""
         ...
 
     def share(self, value: T) -> T:
-        """What stands for `value` among the arguments of calls, so that it is serialized once for all workers."""
+        """Return what stands for `value` among the arguments of calls, so that it is serialized once for all."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """What `environment.json` says of it, `kind` first."""
+        """Describe the workers for `environment.json`, `kind` first."""
         ...
 
 
 async def ask_all(
     workers: Sequence[RemoteWorker], call: Callable[[RemoteWorker], Awaitable[Any]]
 ) -> list[tuple[RemoteWorker, Any]]:
-    """What each of the workers answers or raises."""
-    answers = await asyncio.gather(*(call(one) for one in workers), return_exceptions=True)
-    for one in answers:
-        if isinstance(one, BaseException) and not isinstance(one, Exception):
-            raise one
+    """Collect what each of the workers answers or raises."""
+    answers = await asyncio.gather(*(call(worker) for worker in workers), return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, Exception):
+            raise answer
     return list(zip(workers, answers, strict=True))

@@ -56,9 +56,9 @@ class _ShardLog(PredictionLog):
         self._flushed += lines
 
     def take_flushed(self) -> tuple[bytes, ...]:
-        """The lines that reached the disk since this was last called."""
-        taken, self._flushed = tuple(self._flushed), []
-        return taken
+        """Return the lines that reached the disk since this was last called."""
+        lines, self._flushed = tuple(self._flushed), []
+        return lines
 
 
 class _CellRun:
@@ -67,7 +67,7 @@ class _CellRun:
     def __init__(
         self, assignment: Assignment, looked_up: LookedUp, engine: Engine, path: Path, stream: IO[bytes]
     ) -> None:
-        """`stream` is the open end of the shard at `path`."""
+        """Ask the cell of the assignment; `stream` is the open end of the shard at `path`."""
         cell = assignment.cell
         program = build_program(
             cell.program,
@@ -87,25 +87,25 @@ class _CellRun:
         self._stream = stream
         self._log = _ShardLog(path, stream.fileno())
         self._scheduler = Scheduler(work, self._log, self, Spending(), lambda: engine.concurrency, open=True)
-        self._begun = 0
+        self._starts = 0
         self._fault: Exception | None = None
         self._news = asyncio.Event()
         """Set when the driver should hear at once."""
         self._running = asyncio.create_task(self._run(build_lm(cell.model, engine)))
 
     def asked(self) -> None:
-        """One question is begun; the driver hears where few are left."""
-        self._begun += 1
+        """Note that one question is begun; the driver hears where few are left."""
+        self._starts += 1
         if self._is_low:
             self._news.set()
 
     def answered(self, _prediction: Prediction) -> None:
-        """One question is done; where it was the last at hand, the driver hears."""
+        """Note that one question is done; where it was the last at hand, the driver hears."""
         if not self._scheduler.waiting and len(self._scheduler.tasks) <= 1:
             self._news.set()
 
     def stopping(self, in_flight: int) -> None:
-        """The driver says so itself."""
+        """Do nothing: the driver says so itself."""
 
     @property
     def _is_low(self) -> bool:
@@ -122,25 +122,25 @@ class _CellRun:
         finally:
             self._news.set()
 
-    async def exchange(self, questions: Sequence[Question], more: bool) -> WorkerReport:
-        """Take more questions and wait until there is something to report; `more` says that the driver has others."""
-        begun, scheduler = time.monotonic(), self._scheduler
+    async def exchange(self, questions: Sequence[Question], has_more: bool) -> WorkerReport:
+        """Take questions and wait until there is something to report; `has_more` says that the driver has others."""
+        start, scheduler = time.monotonic(), self._scheduler
         scheduler.supply(questions)
-        while not self._running.done() and (left := REPORT_S - (time.monotonic() - begun)) > 0:
-            if not (scheduler.waiting or scheduler.tasks) or (more and self._is_low):
+        while not self._running.done() and (remaining_s := REPORT_S - (time.monotonic() - start)) > 0:
+            if not (scheduler.waiting or scheduler.tasks) or (has_more and self._is_low):
                 break
             self._news.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), left)
+                await asyncio.wait_for(self._news.wait(), remaining_s)
         return self._report()
 
     async def take_back(self, number: int) -> list[str]:
-        """Give up at most `number` questions that were not begun; their keys."""
+        """Give up at most `number` questions that were not begun, and return their keys."""
         waiting = self._scheduler.waiting
         return [waiting.pop().key for _ in range(min(number, len(waiting)))]
 
     async def stop(self, grace_s: float | None) -> WorkerReport:
-        """The last report, once what is in flight is done or `grace_s` seconds passed (None: no limit)."""
+        """Return the last report, once what is in flight is done or `grace_s` seconds passed (None: no limit)."""
         await self._scheduler.stop(grace_s)
         await self._running
         return self._report()
@@ -155,9 +155,9 @@ class _CellRun:
         if not self._scheduler.tasks:
             # Only what is on the disk is reported: an idle worker would leave the driver waiting for the next flush.
             self._scheduler.flush()
-        begun, self._begun = self._begun, 0
+        starts, self._starts = self._starts, 0
         return WorkerReport(
-            begun=begun,
+            starts=starts,
             done=self._log.take_flushed(),
             waiting=len(self._scheduler.waiting),
             concurrency=self.engine.concurrency,
@@ -167,7 +167,7 @@ class _CellRun:
 
 
 def _text_search(retrieval: Retrieval | None) -> TextSearch | None:
-    """What looks up the model's own queries on this machine; None for a program without."""
+    """Build what looks up the model's own queries on this machine; None for a program without."""
     return TextSearch(retrieval) if retrieval is not None and retrieval.settings.query == "written" else None
 
 
@@ -175,7 +175,7 @@ class Worker:
     """Asks one cell at a time."""
 
     def __init__(self, name: str, directory: str, threads: int, sharers: int = 1) -> None:
-        """`name` is that of its shards, `directory` the driver's, `threads` how many this process may compute with.
+        """Take the `name` of its shards, the driver's `directory`, and how many `threads` it may compute with.
 
         `sharers` workers of this machine, this one included, ask the same servers.
         """
@@ -187,7 +187,7 @@ class Worker:
         self._cell: _CellRun | None = None
 
     async def look(self, version: str, mark: Path) -> tuple[str, int]:
-        """Go to the driver's directory; this worker's host and process id.
+        """Go to the driver's directory, and return this worker's host and process id.
 
         Raises `EngineError` if this machine has another `version` of medexam than the driver, and `RunFolderError` if
         it does not see the file `mark`, which the driver has just written, or the directory.
@@ -221,7 +221,7 @@ class Worker:
         return self._engines[model].info()
 
     async def begin(self, assignment: Assignment, looked_up: LookedUp) -> PrefixCount | None:
-        """Take up a cell; what the servers' prefix caches have counted so far.
+        """Take up a cell, and return what the servers' prefix caches have counted so far.
 
         Raises `RunFolderError` where its shard cannot be written, or where this machine has other words to ask with.
         """
@@ -241,25 +241,25 @@ class Worker:
         async def start() -> _CellRun:
             return _CellRun(assignment, looked_up, engine, path, stream)
 
-        counted = await count_cached(cell.model, engine)
+        count = await count_cached(cell.model, engine)
         # Made on the loop of the engine's connections: its events and tasks belong to the loop that made them.
         self._cell = await background_loop().run_async(start())
-        return counted
+        return count
 
-    async def exchange(self, questions: Sequence[Question], more: bool) -> WorkerReport:
-        """As `_CellRun.exchange`."""
-        return await background_loop().run_async(self._begun_cell.exchange(questions, more))
+    async def exchange(self, questions: Sequence[Question], has_more: bool) -> WorkerReport:
+        """Exchange questions and a report, as `_CellRun.exchange` does."""
+        return await background_loop().run_async(self._begun_cell.exchange(questions, has_more))
 
     async def take_back(self, number: int) -> list[str]:
-        """As `_CellRun.take_back`."""
+        """Give up questions, as `_CellRun.take_back` does."""
         return await background_loop().run_async(self._begun_cell.take_back(number))
 
     async def stop(self, grace_s: float | None) -> WorkerReport:
-        """As `_CellRun.stop`."""
+        """Stop the cell, as `_CellRun.stop` does."""
         return await background_loop().run_async(self._begun_cell.stop(grace_s))
 
     async def finish(self) -> PrefixCount | None:
-        """Leave the cell, of which nothing more is asked; what the servers' prefix caches have counted now."""
+        """Leave the cell, of which nothing more is asked; return what the servers' prefix caches have counted now."""
         cell, self._cell = self._begun_cell, None
         await background_loop().run_async(cell.finish())
         return await count_cached(cell.model, cell.engine)
