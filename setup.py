@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent
 
 
 def page() -> str:
-    """The README with every relative link absolute; pictures lead to their bytes."""
+    """Return the README with every relative link absolute; pictures lead to their bytes."""
     with (ROOT / "pyproject.toml").open("rb") as stream:
         source = tomllib.load(stream)["project"]["urls"]["Source"]
 

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from medexam.datasets import sample_evenly
-from medexam.datasets.loading import read_rows
+from medexam.datasets.loading import load_rows
 from medexam.datasets.locating import SAMPLE_FOLDER
 from medexam.questions import Question
 
@@ -33,7 +33,7 @@ def _clean(questions: list[Question]) -> set[str]:
 
 def main(folder: Path, target: Path = SAMPLE_FOLDER) -> None:
     """Write HEAD.json and HEAD_EN.json with the chosen questions to `target`."""
-    readings = {language: read_rows("headqa_v1", language, folder) for language in ("es", "en")}
+    readings = {language: load_rows("headqa_v1", language, folder) for language in ("es", "en")}
     by_language = {language: [row.question for row in reading.rows] for language, reading in readings.items()}
     clean = set.intersection(*(_clean(questions) for questions in by_language.values()))
     chosen = sample_evenly([question for question in by_language["es"] if question.key in clean], SIZE, SEED)

@@ -25,9 +25,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.imports.document import option_texts
+from medexam.experiments.imports.document import listed_texts
 from medexam.experiments.imports.importing import Importer
-from medexam.experiments.imports.samples import Sample
+from medexam.experiments.imports.samples import HarnessSample
 from medexam.specs import DatasetSpec
 
 WORDS = ("the", "patient", "has", "fever", "pain", "cough", "rash", "after", "treatment", "which", "drug", "is")
@@ -144,17 +144,17 @@ def measure_matching() -> dict[str, Any]:
         rows = list(_published(Path(os.environ["MEDEXAM_DATA"]) / "headqa_v1" / name))
         for way, samples in (
             ("text and options", rows),
-            ("text alone", [Sample(stem=row.stem) for row in rows]),
+            ("text alone", [HarnessSample(stem=row.stem) for row in rows]),
         ):
             matched = matcher.match(samples)
             found[f"{language}, {way}"] = {"share": len(matched.pairs) / len(rows), **matched.counts()}
     return found
 
 
-def _published(path: Path) -> Iterator[Sample]:
+def _published(path: Path) -> Iterator[HarnessSample]:
     for exam in json.loads(path.read_text(encoding="utf-8"))["exams"].values():
         for row in exam["data"]:
-            yield Sample(stem=row["qtext"], options=option_texts(row["answers"]))
+            yield HarnessSample(stem=row["qtext"], options=listed_texts(row["answers"]))
 
 
 def _run(command: list[str]) -> dict[str, float]:

@@ -25,7 +25,7 @@ from medexam.datasets import load_task_set
 from medexam.items import TaskSet
 from medexam.metrics.cliniqlink.items import PUBLISHED
 from medexam.metrics.cliniqlink.scoring import score_cliniqlink
-from medexam.metrics.cliniqlink.semantic import clean_text
+from medexam.metrics.cliniqlink.semantic import content_words
 from medexam.metrics.cliniqlink.task_metrics import to_item
 from medexam.metrics.spans import score_span
 from medexam.predictions import Prediction, Status
@@ -90,7 +90,7 @@ def score_alone(task_set: TaskSet, predictions: dict[str, Prediction], count: in
     begun = time.perf_counter()
     for task in chosen:
         for text in (" ".join(task_set.golds[task.key].answers), predictions[task.key].text or ""):
-            clean = clean_text(text)
+            clean = content_words(text)
             encoder.encode([piece for piece in encoder.pieces(clean) if piece.isalnum()])
             encoder.encode([clean])
             encoder.encode([text])

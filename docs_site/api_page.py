@@ -13,11 +13,11 @@ What `import medexam` offers. [Python](../python.md) shows how the parts go toge
 
 
 def api_page() -> str:
-    """The page as Markdown, a directive of mkdocstrings for each public name."""
+    """Return the page as Markdown, a directive of mkdocstrings for each public name."""
     names = [name for name in medexam.__all__ if not name.startswith("_")]
     return "\n\n".join([INTRODUCTION, *(f"## {name}\n\n::: {home(name)}" for name in names)]) + "\n"
 
 
 def home(name: str) -> str:
-    """The dotted path of the module that defines a public name, and the name."""
+    """Find the dotted path of the module that defines a public name, and the name."""
     return f"medexam.{medexam._HOMES[name]}.{name}"

@@ -23,7 +23,7 @@ What `medexam COMMAND --help` says of every command. Results go to standard outp
 
 
 def command_page() -> str:
-    """The page as Markdown, in the order of `medexam --help`."""
+    """Return the page as Markdown, in the order of `medexam --help`."""
     sections = [INTRODUCTION]
     for name in COMMANDS:
         for path, command in walk(load_command(name), name):

@@ -55,7 +55,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def _relink(found: re.Match[str], folder: Path) -> str:
-    """A link in a file of `folder`, as the site has it."""
+    """Return a link in a file of `folder`, as the site has it."""
     parts: list[str] = []
     for part in (folder / found[2]).parts:
         parts = parts[:-1] if part == ".." else [*parts, part]

@@ -19,7 +19,7 @@ BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiv
 
 
 def spec_page() -> str:
-    """The page as Markdown: the experiment first, then data set, model, programs and the rest."""
+    """Return the page as Markdown: the experiment first, then data set, model, programs and the rest."""
     schema = spec_schema()
     parts: dict[str, Mapping[str, Any]] = schema["$defs"]
     order = [*PARTS, *sorted(name for name in parts if name not in PARTS)]

@@ -17,7 +17,7 @@ class LookUp(dspy.Module):
         return "\n\n".join(dspy.Retrieve(k=self.k)(query).passages)
 
     def forward(self, question: str) -> dspy.Prediction:
-        """The answer behind what was looked up; `rationale` is its reasoning."""
+        """Answer behind what was looked up; `rationale` is its reasoning."""
         try:
             return self.react(question=question)
         except AdapterParseError:

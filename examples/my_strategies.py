@@ -13,7 +13,7 @@ class Debate(dspy.Module):
         self.judge = dspy.Predict("question, options, arguments -> answer: int")
 
     def forward(self, stem: str, options: str) -> dspy.Prediction:
-        """A prediction with `answer`, here the printed number of an option."""
+        """Return a prediction with `answer`, here the printed number of an option."""
         arguments = ""
         for _ in range(self.rounds):
             arguments += self.argue(question=stem, options=options, arguments=arguments).argument + "\n"
@@ -21,6 +21,6 @@ class Debate(dspy.Module):
 
 
 def explain_first(words: int = 30) -> dspy.Module:
-    """A function may make the module: here one of DSPy's own, with a signature of one's own."""
+    """Make the module, as a function may: here one of DSPy's own, with a signature of one's own."""
     instructions = f"Explain in at most {words} words which option is right, then give its number."
     return dspy.ChainOfThought(dspy.Signature("question, options -> answer: int", instructions))

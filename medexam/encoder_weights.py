@@ -41,7 +41,7 @@ class EncoderWeights:
         return {"revision": revision, "local_files_only": not self.hub, "trust_remote_code": False}
 
 
-def find_weights(name: str | Path, revision: str | None = None) -> EncoderWeights:
+def find_encoder_weights(name: str | Path, revision: str | None = None) -> EncoderWeights:
     """Find the weights that a name stands for: `minilm`, a folder, or a hub id.
 
     A `Path`, and a text that is an existing folder or begins with `/`, `.` or `~`, is a folder. `revision` is a hub
@@ -52,7 +52,7 @@ def find_weights(name: str | Path, revision: str | None = None) -> EncoderWeight
         folder = minilm_folder()
         weights = EncoderWeights(str(folder), "all-MiniLM-L6-v2", fingerprint_folder(folder))
     elif is_folder(name):
-        folder = check_folder(Path(name).expanduser())
+        folder = check_encoder_folder(Path(name).expanduser())
         weights = EncoderWeights(str(folder), folder.resolve().name, fingerprint_folder(folder))
     else:
         return EncoderWeights(str(name), str(name), resolve_commit(str(name), revision), hub=True)
@@ -86,10 +86,10 @@ def minilm_folder() -> Path:
     module_files = [Path(str(file.locate())) for file in files if file.name == "modules.json"]
     if not module_files or not module_files[0].is_file():
         raise EngineError(f"the installed {_WHEEL} holds no model; install it again: {_WHEEL_INSTALL}")
-    return check_folder(module_files[0].parent)
+    return check_encoder_folder(module_files[0].parent)
 
 
-def check_folder(folder: Path) -> Path:
+def check_encoder_folder(folder: Path) -> Path:
     """Return the folder, if it looks like a model with its weights; raise `EngineError` otherwise.
 
     Weights are safetensors: a pickle can run code of its own, so none is read.
@@ -109,7 +109,7 @@ def check_folder(folder: Path) -> Path:
     return folder
 
 
-def pick_device(device: str) -> str:
+def pick_encoder_device(device: str) -> str:
     """Pick the device to load on: `auto` is CUDA if there is one; raise `EngineError` if CUDA is asked in vain."""
     import torch
 
@@ -127,7 +127,7 @@ def loading_options(weights: EncoderWeights, device: str, dtype: str) -> dict[st
     import torch
 
     model_kwargs = {"dtype": getattr(torch, dtype), "use_safetensors": True}
-    return {"device": pick_device(device), "model_kwargs": model_kwargs, **weights.origin}
+    return {"device": pick_encoder_device(device), "model_kwargs": model_kwargs, **weights.origin}
 
 
 @contextmanager

@@ -20,7 +20,7 @@ class Table:
     """How many columns, from the left, hold words and not numbers."""
 
 
-class Counted(Protocol):
+class UnscoredCounts(Protocol):
     """Scores that know how many items enter none of them."""
 
     @property
@@ -32,7 +32,7 @@ class Counted(Protocol):
         """Items without a prediction."""
 
 
-def unscored_columns(scores: Sequence[Counted]) -> dict[str, list[str]]:
+def unscored_columns(scores: Sequence[UnscoredCounts]) -> dict[str, list[str]]:
     """Return the column of questions that are not scored; empty if all are."""
     if not any(group.failed or group.missing for group in scores):
         return {}

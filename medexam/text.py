@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -46,9 +46,9 @@ _LONGEST_LINE = 2000
 _FIRST = re.compile(r"\w")
 
 
-def nearest(word: str, names: Iterable[str], *, most: int = 2, alike: float = 0.6) -> str:
+def nearest(word: str, names: Iterable[str], *, most: int = 2, similarity: float = 0.6) -> str:
     """Suggest `a or b`: what somebody may have meant, `most` names at most; empty if none is `alike` (0 to 1)."""
-    return " or ".join(difflib.get_close_matches(word, dict.fromkeys(names), n=most, cutoff=alike))
+    return " or ".join(difflib.get_close_matches(word, dict.fromkeys(names), n=most, cutoff=similarity))
 
 
 def writable(value: Value) -> Value:
@@ -140,3 +140,8 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
 def _escape(match: re.Match[str]) -> str:
     code = ord(match.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def option_letters(options: Sequence[str]) -> list[str]:
+    """Return the letter that each option stands behind: `A` to `Z`, then the characters that follow `Z` in ASCII."""
+    return [chr(ord("A") + place) for place in range(len(options))]

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medexam import inputs
-from medexam.datasets.casimedicos.files import read_files
-from medexam.datasets.exam_table import read_files as read_exam_files
+from medexam.datasets.casimedicos.files import read_members
+from medexam.datasets.exam_table import read_record_files as read_exam_files
 from medexam.datasets.headqa_v1 import read_headqa_v1
 from medexam.datasets.own.tables import read_file
 from medexam.datasets.squad import read_squad
@@ -133,7 +133,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "own.json": read_file,
     "own.xlsx": read_file,
     "own.parquet": read_file,
-    "casimedicos-arg.tar.gz": lambda path: list(read_files(path, ["EN/train.tsv"])),
+    "casimedicos-arg.tar.gz": lambda path: list(read_members(path, ["EN/train.tsv"])),
     "p.jsonl": load_corpus,
     "p.jsonl.gz": load_corpus,
     "p.parquet": load_corpus,

@@ -27,7 +27,7 @@ from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.pool.server_pool import ServerPool
-from medexam.serve.pool.silence import LOOK_S, watch
+from medexam.serve.pool.silence import LOOK_S, watch_silence
 from medexam.signatures.single_call import Generation
 
 MODEL = "simulated"
@@ -152,7 +152,7 @@ async def open_engine(
     for endpoint in finder.find(MODEL):
         pool.add(endpoint)
     pool.run_in_background(follow(partial(finder.find, MODEL), pool, probe))
-    pool.run_in_background(watch(pool, answers))
+    pool.run_in_background(watch_silence(pool, answers))
     return VLLMEngine(pool, [_SEEN], _Renderer())
 
 

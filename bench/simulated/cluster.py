@@ -166,7 +166,7 @@ class _Handle:
         await asyncio.sleep(self.setting.exchange_ms / 1000)
         report = await getattr(self.run, method.__name__)(*arguments)
         if isinstance(report, WorkerReport):
-            await self.driver.work(len(report.done) * self.setting.driver_ms / 1000)
+            await self.driver.work(len(report.lines) * self.setting.driver_ms / 1000)
         return report
 
     def kill(self) -> None:

@@ -1,6 +1,6 @@
 """What is asked and how it is scored: one `Benchmark` for each data set; floor 3."""
 
-from medexam.benchmarks.base import Benchmark, Scored
+from medexam.benchmarks.base import Benchmark, ScoredRun
 from medexam.benchmarks.paired import PairedRuns, TableRun
 from medexam.benchmarks.registry import BENCHMARKS, find_benchmark, find_stored_benchmark
 
@@ -8,7 +8,7 @@ __all__ = [
     "BENCHMARKS",
     "Benchmark",
     "PairedRuns",
-    "Scored",
+    "ScoredRun",
     "TableRun",
     "find_benchmark",
     "find_stored_benchmark",

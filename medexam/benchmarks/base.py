@@ -28,7 +28,7 @@ Scores = Mapping[str, Mapping[str, float]]
 """Measure -> item -> its score."""
 
 
-class Chosen(Protocol):
+class AnswerChoice(Protocol):
     """An answer, as far as it is right or wrong."""
 
     @property
@@ -37,7 +37,7 @@ class Chosen(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Scored(Generic[M]):
+class ScoredRun(Generic[M]):
     """The metrics of a run, with the scores that they are means of."""
 
     metrics: M
@@ -83,14 +83,14 @@ class Benchmark(ABC, Generic[I, G, M]):
         return
 
     @abstractmethod
-    def score(self, items: ItemSet[I, G], predictions: Predictions) -> Scored[M]:
+    def score(self, items: ItemSet[I, G], predictions: Predictions) -> ScoredRun[M]:
         """Score the predictions, by key, on all of `items`; failed and missing ones enter no score."""
 
     def cluster(self, item: I) -> str:
         """Return what an item is resampled with for intervals of the user's metrics: itself or what it is part of."""
         return str(item.key)
 
-    def is_right(self, outcome: Chosen, gold: Any) -> bool:
+    def is_right(self, outcome: AnswerChoice, gold: Any) -> bool:
         """Return whether an answer is right; False wherever answers are more or less right."""
         return False
 
@@ -105,7 +105,7 @@ class Benchmark(ABC, Generic[I, G, M]):
 
     @abstractmethod
     def columns(self, items: Mapping[str, Any]) -> "list[tuple[str, pa.DataType]]":
-        """List name and type of each column of `predictions.parquet`; `items` as `Scored` has them."""
+        """List name and type of each column of `predictions.parquet`; `items` as `ScoredRun` has them."""
 
     @abstractmethod
     def row(
@@ -122,7 +122,7 @@ class Benchmark(ABC, Generic[I, G, M]):
         """Return what a page shows of an item, JSON-ready: `stem`, `options` as number and text, others as `shown`."""
 
     def item_scores(self, items: ItemSet[I, G], predictions: Predictions) -> Scores:
-        """Return the scores of single items, as `Scored` has them."""
+        """Return the scores of single items, as `ScoredRun` has them."""
         return {}
 
     @abstractmethod

@@ -31,7 +31,7 @@ class TableRun(Generic[M_co]):
 
 
 @dataclass(frozen=True)
-class Group:
+class PairedGroup:
     """The questions of one discipline or year, beside the baseline."""
 
     paired: Paired
@@ -40,15 +40,15 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairedRun:
     """One run beside the baseline."""
 
     paired: Paired
     p_adjusted: float
     """McNemar's p after Holm, over all pairs; the same as before if there is one pair."""
     verdict: Verdict
-    by_discipline: Mapping[str, Group]
-    by_year: Mapping[str, Group]
+    by_discipline: Mapping[str, PairedGroup]
+    by_year: Mapping[str, PairedGroup]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class PairedRuns(ABC):
         """What the breakdowns are by."""
 
     @property
-    def paired(self) -> Sequence[Pair]:
+    def paired(self) -> Sequence[PairedRun]:
         """The right and wrong answers of each pair; empty if answers are more or less right."""
         return ()
 

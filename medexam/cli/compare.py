@@ -13,7 +13,7 @@ from medexam.cli.help.completion import complete_run
 from medexam.cli.imports import ImportSettings, replace_files
 from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption, settings_as_flags
 from medexam.cli.views.output import print_json, write_file
-from medexam.cli.views.runs import say
+from medexam.cli.views.runs import print_notice
 from medexam.errors import SpecError
 from medexam.settings import Setting
 from medexam.text import hide_address
@@ -138,7 +138,7 @@ def compare(
         paths = [baseline_path, *(path for path in paths if path.resolve() != baseline_path.resolve())]
     folders = find_compared(paths)
     for warning in reading_warnings(folders):
-        say(f"warning: {warning}")
+        print_notice(f"warning: {warning}")
     comparison, report, blocks = _find(folders, way, finders)
     if markdown is not None:
         write_file(report(), markdown)
@@ -149,9 +149,9 @@ def compare(
 
         print_blocks(Terminal(), blocks())
     for line in comparison.corrected:
-        say(line)
+        print_notice(line)
     for note in mixed_notes(comparison.runs):
-        say(f"warning: {note}")
+        print_notice(f"warning: {note}")
     if tracking.sends:
         _send(comparison, tracking.tracking_uri, runs_dir or folders[0].path.resolve().parent)
     if gate is not None and not _passes(comparison, gating.junit):
@@ -200,7 +200,7 @@ def _passes(comparison: "Comparison", junit: Path | None) -> bool:
     (margin,) = (section for section in comparison.sections if isinstance(section, NonInferiority))
     verdicts = check_gate(comparison.names, margin)
     sys.stderr.writelines(
-        f"medexam: {'passed' if verdict.passed else 'FAILED'}: {verdict.said}\n" for verdict in verdicts
+        f"medexam: {'passed' if verdict.passed else 'FAILED'}: {verdict.sentence}\n" for verdict in verdicts
     )
     if junit is not None:
         write_file(render_junit(verdicts, comparison.names[0]), junit, "--junit")

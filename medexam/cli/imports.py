@@ -10,7 +10,7 @@ import typer
 
 from medexam.cli.options import JsonOption, RunsDirOption, settings_as_flags
 from medexam.cli.views.output import print_json
-from medexam.cli.views.runs import print_tables, say
+from medexam.cli.views.runs import print_notice, print_tables
 from medexam.errors import SpecError
 from medexam.settings import Setting
 
@@ -94,7 +94,7 @@ def import_results(
     else:
         _print(imports)
     for entry in imports:
-        say(f"{entry.run.folder.path}")
+        print_notice(f"{entry.run.folder.path}")
 
 
 def take_files(
@@ -112,10 +112,10 @@ def take_files(
             "--language en, or a spec of your own questions: --dataset SPEC.yaml"
         )
     importer = Importer(dataset, runs_dir, most_unmatched=settings.most_unmatched)
-    imports_by_file = [list(importer.take(file, say, settings.measure)) for file in files]
+    imports_by_file = [list(importer.take(file, print_notice, settings.measure)) for file in files]
     for entry in chain.from_iterable(imports_by_file):
         for warning in entry.run.record.warnings:
-            say(f"warning: {entry.run.program}: {warning}")
+            print_notice(f"warning: {entry.run.program}: {warning}")
     return imports_by_file
 
 
@@ -149,7 +149,7 @@ def _dataset_of(paths: Iterable[Path]) -> "DatasetSpec | None":
 def _document(entry: "Imported") -> dict[str, Any]:
     from medexam.experiments.store.stored_run import run_document
 
-    return {**run_document(entry.run), "imported": entry.said}
+    return {**run_document(entry.run), "imported": entry.account}
 
 
 def _print(imports: "list[Imported]") -> None:
@@ -159,7 +159,7 @@ def _print(imports: "list[Imported]") -> None:
 
     rows = []
     for entry in imports:
-        summary, metrics = entry.said, entry.run.metrics
+        summary, metrics = entry.account, entry.run.metrics
         ways = ", ".join(f"{count:,} by {method}" for method, count in summary["by"].items())
         gaps = [
             f"{summary[name]:,} {name}" for name in ("unmatched", "ambiguous", "repeated", "failed") if summary[name]

@@ -10,7 +10,7 @@ import typer
 from medexam.cli.options import INCOMPLETE, JsonOption, RunsDirOption, TrackingOption, check_resumed, settings_as_flags
 from medexam.cli.run import OptionalSpec, OverridesOption
 from medexam.cli.views.output import print_json, send_to_mlflow
-from medexam.cli.views.runs import say
+from medexam.cli.views.runs import print_notice
 from medexam.errors import SpecError
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.settings import Setting
@@ -50,9 +50,9 @@ def optimize(settings: OptimizeSettings, spec: OptionalSpec = None, as_json: Jso
     if optimization is None:
         planned = _plan(spec, settings)
         if settings.plan:
-            from medexam.cli.views.optimize import plan_document, print_plan
+            from medexam.cli.views.optimize import optimization_plan_document, print_optimization_plan
 
-            print_json(plan_document(planned)) if as_json else print_plan(planned)
+            print_json(optimization_plan_document(planned)) if as_json else print_optimization_plan(planned)
             return
         optimization = _carry_out(planned)
     from medexam.cli.views.optimize import optimization_document, print_optimization
@@ -73,10 +73,10 @@ def optimize(settings: OptimizeSettings, spec: OptionalSpec = None, as_json: Jso
 def _complete(resume: str, runs_dir: Path | None) -> "Optimization | None":
     """Find the optimization to go on with, where it is complete: it is shown without its models and data."""
     from medexam.experiments.optimize.folder import find_optimization
-    from medexam.experiments.optimize.optimization import Ending, load_optimization
+    from medexam.experiments.optimize.optimization import OptimizationEnding, load_optimization
 
     optimization = load_optimization(find_optimization(resume, runs_dir or default_runs_dir()))
-    return optimization if optimization.ending is Ending.COMPLETE else None
+    return optimization if optimization.ending is OptimizationEnding.COMPLETE else None
 
 
 def _plan(spec: str | None, settings: OptimizeSettings) -> "OptimizationPlan":
@@ -103,18 +103,20 @@ def _carry_out(planned: "OptimizationPlan") -> "Optimization":
     with TrialProgress() as progress:
         optimization = carry_out(planned, progress)
     if reason := why_nothing_more(planned, optimization):
-        say(f"{optimization.folder.name} is complete: {reason}")
+        print_notice(f"{optimization.folder.name} is complete: {reason}")
     return optimization
 
 
 def _say_next(optimization: "Optimization", spec: str | None) -> None:
-    from medexam.experiments.optimize.optimization import Ending
+    from medexam.experiments.optimize.optimization import OptimizationEnding
 
     folder = optimization.folder.path
-    if optimization.ending is not Ending.COMPLETE:
+    if optimization.ending is not OptimizationEnding.COMPLETE:
         larger = " under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)"
-        condition = larger if optimization.ending is Ending.BUDGET else ""
-        say(f"{optimization.ending}: {optimization.why}; medexam optimize --resume {folder} continues{condition}")
+        condition = larger if optimization.ending is OptimizationEnding.BUDGET else ""
+        print_notice(
+            f"{optimization.ending}: {optimization.why}; medexam optimize --resume {folder} continues{condition}"
+        )
     if optimization.best is not None and optimization.best.number > 0:
         spec_name = spec or "SPEC"
         sys.stderr.write(

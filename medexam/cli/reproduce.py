@@ -18,7 +18,7 @@ from medexam.cli.options import (
 )
 from medexam.cli.run import OverridesOption
 from medexam.cli.views.output import print_json, send_to_mlflow, write_file
-from medexam.cli.views.runs import say
+from medexam.cli.views.runs import print_notice
 from medexam.errors import SpecError
 from medexam.settings import Setting
 
@@ -52,7 +52,7 @@ def reproduce(
     as_json: JsonOption = False,
 ) -> None:
     """Make a table or figure of a paper anew, beside the one that is printed."""
-    from medexam.experiments.reproduce.catalogue import find_entry, list_entries
+    from medexam.experiments.reproduce.catalogue import find_paper_entry, list_entries
 
     if show_list or name is None:
         if name is not None:
@@ -61,24 +61,24 @@ def reproduce(
 
         print_list(list_entries(), as_json=as_json)
         return
-    entry = find_entry(name)
-    from medexam.cli.views.reproduce import print_plan, print_reproduced
+    entry = find_paper_entry(name)
+    from medexam.cli.views.reproduce import print_paper_plan, print_reproduced
     from medexam.experiments.reproduce.making import plan
     from medexam.specs import parse_overrides
 
     overrides = parse_overrides(settings.overrides)
     planned = plan(entry, overrides, settings.limit, settings.only, runs_dir=settings.runs_dir, only_look=show_plan)
     if show_plan:
-        print_plan(planned, as_json=as_json)
+        print_paper_plan(planned, as_json=as_json)
         return
     for part in planned.parts:
         if part.missing:
-            say(f"left out {part.spec}: {part.missing}")
+            print_notice(f"left out {part.spec}: {part.missing}")
     from medexam.cli.progress.run import TerminalProgress
     from medexam.experiments.entry.carry_out import Carriers
     from medexam.experiments.run.spending import Limits
 
-    product = planned.make(Carriers(limits=Limits(failures=settings.max_failures)), TerminalProgress, say)
+    product = planned.make(Carriers(limits=Limits(failures=settings.max_failures)), TerminalProgress, print_notice)
     _write(product, settings)
     if as_json:
         print_json(product.document)
@@ -103,6 +103,6 @@ def _write(product: "Reproduced", settings: ReproduceSettings) -> None:
         if not product.pictures:
             raise SpecError(f"--out: {product.entry.name} is a table and has no figure; leave it out")
         for path in write_pictures(product.pictures, settings.out, "--out"):
-            say(f"wrote {path}")
+            print_notice(f"wrote {path}")
     elif product.pictures:
-        say("--out DIR writes the figure as PNG")
+        print_notice("--out DIR writes the figure as PNG")

@@ -24,7 +24,7 @@ from medexam.cli.options import (
     settings_as_flags,
 )
 from medexam.cli.views.output import print_json, send_to_mlflow
-from medexam.cli.views.runs import describe_stop, say
+from medexam.cli.views.runs import describe_stop, print_notice
 from medexam.errors import SpecError
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.settings import Setting
@@ -144,7 +144,7 @@ def run(
         from medexam.experiments.report.current import load_complete
 
         runs_dir = settings.runs_dir or default_runs_dir()
-        complete = None if settings.tracking_uri else load_complete(settings.resume, runs_dir, say)
+        complete = None if settings.tracking_uri else load_complete(settings.resume, runs_dir, print_notice)
         if complete is not None:
             _print(complete.folder.path.parent, [complete], None, as_json=as_json)
             return
@@ -159,7 +159,7 @@ def run(
 
     limits = Limits(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes)
     carriers = Carriers(settings.executor, settings.ray_address, settings.workers, limits)
-    runs, stop = carry_out(plan, carriers, TerminalProgress, say)
+    runs, stop = carry_out(plan, carriers, TerminalProgress, print_notice)
     is_complete = stop is None and all(run.complete for run in runs)
     incomplete, runs_dir = "" if is_complete else _incomplete(spec, plan, runs, stop), plan.runs_dir
     runs = [run for run in runs if not is_repeat(run.folder)]
@@ -171,7 +171,7 @@ def run(
     send = partial(track, page=True, only_new=True)
     send_to_mlflow(send, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
     if incomplete:
-        say(incomplete)
+        print_notice(incomplete)
         raise typer.Exit(INCOMPLETE)
 
 
@@ -218,7 +218,7 @@ def _warn(planned: "Plan") -> "Plan":
     from medexam.experiments.entry.carry_out import plan_lines
 
     for line in plan_lines(planned):
-        say(line)
+        print_notice(line)
     return planned
 
 
@@ -227,7 +227,7 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
 
     for run in runs:
         if (empty := describe_lookups(run.metrics)) is not None:
-            say(f"warning: {run.folder.name}: {empty}")
+            print_notice(f"warning: {run.folder.name}: {empty}")
     if as_json:
         print_json([run_document(run) for run in runs])
     if as_json or not runs:
@@ -240,9 +240,9 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
     print_blocks(Terminal(), [*overview_blocks(runs), *(table for run in runs for table in failure_tables(run))])
     for run in runs:
         if run.note is not None:
-            say(f"warning: {run.folder.name}: {run.note}")
+            print_notice(f"warning: {run.folder.name}: {run.note}")
         if run.record.stopped is not None:
-            say(f"{run.folder.name} {run.record.stopped.describe()}")
+            print_notice(f"{run.folder.name} {run.record.stopped.describe()}")
     sys.stderr.write(f"Runs are in {runs_dir}.\n")
     sys.stderr.write(f"A page of every question and reply: {sys.argv[0]} report {runs_dir} --html report.html\n")
     if find_spec("mlflow"):

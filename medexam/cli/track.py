@@ -8,7 +8,7 @@ import typer
 
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import RunsDirOption, TrustOption
-from medexam.cli.views.runs import read_current, say
+from medexam.cli.views.runs import print_notice, read_current
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.text import hide_address
 
@@ -45,7 +45,7 @@ def track(
     uri = tracking_uri or default_tracking_uri(runs_dir or first_path.resolve().parent)
     for run in stored_runs:
         if pending := count_pending(run):
-            say(f"warning: {run.folder.name} is sent as it is, with {pending:,} of its questions pending")
+            print_notice(f"warning: {run.folder.name} is sent as it is, with {pending:,} of its questions pending")
     for tracked in send(stored_runs, tracking_uri=uri, page=True):
         sys.stdout.write(f"{tracked.run_id} is MLflow run {tracked.mlflow_run_id}\n")
     for folder in optimizations:

@@ -7,7 +7,7 @@ import typer
 
 from medexam.cli.options import JsonOption, RunsDirOption
 from medexam.cli.views.output import print_json
-from medexam.cli.views.runs import read_current, say
+from medexam.cli.views.runs import print_notice, read_current
 
 RunsArgument = Annotated[
     list[Path] | None,
@@ -37,7 +37,7 @@ def trend(
         from medexam.experiments.report.plots.trend import trend_plot
 
         for path in write_pictures([render_plot(trend_plot(score_trend))], plots, "--plots"):
-            say(f"wrote {path}")
+            print_notice(f"wrote {path}")
     if as_json:
         print_json(score_trend.document())
     else:

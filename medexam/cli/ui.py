@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.options import RunsDirOption, TrustOption, refuse
-from medexam.cli.views.runs import say
+from medexam.cli.views.runs import print_notice
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.files import host_name
 
@@ -30,7 +30,7 @@ def ui(
     uri = tracking_uri or default_tracking_uri(runs_dir or default_runs_dir())
     check_port(host, port)
     if not is_local(host):
-        say(
+        print_notice(
             f"warning: MLflow's UI asks for no password: everyone who reaches {host}:{port} can read and delete runs; "
             f"leave --host out, and see it from elsewhere by ssh -L {port}:127.0.0.1:{port} {host_name()}"
         )

@@ -16,9 +16,9 @@ from medexam.datasets.fingerprints import (
     fingerprint_task_golds,
     fingerprint_tasks,
 )
-from medexam.datasets.loading import find_unsound, read_rows
+from medexam.datasets.loading import find_unsound, load_rows
 from medexam.datasets.locating import find_languages
-from medexam.datasets.own.choice import read_choice
+from medexam.datasets.own.choice import read_choice_questions
 from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.words import parse_words
 from medexam.datasets.rows import Reading, Row, TaskReading
@@ -91,7 +91,7 @@ def check_exam_set(name: str, languages: Sequence[Language] | None = None, path:
     It does not stop at an unreadable question, as loading does. Raises `DatasetError` if a whole file cannot be read.
     """
     language_codes = tuple(languages) if languages else find_languages(name, path)
-    readings = {language: read_rows(name, language, path) for language in language_codes}
+    readings = {language: load_rows(name, language, path) for language in language_codes}
     differences: list[Anomaly] = []
     for other in language_codes[1:]:
         differences += compare_languages(readings[language_codes[0]], language_codes[0], readings[other], other)
@@ -110,7 +110,7 @@ def check_own_set(spec: DatasetSpec) -> CheckReport:
     Raises `DatasetError` if the source cannot be read, or if how to read it has to be decided.
     """
     if spec.kind == "choice":
-        reading = read_choice(spec).reading
+        reading = read_choice_questions(spec).reading
         checked = check_reading(reading, spec.language)
         checked = checked.model_copy(update={"notes": tuple(map(_named_for_own, checked.notes))})
         faults = reading.faults

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets.rows import Fault, Record, parse_whole_number
+from medexam.datasets.rows import Record, RowFault, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.files import whole_file
 from medexam.inputs import UnreadableError, open_parquet, open_regular, parquet_rows, parse_json
@@ -92,7 +92,7 @@ def write_hub_records(
     write_exam_table(path, numbered, origin, with_pictures=with_pictures)
 
 
-def read_files(paths: Sequence[Path], origins: list[str]) -> Iterator[Placed]:
+def read_record_files(paths: Sequence[Path], origins: list[str]) -> Iterator[Placed]:
     """Read the records of all files in order; what a file was made from goes to `origins`."""
     for path in paths:
         if path.suffix == ".parquet":
@@ -130,7 +130,7 @@ def _read_json_lines(path: Path) -> Iterator[Placed]:
                     yield place, record
                 except UnreadableError as error:
                     first_fault = first_fault or f"{place}: {error}"
-                    yield place, Fault(place, f"{error}: the file may be truncated")
+                    yield place, RowFault(place, f"{error}: the file may be truncated")
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error})") from None
     if first_fault and not readable:

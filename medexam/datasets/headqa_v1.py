@@ -11,12 +11,12 @@ from typing import Any
 
 from medexam.datasets.exam_table import parse_image
 from medexam.datasets.rows import (
-    Fault,
     Pool,
     Reading,
     Record,
     Row,
     RowError,
+    RowFault,
     parse_exam,
     parse_number,
     parse_question,
@@ -56,7 +56,7 @@ def read_headqa_v1(path: Path, language: Language) -> Reading:
     return Reading(str(path), path.parent, version, rows, faults)
 
 
-def parse_headqa_v1(document: object, language: Language) -> tuple[str, tuple[Row, ...], tuple[Fault, ...]]:
+def parse_headqa_v1(document: object, language: Language) -> tuple[str, tuple[Row, ...], tuple[RowFault, ...]]:
     """Parse the version, questions and unreadable entries of a document.
 
     Raises `DatasetError` if it is not built as HEAD-QA v1 is, is in another language, or holds no entry.
@@ -70,7 +70,7 @@ def parse_headqa_v1(document: object, language: Language) -> tuple[str, tuple[Ro
             f"that language or at the folder that holds both"
         )
     rows: list[Row] = []
-    faults: list[Fault] = []
+    faults: list[RowFault] = []
     pool: Pool = {}
     for name, entry in document["exams"].items():
         for row_or_fault in entry if isinstance(entry, tuple) else _parse_exam(name, entry, language, pool):
@@ -111,20 +111,20 @@ def _read_exam(entry: dict[str, Any], language: Language, pool: Pool) -> object:
     return entry
 
 
-def _parse_exam(name: str, entry: object, language: Language, pool: Pool) -> Iterator[Row | Fault]:
+def _parse_exam(name: str, entry: object, language: Language, pool: Pool) -> Iterator[Row | RowFault]:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("data"), list):
-        yield Fault(f"exam {name}", 'is not an object with "name", "category", "year" and a list "data"')
+        yield RowFault(f"exam {name}", 'is not an object with "name", "category", "year" and a list "data"')
         return
     try:
         exam = parse_exam(entry.get("name", name), entry.get("category"), entry.get("year"))
     except RowError as error:
-        yield Fault(f"exam {name}", str(error))
+        yield RowFault(f"exam {name}", str(error))
         return
     for position, record in enumerate(entry["data"], start=1):
         yield _parse_record(record, exam, language, position, pool)
 
 
-def _parse_record(record: object, exam: Exam, language: Language, position: int, pool: Pool) -> Row | Fault:
+def _parse_record(record: object, exam: Exam, language: Language, position: int, pool: Pool) -> Row | RowFault:
     place = f"exam {exam.name}, entry {position}"
     try:
         if not isinstance(record, Mapping):
@@ -139,4 +139,4 @@ def _parse_record(record: object, exam: Exam, language: Language, position: int,
         question = parse_question(record, key=key, exam=exam, language=language, image=image, pool=pool)
         return Row(question, gold)
     except RowError as error:
-        return Fault(place, str(error))
+        return RowFault(place, str(error))

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets.exam_table import FIELDS, Placed, count_pictures, parse_image, read_files
+from medexam.datasets.exam_table import FIELDS, Placed, count_pictures, parse_image, read_record_files
 from medexam.datasets.rows import (
-    Fault,
     Pool,
     Reading,
     Row,
     RowError,
+    RowFault,
     parse_exam,
     parse_number,
     parse_question,
@@ -34,7 +34,7 @@ def read_headqa_v2(paths: Sequence[Path], language: Language) -> Reading:
     Raises `DatasetError` if a file cannot be read, is neither Parquet nor JSON Lines, or lacks one of `FIELDS`.
     """
     origins: list[str] = []
-    rows, faults = parse_headqa_v2(read_files(paths, origins), language)
+    rows, faults = parse_headqa_v2(read_record_files(paths, origins), language)
     source = ", ".join(str(path) for path in paths) + "".join(f" ({origin})" for origin in origins)
     if not rows and not faults:
         raise DatasetError(f"{source}: holds no questions")
@@ -48,20 +48,20 @@ def read_headqa_v2(paths: Sequence[Path], language: Language) -> Reading:
     )
 
 
-def parse_headqa_v2(placed: Iterable[Placed], language: Language) -> tuple[tuple[Row, ...], tuple[Fault, ...]]:
+def parse_headqa_v2(placed: Iterable[Placed], language: Language) -> tuple[tuple[Row, ...], tuple[RowFault, ...]]:
     """Parse the questions and unreadable entries among `placed` records.
 
     A key is `headqa-v2/YEAR/DISCIPLINE/NUMBER`. Where a file holds two booklets of one discipline and year, the keys of
     that exam carry the booklet's name before the number.
     """
-    faults: list[Fault] = []
+    faults: list[RowFault] = []
     entries: list[tuple[Exam, int, Row | str]] = []
     booklets: defaultdict[tuple[int | None, str], set[str]] = defaultdict(set)
     exams: dict[Exam, Exam] = {}
     pool: Pool = {}
     for place, record in placed:
         try:
-            if isinstance(record, Fault):
+            if isinstance(record, RowFault):
                 faults.append(record)
                 continue
             if not isinstance(record, Mapping):
@@ -75,13 +75,13 @@ def parse_headqa_v2(placed: Iterable[Placed], language: Language) -> tuple[tuple
             entries.append((exam, number, _parse_record(record, _key(exam, number), exam, language, pool)))
             booklets[exam.year, exam.discipline].add(exam.name)
         except RowError as error:
-            faults.append(Fault(place, str(error)))
+            faults.append(RowFault(place, str(error)))
     rows: list[Row] = []
     for exam, number, row in entries:
         shared = len(booklets[exam.year, exam.discipline]) > 1
         key = _key(exam, number, f"{exam.name}/" if shared else "")
         if isinstance(row, str):
-            faults.append(Fault(key, row))
+            faults.append(RowFault(key, row))
         else:
             rows.append(Row(row.question.model_copy(update={"key": key}), row.gold) if shared else row)
     return tuple(rows), tuple(faults)

@@ -21,9 +21,9 @@ from medexam.datasets.fingerprints import (
 )
 from medexam.datasets.kept import keep
 from medexam.datasets.locating import locate_files
-from medexam.datasets.own.choice import read_choice
+from medexam.datasets.own.choice import read_choice_questions
 from medexam.datasets.own.columns import reading_notes
-from medexam.datasets.own.words import read_words
+from medexam.datasets.own.words import read_word_questions
 from medexam.datasets.readers import EXAM_READERS, TASK_READERS
 from medexam.datasets.rows import Reading, Row, TaskReading, TaskRow
 from medexam.datasets.selection import draw_lot, select_questions
@@ -52,12 +52,12 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
     files_digest = digest_files(spec)
     notes: tuple[str, ...] = ()
     if spec.kind is None:
-        reading = read_rows(
+        reading = load_rows(
             spec.name, spec.language, spec.path, explained=spec.explained, as_published=spec.as_published
         )
         _check_sound(reading, spec.name)
     else:
-        reading = read_choice(spec).reading
+        reading = read_choice_questions(spec).reading
         total = len(reading.rows) + len(reading.faults)
         unasked = sum(row.gold is None for row in reading.rows)
         notes = reading_notes(reading.source, reading.faults, total, spec, unasked)
@@ -134,7 +134,7 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
         reading = TASK_READERS[spec.name](locate_files(spec.name, spec.language, spec.path)[0], spec)
         notes = (*reading.notes, *find_entry(spec.name).notes)
     else:
-        reading = read_words(spec)
+        reading = read_word_questions(spec)
         notes = reading.notes
     twice = [key for key, times in Counter(row.task.key for row in reading.rows).items() if times > 1]
     if twice:
@@ -152,7 +152,7 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
     )
 
 
-def read_rows(
+def load_rows(
     name: str, language: Language, path: Path | None = None, *, explained: bool = False, as_published: bool = False
 ) -> Reading:
     """Read everything that the exam set `name` holds in `language`; raise `DatasetError` if its files are unreadable.

@@ -56,7 +56,7 @@ def render_sheet(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes
     return stream.getvalue().encode("utf-8-sig")
 
 
-def read_reviews(
+def load_review_sheets(
     paths: Sequence[Path], item: str, aspects: Sequence[str], explain: Explain = lambda _: None
 ) -> tuple[Review, ...]:
     """Read the sheets at `paths`, whose column `item` says what a row judges and whose columns `aspects` hold the

@@ -36,7 +36,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RowFault:
     """Something in a source that cannot be read as a question."""
 
     place: str
@@ -54,7 +54,7 @@ class Reading:
     """Where the names of pictures start from."""
     version: str
     rows: tuple[Row, ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[RowFault, ...]
     pictures_inside: int = 0
     """How many pictures the files hold themselves, as bytes."""
     published: Mapping[str, Question] = field(default_factory=dict)

@@ -87,7 +87,7 @@ class AuditItem:
     """Automatic measure -> finite score of this answer, the higher the better; a measure may lack answers."""
 
 
-class Scored(Protocol):
+class ScoredItem(Protocol):
     """What the statistics need of an `AuditItem`."""
 
     @property
@@ -108,7 +108,7 @@ class Scored(Protocol):
 
 
 @dataclass(frozen=True)
-class Correlation:
+class RankCorrelation:
     """How far two orders of the same items agree, from -1 to 1. None with fewer than 3 items, or where one side is
     constant.
 
@@ -132,31 +132,31 @@ class RaterPair:
     """Two raters on one aspect."""
 
     agreement: Agreement
-    correlation: Correlation
+    correlation: RankCorrelation
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasureAgreement:
     """One automatic measure against the people's mark."""
 
     measure: str
-    overall: Correlation
-    by_group: Mapping[str, Correlation]
-    by_run: Mapping[str, Correlation]
+    overall: RankCorrelation
+    by_group: Mapping[str, RankCorrelation]
+    by_run: Mapping[str, RankCorrelation]
 
 
-def correlate(first: Sequence[float], second: Sequence[float], questions: Sequence[str]) -> Correlation:
+def correlate(first: Sequence[float], second: Sequence[float], questions: Sequence[str]) -> RankCorrelation:
     """Find the rank correlations of two sequences of finite numbers; element `i` of all three belongs to one item.
 
     `questions` says which items belong together and are drawn together.
     """
     n = len(first)
     if n < FEWEST or len(set(first)) < 2 or len(set(second)) < 2:
-        return Correlation(n, None, None, None, None)
+        return RankCorrelation(n, None, None, None, None)
     orders = _order(first), _order(second)
     (rho,), (tau,) = _coefficients(np.ones((1, n)), *orders)
     intervals = _intervals(*orders, questions)
-    return Correlation(n, float(rho), intervals[0], float(tau), intervals[1])
+    return RankCorrelation(n, float(rho), intervals[0], float(tau), intervals[1])
 
 
 def compare_raters(
@@ -181,7 +181,7 @@ def mean_marks(marks: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
     return {item: sum(item_marks) / len(item_marks) for item, item_marks in marks_by_item.items()}
 
 
-def compare_measures(items: Sequence[Scored], marks: Sequence[float]) -> tuple[Measured, ...]:
+def measure_agreement(items: Sequence[ScoredItem], marks: Sequence[float]) -> tuple[MeasureAgreement, ...]:
     """Compare every measure that an item has with the people's mark; `marks[i]` is the mark of `items[i]`.
 
     Measures, groups and runs stand in the order of their first item.
@@ -189,7 +189,7 @@ def compare_measures(items: Sequence[Scored], marks: Sequence[float]) -> tuple[M
     measures = dict.fromkeys(measure for item in items for measure in item.scores)
     item_marks = list(zip(items, marks, strict=True))
     return tuple(
-        Measured(
+        MeasureAgreement(
             measure,
             _correlate_measure(measure, item_marks),
             _by(measure, item_marks, lambda item: item.group),
@@ -200,15 +200,15 @@ def compare_measures(items: Sequence[Scored], marks: Sequence[float]) -> tuple[M
 
 
 def _by(
-    measure: str, item_marks: Sequence[tuple[Scored, float]], part_of: Callable[[Scored], str]
-) -> dict[str, Correlation]:
-    parts: dict[str, list[tuple[Scored, float]]] = {}
+    measure: str, item_marks: Sequence[tuple[ScoredItem, float]], part_of: Callable[[ScoredItem], str]
+) -> dict[str, RankCorrelation]:
+    parts: dict[str, list[tuple[ScoredItem, float]]] = {}
     for item, mark in item_marks:
         parts.setdefault(part_of(item), []).append((item, mark))
     return {part: _correlate_measure(measure, part_marks) for part, part_marks in parts.items()}
 
 
-def _correlate_measure(measure: str, item_marks: Sequence[tuple[Scored, float]]) -> Correlation:
+def _correlate_measure(measure: str, item_marks: Sequence[tuple[ScoredItem, float]]) -> RankCorrelation:
     scored = [(item, mark) for item, mark in item_marks if measure in item.scores]
     scores = [item.scores[measure] for item, _ in scored]
     return correlate([mark for _, mark in scored], scores, [item.key for item, _ in scored])

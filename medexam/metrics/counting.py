@@ -44,7 +44,7 @@ class Tally:
         return 3 * self.right - self.wrong
 
 
-class Cell(NamedTuple):
+class TallyCell(NamedTuple):
     """What the questions of one tally share."""
 
     exam: Exam
@@ -82,20 +82,20 @@ def _outcome(gold: Gold, prediction: Answered | None) -> int:
     return FAILED if status is Status.FAILED else UNANSWERED
 
 
-def count(questions: Sequence[Question], key: AnswerKey, outcomes: Outcomes) -> dict[Cell, Tally]:
+def count(questions: Sequence[Question], key: AnswerKey, outcomes: Outcomes) -> dict[TallyCell, Tally]:
     """Count the tally of each cell, in the order in which the cells first appear.
 
     Item i of `outcomes` is question i. Raises `DatasetError` if `key` lacks a question.
     """
     # Most questions share one object as their exam, and to hash an exam takes longer than all else here.
     place_cache: dict[tuple[int, int, int], int] = {}
-    cells: dict[Cell, int] = {}
+    cells: dict[TallyCell, int] = {}
     places = []
     for question in questions:
         exam, options, right = question.exam, len(question.options), 1 + len(key[question.key].others)
         place = place_cache.get((id(exam), options, right))
         if place is None:
-            place = cells.setdefault(Cell(exam, options, right), len(cells))
+            place = cells.setdefault(TallyCell(exam, options, right), len(cells))
             place_cache[id(exam), options, right] = place
         places.append(place)
     kinds = MISSING + 1
@@ -109,7 +109,7 @@ def total(tallies: Iterable[Tally]) -> Tally:
     return Tally(*(sum(getattr(tally, field.name) for tally in tally_list) for field in fields(Tally)))
 
 
-def scored_exams(cells: Mapping[Cell, Tally]) -> dict[Exam, Tally]:
+def scored_exams(cells: Mapping[TallyCell, Tally]) -> dict[Exam, Tally]:
     """Return the tally of each exam that has at least one scored question."""
     exams: dict[Exam, list[Tally]] = {}
     for cell, tally in cells.items():
@@ -128,7 +128,7 @@ class Chance:
     """Per exam, averaged over the exams with a scored question."""
 
 
-def chance_level(cells: Mapping[Cell, Tally]) -> Chance:
+def chance_level(cells: Mapping[TallyCell, Tally]) -> Chance:
     """Compute the chance level of the scored questions of `cells`.
 
     A question with k options, r of them right, adds r/k to the expected right answers and (k-r)/k to the wrong ones.

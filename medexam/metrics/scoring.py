@@ -10,8 +10,8 @@ from medexam.errors import DatasetError
 from medexam.items import AnswerKey
 from medexam.metrics.counting import (
     MISSING,
-    Cell,
     Tally,
+    TallyCell,
     chance_level,
     count,
     count_costs,
@@ -30,7 +30,7 @@ from medexam.predictions import Prediction, Reading, as_read
 from medexam.questions import Exam, Question
 
 G = TypeVar("G", int, str)
-Cells = Mapping[Cell, Tally]
+Cells = Mapping[TallyCell, Tally]
 
 
 def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]) -> Metrics:
@@ -142,8 +142,8 @@ def _dated(cells: Cells) -> Cells:
     return {cell: tally for cell, tally in cells.items() if cell.exam.year is not None}
 
 
-def _split(cells: Cells, group_of: Callable[[Cell], G]) -> Iterable[tuple[G, dict[Cell, Tally]]]:
-    groups: dict[G, dict[Cell, Tally]] = {}
+def _split(cells: Cells, group_of: Callable[[TallyCell], G]) -> Iterable[tuple[G, dict[TallyCell, Tally]]]:
+    groups: dict[G, dict[TallyCell, Tally]] = {}
     for cell, tally in cells.items():
         groups.setdefault(group_of(cell), {})[cell] = tally
     return sorted(groups.items())

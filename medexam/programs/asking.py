@@ -17,8 +17,8 @@ from medexam.signatures import (
     ExamAdapter,
     Generation,
     Prompt,
-    Reason,
     ReasonAndAnswer,
+    ReasonFirst,
     SolvedQuestion,
     add_usage,
     after_thinking,
@@ -79,7 +79,7 @@ class ChainOfThought(ExamProgram):
         if self.guided:
             self.calls = 2
             self._stop = answer_opening(adapter.answer_form).rstrip(" :")
-            self.reason = dspy.Predict(Reason.with_instructions(words), max_tokens=max_tokens, stop=[self._stop])
+            self.reason = dspy.Predict(ReasonFirst.with_instructions(words), max_tokens=max_tokens, stop=[self._stop])
             self.respond = dspy.Predict(AnswerAfterReasoning.with_instructions(words))
         else:
             self.calls = 1 + closes

@@ -13,11 +13,11 @@ from medexam.signatures import (
     Generation,
     TaskAdapter,
     TaskWords,
-    option_letters,
     split_thinking,
 )
 from medexam.specs import ByFormatSpec
 from medexam.tasks import Task
+from medexam.text import option_letters
 
 _END = "."
 """What ends a guided list; never part of the answer."""

@@ -109,7 +109,7 @@ class OptionLikelihood(ExamProgram):
             places = map(numbers.index, order) if self.spec.read == "option_text" else range(len(texts))
             rows.append(
                 tuple(
-                    score(continuation, texts[place], self.spec.norm, premises[place])
+                    score_option(continuation, texts[place], self.spec.norm, premises[place])
                     for place, continuation in zip(places, reading.continuations, strict=True)
                 )
             )
@@ -129,7 +129,7 @@ class OptionLikelihood(ExamProgram):
         )
 
 
-def score(continuation: Continuation, text: str, norm: ScoreNorm, premise: Continuation | None) -> float:
+def score_option(continuation: Continuation, text: str, norm: ScoreNorm, premise: Continuation | None) -> float:
     """Score an option whose words are `text`, in the unit that `UNITS` names for the norm.
 
     `premise` is its reading without the question, for `pmi` (Holtzman et al. 2021, domain conditional PMI). `min_k` is

@@ -20,8 +20,8 @@ from medexam.retrievers.corpus_rows import (
     Unreadable,
     list_files,
     load_hub,
-    read_files,
-    read_hub,
+    read_corpus_files,
+    read_hub_rows,
     read_licence,
 )
 from medexam.retrievers.formats.names import EXPECTED, IDS, TITLES, UNNAMED, find_field, find_text, read_metadata
@@ -89,11 +89,11 @@ def find_source(source: str | Path | None) -> CorpusSource:
         files = list_files(path)
         licence = read_licence((path if path.is_dir() else path.parent) / "README.md")
         name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
-        return CorpusSource(name, str(path), lambda: read_files(files, path), licence)
+        return CorpusSource(name, str(path), lambda: read_corpus_files(files, path), licence)
     if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not source.endswith((*SUFFIXES, ".gz")):
         parts = load_hub(source)
         licence = next((part.info.license for part in parts.values() if part.info.license), None)
-        return CorpusSource(source, source, lambda: read_hub(source, parts), licence)
+        return CorpusSource(source, source, lambda: read_hub_rows(source, parts), licence)
     raise DatasetError(
         f"corpus {path} does not exist: correct the path, name a hub data set such as MedRAG/textbooks, or name none "
         f"and set MEDEXAM_DATA to a folder that holds {DEFAULT_FILE}"

@@ -59,7 +59,7 @@ def list_files(path: Path) -> list[Path]:
     for kind in _KINDS:
         matches = [file for file in visible_files if file.name.lower().endswith(kind)]
         if kind is documents.TEXT_SUFFIXES:
-            matches = [file for file in matches if documents.is_text(file)]
+            matches = [file for file in matches if documents.is_passage(file)]
         if any(_stem(file) == "corpus" for file in matches):
             matches = [file for file in matches if _stem(file) != "queries"]
         if matches:
@@ -67,7 +67,7 @@ def list_files(path: Path) -> list[Path]:
     raise DatasetError(f"{path} holds no file of passages ({', '.join(SUFFIXES)}): name another in the corpus key")
 
 
-def read_files(files: Sequence[Path], root: Path) -> Iterator[PlacedRow]:
+def read_corpus_files(files: Sequence[Path], root: Path) -> Iterator[PlacedRow]:
     """Yield every row of the files in turn; empty lines are none, and a text file's id is its path within `root`.
 
     Raises `DatasetError` if a file is damaged or lacks a column.
@@ -132,7 +132,7 @@ def load_hub(name: str) -> Mapping[str, Any]:
     return parts
 
 
-def read_hub(name: str, parts: Mapping[str, Any]) -> Iterator[PlacedRow]:
+def read_hub_rows(name: str, parts: Mapping[str, Any]) -> Iterator[PlacedRow]:
     """Yield every row of what `load_hub` brought, all splits together."""
     for split, part in parts.items():
         subset = part.select_columns([field for field in KNOWN if field in part.column_names])

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from medexam.encoder_weights import (
     MINILM,
     EncoderWeights,
-    check_folder,
+    check_encoder_folder,
     check_revision,
-    find_weights,
+    find_encoder_weights,
     is_folder,
     loading,
     loading_options,
-    pick_device,
+    pick_encoder_device,
 )
 from medexam.errors import EngineError
 from medexam.fingerprints import fingerprint_folder, resolve_commit
@@ -202,9 +202,9 @@ def find_encoder(name: str | Path, revision: str | None = None) -> EncoderWeight
         commits = [resolve_commit(*pair) for pair in zip(_MEDCPT_IDS, revisions, strict=True)]
         return EncoderWeights(MEDCPT, MEDCPT, "+".join(commits), hub=True)
     if not _is_medcpt_folder(name):
-        return find_weights(name, revision)
+        return find_encoder_weights(name, revision)
     folder = Path(name).expanduser().resolve()
-    towers = [check_folder(folder / tower) for tower in _MEDCPT_FOLDERS]
+    towers = [check_encoder_folder(folder / tower) for tower in _MEDCPT_FOLDERS]
     weights = EncoderWeights(str(folder), folder.name, "+".join(map(fingerprint_folder, towers)))
     check_revision(weights, revision)
     return weights
@@ -228,7 +228,7 @@ def _load_medcpt(weights: EncoderWeights, device: str, dtype: Precision) -> Enco
             for source, revision, max_length in zip(sources, weights.revision.split("+"), tokens, strict=True)
         )
         router = Router.for_query_document(query_modules=query, document_modules=article)
-        model = SentenceTransformer(modules=[router], device=pick_device(device), similarity_fn_name="dot")
+        model = SentenceTransformer(modules=[router], device=pick_encoder_device(device), similarity_fn_name="dot")
     return SentenceEncoder(
         model,
         weights,

@@ -83,7 +83,7 @@ def build_index(
     with _locked(folder):
         if (folder / MANIFEST).is_file():
             manifest = read_manifest(folder)
-            check_same(folder, manifest, build)
+            check_same_build(folder, manifest, build)
             if not manifest.hashed:
                 manifest = _vouch(folder, manifest, encoder)
             if manifest.kind == kind:
@@ -156,7 +156,7 @@ def _prepare(corpus: "ReadableCorpus", folder: Path, build: BuildProgress, row_b
     """Write the passages unless an earlier call did; return how many rows of vectors that call left."""
     record = read_progress(folder)
     if record is not None:
-        check_same(folder, record, build)
+        check_same_build(folder, record, build)
     has_passages = record is not None and (folder / PASSAGES).is_file() and (folder / OFFSETS).is_file()
     row_count = record.done if record is not None else 0
     with disk_errors(folder):
@@ -241,7 +241,7 @@ def _measure_recall(structure: ApproximateSearch, passages: Sequence[Passage], e
     return Recall(at=depth, queries=len(texts), value=round(value, 4))
 
 
-def check_same(folder: Path, record: IndexManifest | BuildProgress, build: BuildProgress) -> None:
+def check_same_build(folder: Path, record: IndexManifest | BuildProgress, build: BuildProgress) -> None:
     """Raise `IndexBuildError` if a folder was begun with another corpus or encoder."""
     way_out = f"choose another folder, or remove {folder} to start anew"
     if record.corpus.fingerprint != build.corpus.fingerprint:

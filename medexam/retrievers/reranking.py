@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medexam.encoder_weights import MINILM, EncoderWeights, find_weights, loading, loading_options
+from medexam.encoder_weights import MINILM, EncoderWeights, find_encoder_weights, loading, loading_options
 from medexam.errors import EngineError
 from medexam.retrievers.base import Hit, Retriever
 from medexam.retrievers.encoders import BATCH, MEDCPT
@@ -98,8 +98,8 @@ def find_cross_encoder(name: str | Path, revision: str | None = None) -> tuple[E
     if name == MINILM:
         raise EngineError("minilm encodes texts one by one: as a cross-encoder name medcpt, a folder or a hub id")
     if name == MEDCPT:
-        return find_weights(MEDCPT_CROSS, revision or MEDCPT_CROSS_REVISION), MEDCPT_CROSS_TOKENS
-    return find_weights(name, revision), None
+        return find_encoder_weights(MEDCPT_CROSS, revision or MEDCPT_CROSS_REVISION), MEDCPT_CROSS_TOKENS
+    return find_encoder_weights(name, revision), None
 
 
 def _load(name: str | Path, revision: str | None) -> "tuple[CrossEncoder, EncoderWeights]":

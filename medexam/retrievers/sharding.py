@@ -15,7 +15,14 @@ from medexam.errors import IndexBuildError
 from medexam.files import write_whole
 from medexam.retrievers.corpora import Corpus, ReadableCorpus
 from medexam.retrievers.encoders import Encoder, Progress
-from medexam.retrievers.index_building import BLOCK, build_index, check_kind, check_same, disk_errors, finish_index
+from medexam.retrievers.index_building import (
+    BLOCK,
+    build_index,
+    check_kind,
+    check_same_build,
+    disk_errors,
+    finish_index,
+)
 from medexam.retrievers.index_manifest import (
     MANIFEST,
     OFFSETS,
@@ -47,7 +54,7 @@ def prepare_shards(corpus: ReadableCorpus, encoder: Encoder, folder: Path, numbe
     build = BuildProgress.of(corpus, encoder)
     record = _before(folder)
     if record is not None:
-        check_same(folder, record, build)
+        check_same_build(folder, record, build)
         if (folder / SHARDS).is_file():
             return read_shards(folder)
         if isinstance(record, IndexManifest):
@@ -113,7 +120,7 @@ def build_or_join(
     record = _before(folder)
     if not isinstance(record, IndexManifest) or SHARDS not in record.bytes:
         return build_index(corpus, encoder, folder, kind, progress)
-    check_same(folder, record, BuildProgress.of(corpus, encoder))
+    check_same_build(folder, record, BuildProgress.of(corpus, encoder))
     check_kind(kind, corpus, encoder)
     manifest = record if record.kind == kind else join_shards(corpus, encoder, folder, kind)
     if progress is not None:

@@ -62,7 +62,7 @@ def choice_words(choices: Sequence[str], form: ChoiceForm) -> str:
     )
 
 
-def read_choice(text: str | None, choices: Sequence[str]) -> str | None:
+def parse_guided_choice(text: str | None, choices: Sequence[str]) -> str | None:
     """Parse the choice that a reply makes; None if it is no such JSON, or makes another."""
     try:
         choice = json.loads(text or "")[_FIELD]
@@ -71,7 +71,7 @@ def read_choice(text: str | None, choices: Sequence[str]) -> str | None:
     return choice if choice in choices else None
 
 
-def read_words(text: str | None, choices: Sequence[str]) -> str | None:
+def parse_guided_word(text: str | None, choices: Sequence[str]) -> str | None:
     """Return the choice that a reply in words is; None if it says more, or another."""
     words = (text or "").strip(_AROUND)
     return next((choice for choice in choices if choice.strip(_AROUND) == words), None)

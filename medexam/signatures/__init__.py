@@ -6,8 +6,8 @@ from medexam.signatures.adapter import (
     AnswerQuestion,
     CitePassage,
     ExamAdapter,
-    Reason,
     ReasonAndAnswer,
+    ReasonFirst,
     after_thinking,
     behind_passages,
 )
@@ -27,7 +27,7 @@ from medexam.signatures.rendering import render_question
 from medexam.signatures.single_call import SAMPLES, add_usage
 from medexam.signatures.span_alignment import FoundSpan, find_span
 from medexam.signatures.task_adapter import FORMATS, AskedTask, GiveAnswer, QuoteContext, TaskAdapter
-from medexam.signatures.task_words import TaskWords, fill, load_task_words, option_letters
+from medexam.signatures.task_words import TaskWords, fill, load_task_words
 from medexam.signatures.thinking import is_cut_in_thinking, join_thinking, split_thinking
 
 __all__ = [
@@ -45,8 +45,8 @@ __all__ = [
     "LikelihoodWords",
     "Prompt",
     "QuoteContext",
-    "Reason",
     "ReasonAndAnswer",
+    "ReasonFirst",
     "SolvedQuestion",
     "TaskAdapter",
     "TaskWords",
@@ -66,7 +66,6 @@ __all__ = [
     "load_prompt",
     "load_task_words",
     "load_words",
-    "option_letters",
     "option_texts",
     "parse_answer",
     "render_answer",

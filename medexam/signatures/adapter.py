@@ -57,7 +57,7 @@ class ReasonAndAnswer(dspy.Signature):
     answer: int = dspy.OutputField(desc="printed number of the chosen option")
 
 
-class Reason(dspy.Signature):
+class ReasonFirst(dspy.Signature):
     """Reason about a multiple-choice question up to the point of answering."""
 
     question: Question = dspy.InputField()

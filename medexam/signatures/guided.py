@@ -14,7 +14,7 @@ from dspy.lm15 import Request, Response
 
 from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
 from medexam.predictions import normalise_scores
-from medexam.signatures.single_call import Fields, Signature, call_settings, chat_request, read_text
+from medexam.signatures.single_call import Fields, Signature, call_settings, chat_request, read_reply_text
 
 CHOICE = "choice"
 _NEXT = "[[ ## "
@@ -82,7 +82,7 @@ class GuidedAdapter(dspy.ChatAdapter):
             if choices and self._weighs:
                 probabilities[name] = _shares(choices, response)
             # Servers differ in whether the text at which they stopped is part of the reply.
-            text = read_text(response) if choices else read_text(response).split(_NEXT)[0].rstrip()
+            text = read_reply_text(response) if choices else read_reply_text(response).split(_NEXT)[0].rstrip()
             transcript = f"{opening}{text}\n\n"
         return [{**self.parse(signature, transcript), **({"probabilities": probabilities} if self._weighs else {})}]
 

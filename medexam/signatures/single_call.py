@@ -180,7 +180,7 @@ def _one_sample(first: Response, data: Mapping[str, Any]) -> Response:
 
 def read_generation(response: Response) -> Generation:
     """Read the reply of a response."""
-    text = read_text(response)
+    text = read_reply_text(response)
     thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
     refusal = "".join(part.text for part in response.message.parts if isinstance(part, RefusalPart))
     return Generation(
@@ -219,6 +219,6 @@ def _sum_known(first: int | None, second: int | None) -> int | None:
     return None if first is None and second is None else (first or 0) + (second or 0)
 
 
-def read_text(response: Response) -> str:
+def read_reply_text(response: Response) -> str:
     """Return what was said, without what was thought."""
     return "".join(part.text for part in response.message.parts if isinstance(part, TextPart))

@@ -4,7 +4,7 @@ A file maps a language to a system turn and to the groups; `words/` holds the sh
 identity.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Template
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from medexam.questions import Language
 from medexam.signatures.word_files import read_language_words
 from medexam.specs import WordFiles
 from medexam.tasks import Task
+from medexam.text import option_letters
 
 FIELDS: Mapping[str, str] = MappingProxyType(
     {"question": "", "options": "", "lettered_options": "", "answer": "", "reasoning": "", "context": "", "count": ""}
@@ -59,11 +60,6 @@ def load_task_words(files: WordFiles, language: Language) -> TaskWords:
     if missing := [group for group in files.parts if group not in words.groups]:
         raise SpecError(f"program.prompt {files.prompt}: has no words for {', '.join(missing)}")
     return TaskWords(words.system.strip(), {group: words.groups[group].strip() for group in files.parts})
-
-
-def option_letters(options: Sequence[str]) -> list[str]:
-    """Return the letter that each option stands behind: `A` to `Z`, then the characters that follow `Z` in ASCII."""
-    return [chr(ord("A") + place) for place in range(len(options))]
 
 
 def fill(template: str, task: Task, *, context: str | None = None, count: int = 0) -> str:

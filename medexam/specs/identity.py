@@ -102,13 +102,13 @@ def digest(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:DIGEST_LENGTH]
 
 
-def differences(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> list[str]:
+def differing_keys(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> list[str]:
     """List dotted keys at which two identities differ, in alphabetical order."""
     keys: list[str] = []
     for key in sorted({*first, *second}):
         a, b = first.get(key), second.get(key)
         if isinstance(a, Mapping) and isinstance(b, Mapping):
-            keys += differences(a, b, f"{prefix}{key}.")
+            keys += differing_keys(a, b, f"{prefix}{key}.")
         elif a != b:
             keys.append(f"{prefix}{key}")
     return keys

@@ -11,7 +11,7 @@ import pytest
 
 from medexam.datasets.casimedicos.documents import (
     CUT_ANOMALIES,
-    Component,
+    ArgumentComponent,
     read_casimedicos,
     shared_options,
 )
@@ -74,7 +74,7 @@ def read_one(read):
     return make
 
 
-def _text(document, component: Component) -> str:
+def _text(document, component: ArgumentComponent) -> str:
     if component.part == "option":
         return document.options[component.option - 1]
     return getattr(document, component.part)
@@ -125,9 +125,11 @@ def test_components_stand_at_their_offsets(language) -> None:
 def test_real_components() -> None:
     _, document = read_casimedicos(SAMPLE, "en", ("dev", "test"))
     assert document.components[:3] == (
-        Component("premise", "We are consulted by an 84-year-old woman for insomnia of conciliation.", 0, 70, "case"),
-        Component("premise", document.case[71:], 71, 161, "case"),
-        Component("claim", "Diacepam.", 0, 9, "option", 1),
+        ArgumentComponent(
+            "premise", "We are consulted by an 84-year-old woman for insomnia of conciliation.", 0, 70, "case"
+        ),
+        ArgumentComponent("premise", document.case[71:], 71, 161, "case"),
+        ArgumentComponent("claim", "Diacepam.", 0, 9, "option", 1),
     )
     assert Counter(each.part for each in document.components) == {"case": 2, "option": 5, "explanation": 2}
 
@@ -250,16 +252,16 @@ def test_anomalies(read_one, begins, sentences, anomalies) -> None:
 )
 def test_labels(read_one, sentence, found) -> None:
     document = read_one("It is", sentence)
-    assert document.components == tuple(Component(*each, "explanation") for each in found)
+    assert document.components == tuple(ArgumentComponent(*each, "explanation") for each in found)
 
 
 def test_no_component_crosses_sentences_or_holds_a_mark(read) -> None:
     sentences = [each.replace("2- Flu.", "2-/B-Claim Flu./I-Claim") for each in PLAIN[:-2]]
     (document,) = read(*sentences, "It/B-Claim is./I-Claim", "So/I-Claim be it.")
     assert document.components == (
-        Component("claim", "Flu.", 0, 4, "option", 2),
-        Component("claim", "It is.", 0, 6, "explanation"),
-        Component("claim", "So", 7, 9, "explanation"),
+        ArgumentComponent("claim", "Flu.", 0, 4, "option", 2),
+        ArgumentComponent("claim", "It is.", 0, 6, "explanation"),
+        ArgumentComponent("claim", "So", 7, 9, "explanation"),
     )
 
 

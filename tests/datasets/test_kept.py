@@ -52,7 +52,7 @@ def test_a_run_is_sent_with_its_page_by_one_reading(
     monkeypatch: pytest.MonkeyPatch, runs_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     read = []
-    find = loading.read_rows
+    find = loading.load_rows
     monkeypatch.setattr(loading, "read_rows", lambda *given, **named: read.append(given) or find(*given, **named))
     options = ["--set", "program=random", "--set", f"dataset.path={HEAD}", "--runs-dir", str(runs_dir)]
     monkeypatch.setattr("sys.argv", ["medexam", "run", "headqa_v1", *options])

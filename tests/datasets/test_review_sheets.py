@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from medexam.datasets.review_sheets import read_reviews, render_sheet
+from medexam.datasets.review_sheets import load_review_sheets, render_sheet
 from medexam.errors import DatasetError
 
 COLUMNS = ("code", "text", "mark", "comment")
@@ -38,7 +38,7 @@ def test_texts_come_back_unharmed(tmp_path_factory, item, comment) -> None:
     path = tmp_path_factory.getbasetemp() / "unharmed.csv"
     path.write_bytes(render_sheet(COLUMNS, [(item or "empty", "", "4", comment)]))
 
-    (review,) = read_reviews([path], "code", ["mark"])
+    (review,) = load_review_sheets([path], "code", ["mark"])
 
     assert review.items == (item or "empty",)
     assert review.comments == ({item or "empty": comment} if comment else {})
@@ -50,7 +50,7 @@ def test_two_sheets_of_one_name_are_refused(tmp_path) -> None:
     for path in paths:
         path.write_bytes(render_sheet(COLUMNS, [("a", "", "", "")]))
     with pytest.raises(DatasetError, match="two sheets are called ana"):
-        read_reviews(paths, "code", ["mark"])
+        load_review_sheets(paths, "code", ["mark"])
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_is_wrong_is_named_by_its_line(tmp_path, rows, said) -> None:
     path = tmp_path / "ana.csv"
     path.write_text(f"{','.join(COLUMNS)}\n{rows}")
     with pytest.raises(DatasetError, match=rf"ana\.csv, {said}"):
-        read_reviews([path], "code", ["mark"], lambda code: "no such answer" if code == "z" else None)
+        load_review_sheets([path], "code", ["mark"], lambda code: "no such answer" if code == "z" else None)
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_what_is_wrong_is_named_by_its_line(tmp_path, rows, said) -> None:
 def test_a_file_that_is_no_sheet_is_refused(tmp_path, data, said) -> None:
     (tmp_path / "ana.csv").write_bytes(data)
     with pytest.raises(DatasetError, match=said):
-        read_reviews([tmp_path / "ana.csv"], "code", ["mark"])
+        load_review_sheets([tmp_path / "ana.csv"], "code", ["mark"])
 
 
 def test_short_and_empty_rows_are_read_as_spreadsheets_leave_them(tmp_path) -> None:
     (tmp_path / "ana.csv").write_text("code;text;mark;comment\r\n\r\na;x\r\nb;y; 2 ;\r\n;;;;\r\n")
-    (review,) = read_reviews([tmp_path / "ana.csv"], "code", ["mark"])
+    (review,) = load_review_sheets([tmp_path / "ana.csv"], "code", ["mark"])
     assert (review.items, review.marks) == (("a", "b"), {"mark": {"b": 2}})

@@ -9,13 +9,13 @@ from scipy import stats
 
 from medexam.metrics.audit import (
     AuditItem,
-    Correlation,
+    RankCorrelation,
     _coefficients,
     _order,
-    compare_measures,
     compare_raters,
     correlate,
     mean_marks,
+    measure_agreement,
 )
 
 MARKS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 4)), min_size=3, max_size=25)
@@ -112,7 +112,7 @@ def test_coefficients_stay_in_range_turn_with_the_order_and_ignore_the_scale(pai
 )
 def test_few_or_constant_items_have_no_coefficient(first, second) -> None:
     found = correlate(first, second, [str(place) for place in range(len(first))])
-    assert found == Correlation(len(first), None, None, None, None)
+    assert found == RankCorrelation(len(first), None, None, None, None)
 
 
 def test_an_interval_needs_questions_and_resamples_that_vary() -> None:
@@ -153,12 +153,12 @@ def test_measures_are_compared_over_all_and_by_group_and_run() -> None:
         for run, sign in (("one", 1), ("two", -1))
         for place, group in enumerate(("short", "short", "short", "list", "list", "list"))
     ]
-    bleu, meteor = compare_measures(items, [1, 2, 3, 4, 5, 5] * 2)
+    bleu, meteor = measure_agreement(items, [1, 2, 3, 4, 5, 5] * 2)
     assert (bleu.measure, bleu.overall.n, meteor.measure, meteor.overall.n) == ("bleu", 12, "meteor", 6)
     assert {run: found.kendall for run, found in bleu.by_run.items()} == {
         "one": pytest.approx(0.966, abs=1e-3),
         "two": pytest.approx(-0.966, abs=1e-3),
     }
     assert {group: found.n for group, found in bleu.by_group.items()} == {"short": 6, "list": 6}
-    assert meteor.by_run["two"] == Correlation(0, None, None, None, None)
-    assert compare_measures([], []) == ()
+    assert meteor.by_run["two"] == RankCorrelation(0, None, None, None, None)
+    assert measure_agreement([], []) == ()

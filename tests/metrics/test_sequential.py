@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from medexam.metrics.paired.sequential import FOUND_BY, Ending, SequentialTest
+from medexam.metrics.paired.sequential import FOUND_BY, SequentialEnding, SequentialTest
 
 TEST = SequentialTest(0.05, 0.8)
 REPLAYS = 10_000
@@ -49,8 +49,8 @@ def test_decisions_agree_with_the_interval() -> None:
         low, high = TEST.interval(gained, lost, 300)
         assert -1 <= low <= (gained - lost) / 300 <= high <= 1
         ending = TEST.decide(gained, lost, 300)
-        assert (ending is Ending.BETTER) == (low > 0)
-        assert (ending is Ending.WORSE) == (high < 0)
+        assert (ending is SequentialEnding.BETTER) == (low > 0)
+        assert (ending is SequentialEnding.WORSE) == (high < 0)
     low, high = TEST.interval(40, 20, 300)
     assert capital([1] * 40 + [-1] * 20 + [0] * 240, low, (0.05 / 0.3, 0.1 / 0.3)) == pytest.approx(40, rel=1e-6)
     assert capital([-1] * 40 + [1] * 20 + [0] * 240, -high, (0.05 / 0.3, 0.1 / 0.3)) == pytest.approx(40, rel=1e-6)
@@ -79,8 +79,8 @@ def test_the_interval_holds_the_truth_at_all_looks_together() -> None:
 def test_extreme_counts_overflow_nothing() -> None:
     found = TEST.evidence(10**6, 0, 10**6)
     assert np.isfinite(found.better)
-    assert TEST.decide(10**6, 0, 10**6) is Ending.BETTER
-    assert SequentialTest(0.5, 0.95).decide(0, 0, 10**6) is Ending.SMALL
+    assert TEST.decide(10**6, 0, 10**6) is SequentialEnding.BETTER
+    assert SequentialTest(0.5, 0.95).decide(0, 0, 10**6) is SequentialEnding.SMALL
     assert TEST.interval(0, 0, 0) == (-1.0, 1.0)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from medexam.encoder_weights import find_weights, minilm_folder
+from medexam.encoder_weights import find_encoder_weights, minilm_folder
 from medexam.errors import EngineError
 from medexam.fingerprints import fingerprint_folder
 from medexam.retrievers.base import Passage
@@ -193,7 +193,7 @@ def test_revisions_are_checked(medcpt_folder: Path) -> None:
         build_encoder("minilm", revision="main")
     with pytest.raises(EngineError, match="only a hub model has revisions"):
         build_encoder(medcpt_folder, revision="main")
-    assert find_weights("someone/model", "a" * 40).revision == "a" * 40
+    assert find_encoder_weights("someone/model", "a" * 40).revision == "a" * 40
 
 
 def test_a_device_that_is_not_there() -> None:

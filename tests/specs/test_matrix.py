@@ -6,7 +6,7 @@ import pytest
 
 from medexam.errors import SpecError
 from medexam.specs import build_cells, load_document, parse_overrides
-from medexam.specs.identity import differences, digest, identity
+from medexam.specs.identity import differing_keys, digest, identity
 
 DOCUMENT = {
     "name": "x",
@@ -278,7 +278,7 @@ def test_a_control_does_not_depend_on_the_model() -> None:
 
 
 def test_differences_name_the_keys() -> None:
-    assert differences({"a": 1, "b": {"c": 1, "d": 2}}, {"a": 1, "b": {"c": 3, "d": 2}, "e": 0}) == ["b.c", "e"]
+    assert differing_keys({"a": 1, "b": {"c": 1, "d": 2}}, {"a": 1, "b": {"c": 3, "d": 2}, "e": 0}) == ["b.c", "e"]
 
 
 def test_one_value_is_a_list_of_one_and_a_word_is_a_part() -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medexam.datasets.build.drafts import Draft, draft_questions
-from medexam.datasets.build.pages.hyphens import Vocabulary, load_words
-from medexam.datasets.build.pages.layout import read_layout
+from medexam.datasets.build.pages.hyphens import Vocabulary, load_dictionary
+from medexam.datasets.build.pages.layout import read_booklet_layout
 from medexam.datasets.build.pages.numbering import read_numbers
 from medexam.datasets.build.pages.opening import open_booklet
 from typesetting.texts import Asked
@@ -28,8 +28,8 @@ class Compared:
 def read_drafts(path: Path) -> dict[int, Draft]:
     """The questions of a booklet as they are read, by number."""
     with open_booklet(path) as booklet:
-        layout = read_layout(booklet.read_pages())
-    words = Vocabulary((line.text for line in layout.lines), load_words("es"))
+        layout = read_booklet_layout(booklet.read_pages())
+    words = Vocabulary((line.text for line in layout.lines), load_dictionary("es"))
     return {draft.number: draft for draft in draft_questions(read_numbers(layout), layout, words)}
 
 

@@ -11,6 +11,6 @@ class Sums(OwnChoiceBenchmark):
     """Sums of small numbers."""
 
     def load(self, spec: DatasetSpec) -> ExamSet:
-        """What `spec` selects of twenty sums."""
+        """Select of twenty sums as `spec` says."""
         rows = [(Question.of(f"{n} + 2 = ?", [str(n), str(n + 1), str(n + 2)], key=f"sums/{n}"), 3) for n in range(20)]
         return make_exam_set(spec, rows, source="made by code", version="1")

@@ -29,11 +29,11 @@ class Echo:
         )
 
     async def complete(self, request: Request) -> Response:
-        """The same without blocking."""
+        """Complete a request without blocking."""
         return self.answer(request)
 
     def info(self) -> EngineInfo:
-        """What really runs; `guided_by` says that it keeps to given choices."""
+        """Describe what really runs; `guided_by` says that it keeps to given choices."""
         identity = ModelIdentity(engine="echo", name="echo")
         return EngineInfo(engine="echo", model="echo", identity=identity, guided_by="next_token")
 

@@ -12,6 +12,6 @@ class SecondThought(dspy.Module):
         self.second = dspy.Predict("question, options, first_answer -> answer: int")
 
     def forward(self, stem: str, options: str) -> dspy.Prediction:
-        """A `dspy.Prediction` whose `answer` is the printed number of an option."""
+        """Return a `dspy.Prediction` whose `answer` is the printed number of an option."""
         first = self.first(question=stem, options=options)
         return self.second(question=stem, options=options, first_answer=str(first.answer))

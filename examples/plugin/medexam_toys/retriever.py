@@ -14,7 +14,7 @@ class Glossary:
         self._passages = [Passage(term, term, text, "glossary") for term, text in entries.items()]
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The `k` best passages of each query, best first."""
+        """Find the `k` best passages of each query, best first."""
         return [self._best(query.lower(), k) for query in queries]
 
     def _best(self, query: str, k: int) -> list[Hit]:

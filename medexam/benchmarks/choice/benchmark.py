@@ -5,10 +5,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from medexam.benchmarks.answers import RunAnswers
-from medexam.benchmarks.base import Benchmark, Chosen, Predictions, Scored
+from medexam.benchmarks.base import AnswerChoice, Benchmark, Predictions, ScoredRun
 from medexam.benchmarks.choice import tables
 from medexam.benchmarks.choice.comparison import PairedExams, compare_exams
-from medexam.benchmarks.choice.detail_tables import order_tables, retrieval_tables, score_tables, vote_tables
+from medexam.benchmarks.choice.detail_tables import detail_tables, order_tables, retrieval_tables, vote_tables
 from medexam.benchmarks.choice.evidence_tables import evidence_tables
 from medexam.benchmarks.paired import TableRun
 from medexam.datasets import load_exam_set
@@ -34,8 +34,8 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
     published_legend = exam_averages.LEGEND
     clusters = "exams"
     facets = MappingProxyType({"discipline": "Discipline", "year": "Year"})
-    overview = staticmethod(tables.overview)
-    headline = staticmethod(tables.headline)
+    overview = staticmethod(tables.scores_by_run)
+    headline = staticmethod(tables.overall_scores)
     values = staticmethod(tables.exam_values)
 
     def __init__(self, name: str, layouts: frozenset[str] = frozenset()) -> None:
@@ -45,7 +45,7 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
 
     def breakdowns(self, metrics: Metrics, *, published: bool) -> list[Table]:
         """Show the scores by discipline, or what stands for it, by year, number of options and exam."""
-        return tables.breakdowns(metrics, published=published, group=self.facets["discipline"])
+        return tables.group_tables(metrics, published=published, group=self.facets["discipline"])
 
     def matrices(self, runs: Sequence[TableRun[Metrics]]) -> list[Captioned]:
         """Show the accuracy of several runs by the same."""
@@ -59,16 +59,16 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
         """Load the questions that `spec` selects, with their answer key; raises as `load_exam_set` does."""
         return load_exam_set(spec)
 
-    def score(self, items: ExamSet, predictions: Predictions) -> Scored[Metrics]:
+    def score(self, items: ExamSet, predictions: Predictions) -> ScoredRun[Metrics]:
         """Compute accuracy, exam score, points and all breakdowns."""
-        return Scored(compute_metrics(items.questions, items.golds, predictions), {})
+        return ScoredRun(compute_metrics(items.questions, items.golds, predictions), {})
 
     def cluster(self, item: Question) -> str:
         """Return the question's exam; the question itself where a group stands for an exam."""
         exam = item.exam
         return item.key if exam.independent else f"{exam.name}/{exam.year}/{exam.discipline}"
 
-    def is_right(self, outcome: Chosen, gold: Gold) -> bool:
+    def is_right(self, outcome: AnswerChoice, gold: Gold) -> bool:
         """Return whether the right option was chosen."""
         return gold.accepts(outcome.answer)
 
@@ -139,7 +139,7 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
         return [
             *vote_tables(metrics),
             *order_tables(metrics),
-            *score_tables(metrics),
+            *detail_tables(metrics),
             *retrieval_tables(metrics),
             *evidence_tables(metrics),
         ]

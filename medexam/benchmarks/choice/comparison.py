@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from medexam.benchmarks.choice import comparison_tables as tables
-from medexam.benchmarks.paired import Flipped, Group, Pair, PairedRuns, TableRun, difference_values
+from medexam.benchmarks.paired import Flipped, PairedGroup, PairedRun, PairedRuns, TableRun, difference_values
 from medexam.items import AnswerKey
 from medexam.metrics import Metrics
 from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, hold_to, judge
@@ -24,7 +24,7 @@ class PairedExams(PairedRuns):
     """Two runs or more on the same questions of the same exams."""
 
     metrics: tuple[Metrics, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[PairedRun, ...]
     """Every other run against the baseline, in their order."""
     together: Complementarity
     flipped: tuple[Flipped, ...]
@@ -56,7 +56,7 @@ class PairedExams(PairedRuns):
         return replace(self, pairs=tuple(pairs))
 
     @property
-    def paired(self) -> tuple[Pair, ...]:
+    def paired(self) -> tuple[PairedRun, ...]:
         """The same pairs."""
         return self.pairs
 
@@ -85,7 +85,7 @@ class PairedExams(PairedRuns):
         names = [run.name for run in runs]
         return [
             tables.scores(self.metrics, self.together, names),
-            tables.differences(self.pairs, names, self.clusters),
+            tables.difference_table(self.pairs, names, self.clusters),
             tables.agreement(self.pairs, names),
         ]
 
@@ -94,7 +94,7 @@ class PairedExams(PairedRuns):
         several = list(zip(names[1:], self.pairs, strict=True))
         return [
             *(
-                tables.breakdown(name, names[0], facet, groups, self.clusters)
+                tables.group_differences(name, names[0], facet, groups, self.clusters)
                 for facet, field in ((self.group, "by_discipline"), ("year", "by_year"))
                 for name, pair in several
                 if (groups := getattr(pair, field))
@@ -174,14 +174,14 @@ def compare_exams(
     disciplines = _groups(sheet, [question.exam.discipline for question in questions])
     years = _groups(sheet, [question.exam.year for question in questions])
     pairs = tuple(
-        Pair(comparison, p, judge(comparison.accuracy, p), by_discipline, by_year)
+        PairedRun(comparison, p, judge(comparison.accuracy, p), by_discipline, by_year)
         for comparison, p, by_discipline, by_year in zip(paired, adjusted, disciplines, years, strict=True)
     )
     kind = PairedQuestions if sheet.independent.any() else PairedExams
     return kind(tuple(metrics), pairs, complementarity(sheet), _flipped(sheet, key, runs), group)
 
 
-def _groups(sheet: Sheet, group_of: Sequence[str | int | None]) -> list[dict[str, Group]]:
+def _groups(sheet: Sheet, group_of: Sequence[str | int | None]) -> list[dict[str, PairedGroup]]:
     """Build one breakdown a pair, its groups in the order of their names; one family of tests over all of them.
 
     Item i of `group_of` is the group of question i; None: it is in none.
@@ -195,7 +195,7 @@ def _groups(sheet: Sheet, group_of: Sequence[str | int | None]) -> list[dict[str
         {name: compare_pair(part, other) for name, part in parts.items()} for other in range(1, len(sheet.outcomes))
     ]
     adjusted = iter(adjust_holm([paired.flips.p for groups in comparisons for paired in groups.values()]))
-    return [{name: Group(paired, next(adjusted)) for name, paired in groups.items()} for groups in comparisons]
+    return [{name: PairedGroup(paired, next(adjusted)) for name, paired in groups.items()} for groups in comparisons]
 
 
 def _flipped(sheet: Sheet, key: AnswerKey, runs: Sequence[Outcomes]) -> tuple[Flipped, ...]:
@@ -209,7 +209,7 @@ def _flipped(sheet: Sheet, key: AnswerKey, runs: Sequence[Outcomes]) -> tuple[Fl
     return tuple(flips)
 
 
-def _values(pair: Pair) -> dict[str, float | None]:
+def _values(pair: PairedRun) -> dict[str, float | None]:
     paired = pair.paired
     values: dict[str, float | None] = {"p": paired.flips.p, "p_holm": pair.p_adjusted, "kappa": paired.kappa}
     for name in ("accuracy", "exam_score", "points"):

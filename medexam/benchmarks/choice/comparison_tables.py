@@ -5,7 +5,7 @@ Each table has a caption that says how to read it.
 
 from collections.abc import Mapping, Sequence
 
-from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, Flipped, Group, Pair, signed
+from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, Flipped, PairedGroup, PairedRun, signed
 from medexam.benchmarks.resampling import describe_resampling, why_none
 from medexam.formatting import NONE, coefficient, decimal, equals, p_value, percent, with_interval
 from medexam.metrics import Metrics
@@ -40,7 +40,7 @@ def scores(all_metrics: Sequence[Metrics], together: Complementarity, names: Seq
     return Table("Scores on the same questions", headers, rows), caption
 
 
-def differences(pairs: Sequence[Pair], names: Sequence[str], clusters: str) -> Captioned:
+def difference_table(pairs: Sequence[PairedRun], names: Sequence[str], clusters: str) -> Captioned:
     """Show each run minus the baseline; intervals resample `clusters` if there are enough."""
     several = len(pairs) > 1
     rows = tuple(
@@ -64,7 +64,7 @@ def differences(pairs: Sequence[Pair], names: Sequence[str], clusters: str) -> C
     return Table(f"Against {names[0]}", headers, rows), caption
 
 
-def agreement(pairs: Sequence[Pair], names: Sequence[str]) -> Captioned:
+def agreement(pairs: Sequence[PairedRun], names: Sequence[str]) -> Captioned:
     """Show how often each run and the baseline answer alike."""
     rows = tuple(
         (
@@ -94,7 +94,9 @@ def agreement(pairs: Sequence[Pair], names: Sequence[str]) -> Captioned:
     return Table(f"Agreement with {names[0]}", headers, rows), caption
 
 
-def breakdown(name: str, baseline: str, facet: str, groups: Mapping[str, Group], clusters: str) -> Captioned:
+def group_differences(
+    name: str, baseline: str, facet: str, groups: Mapping[str, PairedGroup], clusters: str
+) -> Captioned:
     """Show the differences of run `name` by groups of `facet`; intervals resample `clusters` if there are many."""
     rows = tuple(
         (
@@ -144,7 +146,7 @@ def flipped(flips: Sequence[Flipped], names: Sequence[str], limit: int) -> list[
     return [(Table(f"Flipped questions ({count})", headers, rows, best=right), caption)]
 
 
-def verdict(pairs: Sequence[Pair], place: int, names: Sequence[str], clusters: str) -> str:
+def verdict(pairs: Sequence[PairedRun], place: int, names: Sequence[str], clusters: str) -> str:
     """Write what may be said of the accuracy of pair `place`; its interval resamples `clusters` if there are enough."""
     name, pair = names[place + 1], pairs[place]
     accuracy, p = pair.paired.accuracy, pair.paired.flips.p

@@ -16,7 +16,7 @@ QUARTILES = ("1, lowest", "2", "3", "4, highest")
 """What the groups are called, from the lowest scores to the highest."""
 
 
-def score_tables(metrics: Metrics) -> list[Captioned]:
+def detail_tables(metrics: Metrics) -> list[Captioned]:
     """Show calibration, position and abstention, each with its caption; empty without option scores."""
     scores = metrics.option_scores
     if scores is None:

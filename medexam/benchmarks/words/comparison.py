@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from medexam.benchmarks.base import Scored
+from medexam.benchmarks.base import ScoredRun
 from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, PairedRuns, TableRun, difference_values, signed
-from medexam.benchmarks.words.tables import LEGEND, name_measure, overview
+from medexam.benchmarks.words.tables import LEGEND, measures_by_run, name_measure
 from medexam.errors import DatasetError
 from medexam.formatting import equals, p_value, percent
 from medexam.metrics import TaskMetrics
@@ -23,7 +23,7 @@ Measures = Mapping[str, PairedMeasure]
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairedMeasuresRun:
     """One run beside the baseline."""
 
     measures: Measures
@@ -40,7 +40,7 @@ class PairedMeasures(PairedRuns):
     questions: int
     whole_questions: int
     """Whole questions among the compared ones, of which some may stand in several variants."""
-    pairs: tuple[Pair, ...]
+    pairs: tuple[PairedMeasuresRun, ...]
     """Every other run against the baseline, in their order."""
     clusters = "whole questions"
     breakdown = "group"
@@ -96,7 +96,7 @@ class PairedMeasures(PairedRuns):
 
     def overall_tables(self, runs: Sequence[TableRun[Any]]) -> list[Captioned]:
         """Show the runs' scores and each pair's differences."""
-        scores = replace(overview("", runs), title="Scores on the same questions")
+        scores = replace(measures_by_run("", runs), title="Scores on the same questions")
         pairs = zip(runs[1:], self.pairs, strict=True)
         return [(scores, LEGEND), *(self._differences(run.name, runs[0].name, pair) for run, pair in pairs)]
 
@@ -139,7 +139,7 @@ class PairedMeasures(PairedRuns):
         phrase = TOLD[comparison.verdict]
         return f"{name} {phrase} {baseline} in {name_measure(measure)}: {difference} percentage points, {test}."
 
-    def _differences(self, name: str, baseline: str, pair: Pair) -> Captioned:
+    def _differences(self, name: str, baseline: str, pair: PairedMeasuresRun) -> Captioned:
         several = " and runs" if len(self.pairs) > 1 else ""
         caption = (
             "Means over the same questions, percent; differences in percentage points, in brackets 95 % intervals "
@@ -152,7 +152,7 @@ class PairedMeasures(PairedRuns):
         measures = {name_measure(measure): comparison for measure, comparison in pair.measures.items()}
         return _table(f"{name} against {baseline}", "Measure", measures), caption
 
-    def _by_group(self, name: str, baseline: str, pair: Pair) -> Captioned:
+    def _by_group(self, name: str, baseline: str, pair: PairedMeasuresRun) -> Captioned:
         several = " and runs" if len(self.pairs) > 1 else ""
         caption = f"{name_measure(self.first)}, as above; p adjusted by Holm for all groups{several}"
         fewest = min(measure.questions for measure in pair.by_group.values())
@@ -170,7 +170,7 @@ class PairedMeasures(PairedRuns):
         return names
 
 
-def compare_tasks(tasks: Sequence[Task], scored: Sequence[Scored[TaskMetrics]]) -> PairedMeasures:
+def compare_tasks(tasks: Sequence[Task], scored: Sequence[ScoredRun[TaskMetrics]]) -> PairedMeasures:
     """Compare the first of `scored` with each other one, all on exactly `tasks`.
 
     Raises `DatasetError` if no measure is scored in all runs.
@@ -191,7 +191,7 @@ def compare_tasks(tasks: Sequence[Task], scored: Sequence[Scored[TaskMetrics]]) 
         metrics=tuple(each.metrics for each in scored),
         questions=len(tasks),
         whole_questions=len({question_of(task.key) for task in tasks}),
-        pairs=tuple(Pair(*parts) for parts in zip(measures, by_group, strict=True)),
+        pairs=tuple(PairedMeasuresRun(*parts) for parts in zip(measures, by_group, strict=True)),
     )
 
 

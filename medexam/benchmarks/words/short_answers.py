@@ -1,6 +1,6 @@
 """Short answers in words: how many words they share with a right one, and whether they equal it."""
 
-from medexam.benchmarks.base import Predictions, Scored
+from medexam.benchmarks.base import Predictions, ScoredRun
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.items import TaskSet
 from medexam.metrics import TaskMetrics
@@ -10,7 +10,7 @@ from medexam.metrics.extraction import score_short_answers
 class ShortAnswerBenchmark(WordsBenchmark):
     """F1 and exact match as SQuAD defines them, the best over all right answers."""
 
-    def score(self, items: TaskSet, predictions: Predictions) -> Scored[TaskMetrics]:
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
         """Score the answers."""
         scores = score_short_answers(items.questions, items.golds, predictions)
-        return Scored(scores.metrics, scores.items)
+        return ScoredRun(scores.metrics, scores.items)

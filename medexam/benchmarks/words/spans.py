@@ -1,6 +1,6 @@
 """Extraction: the part of a text that answers a question, scored by its overlap with the right one."""
 
-from medexam.benchmarks.base import Predictions, Scored
+from medexam.benchmarks.base import Predictions, ScoredRun
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.items import TaskSet
 from medexam.metrics import TaskMetrics
@@ -10,7 +10,7 @@ from medexam.metrics.extraction import score_extraction
 class SpanBenchmark(WordsBenchmark):
     """F1 and exact match as SQuAD defines them, and overlap with argument components."""
 
-    def score(self, items: TaskSet, predictions: Predictions) -> Scored[TaskMetrics]:
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
         """Score the quoted parts."""
         scores = score_extraction(items.questions, items.golds, predictions)
-        return Scored(scores.metrics, scores.items)
+        return ScoredRun(scores.metrics, scores.items)

@@ -43,7 +43,7 @@ def name_measure(name: str) -> str:
     return MEASURES.get(name, name.capitalize())
 
 
-def overview(title: str, runs: Sequence[TableRun[TaskMetrics]]) -> Table:
+def measures_by_run(title: str, runs: Sequence[TableRun[TaskMetrics]]) -> Table:
     """Show one row a measure, one column a run."""
     metrics = [run.metrics for run in runs]
     names = list(dict.fromkeys(name for each in metrics for name in each.measures))
@@ -56,7 +56,7 @@ def overview(title: str, runs: Sequence[TableRun[TaskMetrics]]) -> Table:
     return Table(shared, headers, tuple(rows))
 
 
-def headline(metrics: TaskMetrics) -> Table:
+def overall_measures(metrics: TaskMetrics) -> Table:
     """Show each measure over all questions, with what the scoring depends on."""
     rows = [(name_measure(name), show_measure(measure)) for name, measure in metrics.measures.items()]
     rows.append(("No answer", percent(metrics.unanswered / metrics.n if metrics.n else None)))
@@ -64,7 +64,7 @@ def headline(metrics: TaskMetrics) -> Table:
     return Table("Result", (f"n = {metrics.n}", "Percent [95 % interval]"), tuple(rows))
 
 
-def breakdowns(metrics: TaskMetrics) -> list[Table]:
+def measure_group_tables(metrics: TaskMetrics) -> list[Table]:
     """Show the tables by group and by subset, and the counts; those that have rows."""
     tables = _measure_tables("By group", "Group", metrics.by_group)
     tables += _measure_tables("Subsets", "Questions", metrics.by_subset)

@@ -56,7 +56,7 @@ def init(
     proposal = propose(file, _check_kind(kind), key)
     console = Terminal(highlight=False, markup=False, soft_wrap=True)
     console.print(f"{file}: kind {proposal.kind}", style="bold")
-    for line in proposal.seen:
+    for line in proposal.notes:
         console.print(f"  {line}")
     console.print()
     for row in proposal.rows[:SHOWN]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli.data.translate import carry_out
+from medexam.cli.data.translate import ask_pending
 from medexam.cli.options import (
     INCOMPLETE,
     FailuresOption,
@@ -79,13 +79,13 @@ def quality(
         return
     from medexam.experiments.translate.folder import QUALITY
     from medexam.experiments.translate.outcome import find_outcome
-    from medexam.experiments.translate.plan import plan_stored
+    from medexam.experiments.translate.plan import load_plan
     from medexam.experiments.translate.scores import BERT_MODEL, BertScore
     from medexam.experiments.translate.tables import score_table, terms_table
     from medexam.experiments.translate.tracking import track_translation
 
     runs = settings.runs_dir or default_runs_dir()
-    plans = [plan_stored(path) for path in run_paths(folders or [], runs)]
+    plans = [load_plan(path) for path in run_paths(folders or [], runs)]
     if settings.sheet is not None:
         _write_sheet(plans, settings.sheet, settings.seed)
         return
@@ -153,7 +153,7 @@ def _measure(
         plan_again = partial(plan_back, plan, outcome, settings.back_setup, only_selected=settings.only_selected)
         tasks = plan_again()
         if any(task.pending for task in tasks.values()):
-            carry_out(plan, tuple(tasks.values()), settings.max_failures)
+            ask_pending(plan, tuple(tasks.values()), settings.max_failures)
             tasks = plan_again()
         pending = sum(len(task.pending) for task in tasks.values())
         measured, signed = measure_back(plan, outcome, tasks, bert)

@@ -26,7 +26,7 @@ from medexam.settings import Setting
 if TYPE_CHECKING:
     from medexam.experiments.run.spending import Stop
     from medexam.experiments.translate.outcome import TranslationOutcome
-    from medexam.experiments.translate.plan import Task, TranslationPlan, TranslationSpec
+    from medexam.experiments.translate.plan import TranslationPlan, TranslationSpec, TranslationTask
 
 DISCARDED_SHOWN = 10
 
@@ -74,7 +74,7 @@ def translate(
     runs = settings.runs_dir or default_runs_dir()
     plan_again = partial(plan_translation, _build_spec(dataset, settings), runs_dir=runs, out=settings.out)
     plan = plan_again()
-    stop = carry_out(plan, plan.tasks, settings.max_failures)
+    stop = ask_pending(plan, plan.tasks, settings.max_failures)
     plan = plan_again()
     outcome = find_outcome(plan)
     plan.folder.write_json(SELECTION, outcome.document())
@@ -114,7 +114,9 @@ def _build_spec(dataset: str, settings: TranslateSettings) -> "TranslationSpec":
     )
 
 
-def carry_out(plan: "TranslationPlan", tasks: "tuple[Task, ...]", max_failures: int | None) -> "Stop | None":
+def ask_pending(
+    plan: "TranslationPlan", tasks: "tuple[TranslationTask, ...]", max_failures: int | None
+) -> "Stop | None":
     """Ask the pending texts of `tasks`, with a bar for each; why it stopped early."""
     from medexam.cli.data.translate_view import TranslationProgress
     from medexam.experiments.translate.plan import check_goes_on

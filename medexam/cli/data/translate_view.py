@@ -5,7 +5,7 @@ import sys
 from rich.progress import TaskID
 
 from medexam.cli.progress.bars import WorkProgress
-from medexam.experiments.translate.plan import Task
+from medexam.experiments.translate.plan import TranslationTask
 from medexam.predictions import Prediction
 
 
@@ -17,7 +17,7 @@ class TranslationProgress(WorkProgress):
         self._task: TaskID | None = None
         self._failed = 0
 
-    def task_starts(self, task: Task) -> None:
+    def task_starts(self, task: TranslationTask) -> None:
         """Open a bar; without a terminal, write a line."""
         total, pending = len(task.sources), len(task.pending)
         label = task.name.rpartition("-")[0]

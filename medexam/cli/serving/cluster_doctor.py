@@ -33,8 +33,8 @@ def examine_nodes(endpoints: Sequence[str], model: str | None, container: str | 
     faults = 0
     for finding in (*check_node(node, model, folder, servers), *check_between(node, folder)):
         faults += finding.fault is not None
-        word, text = ("ok   ", finding.seen) if finding.fault is None else ("FAILS", finding.fault)
-        sys.stdout.write(f"{node.name}  {word}  {finding.what}: {text}\n")
+        word, text = ("ok   ", finding.observation) if finding.fault is None else ("FAILS", finding.fault)
+        sys.stdout.write(f"{node.name}  {word}  {finding.subject}: {text}\n")
     sys.stdout.flush()
     if faults:
         raise typer.Exit(INCOMPLETE)

@@ -9,7 +9,7 @@ import typer
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import JsonOption, RunsDirOption
 from medexam.cli.views.output import print_json
-from medexam.cli.views.runs import print_tables, say
+from medexam.cli.views.runs import print_notice, print_tables
 from medexam.errors import RunFolderError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def remove(
     if not yes and not typer.confirm(f"Remove {'this run' if len(folders) == 1 else f'these {len(folders)} runs'}?"):
         raise typer.Exit(1)
     remove_runs(folders)
-    say(f"removed {len(folders)} run{'s' if len(folders) > 1 else ''}")
+    print_notice(f"removed {len(folders)} run{'s' if len(folders) > 1 else ''}")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _load(folder: "RunFolder") -> "AnyRun | DamagedRun":
     try:
         return load_run(folder)
     except RunFolderError as error:
-        say(f"warning: {folder.name} cannot be read: {error}")
+        print_notice(f"warning: {folder.name} cannot be read: {error}")
         return DamagedRun(folder, str(error))
 
 

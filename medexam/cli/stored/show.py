@@ -7,7 +7,7 @@ import typer
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import JsonOption, RunsDirOption, TrustOption
 from medexam.cli.views.output import print_json
-from medexam.cli.views.runs import say
+from medexam.cli.views.runs import print_notice
 from medexam.errors import DatasetError, RunFolderError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def show(
     if question is not None:
         _show_question(folder, question, as_json=as_json)
         return
-    stored_run = current_run(folder, say)
+    stored_run = current_run(folder, print_notice)
     if as_json:
         print_json(run_document(stored_run))
     else:
@@ -81,7 +81,7 @@ def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
         _print_item(console, items, key)
     except DatasetError as error:
         console.print(key, style="bold cyan")
-        say(f"the question itself cannot be shown: {error}")
+        print_notice(f"the question itself cannot be shown: {error}")
     _print_answer(console, prediction, document)
 
 

@@ -75,7 +75,7 @@ class TrialProgress(WorkProgress):
         return Text(" · ".join(parts), overflow="fold")
 
 
-def plan_document(plan: OptimizationPlan) -> dict[str, Any]:
+def optimization_plan_document(plan: OptimizationPlan) -> dict[str, Any]:
     """Build what would be tried, JSON-ready."""
     spec = plan.optimizer
     return {
@@ -85,7 +85,7 @@ def plan_document(plan: OptimizationPlan) -> dict[str, Any]:
         "program": plan.spec.label,
         "model": plan.cell.model.label,
         "train": len(plan.exams.train.questions),
-        "dropped": list(plan.exams.dropped),
+        "dropped": list(plan.exams.duplicates),
         "validation": len(plan.exams.validation.questions),
         "tested": len(plan.exams.tested.questions),
         "candidates": plan.candidates,
@@ -94,7 +94,7 @@ def plan_document(plan: OptimizationPlan) -> dict[str, Any]:
     }
 
 
-def print_plan(plan: OptimizationPlan) -> None:
+def print_optimization_plan(plan: OptimizationPlan) -> None:
     """Print what would be tried, as a table."""
     spec, exams = plan.optimizer, plan.exams
     table = Table(title=plan.folder.name, title_justify="left", show_header=False)
@@ -102,7 +102,7 @@ def print_plan(plan: OptimizationPlan) -> None:
     rows = {
         "optimizer": f"{spec.kind}, by {spec.metric.replace('_', ' ')}",
         "program": f"{plan.spec.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",
-        "training questions": f"{len(exams.train.questions):,}, without {len(exams.dropped)} that are nearly others",
+        "training questions": f"{len(exams.train.questions):,}, without {len(exams.duplicates)} that are nearly others",
         "validation questions": f"{len(exams.validation.questions):,}",
         "tested questions": f"{len(exams.tested.questions):,}, neither shown nor asked",
         "programs": f"{plan.candidates}"

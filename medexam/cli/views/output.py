@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medexam.cli.views.runs import say
+from medexam.cli.views.runs import print_notice
 from medexam.text import writable
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def send_to_mlflow(send: Callable[..., object], *arguments: object, tracking_uri
     sys.stdout.flush()
     from medexam.experiments.track.store import send_to_store
 
-    send_to_store(send, *arguments, tracking_uri=tracking_uri, runs_dir=runs_dir, say=say)
+    send_to_store(send, *arguments, tracking_uri=tracking_uri, runs_dir=runs_dir, say=print_notice)
 
 
 def print_by_kind(console: "Console", word: str, style: str, pairs: Iterable[tuple[str, str]], all_are: str) -> None:

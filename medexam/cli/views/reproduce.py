@@ -10,11 +10,11 @@ from medexam.formatting import NONE
 from medexam.tables import Table
 
 if TYPE_CHECKING:
-    from medexam.experiments.reproduce.catalogue import Entry
-    from medexam.experiments.reproduce.making import Planned, Reproduced
+    from medexam.experiments.reproduce.catalogue import PaperEntry
+    from medexam.experiments.reproduce.making import PaperPlan, Reproduced
 
 
-def print_list(entries: "Sequence[Entry]", *, as_json: bool) -> None:
+def print_list(entries: "Sequence[PaperEntry]", *, as_json: bool) -> None:
     """Print every table and figure, paper by paper."""
     if as_json:
         print_json(
@@ -30,7 +30,7 @@ def print_list(entries: "Sequence[Entry]", *, as_json: bool) -> None:
     print_lines(console, ["medexam reproduce NAME makes one; with --plan it says first what that needs"])
 
 
-def print_plan(planned: "Planned", *, as_json: bool) -> None:
+def print_paper_plan(planned: "PaperPlan", *, as_json: bool) -> None:
     """Print what making the entry needs: runs, questions, GPUs and hours, and what is missing here."""
     if as_json:
         print_json(planned.document())

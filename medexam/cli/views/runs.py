@@ -22,14 +22,16 @@ def read_current(folders: "Iterable[RunFolder]", metrics: Sequence[str] = ()) ->
     """
     from medexam.experiments.report.current import current_run, scored_by
 
-    runs = [scored_by(folder, metrics, say) if metrics else current_run(folder, say) for folder in folders]
+    runs = [
+        scored_by(folder, metrics, print_notice) if metrics else current_run(folder, print_notice) for folder in folders
+    ]
     for run in runs:
         if run.note is not None:
-            say(f"warning: {run.folder.name}: {run.note}")
+            print_notice(f"warning: {run.folder.name}: {run.note}")
     return runs
 
 
-def say(line: str) -> None:
+def print_notice(line: str) -> None:
     """Tell the user in one line on standard error."""
     sys.stderr.write(f"medexam: {one_line(line)}\n")
 

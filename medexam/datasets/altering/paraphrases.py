@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from medexam.datasets.altering.rows import Altered
-from medexam.datasets.own.choice import read_choice
+from medexam.datasets.own.choice import read_choice_questions
 from medexam.datasets.rows import Row
 from medexam.errors import DatasetError
 from medexam.questions import Language, Option
@@ -19,7 +19,7 @@ def paraphrase_rows(rows: Iterable[Row], path: Path, language: Language) -> Alte
     stay. Raises `DatasetError` if the table cannot be read, names a question that is none, or has other options or
     another right one.
     """
-    reading = read_choice(DatasetSpec(kind="choice", path=path, language=language)).reading
+    reading = read_choice_questions(DatasetSpec(kind="choice", path=path, language=language)).reading
     if reading.faults:
         fault = reading.faults[0]
         raise DatasetError(f"{path}: {fault.place}: {fault.detail}: correct it")

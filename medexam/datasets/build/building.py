@@ -13,15 +13,15 @@ from medexam.datasets.build.completing import correct, cut_out_drawings, link_pi
 from medexam.datasets.build.corrections import Correction, read_corrections
 from medexam.datasets.build.drafts import Draft, draft_questions
 from medexam.datasets.build.exam_names import Cover, ExamName, check_cover, parse_cover, parse_name
-from medexam.datasets.build.folder import parquet_path, report_path, review_path, write_build, write_parquet
-from medexam.datasets.build.key_fit import check_fit
+from medexam.datasets.build.folder import parquet_path, report_path, review_path, write_build, write_questions
+from medexam.datasets.build.key_fit import check_key_fit
 from medexam.datasets.build.keys import read_keys
-from medexam.datasets.build.pages.hyphens import Vocabulary, load_words
-from medexam.datasets.build.pages.layout import Layout, read_layout
+from medexam.datasets.build.pages.hyphens import Vocabulary, load_dictionary
+from medexam.datasets.build.pages.layout import BookletLayout, read_booklet_layout
 from medexam.datasets.build.pages.legible import check_legible
 from medexam.datasets.build.pages.numbering import read_numbers
 from medexam.datasets.build.pages.opening import OpenBooklet, PageProgress, open_booklet
-from medexam.datasets.build.report import Applied, BuildReport, Finding, LineEnd
+from medexam.datasets.build.report import Applied, BuildFinding, BuildReport, LineEnd
 from medexam.datasets.build.review import render_review
 from medexam.datasets.build.suspicious import find_doubts, find_flaw
 from medexam.errors import DatasetError
@@ -82,7 +82,7 @@ def build_exam(request: BuildRequest, out: Path, progress: PageProgress | None =
         report = _make_report(request, exam, reading, drafts, usable_drafts, flaws, doubts, corrections)
         review = render_review(report, drafts, booklet)
     source = f"{report.booklet} (SHA-256 {report.booklet_sha256[:12]})"
-    write_build(out, report, review, lambda path: write_parquet(path, usable_drafts, exam, source))
+    write_build(out, report, review, lambda path: write_questions(path, usable_drafts, exam, source))
     return Built(report, parquet_path(out, report), review_path(out, report), report_path(out, report))
 
 
@@ -91,7 +91,7 @@ class _BookletReading:
     """What the booklet itself says."""
 
     drafts: list[Draft]
-    layout: Layout
+    layout: BookletLayout
     cover: Cover
     version: str | None
     usual_options: int
@@ -103,8 +103,8 @@ def _read_booklet(
     request: BuildRequest, exam: ExamName, booklet: OpenBooklet, progress: PageProgress | None
 ) -> _BookletReading:
     pages = booklet.read_pages(progress)
-    layout = read_layout(pages)
-    language_words = load_words(request.language)
+    layout = read_booklet_layout(pages)
+    language_words = load_dictionary(request.language)
     check_legible(request.booklet, layout.lines, language_words)
     numbered = read_numbers(layout)
     if not numbered.questions:
@@ -131,7 +131,7 @@ def _complete(
     drafts = reading.drafts
     key = read_keys(request.keys, reading.version)
     draft_by_number = {draft.number: draft for draft in drafts}
-    check_fit(key, draft_by_number, reading.cover.questions, reading.version, frozenset(corrections))
+    check_key_fit(key, draft_by_number, reading.cover.questions, reading.version, frozenset(corrections))
     for draft in drafts:
         draft.gold = key.answers[draft.number]
     if request.formula_reader is not None:
@@ -141,7 +141,9 @@ def _complete(
     return correct(drafts, corrections, request.corrections)
 
 
-def _find_flaws(drafts: Sequence[Draft], corrections: Mapping[int, Correction], exam: ExamName) -> tuple[Finding, ...]:
+def _find_flaws(
+    drafts: Sequence[Draft], corrections: Mapping[int, Correction], exam: ExamName
+) -> tuple[BuildFinding, ...]:
     """List why questions with an official answer stay out of the data set."""
     findings = []
     for draft in drafts:
@@ -159,7 +161,7 @@ def _find_doubts(
     corrections: Mapping[int, Correction],
     exam: ExamName,
     booklet: OpenBooklet,
-) -> tuple[Finding, ...]:
+) -> tuple[BuildFinding, ...]:
     """List what a human should look at. A question that one has corrected counts as looked at."""
     return tuple(
         _finding(draft, exam, kind, detail)
@@ -169,8 +171,10 @@ def _find_doubts(
     )
 
 
-def _finding(draft: Draft, exam: ExamName, kind: str, detail: str) -> Finding:
-    return Finding(kind=kind, key=f"{exam.prefix}/{draft.number}", number=draft.number, page=draft.page, detail=detail)
+def _finding(draft: Draft, exam: ExamName, kind: str, detail: str) -> BuildFinding:
+    return BuildFinding(
+        kind=kind, key=f"{exam.prefix}/{draft.number}", number=draft.number, page=draft.page, detail=detail
+    )
 
 
 def _make_report(
@@ -179,8 +183,8 @@ def _make_report(
     reading: _BookletReading,
     drafts: Sequence[Draft],
     usable_drafts: Sequence[Draft],
-    flaws: tuple[Finding, ...],
-    doubts: tuple[Finding, ...],
+    flaws: tuple[BuildFinding, ...],
+    doubts: tuple[BuildFinding, ...],
     corrections: Mapping[int, Correction],
 ) -> BuildReport:
     last = max([reading.cover.questions or 0, *(draft.number for draft in drafts)])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from medexam.datasets.build.corrections import Correction
 from medexam.datasets.build.drafts import Draft
-from medexam.datasets.build.images import Picture, find_pictures, parse_links, read_pictures
+from medexam.datasets.build.images import BookletPicture, find_pictures, parse_links, read_booklet_pictures
 from medexam.datasets.build.keys import list_numbers
 from medexam.datasets.build.pages.frames import Box
 from medexam.datasets.build.pages.opening import OpenBooklet
@@ -47,7 +47,7 @@ def link_pictures(drafts: list[Draft], folder: Path | None, *, without: bool) ->
     if without:
         files = find_pictures(folder)
         number_by_picture = {picture: number for picture, number in number_by_picture.items() if picture in files}
-    pictures = read_pictures(folder, number_by_picture)
+    pictures = read_booklet_pictures(folder, number_by_picture)
     for draft in drafts:
         if draft.number in links:
             draft.picture = pictures.get(links[draft.number])
@@ -61,7 +61,7 @@ def cut_out_drawings(drafts: list[Draft], booklet: OpenBooklet, exam: str) -> No
             boxes = [drawing.box for drawing in draft.drawings if drawing.box.page == first.page]
             content = io.BytesIO()
             booklet.crop(Box.around(boxes), SHARPNESS).save(content, "PNG")
-            draft.picture = Picture(f"{exam}-{draft.number}.png", content.getvalue())
+            draft.picture = BookletPicture(f"{exam}-{draft.number}.png", content.getvalue())
 
 
 def read_formulas(drafts: list[Draft], booklet: OpenBooklet, command: str) -> None:
@@ -106,7 +106,7 @@ def _apply(draft: Draft, correction: Correction, source: Path | None) -> None:
     if correction.image is not None:
         path = correction.image if source is None else source.parent / correction.image
         try:
-            draft.picture = Picture(path.name, read_regular(path))
+            draft.picture = BookletPicture(path.name, read_regular(path))
         except OSError as error:
             raise DatasetError(f"{source}: {draft.number}: image {path} cannot be read ({error.strerror})") from None
 

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from medexam.datasets.build.images import Picture
+from medexam.datasets.build.images import BookletPicture
 from medexam.datasets.build.pages.frames import Box
 from medexam.datasets.build.pages.hyphens import Hyphen, Vocabulary, join_lines
-from medexam.datasets.build.pages.layout import Layout, Line
+from medexam.datasets.build.pages.layout import BookletLayout, Line
 from medexam.datasets.build.pages.numbering import Numbered, RawQuestion
 
 _BESIDE = 6.0
@@ -51,7 +51,7 @@ class Draft:
     """Characters that the PDF does not tell, so that their codes were taken for them."""
     gold: int | None = None
     """The official answer; None if it was annulled."""
-    picture: Picture | None = None
+    picture: BookletPicture | None = None
 
     @property
     def page(self) -> int | None:
@@ -64,7 +64,7 @@ class Draft:
         return " ".join([self.stem, *self.options.values()])
 
 
-def draft_questions(numbered: Numbered, layout: Layout, words: Vocabulary) -> list[Draft]:
+def draft_questions(numbered: Numbered, layout: BookletLayout, words: Vocabulary) -> list[Draft]:
     """Draft each question, in the booklet's order."""
     drafts = [_draft(question, words) for question in numbered.questions]
     for number, drawing in _place_drawings(numbered.questions, layout):
@@ -95,7 +95,7 @@ def _find_boxes(lines: Iterable[Line]) -> tuple[Box, ...]:
     return tuple(map(Box.around, parts.values()))
 
 
-def _place_drawings(questions: Sequence[RawQuestion], layout: Layout) -> Iterator[tuple[int, Drawing]]:
+def _place_drawings(questions: Sequence[RawQuestion], layout: BookletLayout) -> Iterator[tuple[int, Drawing]]:
     """Yield each drawing with the question that it stands in, by place in `questions`. It is the question of the line
     before the drawing.
     """

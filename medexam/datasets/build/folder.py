@@ -114,7 +114,7 @@ def _holds_files(folder: Path) -> bool:
     return any(not any(part.startswith(".") for part in path.parts) for path in below)
 
 
-def write_parquet(path: Path, drafts: Sequence[Draft], exam: ExamName, source: str) -> None:
+def write_questions(path: Path, drafts: Sequence[Draft], exam: ExamName, source: str) -> None:
     """Write the questions at `path`; `source` says in the file's metadata what they were built from.
 
     Raises `DatasetError` without the `datasets` library.

@@ -27,7 +27,7 @@ _MENTION = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class BookletPicture:
     """A picture and its name."""
 
     name: str
@@ -68,7 +68,7 @@ def find_pictures(folder: Path) -> dict[int, Path]:
     return path_by_number
 
 
-def read_pictures(folder: Path, number_by_picture: Mapping[int, int]) -> dict[int, Picture]:
+def read_booklet_pictures(folder: Path, number_by_picture: Mapping[int, int]) -> dict[int, BookletPicture]:
     """Read the pictures that questions need, by picture number; `number_by_picture` names a question of each.
 
     Raises `DatasetError` naming what is missing, or a file that is no picture.
@@ -93,5 +93,5 @@ def read_pictures(folder: Path, number_by_picture: Mapping[int, int]) -> dict[in
                 picture.load()
         except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
             raise DatasetError(f"{path_by_number[number]}: is no whole picture ({error}): bring it again") from None
-        pictures[number] = Picture(path_by_number[number].name, content)
+        pictures[number] = BookletPicture(path_by_number[number].name, content)
     return pictures

@@ -12,7 +12,7 @@ MOST_UNFOUND = 0.1
 _WAYS = "give the key of this booklet's exam and version"
 
 
-def check_fit(
+def check_key_fit(
     key: Key,
     draft_by_number: Mapping[int, Draft],
     announced: int | None,

@@ -45,13 +45,13 @@ def read_keys(paths: Sequence[Path], version: str | None) -> Key:
 
     Raises `DatasetError` if one cannot be read or two disagree.
     """
-    first, *others = [read_key(path, version) for path in paths]
+    first, *others = [read_answer_key(path, version) for path in paths]
     for other in others:
         _check_agree(first, other)
     return first
 
 
-def read_key(path: Path, version: str | None = None) -> Key:
+def read_answer_key(path: Path, version: str | None = None) -> Key:
     """Read the key at `path`; raise `DatasetError` when it is neither CSV nor PDF, or holds no answers."""
     if not path.is_file():
         raise DatasetError(f"{path}: is not there: give the answer key as CSV (question,answer) or PDF")

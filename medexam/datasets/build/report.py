@@ -4,7 +4,7 @@ from medexam.frozen_model import FrozenModel
 from medexam.questions import Discipline, Language
 
 
-class Finding(FrozenModel):
+class BuildFinding(FrozenModel):
     """One thing about one question."""
 
     kind: str
@@ -65,9 +65,9 @@ class BuildReport(FrozenModel):
     """Questions in the data set."""
     with_images: int
     by_option_count: dict[int, int]
-    left_out: tuple[Finding, ...]
+    left_out: tuple[BuildFinding, ...]
     """Questions with an answer that could not be built, or that a correction leaves out."""
-    suspicious: tuple[Finding, ...]
+    suspicious: tuple[BuildFinding, ...]
     """What a human should look at; the questions are in the data set unless `left_out` has them too."""
     corrections: tuple[Applied, ...]
     hyphens: tuple[LineEnd, ...]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from medexam.datasets.build.drafts import Draft
-from medexam.datasets.build.images import Picture
+from medexam.datasets.build.images import BookletPicture
 from medexam.datasets.build.pages.opening import OpenBooklet
 from medexam.datasets.build.report import BuildReport
 
@@ -29,7 +29,7 @@ _WIDEST = 800
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReviewEntry:
     """One question on the page."""
 
     draft: Draft
@@ -49,9 +49,9 @@ def render_review(report: BuildReport, drafts: Sequence[Draft], booklet: OpenBoo
         doubts[finding.number].append(f"{finding.kind.replace('_', ' ')}: {finding.detail}")
     corrected = {applied.number for applied in report.corrections}
     annulled = set(report.annulled)
-    parts: dict[str, list[Entry]] = {"To look at": [], "Corrected by hand": [], "Annulled": [], "The others": []}
+    parts: dict[str, list[ReviewEntry]] = {"To look at": [], "Corrected by hand": [], "Annulled": [], "The others": []}
     for draft in drafts:
-        entry = Entry(draft, tuple(doubts[draft.number]), _crop(draft, booklet), _show(draft.picture))
+        entry = ReviewEntry(draft, tuple(doubts[draft.number]), _crop(draft, booklet), _show(draft.picture))
         title = "The others"
         if entry.doubts:
             title = "To look at"
@@ -69,7 +69,7 @@ def _crop(draft: Draft, booklet: OpenBooklet) -> tuple[str, ...]:
     return tuple(_encode(booklet.crop(box, SCALE)) for box in draft.boxes)
 
 
-def _show(picture: Picture | None) -> str | None:
+def _show(picture: BookletPicture | None) -> str | None:
     if picture is None:
         return None
     from PIL import Image

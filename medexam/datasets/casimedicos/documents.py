@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from medexam.datasets.casimedicos.files import Sentence, parse_sentences, read_files
+from medexam.datasets.casimedicos.files import Sentence, parse_sentences, read_members
 from medexam.errors import DatasetError
 
 CaseLanguage = Literal["en", "es", "fr", "it"]
@@ -40,7 +40,7 @@ _INVISIBLE = re.compile("[\u00ad\u200b]")
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class ArgumentComponent:
     """One premise or claim; none crosses the end of a sentence."""
 
     kind: Kind
@@ -74,7 +74,7 @@ class CaseDocument:
     correct: int
     """The number of the right option, from 1."""
     explanation: str
-    components: tuple[Component, ...]
+    components: tuple[ArgumentComponent, ...]
     """In the order of the text; labels on headings and on option marks are left out."""
     anomalies: tuple[str, ...]
     """What is irregular, sorted: `CUT_ANOMALIES`, two options that are the same, a soft hyphen or a zero-width space
@@ -89,7 +89,7 @@ def read_casimedicos(path: Path, language: CaseLanguage, splits: Sequence[Split]
     """
     names = [f"{language.upper()}/{split}.tsv" for split in splits]
     documents: list[CaseDocument] = []
-    for split, (source, text) in zip(splits, read_files(path, names), strict=True):
+    for split, (source, text) in zip(splits, read_members(path, names), strict=True):
         groups = list(_split_documents(parse_sentences(text, source), source))
         if not groups:
             raise DatasetError(f"{source}: holds no document: none of its sentences begins with QUESTION TYPE:")
@@ -153,7 +153,7 @@ def _parse_document(sentences: Sequence[Sentence], key: str, split: Split, langu
     body, explained = sentences[2 : starts[0]], sentences[place + 1 :]
     if not body or not explained:
         raise DatasetError(f"has no {'explanation' if body else 'question'}")
-    components: list[Component] = []
+    components: list[ArgumentComponent] = []
     case = _compose(body[:-1], components, "case")
     question = _compose(body[-1:], components, "question")
     options = _compose_options(sentences, [*starts, place], components, anomalies)
@@ -213,7 +213,7 @@ def _mark_length(text: str, number: int) -> int:
 
 
 def _compose_options(
-    sentences: Sequence[Sentence], borders: Sequence[int], components: list[Component], anomalies: set[str]
+    sentences: Sequence[Sentence], borders: Sequence[int], components: list[ArgumentComponent], anomalies: set[str]
 ) -> tuple[str, ...]:
     options: list[str] = []
     for number, (start, end) in enumerate(pairwise(borders), start=1):
@@ -233,7 +233,7 @@ def _compose_options(
 
 def _compose(
     sentences: Sequence[Sentence],
-    components: list[Component],
+    components: list[ArgumentComponent],
     part: Part,
     *,
     option: int | None = None,
@@ -247,7 +247,7 @@ def _compose(
             begin = max(start, skipped)
             if begin < end:
                 place = begin - skipped, end - skipped
-                components.append(Component(kind, full_text[begin:end], *place, part, option))
+                components.append(ArgumentComponent(kind, full_text[begin:end], *place, part, option))
         position += len(sentence.text) + 1
     return full_text[skipped:]
 
@@ -272,7 +272,7 @@ def _find_spans(sentence: Sentence, position: int) -> Iterator[tuple[Kind, int, 
         yield open_kind, start, end
 
 
-def _doubt_cut(case: str, question: str, components: Iterable[Component]) -> Iterator[str]:
+def _doubt_cut(case: str, question: str, components: Iterable[ArgumentComponent]) -> Iterator[str]:
     """Yield why the cut between case and question may be wrong."""
     if not case:
         yield "no_case"

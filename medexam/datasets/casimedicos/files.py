@@ -38,7 +38,7 @@ class Sentence:
         return " ".join(self.tokens)
 
 
-def read_files(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def read_members(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Read where each of the files `names`, such as `ES/train.tsv`, was found, and its text; in their order.
 
     `path` is the archive, or a folder that holds the archive, the language folders, or `casimedicos-arg` with them.

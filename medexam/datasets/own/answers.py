@@ -72,7 +72,7 @@ class RawAnswer:
     options: ReadOptions
 
 
-def read_answers(
+def read_answer_column(
     answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
 ) -> tuple[str, Sequence[Numbers | None]]:
     """Choose the way that fits the answers, a key of `WAYS`, and read the right options of each row; None if a row

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from medexam.datasets.exam_table import parse_image
-from medexam.datasets.own.answers import RawAnswer, read_answers
+from medexam.datasets.own.answers import RawAnswer, read_answer_column
 from medexam.datasets.own.columns import Columns
 from medexam.datasets.own.grids import Cells
 from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.labels import CellError, ReadOptions
 from medexam.datasets.own.options import Settled, change_each, read_options, settle_options
 from medexam.datasets.own.tables import SourceTable, TableRow
-from medexam.datasets.rows import Fault, Reading, Row
+from medexam.datasets.rows import Reading, Row, RowFault
 from medexam.errors import DatasetError
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
@@ -31,7 +31,7 @@ class ChoiceReading:
     """How the answers were read: a key of `medexam.datasets.own.answers.WAYS`."""
 
 
-def read_choice(spec: DatasetSpec) -> ChoiceReading:
+def read_choice_questions(spec: DatasetSpec) -> ChoiceReading:
     """Read the questions of a spec; rows that are none are faults. Raise `DatasetError` if the table as a whole is
     none.
     """
@@ -50,7 +50,7 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
     """Parse the questions of a table as `spec` says; raise `DatasetError` if a column is missing or ambiguous."""
     by_sign = bool(spec.columns.right_mark) and spec.columns.answer is None
     columns = Columns(spec.columns, table, ("stem",) if by_sign else ("stem", "answer"))
-    faults: dict[int, Fault] = {}
+    faults: dict[int, RowFault] = {}
     answered: list[tuple[TableRow, RawAnswer]] = []
     for row, options in zip(table.rows, read_all_options(table, columns), strict=True):
         try:
@@ -62,7 +62,7 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
             faults[row.number] = row.fault(error)
     columns_spec = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
     raws = [raw for _, raw in answered]
-    way, golds = read_answers(raws, columns_spec, columns.shown("answer")) if raws else ("", ())
+    way, golds = read_answer_column(raws, columns_spec, columns.shown("answer")) if raws else ("", ())
     rows: list[Row] = []
     for (row, raw), numbers in zip(answered, golds, strict=True):
         try:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from medexam.datasets.own.grids import Cells
 from medexam.datasets.own.labels import CellError
 from medexam.datasets.own.tables import SourceTable, value_of
-from medexam.datasets.rows import Fault, parse_whole_number
+from medexam.datasets.rows import RowFault, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.questions import Exam
 from medexam.specs import DatasetSpec
@@ -142,14 +142,14 @@ def parse_split(word: str) -> Literal["train", "dev", "test"] | None:
     return _SPLITS.get(word.strip().lower())
 
 
-def describe_faults(faults: Sequence[Fault], rows: int, adjective: str = "bad") -> str:
+def describe_faults(faults: Sequence[RowFault], rows: int, adjective: str = "bad") -> str:
     """Describe how many of the rows cannot be asked, and what is wrong with the first of them."""
     details = "; ".join(f"{fault.place}: {fault.detail}" for fault in faults[:FAULTS_SHOWN])
     remainder = f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
     return f"{len(faults):,} of {rows:,} rows {'is' if len(faults) == 1 else 'are'} {adjective}: {details}{remainder}"
 
 
-def advise(bad: int, rows: int) -> str:
+def advise_on_rows(bad: int, rows: int) -> str:
     """Advise what to do about rows that cannot be asked: to leave them out, unless none remains."""
     if bad == rows:
         return "no question remains: name other columns or another kind"
@@ -158,7 +158,7 @@ def advise(bad: int, rows: int) -> str:
 
 
 def reading_notes(
-    source: str, faults: Sequence[Fault], rows: int, spec: DatasetSpec, unasked: int = 0
+    source: str, faults: Sequence[RowFault], rows: int, spec: DatasetSpec, unasked: int = 0
 ) -> tuple[str, ...]:
     """List what to know of a source: rows that are left out, and a size that is not the published one.
 
@@ -168,7 +168,7 @@ def reading_notes(
     """
     most = MOST_BAD if spec.skip_bad is True else float(spec.skip_bad)
     if faults and (len(faults) > most * rows or len(faults) == rows):
-        raise DatasetError(f"{source}: {describe_faults(faults, rows)}; {advise(len(faults), rows)}")
+        raise DatasetError(f"{source}: {describe_faults(faults, rows)}; {advise_on_rows(len(faults), rows)}")
     notes = [describe_faults(faults, rows, "left out")] if faults else []
     if unasked:
         notes.append(

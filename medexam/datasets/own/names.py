@@ -120,7 +120,7 @@ def find_named(field: str, columns: Iterable[str], most: int = 0) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ColumnGroup:
     """Columns that differ by a letter or a number that counts on: `Option A`, `Option B`."""
 
     name: str
@@ -139,7 +139,7 @@ class Group:
         return self.name.replace("#", "").strip("_") in NAMES["wrong"]
 
 
-def find_groups(columns: Sequence[str]) -> list[Group]:
+def find_groups(columns: Sequence[str]) -> list[ColumnGroup]:
     """Find the groups of two columns or more that begin with A, 0 or 1, the longest first."""
     by_name: dict[str, dict[str, str]] = {}
     for column in columns:
@@ -150,7 +150,7 @@ def find_groups(columns: Sequence[str]) -> list[Group]:
         first = next((column for column in columns if labelled.get("1") == f"{column}.1"), None)
         if first is not None:
             labelled["0"] = first
-    groups = [Group(name, run) for name, labelled in by_name.items() if len(run := _run(labelled)) > 1]
+    groups = [ColumnGroup(name, run) for name, labelled in by_name.items() if len(run := _run(labelled)) > 1]
     return sorted(groups, key=lambda group: (not group.is_known, -len(group.columns)))
 
 

@@ -13,8 +13,8 @@ from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.formats import RawTable, open_format
 from medexam.datasets.own.grids import Cells
 from medexam.datasets.own.labels import CellError
-from medexam.datasets.own.texts import clean
-from medexam.datasets.rows import Fault
+from medexam.datasets.own.texts import clean_row
+from medexam.datasets.rows import RowFault
 from medexam.errors import DatasetError
 from medexam.inputs import UnreadableError
 from medexam.specs import DatasetSpec
@@ -36,9 +36,9 @@ class TableRow:
     record: Cells
     """Column -> value; or what is wrong with the row."""
 
-    def fault(self, error: CellError) -> Fault:
+    def fault(self, error: CellError) -> RowFault:
         """Describe what is wrong with a column of the row, or with the row itself."""
-        return Fault(f"{self.place}, column {error.column}" if error.column else self.place, error.detail)
+        return RowFault(f"{self.place}, column {error.column}" if error.column else self.place, error.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def read_own_table(spec: DatasetSpec) -> SourceTable:
     if spec.path is not None:
         return read_file(spec.path, as_written=as_written)
     assert spec.hub is not None  # noqa: S101 - the spec's own validator requires one of both
-    return read_hub(spec.hub, as_written=as_written)
+    return read_hub_table(spec.hub, as_written=as_written)
 
 
 def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
@@ -82,7 +82,7 @@ def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
 
 def _make_table(source: str, folder: Path, raw: RawTable, *, as_written: bool) -> SourceTable:
     rows = tuple(
-        TableRow(number, place, clean(cells, place, as_written=as_written))
+        TableRow(number, place, clean_row(cells, place, as_written=as_written))
         for number, (place, cells) in enumerate(raw.rows, start=1)
     )
     if not rows:
@@ -115,7 +115,7 @@ def value_of(record: Cells, column: str) -> Any:
     return None if is_empty else value
 
 
-def read_hub(hub: HubSpec, *, as_written: bool = False) -> SourceTable:
+def read_hub_table(hub: HubSpec, *, as_written: bool = False) -> SourceTable:
     """Read one split of a data set on the hub, on request with its texts `as_written`; one over `LARGE` is streamed.
 
     Raises `DatasetError` that says what to do instead if it cannot be reached or holds no such split.

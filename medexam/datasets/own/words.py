@@ -9,7 +9,7 @@ from medexam.datasets.own.keys import read_questions
 from medexam.datasets.own.labels import CellError
 from medexam.datasets.own.tables import Record, SourceTable
 from medexam.datasets.own.texts import unpack
-from medexam.datasets.rows import Fault, TaskReading, TaskRow, parse_whole_number
+from medexam.datasets.rows import RowFault, TaskReading, TaskRow, parse_whole_number
 from medexam.datasets.squad import read_squad
 from medexam.specs import DatasetSpec
 from medexam.tasks import Task, TaskGold
@@ -17,7 +17,7 @@ from medexam.tasks import Task, TaskGold
 VERSION = "own"
 
 
-def read_words(spec: DatasetSpec) -> TaskReading:
+def read_word_questions(spec: DatasetSpec) -> TaskReading:
     """Read the questions of a spec; raise `DatasetError` if rows are bad and may not be left out."""
     table = read_questions(spec)
     rows, faults = parse_words(table, spec)
@@ -26,7 +26,7 @@ def read_words(spec: DatasetSpec) -> TaskReading:
     return TaskReading(source=table.source, version=VERSION, rows=rows, notes=notes)
 
 
-def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, ...], tuple[Fault, ...]]:
+def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, ...], tuple[RowFault, ...]]:
     """Parse the questions of a table, and what is wrong with the other rows; raise `DatasetError` if a column is
     missing.
     """
@@ -35,7 +35,7 @@ def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, .
     needed = ("stem", "answer", "context") if spec.kind == "spans" else ("stem", "answer")
     columns = Columns(spec.columns, table, needed)
     rows: list[TaskRow] = []
-    faults: list[Fault] = []
+    faults: list[RowFault] = []
     for row in table.rows:
         try:
             if isinstance(row.record, str):
@@ -93,12 +93,12 @@ def _list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _nested(spec: DatasetSpec) -> tuple[tuple[TaskRow, ...], tuple[Fault, ...]]:
+def _nested(spec: DatasetSpec) -> tuple[tuple[TaskRow, ...], tuple[RowFault, ...]]:
     """Read SQuAD's own file, whose questions stand within paragraphs."""
     rows, faults = [], []
     for item in read_squad(spec.path):  # type: ignore[arg-type]
         if item.anomalies or not item.answers:
-            faults.append(Fault(f"question {item.key}", "; ".join(item.anomalies) or "has no answer"))
+            faults.append(RowFault(f"question {item.key}", "; ".join(item.anomalies) or "has no answer"))
             continue
         task = Task(item.key, UNGROUPED, spec.language, item.question, context=item.context)
         rows.append(TaskRow(task, TaskGold(answers=item.references), split=None))

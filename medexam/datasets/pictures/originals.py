@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from medexam.datasets.loading import read_rows
+from medexam.datasets.loading import load_rows
 from medexam.datasets.locating import locate_files
 from medexam.datasets.own.choice import parse_choice
 from medexam.datasets.own.columns import Columns
@@ -32,7 +32,7 @@ def read_originals(spec: DatasetSpec) -> Iterator[tuple[Question, bytes | None]]
     a name leads out of the folder of the data.
     """
     if spec.kind is None:
-        reading = read_rows(
+        reading = load_rows(
             spec.name, spec.language, spec.path, explained=spec.explained, as_published=spec.as_published
         )
         embedded = read_embedded(locate_files(spec.name, spec.language, spec.path)) or {}

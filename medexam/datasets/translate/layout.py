@@ -43,7 +43,7 @@ def render_layout(text: QuestionText) -> str:
     return "\n".join([text.stem.strip(), *(f"{number}. {' '.join(words.split())}" for number, words in text.options)])
 
 
-def read_layout(key: str, text: str) -> QuestionText:
+def parse_layout(key: str, text: str) -> QuestionText:
     """Read the question that a text in this layout holds, whatever is wrong with it: see
     `medexam.datasets.translate.Fault`.
 

@@ -14,12 +14,12 @@ from enum import StrEnum
 from itertools import combinations
 
 from medexam.datasets.translate.layout import render_layout
-from medexam.datasets.translate.validity import Candidate
+from medexam.datasets.translate.validity import TranslationCandidate
 
 _GRAM = 3
 
 
-class Rule(StrEnum):
+class SelectionRule(StrEnum):
     """Why a translation was chosen."""
 
     ONLY_VALID = "only_valid"
@@ -31,8 +31,8 @@ class Rule(StrEnum):
 class Choice:
     """The translation that is kept of one question."""
 
-    candidate: Candidate
-    rule: Rule
+    candidate: TranslationCandidate
+    rule: SelectionRule
     similarity: float | None
     """Of the two most similar ones, from 0 to 1; None if it was not asked for."""
 
@@ -47,7 +47,7 @@ class Selection:
     """Keys of the questions without a valid translation."""
 
 
-def select(candidates: Mapping[str, Sequence[Candidate]]) -> Selection:
+def select(candidates: Mapping[str, Sequence[TranslationCandidate]]) -> Selection:
     """Choose among the candidates of each question, by its key; the set-ups stand in one order everywhere."""
     errors: Counter[str] = Counter()
     for offered in candidates.values():
@@ -64,20 +64,20 @@ def select(candidates: Mapping[str, Sequence[Candidate]]) -> Selection:
     return Selection(choices, tuple(discarded))
 
 
-def _choose(valid: Sequence[Candidate], errors: Mapping[str, int]) -> Choice | None:
+def _choose(valid: Sequence[TranslationCandidate], errors: Mapping[str, int]) -> Choice | None:
     if not valid:
         return None
     if len(valid) == 1:
-        return Choice(valid[0], Rule.ONLY_VALID, None)
+        return Choice(valid[0], SelectionRule.ONLY_VALID, None)
     if len(valid) == 2:
-        return Choice(min(valid, key=lambda candidate: errors[candidate.setup]), Rule.FEWER_ERRORS, None)
+        return Choice(min(valid, key=lambda candidate: errors[candidate.setup]), SelectionRule.FEWER_ERRORS, None)
     texts = [render_layout(candidate.text) for candidate in valid]
     pairs = combinations(range(len(valid)), 2)
     nearness, index, other_index = max(
         ((similarity(texts[a], texts[b]), a, b) for a, b in pairs), key=lambda pair: (pair[0], -pair[1], -pair[2])
     )
     choice = min((valid[index], valid[other_index]), key=lambda candidate: errors[candidate.setup])
-    return Choice(choice, Rule.MOST_SIMILAR, nearness)
+    return Choice(choice, SelectionRule.MOST_SIMILAR, nearness)
 
 
 def similarity(text: str, other: str) -> float:

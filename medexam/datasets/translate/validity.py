@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from medexam.datasets.translate.layout import QuestionText, find_first_option, read_layout, render_layout
+from medexam.datasets.translate.layout import QuestionText, find_first_option, parse_layout, render_layout
 
 _FENCE = re.compile(r"^\s*```\w*\s*$")
 _BEFORE = r"^[\s*_#>•·\-\u2013]*[(\[]?"
@@ -30,7 +30,7 @@ _LETTERS = "abcdefgh"
 _EMPHASIS = re.compile(r"\*\*(?P<text>.+?)\*\*")
 
 
-class Fault(StrEnum):
+class TranslationFault(StrEnum):
     """What makes a translation invalid; one may have several."""
 
     EMPTY_TEXT = "empty_text"
@@ -44,12 +44,12 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class TranslationCandidate:
     """What one set-up made of one question."""
 
     setup: str
     text: QuestionText
-    faults: tuple[Fault, ...]
+    faults: tuple[TranslationFault, ...]
     same_as_source: bool
     """Whether it is the source, word for word; no fault, since some questions are names and numbers only."""
 
@@ -61,27 +61,27 @@ class Candidate:
 
 def judge_reply(
     setup: str, source: QuestionText, reply: str | None, *, cut_off: bool = False, keywords: Collection[str] = ()
-) -> Candidate:
+) -> TranslationCandidate:
     """Judge the candidate that a reply is; None is no reply. `cut_off` says that it ended at its budget of tokens."""
     cleaned = clean_reply(reply or "", source.numbers, keywords)
-    text = read_layout(source.key, cleaned)
+    text = parse_layout(source.key, cleaned)
     faults = find_faults(source, text)
     # What was cleaned away behind the end was written after it, so the end itself is whole.
     if cut_off and reply and reply.rstrip().endswith(_tail(cleaned)):
-        faults = (*faults, Fault.CUT_OFF)
+        faults = (*faults, TranslationFault.CUT_OFF)
     is_unchanged = cleaned.split() == render_layout(source).split()
-    return Candidate(setup, text, faults, is_unchanged)
+    return TranslationCandidate(setup, text, faults, is_unchanged)
 
 
-def find_faults(source: QuestionText, text: QuestionText) -> tuple[Fault, ...]:
+def find_faults(source: QuestionText, text: QuestionText) -> tuple[TranslationFault, ...]:
     """Find what is wrong with `text` as a translation of `source`, as far as the layout tells."""
     faults = []
     if not text.stem.strip() or not all(words.strip() for _, words in text.options) or not text.options:
-        faults.append(Fault.EMPTY_TEXT)
+        faults.append(TranslationFault.EMPTY_TEXT)
     if len(text.options) != len(source.options):
-        faults.append(Fault.OPTION_COUNT)
+        faults.append(TranslationFault.OPTION_COUNT)
     if text.numbers != source.numbers[: len(text.numbers)]:
-        faults.append(Fault.NUMBERING)
+        faults.append(TranslationFault.NUMBERING)
     return tuple(faults)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from medexam.datasets.exam_table import render_record, write_exam_table
 from medexam.datasets.pictures.originals import Pictures
 from medexam.datasets.review_sheets import COMMENT, Review, render_sheet
-from medexam.datasets.review_sheets import read_reviews as read_sheets
+from medexam.datasets.review_sheets import load_review_sheets as read_sheets
 from medexam.datasets.translate.layout import QuestionText, render_layout
 from medexam.errors import DatasetError
 from medexam.files import write_whole

@@ -17,7 +17,7 @@ def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) ->
     """
     from medexam.experiments.entry.progress_bar import ProgressBar
 
-    carried_out, stop = carry_out(plan, carriers, partial(ProgressBar, disable=not progress), say)
+    carried_out, stop = carry_out(plan, carriers, partial(ProgressBar, disable=not progress), write_notice)
     runs = [run for run in carried_out if not is_repeat(run.folder)]
     if track:
         from medexam.experiments.track.runs import track as send
@@ -25,10 +25,10 @@ def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) ->
 
         uri = track if isinstance(track, str) else None
         send_new = partial(send, page=True, only_new=True)
-        send_to_store(send_new, runs, tracking_uri=uri, runs_dir=plan.runs_dir, say=say)
+        send_to_store(send_new, runs, tracking_uri=uri, runs_dir=plan.runs_dir, say=write_notice)
     return runs, stop
 
 
-def say(line: str) -> None:
+def write_notice(line: str) -> None:
     """Tell the user, beside what functions return."""
     sys.stderr.write(f"medexam: {hide_secrets(line)}\n")

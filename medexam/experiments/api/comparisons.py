@@ -4,18 +4,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from medexam.errors import SpecError
-from medexam.experiments.api.asking import say
+from medexam.experiments.api.asking import write_notice
 from medexam.experiments.api.results import Runs
 from medexam.experiments.api.runs import RunSource, run_folder, where_runs_lie
 from medexam.experiments.report.run_blocks import comparison_blocks
-from medexam.experiments.report.shown import Block, Shown
+from medexam.experiments.report.shown import Block, Displayed
 from medexam.predictions import Reading
 
 if TYPE_CHECKING:
     from medexam.experiments.compare.result import Comparison
 
 
-class ComparedRuns(Shown):
+class ComparedRuns(Displayed):
     """Runs beside the first one, on the questions that all have scored."""
 
     def __init__(self, comparison: "Comparison") -> None:
@@ -88,5 +88,5 @@ def compare(
     else:
         raise SpecError("an ensemble answers as its members are scored: leave reading out")
     for line in comparison.corrected:
-        say(line)
+        write_notice(line)
     return ComparedRuns(comparison)

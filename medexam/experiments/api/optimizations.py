@@ -11,7 +11,7 @@ from medexam.experiments.optimize.optimizer import optimize as carry_out
 from medexam.experiments.optimize.outcome import trials_table
 from medexam.experiments.optimize.plan import OptimizationPlan, plan_optimization
 from medexam.experiments.optimize.trials import Trial
-from medexam.experiments.report.shown import Block, Shown
+from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.metrics.results import WILSON
 from medexam.predictions import Prediction
@@ -42,7 +42,7 @@ class TrialBar(WorkBar):
             self._bar.update()
 
 
-class Optimized(Shown):
+class Optimized(Displayed):
     """What an optimization found. It shows its trials."""
 
     def __init__(self, optimization: Optimization) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from medexam.benchmarks import find_benchmark
-from medexam.experiments.report.shown import Block, Shown, shown_table
+from medexam.experiments.report.shown import Block, Displayed, shown_table
 from medexam.items import AnySet
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
@@ -20,7 +20,7 @@ SHOWN = 5
 """Questions that are shown of a set."""
 
 
-class Questions(Shown, Sequence[Question]):
+class Questions(Displayed, Sequence[Question]):
     """The questions of a data set, with what is expected kept apart. They show themselves as a table."""
 
     def __init__(self, items: AnySet, spec: DatasetSpec) -> None:

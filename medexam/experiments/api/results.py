@@ -13,8 +13,8 @@ from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks
 from medexam.experiments.report.run_tables import member_tables
-from medexam.experiments.report.shown import Block, Shown, shown_table
-from medexam.experiments.report.tables import breakdowns
+from medexam.experiments.report.shown import Block, Displayed, shown_table
+from medexam.experiments.report.tables import facet_tables
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.experiments.store.stored_run import AnyRun
@@ -67,7 +67,7 @@ class Predictions(Mapping[str, Prediction]):
         return self.to_arrow().to_pandas()
 
 
-class Run(Shown):
+class Run(Displayed):
     """One stored run with its scores. It shows itself as a table."""
 
     def __init__(self, stored: AnyRun) -> None:
@@ -131,7 +131,7 @@ class Run(Shown):
 
     def blocks(self) -> list[Block]:
         """Show the scores, with the breakdowns and details of `medexam report`."""
-        own_blocks = [] if self.stored.benchmark.report_each else breakdowns(self.stored)
+        own_blocks = [] if self.stored.benchmark.report_each else facet_tables(self.stored)
         head = overview_blocks([self.stored])
         details = [*member_tables(self.stored), *self.stored.benchmark.details(self.stored.metrics)]
         return [*head, *own_blocks, *details, *pending_blocks(self.stored)]
@@ -141,7 +141,7 @@ class Run(Shown):
         return f"<Run {self.id}: {self.n} of {len(self.stored.record.questions)} questions scored{accuracy}>"
 
 
-class Runs(Shown, Collection[Run]):
+class Runs(Displayed, Collection[Run]):
     """Several runs. They show themselves side by side; one is found by its place, its program or its id."""
 
     def __init__(self, runs: list[Run], stop: str | None = None) -> None:
@@ -188,7 +188,7 @@ class Runs(Shown, Collection[Run]):
         return overview_blocks(runs) + [block for run in runs for block in pending_blocks(run)]
 
 
-class Planned(Shown):
+class RunPlan(Displayed):
     """What a run would do."""
 
     def __init__(self, plan: Plan) -> None:

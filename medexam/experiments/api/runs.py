@@ -7,8 +7,8 @@ from typing import Any, Literal, TypedDict
 
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
-from medexam.experiments.api.asking import ask, say
-from medexam.experiments.api.results import Planned, Run, Runs
+from medexam.experiments.api.asking import ask, write_notice
+from medexam.experiments.api.results import Run, RunPlan, Runs
 from medexam.experiments.api.settings import PartSource, gather
 from medexam.experiments.entry.carry_out import Carriers, plan_lines, plan_spec
 from medexam.experiments.report.current import current_run, scored_by
@@ -40,10 +40,10 @@ def plan(
     limit: int | None = None,
     runs_dir: str | Path | None = None,
     **overrides: Any,
-) -> Planned:
+) -> RunPlan:
     """Show what `run` would do with the same arguments: runs, questions, calls, and a prompt of each; asks nothing."""
     settings = gather(overrides, program=program, model=model, dataset=dataset)
-    return Planned(plan_spec(spec, settings, limit, runs_dir=_path(runs_dir), only_look=True))
+    return RunPlan(plan_spec(spec, settings, limit, runs_dir=_path(runs_dir), only_look=True))
 
 
 @reads_kept()
@@ -80,7 +80,7 @@ def run(
     settings = gather(overrides, program=program, model=model, dataset=dataset)
     planned = plan_spec(spec, settings, limit, runs_dir=_path(runs_dir), fresh=fresh, repeat=repeat)
     for line in plan_lines(planned):
-        say(line)
+        write_notice(line)
     if isinstance(workers, Mapping):
         carriers = Carriers("ray", workers.get("address"), workers.get("number"), limits)
     else:
@@ -102,7 +102,7 @@ def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Seq
         raise RunFolderError(f"{path} holds {1 + len(others)} runs: name one of them, or take medexam.list_runs")
     if isinstance(run, Run) and not metrics:
         return run
-    return Run(scored_by(folder, metrics, say) if metrics else current_run(folder, say))
+    return Run(scored_by(folder, metrics, write_notice) if metrics else current_run(folder, write_notice))
 
 
 def list_runs(runs_dir: str | Path | None = None) -> Runs:
@@ -114,9 +114,9 @@ def list_runs(runs_dir: str | Path | None = None) -> Runs:
     runs = []
     for child in runs_inside(folder):
         try:
-            runs.append(Run(current_run(child, say)))
+            runs.append(Run(current_run(child, write_notice)))
         except MedExamError as error:
-            say(f"warning: {child.name} is left out: {error}")
+            write_notice(f"warning: {child.name} is left out: {error}")
     return Runs(runs)
 
 

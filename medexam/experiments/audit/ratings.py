@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from medexam.datasets.review_sheets import Review, read_reviews
+from medexam.datasets.review_sheets import Review, load_review_sheets
 from medexam.errors import DatasetError, MedExamError
 from medexam.experiments.audit.folder import ASPECTS, CODE, AuditFolder, AuditKey, KeyEntry, shown_digest
 from medexam.experiments.audit.items import read_audit_items
@@ -55,7 +55,7 @@ def read_ratings(folder: AuditFolder, sheets: Sequence[Path] = ()) -> Ratings:
             "exported to"
         )
 
-    reviews = read_reviews(list(sheets) or folder.sheets(), CODE, ASPECTS, explain)
+    reviews = load_review_sheets(list(sheets) or folder.sheets(), CODE, ASPECTS, explain)
     if not any(review.marks[aspect] for review in reviews for aspect in ASPECTS):
         raise DatasetError(
             f"none of the {len(reviews)} sheets for {folder.path} is marked yet: have them filled in, and name those "

@@ -6,7 +6,7 @@ from typing import Any
 
 from medexam.experiments.audit.folder import ASPECTS, COMPLETENESS, CORRECTNESS, KeyEntry
 from medexam.experiments.audit.ratings import Ratings
-from medexam.metrics.audit import Measured, RaterPair, compare_measures, compare_raters, mean_marks
+from medexam.metrics.audit import MeasureAgreement, RaterPair, compare_raters, mean_marks, measure_agreement
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
 
 
@@ -27,7 +27,7 @@ class Audit:
     ratings: Ratings
     pairs: tuple[RaterPair, ...]
     """Every two raters on each aspect."""
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasureAgreement, ...]
     """Every automatic measure against the mean of the raters' correctness."""
     by_run: Mapping[str, MeanMarks]
     by_group: Mapping[str, MeanMarks]
@@ -42,7 +42,7 @@ def find_audit(ratings: Ratings) -> Audit:
     return Audit(
         ratings=ratings,
         pairs=tuple(pair for aspect in ASPECTS for pair in compare_raters(aspect, ratings.marks(aspect), question_of)),
-        measured=compare_measures(rated_items, [correctness[item.code] for item in rated_items]),
+        measured=measure_agreement(rated_items, [correctness[item.code] for item in rated_items]),
         by_run=_means_by(ratings.key.items, means, lambda item: item.run),
         by_group=_means_by(ratings.key.items, means, lambda item: item.group),
     )

@@ -9,7 +9,7 @@ from medexam.experiments.report.escaping import heading
 from medexam.experiments.report.markdown import join_markdown, render_table
 from medexam.formatting import NONE, coefficient, percent
 from medexam.metrics import Interval
-from medexam.metrics.audit import Correlation
+from medexam.metrics.audit import RankCorrelation
 from medexam.tables import Captioned, Table
 
 _COEFFICIENTS = ("Spearman's rho", "Kendall's tau-b")
@@ -89,7 +89,7 @@ def _measures(audit: Audit) -> Captioned:
     return Table("Measures against the raters", ("Measure", "Answers", *_COEFFICIENTS), rows), caption
 
 
-def _breakdown(kind: str, correlations: Mapping[str, Mapping[str, Correlation]]) -> Captioned:
+def _breakdown(kind: str, correlations: Mapping[str, Mapping[str, RankCorrelation]]) -> Captioned:
     rows = tuple(
         (measure, name, str(parts[name].n), *_coefficients(parts[name]))
         for measure, parts in correlations.items()
@@ -99,7 +99,7 @@ def _breakdown(kind: str, correlations: Mapping[str, Mapping[str, Correlation]])
     return Table(f"Measures against the raters, by {kind}", headers, rows, text_columns=2), _HOW
 
 
-def _coefficients(correlation: Correlation) -> tuple[str, str]:
+def _coefficients(correlation: RankCorrelation) -> tuple[str, str]:
     return (
         _with_interval(correlation.spearman, correlation.spearman_interval),
         _with_interval(correlation.kendall, correlation.kendall_interval),

@@ -16,7 +16,7 @@ from medexam.metrics.paired.results import Difference
 from medexam.predictions import Prediction, Status
 
 
-class Mark(StrEnum):
+class FlowMark(StrEnum):
     """How one question that was asked and scored is marked."""
 
     RIGHT = "right"
@@ -30,7 +30,7 @@ class Flow:
 
     before: ExamRun
     after: ExamRun
-    counts: Mapping[tuple[Mark, Mark], int]
+    counts: Mapping[tuple[FlowMark, FlowMark], int]
     """(mark in `before`, mark in `after`) -> questions; only those that occur."""
     accuracy: Difference
     """That of `after` minus that of `before`, a fraction of 1."""
@@ -60,25 +60,25 @@ def find_flows(runs: Sequence[ExamRun]) -> list[Flow]:
         key = peers[0].benchmark.load(peers[0].record.cell.dataset.whole).golds
     except DatasetError:
         return []
-    clusters = comparison.found.clusters
+    clusters = comparison.statistics.clusters
     before, *others = (run.folder.read_predictions() for run in peers)
     return [
         Flow(peers[0], run, count_marks(comparison.questions, key, before, after), pair.paired.accuracy, clusters)
-        for run, after, pair in zip(peers[1:], others, comparison.found.paired, strict=True)
+        for run, after, pair in zip(peers[1:], others, comparison.statistics.paired, strict=True)
     ]
 
 
 def count_marks(
     questions: Sequence[str], key: AnswerKey, before: Mapping[str, Prediction], after: Mapping[str, Prediction]
-) -> dict[tuple[Mark, Mark], int]:
+) -> dict[tuple[FlowMark, FlowMark], int]:
     """Count how many of `questions` have each pair (mark before, mark after); both runs have scored all of them."""
     return dict(
         Counter((mark(before[question], key[question]), mark(after[question], key[question])) for question in questions)
     )
 
 
-def mark(prediction: Prediction, gold: Gold) -> Mark:
+def mark(prediction: Prediction, gold: Gold) -> FlowMark:
     """Mark a question with the right answer `gold`; the prediction has not failed."""
     if prediction.status is Status.UNANSWERED:
-        return Mark.UNANSWERED
-    return Mark.RIGHT if gold.accepts(prediction.answer) else Mark.WRONG
+        return FlowMark.UNANSWERED
+    return FlowMark.RIGHT if gold.accepts(prediction.answer) else FlowMark.WRONG

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from medexam.errors import SpecError
 from medexam.experiments.compare.margins import NonInferiority, find_margins
-from medexam.experiments.compare.section import Compared
+from medexam.experiments.compare.section import ComparisonScope
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Passed:
     run: str
     """What tells it from the others."""
     passed: bool
-    said: str
+    sentence: str
     """One sentence with the difference, its interval and the one-sided p-value."""
 
 
@@ -44,7 +44,7 @@ class Gate:
             raise SpecError(f"--fail-if {text}: give worse:POINTS, such as worse:1.0, in percentage points over 0")
         return cls(points)
 
-    def find(self, compared: Compared) -> NonInferiority:
+    def find(self, compared: ComparisonScope) -> NonInferiority:
         """Run the tests that the gate states."""
         return find_margins(NonInferiority, self.margin, compared)
 
@@ -64,6 +64,6 @@ def render_junit(verdicts: list[Passed], baseline: str) -> str:
     for verdict in verdicts:
         case = ElementTree.SubElement(suite, "testcase", classname="medexam.compare", name=verdict.run)
         if not verdict.passed:
-            ElementTree.SubElement(case, "failure", message=verdict.said)
+            ElementTree.SubElement(case, "failure", message=verdict.sentence)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from medexam.errors import SpecError
-from medexam.experiments.compare.section import Compared, Section
+from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.formatting import NONE, coefficient, percent
 from medexam.metrics.paired.item_quality import FEW_RUNS, USELESS, ItemQuality, judge_items, strong_runs, together
 from medexam.metrics.paired.item_response import ItemFit, fit_items
@@ -20,7 +20,7 @@ DEPENDENT = 0.3
 
 
 @dataclass(frozen=True)
-class ItemResponse(Section):
+class ItemResponse(ComparisonSection):
     """The fitted model, over the runs that are no ensembles."""
 
     fitted: tuple[int, ...]
@@ -142,7 +142,7 @@ class ItemResponse(Section):
         return Table(title, ("Question", *columns), tuple(rows[:SHOWN])), caption + note
 
 
-def find_item_response(compared: Compared) -> ItemResponse:
+def find_item_response(compared: ComparisonScope) -> ItemResponse:
     """Fit the model; raises `SpecError` for runs in words, and for fewer than three that are no ensembles."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError(

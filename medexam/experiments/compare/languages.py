@@ -10,20 +10,20 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from medexam.benchmarks import find_benchmark
-from medexam.benchmarks.paired import Pair
+from medexam.benchmarks.paired import PairedRun
 from medexam.errors import SpecError
 from medexam.experiments.compare.result import Comparison, run_documents
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.metrics.paired.results import Flips
-from medexam.specs.identity import differences
+from medexam.specs.identity import differing_keys
 
 
 @dataclass(frozen=True)
 class Consistency(Comparison):
     """Two runs that differ in language alone, on the questions that both have scored."""
 
-    pair: Pair
+    pair: PairedRun
     languages: tuple[str, str]
     same_wrong: tuple[str, ...]
     """Keys of the questions that both have wrong with the same answer; leaving a question unanswered is no answer."""
@@ -41,7 +41,7 @@ class Consistency(Comparison):
         return {
             "runs": run_documents(self),
             "languages": list(self.languages),
-            "dropped": asdict(self.dropped),
+            "dropped": asdict(self.exclusions),
             "notes": list(self.notes),
             "questions": flips.n,
             "both_right": flips.both_right,
@@ -59,7 +59,7 @@ class Consistency(Comparison):
         first, second = self.languages
         return {
             "n": float(document["questions"]),
-            "dropped": float(self.dropped.total),
+            "dropped": float(self.exclusions.total),
             **{name: float(document[name]) for name in ("both_right", "neither", "same_answer")},
             **{name: float(len(document[name])) for name in (f"only_{first}", f"only_{second}")},
             "neither_with_the_same_answer": float(len(self.same_wrong)),
@@ -99,7 +99,9 @@ def check_consistency(folders: Sequence[RunFolder]) -> Consistency:
         and answers[0][question].answer == answers[1][question].answer
         and not benchmarks[0].is_right(answers[0][question], golds[question])
     )
-    return Consistency(**vars(comparison), pair=comparison.found.paired[0], languages=(first, second), same_wrong=same)
+    return Consistency(
+        **vars(comparison), pair=comparison.statistics.paired[0], languages=(first, second), same_wrong=same
+    )
 
 
 def differing(first: RunRecord, second: RunRecord) -> list[str]:
@@ -108,7 +110,7 @@ def differing(first: RunRecord, second: RunRecord) -> list[str]:
     The files of a data set, with their translations, and the words of a prompt belong to their language; so does the
     language of the queries if both specs say the same of it.
     """
-    dotted_keys = differences(first.identity, second.identity)
+    dotted_keys = differing_keys(first.identity, second.identity)
     language_keys = {"dataset.language", "dataset.fingerprint", "twins"}
     retrievals = [record.cell.program.retrieval for record in (first, second)]
     if len({retrieval and retrieval.query_language for retrieval in retrievals}) == 1:

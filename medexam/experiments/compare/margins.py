@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from medexam.benchmarks.paired import signed
-from medexam.experiments.compare.section import Compared, Section
+from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.formatting import Interval, decimal, equals, p_value
 from medexam.metrics.paired.margins import MarginTest, Told, cluster_test, judge_margin, score_test
 from medexam.metrics.paired.pairs import adjust_holm
@@ -21,7 +21,7 @@ _VERDICTS: dict[Told, str] = {
 
 
 @dataclass(frozen=True)
-class Margins(Section):
+class Margins(ComparisonSection):
     """Each run beside the baseline, and a margin; element `i` is run `i + 1`."""
 
     margin: float
@@ -141,7 +141,7 @@ class NonInferiority(Margins):
 M = TypeVar("M", bound=Margins)
 
 
-def find_margins(kind: type[M], points: float, compared: Compared) -> M:
+def find_margins(kind: type[M], points: float, compared: ComparisonScope) -> M:
     """Test every pair against a margin of that many percentage points."""
     margin = points / 100
     pairs = compared.statistics.paired

@@ -8,7 +8,7 @@ import numpy as np
 
 from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.benchmarks.paired import signed
-from medexam.experiments.compare.section import Compared, Section, score_runs
+from medexam.experiments.compare.section import ComparisonScope, ComparisonSection, score_runs
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.repeats import find_repeats
 from medexam.experiments.store.run_folder import RunFolder
@@ -25,7 +25,7 @@ Predictions = Mapping[str, Prediction]
 
 
 @dataclass(frozen=True)
-class NoiseFloor(Section):
+class NoiseFloor(ComparisonSection):
     """The noise of each run, and the floor of each pair."""
 
     runs: tuple[Noise | None, ...]
@@ -64,7 +64,7 @@ class NoiseFloor(Section):
         }
 
 
-def find_noise(compared: Compared) -> NoiseFloor | None:
+def find_noise(compared: ComparisonScope) -> NoiseFloor | None:
     """Measure the noise of the runs that were asked again; None if none was."""
     runs = tuple(
         _measure(compared.benchmark, folder, data, compared.items, predictions)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.experiments.compare.section import Compared, Section
+from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.protocol import NOT_TOLD, Protocol, read_protocol
 from medexam.tables import Captioned, Table
 
 
 @dataclass(frozen=True)
-class Protocols(Section):
+class Protocols(ComparisonSection):
     """The protocol of each run, the baseline first."""
 
     protocols: tuple[Protocol, ...]
@@ -66,7 +66,7 @@ class Protocols(Section):
         return {"runs": runs, "differing": self.differing, "not_told": self.untold}
 
 
-def find_protocols(compared: Compared) -> Protocols:
+def find_protocols(compared: ComparisonScope) -> Protocols:
     """Read the protocol of each run from its folder."""
     return Protocols(
         tuple(read_protocol(folder.read_record(), folder.read_environment()) for folder in compared.folders)

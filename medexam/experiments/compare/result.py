@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from medexam.benchmarks import PairedRuns
 from medexam.benchmarks.paired import difference_values
-from medexam.experiments.compare.section import Section
+from medexam.experiments.compare.section import ComparisonSection
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
 from medexam.metrics.paired.results import PairedMeasure
@@ -17,7 +17,7 @@ from medexam.metrics.results import Resampling
 
 
 @dataclass(frozen=True)
-class Dropped:
+class LeftOut:
     """Questions that at least one run was asked for and that are not compared, each counted under its first reason."""
 
     not_in_every_run: int
@@ -43,25 +43,25 @@ class Comparison:
     """The baseline first. Their metrics are those of the compared questions and of no others."""
     names: tuple[str, ...]
     """What tells each run from the others."""
-    asked: tuple[int, ...]
+    question_counts: tuple[int, ...]
     """Questions that each run was asked for, compared or not."""
     pending: tuple[int, ...]
     """Questions that each run was asked for and has not scored: failed, or not asked yet."""
     questions: tuple[str, ...]
     """Keys of the compared questions, in the baseline's order."""
-    dropped: Dropped
+    exclusions: LeftOut
     notes: tuple[str, ...]
     """What a reader should know of how the runs differ in what they asked; usually empty."""
     corrected: tuple[str, ...]
     """One line for each run whose golds have changed since it was last scored; usually empty."""
-    found: PairedRuns
+    statistics: PairedRuns
     """The statistics, as the benchmark compares its runs."""
     own: tuple[Mapping[str, PairedMeasure], ...]
     """Of each pair, the user's own metrics that all runs were scored by; empty if there is none."""
-    sections: tuple[Section, ...]
+    sections: tuple[ComparisonSection, ...]
     """Further parts that were asked for."""
 
-    way: ClassVar[str] = ""
+    method: ClassVar[str] = ""
     """How the runs are compared if not as usual; it makes another comparison of them."""
 
     def document(self) -> dict[str, Any]:
@@ -70,13 +70,13 @@ class Comparison:
         Scores are fractions of 1 but for `points`, and differences are the run's score minus the baseline's. Runs are
         named by their `key`.
         """
-        keys, statistics = run_keys(self.runs), self.found
+        keys, statistics = run_keys(self.runs), self.statistics
         return {
             "dataset": self.runs[0].record.cell.dataset.name,
             "baseline": keys[0],
             "questions": len(self.questions),
             **statistics.size,
-            "dropped": asdict(self.dropped),
+            "dropped": asdict(self.exclusions),
             "notes": list(self.notes),
             "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": _clusters(statistics)},
             "runs": [
@@ -98,8 +98,8 @@ class Comparison:
 
         Over several pairs `name.k`, where the tag `medexam.run.k` names the run; the baseline is run 0.
         """
-        overall, pairs = self.found.values()
-        values: dict[str, Any] = {"n": len(self.questions), "dropped": self.dropped.total, **overall}
+        overall, pairs = self.statistics.values()
+        values: dict[str, Any] = {"n": len(self.questions), "dropped": self.exclusions.total, **overall}
         for position, pair in enumerate(pairs, start=1):
             suffix = f".{position}" if len(pairs) > 1 else ""
             values |= {f"{name}{suffix}": value for name, value in pair.items()}
@@ -128,7 +128,7 @@ def describe_all(runs: Sized) -> str:
     return "both runs" if len(runs) == 2 else f"all {len(runs)} runs"
 
 
-def describe_dropped(exclusions: Dropped) -> str:
+def describe_dropped(exclusions: LeftOut) -> str:
     """Describe how many questions are dropped for which reasons."""
     counts = {
         "not in every run": exclusions.not_in_every_run,
@@ -168,7 +168,7 @@ def run_documents(comparison: Comparison) -> list[dict[str, Any]]:
             run_keys(comparison.runs),
             comparison.runs,
             comparison.names,
-            comparison.asked,
+            comparison.question_counts,
             comparison.pending,
             strict=True,
         )

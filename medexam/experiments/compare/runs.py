@@ -15,8 +15,8 @@ from medexam.benchmarks.answers import RunAnswers, ScoredAs
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.compare.noise import find_noise
 from medexam.experiments.compare.ranking import mixed_notes
-from medexam.experiments.compare.result import Comparison, Dropped, describe_all, describe_dropped
-from medexam.experiments.compare.section import Compared, Finder
+from medexam.experiments.compare.result import Comparison, LeftOut, describe_all, describe_dropped
+from medexam.experiments.compare.section import ComparisonScope, Finder
 from medexam.experiments.score.own import current_own, with_own
 from medexam.experiments.score.readings import read_today
 from medexam.experiments.store.data_changes import as_asked, describe_golds
@@ -98,7 +98,7 @@ def compare_runs(
             "`medexam run --resume RUN`, or name other runs"
         )
     statistics = benchmark.compare(replace(sets[0], questions=tuple(common_items)), sets, predictions)
-    compared = Compared(benchmark, statistics, folders, sets, common_items, predictions)
+    compared = ComparisonScope(benchmark, statistics, folders, sets, common_items, predictions)
     if (noise := find_noise(compared)) is not None:
         statistics = statistics.held_to(noise.floors)
     sections = (noise, *(find(compared) for find in finders))
@@ -112,16 +112,16 @@ def compare_runs(
     return Comparison(
         runs=runs,
         names=run_names(runs),
-        asked=tuple(len(record.questions) for record in records),
+        question_counts=tuple(len(record.questions) for record in records),
         pending=tuple(
             len(pending(record.questions, answers_by_key))
             for record, answers_by_key in zip(records, outcomes, strict=True)
         ),
         questions=tuple(item.key for item in common_items),
-        dropped=exclusions,
+        exclusions=exclusions,
         notes=(*note_differences(records, sets), *note_stopped(records), *mixed_notes(runs)),
         corrected=tuple(filter(None, map(describe_golds, folders, records, sets))),
-        found=statistics,
+        statistics=statistics,
         own=_compare_own(benchmark, common_items, scores),
         sections=tuple(section for section in sections if section is not None),
     )
@@ -213,7 +213,7 @@ def find_common(
     records: Sequence[RunRecord],
     outcomes: Sequence[Mapping[str, Answered]],
     golds_agree: Callable[[str], bool],
-) -> tuple[list[Q], Dropped]:
+) -> tuple[list[Q], LeftOut]:
     """Find the baseline's questions that every run has scored under the same gold, and count the others.
 
     `golds_agree` is asked by the keys of questions that every run was asked for.
@@ -233,7 +233,7 @@ def find_common(
             counts["other_gold"] += 1
         else:
             common_items.append(question)
-    return common_items, Dropped(
+    return common_items, LeftOut(
         len(in_any) - len(in_all), counts["failed"], counts["not_asked_yet"], counts["other_gold"]
     )
 

@@ -21,7 +21,7 @@ from medexam.tables import Captioned
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonScope:
     """What a part may be found from: runs, and the items that all of them have scored."""
 
     benchmark: Benchmark[Any, Any, Any]
@@ -69,7 +69,7 @@ def score_runs(
     return [{key: scores[key] for key in common} for scores in run_scores]
 
 
-class Section(ABC):
+class ComparisonSection(ABC):
     """What was found."""
 
     name: ClassVar[str]
@@ -88,7 +88,7 @@ class Section(ABC):
         """Build what `--json` says; `keys` are those of the runs."""
 
 
-Finder = Callable[[Compared], Section | None]
+Finder = Callable[[ComparisonScope], ComparisonSection | None]
 """Finds a part; None if the runs have nothing for it."""
 
 

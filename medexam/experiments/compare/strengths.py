@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.experiments.compare.section import Compared, Section
+from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.formatting import NONE
 from medexam.metrics.paired.strengths import Strength, compare_strengths, resampled_with
 from medexam.metrics.results import Resampling
@@ -13,7 +13,7 @@ from medexam.tables import Captioned, Table
 
 
 @dataclass(frozen=True)
-class Strengths(Section):
+class Strengths(ComparisonSection):
     """The strength of each run, in the order of the runs."""
 
     strengths: tuple[Strength, ...]
@@ -75,7 +75,7 @@ class Strengths(Section):
         }
 
 
-def find_strengths(compared: Compared) -> Strengths:
+def find_strengths(compared: ComparisonScope) -> Strengths:
     """Compare the strengths of three runs or more; raises `SpecError` if there are fewer."""
     if len(compared.folders) < 3:
         raise SpecError("--strengths sets three runs or more in an order: name another run, or leave it out")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from medexam.errors import SpecError
-from medexam.experiments.compare.section import Compared, Section
+from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.formatting import percent
 from medexam.metrics.intervals import SEED
 from medexam.metrics.paired.item_quality import FEW_RUNS
@@ -19,7 +19,7 @@ FEWEST_RUNS = 4
 
 
 @dataclass(frozen=True)
-class Subset(Section):
+class Subset(ComparisonSection):
     """The chosen questions, and how far subsets of that size err."""
 
     runs: int
@@ -62,7 +62,7 @@ class Subset(Section):
         }
 
 
-def find_subset(n: int, compared: Compared) -> Subset:
+def find_subset(n: int, compared: ComparisonScope) -> Subset:
     """Choose `n` questions; raises `SpecError` if there are too few runs or questions, or runs in words."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--subset wants answers that are right or wrong; these runs answer in words: leave it out")

@@ -16,8 +16,8 @@ from medexam.experiments.report.papers.human_baseline import human_baseline
 from medexam.experiments.report.protocol_tables import protocol_tables
 from medexam.experiments.report.run_blocks import model_blocks, overview_blocks, pending_blocks
 from medexam.experiments.report.run_tables import cost_tables, member_tables
-from medexam.experiments.report.shown import Block, Shown
-from medexam.experiments.report.tables import breakdowns, check_one_family
+from medexam.experiments.report.shown import Block, Displayed
+from medexam.experiments.report.tables import check_one_family, facet_tables
 from medexam.experiments.store.protocol import read_protocol
 from medexam.experiments.store.stored_run import AnyRun, run_document
 from medexam.metrics.paired.repeats import Noise
@@ -25,7 +25,7 @@ from medexam.tables import Captioned
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Shown):
+class Report(Displayed):
     """Stored runs with everything that is said of them."""
 
     runs: Sequence[AnyRun]
@@ -105,7 +105,7 @@ class Report(Shown):
         blocks = overview_blocks(self.runs)
         if len(self.runs) == 1:
             run = self.runs[0]
-            own_blocks = [] if run.benchmark.report_each else breakdowns(run)
+            own_blocks = [] if run.benchmark.report_each else facet_tables(run)
             blocks += [*own_blocks, *cost_tables(run), *member_tables(run), *run.benchmark.details(run.metrics)]
             blocks += model_blocks(run)
         blocks += self._extra

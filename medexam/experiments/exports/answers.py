@@ -24,7 +24,7 @@ _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExportedAnswer:
     """One question and what a program answered."""
 
     question: Question
@@ -78,7 +78,7 @@ class ExportedRun:
 
     run: AnyRun
     items: ExamSet
-    answers: tuple[Answer, ...]
+    answers: tuple[ExportedAnswer, ...]
     """In the order of the exams."""
 
     @classmethod
@@ -95,7 +95,7 @@ class ExportedRun:
         items = load_stored(run.record)
         predictions = run.folder.read_predictions()
         answers = [
-            Answer(question, items.golds[question.key], predictions[question.key])
+            ExportedAnswer(question, items.golds[question.key], predictions[question.key])
             for question in items.questions
             if question.key in predictions and predictions[question.key].status is not Status.FAILED
         ]
@@ -103,7 +103,7 @@ class ExportedRun:
             raise SpecError(f"{run.folder.name} has no answer yet, so there is nothing to export: run its spec first")
         return cls(run, items, tuple(answers))
 
-    def __iter__(self) -> Iterator[Answer]:
+    def __iter__(self) -> Iterator[ExportedAnswer]:
         return iter(self.answers)
 
     @property

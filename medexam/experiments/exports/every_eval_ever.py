@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.exports.answers import Answer, ExportedRun
+from medexam.experiments.exports.answers import ExportedAnswer, ExportedRun
 from medexam.files import file_name, write_whole
 
 SCHEMA = "0.3.0"
@@ -130,12 +130,12 @@ def _samples(exported: ExportedRun, evaluation_id: str) -> Iterator[dict[str, An
         }
 
 
-def _attribution(answer: Answer) -> list[dict[str, Any]]:
+def _attribution(answer: ExportedAnswer) -> list[dict[str, Any]]:
     value = {"extracted_value": answer.letter or "", "extraction_method": f"medexam {answer.prediction.program}"}
     return [{"turn_idx": 0, "source": "output.raw", **value, "is_terminal": True}]
 
 
-def _costs(answer: Answer) -> dict[str, Any]:
+def _costs(answer: ExportedAnswer) -> dict[str, Any]:
     """Tokens and time, as far as the engine reported them."""
     costs = dict[str, Any]()
     if answer.token_usage:

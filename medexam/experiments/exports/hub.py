@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.exports.answers import Answer, ExportedRun
+from medexam.experiments.exports.answers import ExportedAnswer, ExportedRun
 from medexam.experiments.report.escaping import disarm, on_one_line
 from medexam.experiments.report.markdown import render_table
 from medexam.files import whole_file, write_whole
@@ -48,7 +48,7 @@ def _schema() -> Any:
     return pa.schema(list(types.items()))
 
 
-def _row(run: ExportedRun, answer: Answer) -> dict[str, Any]:
+def _row(run: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
     question, prediction = answer.question, answer.prediction
     scores = prediction.option_scores
     shared_fields = ("answer", "reply", "rationale", "prompt_tokens", "completion_tokens", "latency_s", "program")

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.exports.answers import Answer, ExportedRun
+from medexam.experiments.exports.answers import ExportedAnswer, ExportedRun
 from medexam.files import whole_file
 
 SCORER = "choice"
@@ -96,7 +96,7 @@ def _header(exported: ExportedRun) -> dict[str, Any]:
     }
 
 
-def _sample(exported: ExportedRun, answer: Answer) -> dict[str, Any]:
+def _sample(exported: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
     question, prediction = answer.question, answer.prediction
     usage = answer.token_usage
     reply = {"role": "assistant", "content": answer.said, "source": "generate", "model": exported.model}

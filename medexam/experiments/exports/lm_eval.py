@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.exports.answers import Answer, ExportedRun
+from medexam.experiments.exports.answers import ExportedAnswer, ExportedRun
 from medexam.files import write_whole
 from medexam.version import __version__
 
@@ -34,7 +34,7 @@ def write_lm_eval(exported: ExportedRun, folder: Path) -> list[Path]:
     return [samples, results]
 
 
-def _is_by_scores(answer: Answer) -> bool:
+def _is_by_scores(answer: ExportedAnswer) -> bool:
     """Return whether the answer is the first option of the highest sum of log-likelihoods, as the harness chooses."""
     prediction = answer.prediction
     if prediction.option_scores is None or (prediction.score_unit, prediction.score_norm) != ("nats", "sum"):
@@ -65,7 +65,7 @@ def _samples(exported: ExportedRun, *, by_scores: bool) -> Iterator[dict[str, An
         }
 
 
-def _generated(answer: Answer) -> dict[str, Any]:
+def _generated(answer: ExportedAnswer) -> dict[str, Any]:
     return {
         "target": answer.target,
         "arguments": {"gen_args_0": {"arg_0": answer.question.printed, "arg_1": {}}},
@@ -76,7 +76,7 @@ def _generated(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _scored(answer: Answer) -> dict[str, Any]:
+def _scored(answer: ExportedAnswer) -> dict[str, Any]:
     question, scores = answer.question, answer.prediction.option_scores or {}
     pairs = [[scores[option.number], False] for option in question.options]
     texts = [{"arg_0": question.asked, "arg_1": f" {option.text}"} for option in question.options]

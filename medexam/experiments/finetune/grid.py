@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from medexam.encoder_weights import find_weights
+from medexam.encoder_weights import find_encoder_weights
 from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.experiments.finetune.encoder import RECORD, Finetuned, finetune
 from medexam.experiments.finetune.settings import FinetuningSettings
@@ -241,7 +241,7 @@ def _drop_weights(folder: Path) -> None:
 def _identify(model: str, *, only_look: bool) -> str:
     """Return the hash or commit of an encoder."""
     try:
-        weights = find_weights(model)
+        weights = find_encoder_weights(model)
     except EngineError:
         if not only_look:
             raise

@@ -27,7 +27,7 @@ def track_finetuning(outcome: Finetuned, *, tracking_uri: str) -> str:
     ]
     copy = Copy(
         name=outcome.folder.name,
-        known={"medexam.kind": "finetuning", "medexam.folder": str(outcome.folder.resolve())},
+        key_tags={"medexam.kind": "finetuning", "medexam.folder": str(outcome.folder.resolve())},
         began=now - round(1000 * record["seconds"]),
         ended=now,
         tags=version_tags(record["environment"]),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.experiments.imports.answers import ChoiceReader, Pair, is_other_gold
-from medexam.experiments.imports.matching import Matched
+from medexam.experiments.imports.matching import MatchReport
 from medexam.experiments.imports.samples import Results
 from medexam.predictions import Prediction, Reason
 
@@ -19,8 +19,8 @@ _LEFT_OUT = {
 """Count of samples that are left out -> what is said of them."""
 
 
-def describe(
-    path: Path, results: Results, matched: Matched, pairs: Sequence[Pair], reader: ChoiceReader
+def describe_import(
+    path: Path, results: Results, matched: MatchReport, pairs: Sequence[Pair], reader: ChoiceReader
 ) -> dict[str, Any]:
     """Describe the import as it is stored, JSON-ready: the file, and how its samples were matched and read."""
     account = asdict(replace(results, samples=()))

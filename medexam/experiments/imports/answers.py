@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from medexam.experiments.imports.matching import loose, near_text
-from medexam.experiments.imports.samples import Choice, Results, Sample
+from medexam.experiments.imports.samples import Choice, HarnessSample, Results
 from medexam.items import Gold
 from medexam.predictions import Prediction, Reason, Status
 from medexam.questions import Question
 from medexam.signatures.lenient import read_leniently
 from medexam.text import composed
 
-Pair = tuple[Sample, Question, Gold]
+Pair = tuple[HarnessSample, Question, Gold]
 """A sample, its question in the sample's words, and our gold."""
 Form = Literal["place", "letter", "number", "text", "statement"]
 """How a file writes a choice; see `possible_choices`."""
@@ -102,7 +102,7 @@ def is_other_gold(target: int | None, gold: Gold) -> bool:
 
 
 def make_prediction(
-    sample: Sample,
+    sample: HarnessSample,
     question: Question,
     gold: Gold,
     results: Results,
@@ -136,7 +136,7 @@ def make_prediction(
     return Prediction(**fields, status=Status.ANSWERED, answer=answer)
 
 
-def as_worded(sample: Sample, question: Question, published: Question | None) -> Question:
+def as_worded(sample: HarnessSample, question: Question, published: Question | None) -> Question:
     """Return the question in the words of the sample's options: ours, or as `published` before characters were
     corrected.
     """
@@ -205,7 +205,7 @@ def _same(reduce: Callable[[str], str], text: str, choice: str) -> bool:
     return bool(reduced) and reduce(text) == reduced
 
 
-def _answer(sample: Sample, question: Question, gold: Gold, reader: ChoiceReader) -> int | None:
+def _answer(sample: HarnessSample, question: Question, gold: Gold, reader: ChoiceReader) -> int | None:
     choice = reader.chosen(question)
     if sample.right is None:
         return choice

@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.imports.document import last_question, lettered_options, read_options, read_stem
+from medexam.experiments.imports.document import last_question, lettered_options, read_option_texts, read_stem
 from medexam.experiments.imports.samples import (
     MISSHAPEN,
     Choice,
+    HarnessSample,
     Results,
     ResultsError,
-    Sample,
     read_count,
-    read_text,
+    text_or_none,
 )
 from medexam.inputs import first_line
 from medexam.specs.programs.imported import Harness
@@ -81,9 +81,9 @@ def read_simple_evals(path: Path, document: Record) -> list[Results]:
 
 
 def _collect(
-    path: Path, harness: Harness, sample_groups: Iterable[Iterable[tuple[str, Sample]]], model: str | None = None
+    path: Path, harness: Harness, sample_groups: Iterable[Iterable[tuple[str, HarnessSample]]], model: str | None = None
 ) -> list[Results]:
-    by_measure: dict[str, list[Sample]] = {}
+    by_measure: dict[str, list[HarnessSample]] = {}
     try:
         for samples in sample_groups:
             for measure, sample in samples:
@@ -97,34 +97,34 @@ def _collect(
     return [Results(harness, task, measure, samples, model=model) for measure, samples in by_measure.items()]
 
 
-def _opencompass(record: Record) -> Sample:
+def _opencompass(record: Record) -> HarnessSample:
     labels = {name.removeprefix(_LABEL): value for name, value in record.items() if name.startswith(_LABEL)}
     prompt = record.get("origin_prompt", record.get("prompt"))
     stem = last_question(prompt if prompt is not None else next(iter(labels.values()))["prompt"])
     choice = next(record[name] for name in ("predictions", "prediction", "pred") if name in record)
     target = record.get("references", record.get("gold", record.get("refr")))
     right = record.get("correct", record.get("is_correct"))
-    return Sample(
+    return HarnessSample(
         stem=stem,
         options=lettered_options(stem or ""),
         choice=_place(labels, choice) if labels else _choice(choice),
         target=_place(labels, target) if labels else _choice(target),
         right=right if isinstance(right, bool) else None,
-        reply=None if labels else read_text(record.get("origin_prediction", record.get("prediction"))),
+        reply=None if labels else text_or_none(record.get("origin_prediction", record.get("prediction"))),
     )
 
 
-def _evalscope(record: Record) -> Iterator[tuple[str, Sample]]:
+def _evalscope(record: Record) -> Iterator[tuple[str, HarnessSample]]:
     raw = record.get("raw_input")
     prompt = last_question(record.get("input") or record.get("messages"))
     stem = prompt if prompt is not None else read_stem(raw or {})
-    options = (read_options(raw) if isinstance(raw, Mapping) else ()) or lettered_options(prompt or "")
+    options = (read_option_texts(raw) if isinstance(raw, Mapping) else ()) or lettered_options(prompt or "")
     score = (record.get("sample_score") or {}).get("score") or {}
     choice = ((record.get("model_output") or record).get("choices") or [{}])[0]
     review = choice.get("review") or {}
-    reply = read_text(score.get("prediction", (choice.get("message") or {}).get("content")))
+    reply = text_or_none(score.get("prediction", (choice.get("message") or {}).get("content")))
     usage = (record.get("model_output") or record).get("usage") or {}
-    sample = Sample(
+    sample = HarnessSample(
         stem=stem,
         options=options,
         choice=_choice(score.get("extracted_prediction", review.get("pred", reply))),
@@ -140,12 +140,12 @@ def _evalscope(record: Record) -> Iterator[tuple[str, Sample]]:
         yield str(name), replace(sample, right=bool(value) if value in (0, 1) else None)
 
 
-def _simple_evals(messages: Sequence[Record], report: str) -> Sample:
+def _simple_evals(messages: Sequence[Record], report: str) -> HarnessSample:
     report_fields = {name: html.unescape(value) for name, value in _RESULT.findall(report)}
     stem = last_question(messages)
-    reply = read_text(messages[-1]["content"]) if messages[-1]["role"] == "assistant" else None
+    reply = text_or_none(messages[-1]["content"]) if messages[-1]["role"] == "assistant" else None
     score = report_fields.get("Score", "")
-    return Sample(
+    return HarnessSample(
         stem=stem,
         options=lettered_options(stem or ""),
         choice=report_fields.get("Extracted Answer", reply) or None,

@@ -64,12 +64,12 @@ def read_stem(document: Mapping[str, Any]) -> str | None:
     return None
 
 
-def read_options(document: Mapping[str, Any]) -> tuple[str, ...]:
+def read_option_texts(document: Mapping[str, Any]) -> tuple[str, ...]:
     """Read the texts of the options in their order; empty if no field is known to hold them."""
     inner = document.get("question")
     for record in (document, inner if isinstance(inner, Mapping) else {}):
         for name in _OPTIONS:
-            if options := option_texts(record.get(name)):
+            if options := listed_texts(record.get(name)):
                 return options
     for columns in _COLUMNS:
         values = [document.get(name) for name in columns]
@@ -79,7 +79,7 @@ def read_options(document: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-def option_texts(value: Any) -> tuple[str, ...]:
+def listed_texts(value: Any) -> tuple[str, ...]:
     """Read the texts of a list of options, of a mapping from labels to texts, or of lists of both; else empty."""
     if isinstance(value, Mapping):
         value = value.get("text") or value.get("choices") or list(value.values())

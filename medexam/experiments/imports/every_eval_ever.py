@@ -13,12 +13,12 @@ from typing import Any
 from medexam.experiments.imports.lines import read_lines
 from medexam.experiments.imports.samples import (
     MISSHAPEN,
+    HarnessSample,
     Results,
     ResultsError,
-    Sample,
     read_count,
     read_seconds,
-    read_text,
+    text_or_none,
 )
 from medexam.experiments.imports.told import of_every_eval_ever
 from medexam.inputs import UnreadableError, first_line, read_json
@@ -53,7 +53,7 @@ def read_every_eval_ever(path: Path) -> list[Results]:
     """Read the samples of each result; raises `ResultsError` if a line is no sample."""
     evaluation = _read_evaluation(path)
     results_by_id = {entry.get("evaluation_result_id"): entry for entry in evaluation.get("evaluation_results") or ()}
-    values: dict[tuple[str, str | None], list[Sample]] = {}
+    values: dict[tuple[str, str | None], list[HarnessSample]] = {}
     unclear: set[tuple[str, str | None]] = set()
     number = 0
     try:
@@ -73,7 +73,7 @@ def read_every_eval_ever(path: Path) -> list[Results]:
             measure=str(result or _measure(evaluation, task)),
             samples=samples,
             version=None if library.get("version") in (None, "unknown") else str(library["version"]),
-            model=read_text((evaluation.get("model_info") or {}).get("id")),
+            model=text_or_none((evaluation.get("model_info") or {}).get("id")),
             stated=_stated(results_by_id.get(result), samples),
             protocol=of_every_eval_ever(evaluation, results_by_id.get(result)),
         )
@@ -106,7 +106,7 @@ def _measure(evaluation: Record, task: str) -> str:
     return names.pop() if len(names) == 1 else "score"
 
 
-def _stated(result: Record | None, samples: Sequence[Sample]) -> float | None:
+def _stated(result: Record | None, samples: Sequence[HarnessSample]) -> float | None:
     """Read the score of a result, 0 to 1; None if it is missing or in other units."""
     if result is None or not samples:
         return None
@@ -114,7 +114,7 @@ def _stated(result: Record | None, samples: Sequence[Sample]) -> float | None:
     return float(score) if isinstance(score, (int, float)) and 0 <= score <= 1 else None
 
 
-def _sample(record: Record) -> Sample:
+def _sample(record: Record) -> HarnessSample:
     prompt, usage = record["input"], record.get("token_usage") or {}
     latency = read_seconds((record.get("performance") or {}).get("latency_ms"))
     extracts = [
@@ -125,9 +125,9 @@ def _sample(record: Record) -> Sample:
     options, targets = _texts(prompt.get("choices")), _texts(prompt.get("reference"))
     # A number may count the options from 0 or from 1, and the schema does not say which.
     target = targets[0] if len(targets) == 1 and not (targets[0].isdecimal() and options) else None
-    return Sample(
+    return HarnessSample(
         ids=(str(record["sample_id"]),),
-        stem=read_text(prompt.get("raw")),
+        stem=text_or_none(prompt.get("raw")),
         options=options,
         choice=(answers or replies or (None,))[-1] or None,
         target=target,

@@ -16,12 +16,12 @@ from typing import Any
 from medexam.experiments.imports.document import read_ids
 from medexam.experiments.imports.samples import (
     MISSHAPEN,
+    HarnessSample,
     Results,
     ResultsError,
-    Sample,
     read_count,
     read_seconds,
-    read_text,
+    text_or_none,
 )
 from medexam.experiments.imports.told import of_helm
 from medexam.inputs import UnreadableError, first_line, read_json
@@ -139,7 +139,7 @@ def _short_answers(predictions: Sequence[Record], instances: Sequence[Record]) -
 
 def _mapped(reply: str | None, pattern: str | None) -> str:
     """Return the part of a reply that HELM looks up among the labels."""
-    text = (read_text(reply) or "").strip()
+    text = (text_or_none(reply) or "").strip()
     if not pattern:
         return text
     match = re.search(pattern, text)
@@ -161,7 +161,7 @@ def _sort(path: Path, companion: Path, answers: Sequence[_Answer]) -> list[Resul
             task=re.sub(r"(^|[:,])model(_deployment)?=[^,]*", "", name),
             measure=measure if len(trials) == 1 else f"{measure}-trial-{trial + 1}",
             samples=[_sample(answer, measure) for answer in answers if answer.trial == trial],
-            model=read_text(adapter.get("model")),
+            model=text_or_none(adapter.get("model")),
             stated=_stated(path, measure) if len(trials) == 1 else None,
             protocol=of_helm(spec, measure),
             companions=(companion,),
@@ -188,20 +188,20 @@ def _stated(path: Path, measure: str) -> float | None:
     return float(means[0]) if len(means) == 1 and isinstance(means[0], (int, float)) else None
 
 
-def _sample(answer: _Answer, measure: str) -> Sample:
+def _sample(answer: _Answer, measure: str) -> HarnessSample:
     instance, value = answer.instance, answer.stats.get(measure)
     references = instance["references"]
     right_places = [place for place, reference in enumerate(references) if "correct" in reference["tags"]]
     # Of options that score alike, HELM counts the share that is right.
     has_verdict = value in (0, 1)
-    return Sample(
+    return HarnessSample(
         ids=(str(instance["id"]), *read_ids(instance.get("extra_data") or {})),
-        stem=read_text(instance["input"].get("text")),
+        stem=text_or_none(instance["input"].get("text")),
         options=tuple(reference["output"]["text"] for reference in references),
         choice=answer.choice,
         target=right_places[0] if len(right_places) == 1 else None,
         right=bool(value) if has_verdict else None,
-        reply=read_text(answer.reply),
+        reply=text_or_none(answer.reply),
         prompt_tokens=_count(answer, "num_prompt_tokens"),
         completion_tokens=_count(answer, "num_output_tokens"),
         latency_s=read_seconds(answer.latency_s),

@@ -12,9 +12,9 @@ from typing import Any
 
 from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
-from medexam.experiments.imports.account import describe, warn_of
+from medexam.experiments.imports.account import describe_import, warn_of
 from medexam.experiments.imports.answers import ChoiceReader, Pair, as_worded, counts_from_zero, make_prediction
-from medexam.experiments.imports.matching import Matched, Matcher
+from medexam.experiments.imports.matching import Matcher, MatchReport
 from medexam.experiments.imports.reading import read_results
 from medexam.experiments.imports.samples import Results, ResultsError
 from medexam.experiments.report.current import current_run
@@ -50,7 +50,7 @@ class Imported:
     """One run that was made of a file, or found from before."""
 
     run: AnyRun
-    said: dict[str, Any]
+    account: dict[str, Any]
     """What `environment.json` keeps of the file and of how its samples were matched."""
 
 
@@ -127,7 +127,7 @@ class Importer:
                 f"{path}: all {len(pairs):,} answers are right, so the column answer may be the key: name the column "
                 "of the model's answers, such as --measure prediction; or --measure answer if it is this one"
             )
-        account = describe(path, results, matched, pairs, reader)
+        account = describe_import(path, results, matched, pairs, reader)
         folder.create()
         with folder.locked():
             _write_predictions(folder, predictions)
@@ -140,7 +140,7 @@ class Importer:
             )
             return Imported(score_cell(folder, items), account)
 
-    def _check(self, path: Path, matched: Matched) -> None:
+    def _check(self, path: Path, matched: MatchReport) -> None:
         lost_count = matched.unmatched + matched.ambiguous
         if not matched.samples:
             raise ResultsError(f"{path}: holds no samples")
@@ -178,7 +178,7 @@ class Importer:
             f"{min(1.0, len(unreadable) / answer_count + 0.005):.2f} to count them as unanswered"
         )
 
-    def _pairs(self, matched: Matched, items: ExamSet) -> list[Pair]:
+    def _pairs(self, matched: MatchReport, items: ExamSet) -> list[Pair]:
         """Pair each question of `items`, in the words of its sample, with that and our gold."""
         published = self.matcher.published
         return [

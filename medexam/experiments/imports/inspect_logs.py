@@ -14,12 +14,12 @@ from typing import Any
 from medexam.experiments.imports.document import last_question
 from medexam.experiments.imports.samples import (
     MISSHAPEN,
+    HarnessSample,
     Results,
     ResultsError,
-    Sample,
     read_count,
     read_seconds,
-    read_text,
+    text_or_none,
 )
 from medexam.experiments.imports.told import of_inspect
 from medexam.inputs import UnreadableError, check_archive, first_line, parse_json
@@ -105,9 +105,9 @@ def _sort(path: Path, header: Record, samples: Iterable[Record]) -> list[Results
     """Sort results by scorer and epoch; a sample that failed stands in each of its epoch."""
     evaluation = header["eval"]
     names = [str(scorer["name"]) for scorer in evaluation.get("scorers") or ()]
-    values: dict[tuple[str, int], list[Sample]] = {}
+    values: dict[tuple[str, int], list[HarnessSample]] = {}
     unclear: set[str] = set()
-    failed: dict[int, list[Sample]] = {}
+    failed: dict[int, list[HarnessSample]] = {}
     for record in samples:
         epoch, scores = read_count(record.get("epoch") or 1), record.get("scores") or {}
         if epoch is None or not scores:
@@ -126,8 +126,8 @@ def _sort(path: Path, header: Record, samples: Iterable[Record]) -> list[Results
             task=str(evaluation.get("task") or path.name.partition(".")[0]).rpartition("/")[2],
             measure=name if len(epochs) == 1 else f"{name}-epoch-{epoch}",
             samples=[*values[name, epoch], *failed.get(epoch, ())],
-            version=read_text((evaluation.get("packages") or {}).get("inspect_ai")),
-            model=read_text(evaluation.get("model")),
+            version=text_or_none((evaluation.get("packages") or {}).get("inspect_ai")),
+            model=text_or_none(evaluation.get("model")),
             stated=stated.get(name) if len(epochs) == 1 else None,
             protocol=of_inspect(header, name),
         )
@@ -149,17 +149,17 @@ def _verdict(score: Record) -> bool | None:
     return _VERDICTS.get(value) if isinstance(value, (str, bool, int, float)) else None
 
 
-def _sample(record: Record, score: Record) -> Sample:
+def _sample(record: Record, score: Record) -> HarnessSample:
     output = record.get("output") or {}
     usage = output.get("usage") or {}
-    return Sample(
+    return HarnessSample(
         ids=(str(record["id"]),),
         stem=last_question(record.get("input")),
         options=tuple(map(str, record.get("choices") or ())),
         choice=_letter(score.get("answer")),
         target=_letter(record.get("target")),
         right=_verdict(score) if score else None,
-        reply=read_text(output.get("completion")) or None,
+        reply=text_or_none(output.get("completion")) or None,
         prompt_tokens=read_count(usage.get("input_tokens")),
         completion_tokens=read_count(usage.get("output_tokens")),
         latency_s=read_seconds(output.get("time")),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.experiments.imports.document import lettered_options
-from medexam.experiments.imports.samples import MISSHAPEN, Results, ResultsError, Sample, read_text
+from medexam.experiments.imports.samples import MISSHAPEN, HarnessSample, Results, ResultsError, text_or_none
 from medexam.inputs import UnreadableError, first_line, open_parquet, parquet_rows
 
 Record = Mapping[str, Any]
@@ -30,7 +30,7 @@ def is_lighteval(columns: Sequence[str]) -> bool:
 
 def read_lighteval(path: Path) -> list[Results]:
     """Read the samples under each metric; raises `ResultsError` if a row is of another shape."""
-    by_measure: dict[str, list[Sample]] = {}
+    by_measure: dict[str, list[HarnessSample]] = {}
     unclear: set[str] = set()
     number = 0
     try:
@@ -84,7 +84,7 @@ def _read_row(row: Record) -> dict[str, Any]:
 
 def _sample(
     measure: str, right: bool, *, query: str, choices: Sequence[Any], gold: Any, predictions: Sequence[Any]
-) -> Sample:
+) -> HarnessSample:
     texts = [str(choice).strip() for choice in choices]
     options = tuple(texts) if any(len(text) > 2 for text in texts) else lettered_options(query)
     places = gold if isinstance(gold, list) else [gold]
@@ -92,14 +92,16 @@ def _sample(
     numbers = [prediction[0] if isinstance(prediction, list | tuple) else prediction for prediction in predictions]
     if len(numbers) == len(texts) and numbers and all(isinstance(number, int | float) for number in numbers):
         if not all(map(math.isfinite, numbers)):
-            return Sample(stem=query, options=options, target=target, right=right, failed=True)
+            return HarnessSample(stem=query, options=options, target=target, right=right, failed=True)
         lengths = [max(len(text), 1) if measure == "acc_norm" else 1 for text in texts]
         scores = tuple(float(number) / length for number, length in zip(numbers, lengths, strict=True))
         choice = scores.index(max(scores)) if measure in _NORMS else None
         option_scores = scores if choice is not None else None
-        return Sample(stem=query, options=options, target=target, right=right, choice=choice, scores=option_scores)
-    reply = read_text(numbers[0]) if numbers else None
-    return Sample(stem=query, options=options, target=target, right=right, choice=reply, reply=reply)
+        return HarnessSample(
+            stem=query, options=options, target=target, right=right, choice=choice, scores=option_scores
+        )
+    reply = text_or_none(numbers[0]) if numbers else None
+    return HarnessSample(stem=query, options=options, target=target, right=right, choice=reply, reply=reply)
 
 
 def _literal(value: Any) -> Any:

@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.imports.document import read_ids, read_options, read_stem
+from medexam.experiments.imports.document import read_ids, read_option_texts, read_stem
 from medexam.experiments.imports.lines import read_lines
-from medexam.experiments.imports.samples import MISSHAPEN, Choice, Results, ResultsError, Sample
+from medexam.experiments.imports.samples import MISSHAPEN, Choice, HarnessSample, Results, ResultsError
 from medexam.experiments.imports.told import of_lm_eval
 from medexam.inputs import UnreadableError, first_line, read_json
 
@@ -48,7 +48,7 @@ def read_lm_eval(path: Path) -> list[Results]:
     """Read the samples of each filter under each measure; raises `ResultsError` if a line is no sample."""
     task, report = _read_results(path)
     delimiter = str((report.get("configs") or {}).get(task, {}).get("target_delimiter", " "))
-    samples_by_measure: dict[tuple[str, str], list[Sample]] = {}
+    samples_by_measure: dict[tuple[str, str], list[HarnessSample]] = {}
     unclear: set[tuple[str, str]] = set()
     doc_counts: Counter[str] = Counter()
     for number, record in enumerate(read_lines(path), start=1):
@@ -95,7 +95,7 @@ def _read_results(path: Path) -> tuple[str, Record]:
     return name["task"], {}
 
 
-def _results(task: str, report: Record, name: str, measure: str, samples: Sequence[Sample]) -> Results:
+def _results(task: str, report: Record, name: str, measure: str, samples: Sequence[HarnessSample]) -> Results:
     unit, norm, _ = NORMS[measure] if any(sample.scores for sample in samples) else (None, None, None)
     stated = (report.get("results") or {}).get(task, {}).get(f"{measure},{name}")
     model = report.get("model_name") or (report.get("config") or {}).get("model")
@@ -123,12 +123,12 @@ def _verdicts(record: Record) -> dict[str, bool | None]:
     }
 
 
-def _sample(record: Record, measure: str, right: bool, delimiter: str) -> Sample:
+def _sample(record: Record, measure: str, right: bool, delimiter: str) -> HarnessSample:
     document = record["doc"] if isinstance(record["doc"], Mapping) else {}
-    sample = Sample(
+    sample = HarnessSample(
         ids=read_ids(document),
         stem=read_stem(document),
-        options=read_options(document),
+        options=read_option_texts(document),
         target=_target(record.get("target")),
         right=right,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.experiments.imports.lm_eval import NORMS, are_labels, score_options
-from medexam.experiments.imports.samples import MISSHAPEN, Results, ResultsError, Sample
+from medexam.experiments.imports.samples import MISSHAPEN, HarnessSample, Results, ResultsError
 from medexam.inputs import first_line
 
 Record = Mapping[str, Any]
@@ -29,7 +29,7 @@ def find_write_out(document: object) -> list[Record]:
 
 def read_write_out(path: Path, records: Sequence[Record]) -> list[Results]:
     """Read the samples under each measure; raises `ResultsError` if a record is of another shape."""
-    by_measure: dict[str, list[Sample]] = {}
+    by_measure: dict[str, list[HarnessSample]] = {}
     unclear: set[str] = set()
     for record in records:
         try:
@@ -57,23 +57,23 @@ def _verdicts(record: Record) -> dict[str, bool | None]:
     return {name: _VERDICTS.get(value) for name, value in own.items() if name not in _OWN}
 
 
-def _sample(record: Record, measure: str, right: bool | None) -> Sample:
+def _sample(record: Record, measure: str, right: bool | None) -> HarnessSample:
     count = sum(name.startswith("logit_") for name in record)
     prompts = [str(record[f"prompt_{place}"]) for place in range(count)]
     outcomes = [record[f"logit_{place}"] for place in range(count)]
     truth = str(record.get("truth", ""))
     if count == 1:
         reply = str(outcomes[0])
-        return Sample(stem=prompts[0], target=truth or None, right=right, choice=reply, reply=reply)
+        return HarnessSample(stem=prompts[0], target=truth or None, right=right, choice=reply, reply=reply)
     context, texts = _split(prompts)
     options = () if are_labels(texts) else texts
     target = int(truth) if truth.isdecimal() else None
     likelihoods = tuple(float(outcome[0] if isinstance(outcome, list) else outcome) for outcome in outcomes)
     if not all(map(math.isfinite, likelihoods)):
-        return Sample(stem=context, options=options, target=target, right=right, failed=True)
+        return HarnessSample(stem=context, options=options, target=target, right=right, failed=True)
     scores = score_options(measure, likelihoods, texts)
     choice = None if scores is None else scores.index(max(scores))
-    return Sample(stem=context, options=options, target=target, right=right, choice=choice, scores=scores)
+    return HarnessSample(stem=context, options=options, target=target, right=right, choice=choice, scores=scores)
 
 
 def _split(prompts: Sequence[str]) -> tuple[str, tuple[str, ...]]:

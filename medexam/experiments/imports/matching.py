@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from medexam.experiments.imports.prompts import PromptIndex
-from medexam.experiments.imports.samples import Sample
+from medexam.experiments.imports.samples import HarnessSample
 from medexam.questions import Question
 
 Signature = tuple[str, ...]
@@ -23,10 +23,10 @@ SHOWN = 60
 
 
 @dataclass
-class Matched:
+class MatchReport:
     """Samples with their questions, and what became of all others."""
 
-    pairs: dict[str, Sample] = field(default_factory=dict)
+    pairs: dict[str, HarnessSample] = field(default_factory=dict)
     """Key of a question -> its sample."""
     methods: Counter[str] = field(default_factory=Counter)
     """How many were found by `key`, `text and options`, `letters and digits`, `text alone`, `text within` a
@@ -73,12 +73,12 @@ class Matcher:
         self._by_key = {question.key.partition("/")[2]: question for question in questions}
         self._by_key |= {question.key: question for question in questions}
 
-    def match(self, samples: Iterable[Sample]) -> Matched:
+    def match(self, samples: Iterable[HarnessSample]) -> MatchReport:
         """Match each sample with its question; samples of several questions alike are taken in order if there are as
         many.
         """
-        outcome = Matched()
-        waiting: defaultdict[tuple[str, ...], list[Sample]] = defaultdict(list)
+        outcome = MatchReport()
+        waiting: defaultdict[tuple[str, ...], list[HarnessSample]] = defaultdict(list)
         for sample in samples:
             if sample.failed:
                 outcome.failed += 1
@@ -103,7 +103,7 @@ class Matcher:
                 outcome.ambiguous += len(group)
         return outcome
 
-    def _find(self, sample: Sample) -> tuple[str, list[Question]]:
+    def _find(self, sample: HarnessSample) -> tuple[str, list[Question]]:
         for name in sample.ids:
             question = self._by_key.get(name)
             if question is not None and (sample.stem in (None, name) or _agrees(str(sample.stem), question)):
@@ -174,6 +174,6 @@ def _agrees(stem: str, question: Question) -> bool:
     return loose(question.stem) in loose(stem)
 
 
-def _shown(sample: Sample) -> str:
+def _shown(sample: HarnessSample) -> str:
     text = " ".join((sample.stem or next(iter(sample.ids), "a sample without text or key")).split())
     return text if len(text) <= SHOWN else f"{text[:SHOWN]} [...]"

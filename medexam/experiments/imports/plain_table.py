@@ -13,8 +13,8 @@ from typing import Any
 
 from medexam.datasets.own.tables import Record, SourceTable, read_file
 from medexam.errors import DatasetError
-from medexam.experiments.imports.document import read_options
-from medexam.experiments.imports.samples import Results, ResultsError, Sample
+from medexam.experiments.imports.document import read_option_texts
+from medexam.experiments.imports.samples import HarnessSample, Results, ResultsError
 
 _VERDICTS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "1.0", "true", "yes", "right", "correct", "c"), True),
@@ -65,17 +65,17 @@ def _is_of_model(column: str) -> bool:
     return _MODELS.fullmatch(column.strip()) is not None
 
 
-def _samples(table: SourceTable, answer: str) -> Iterator[Sample]:
+def _samples(table: SourceTable, answer: str) -> Iterator[HarnessSample]:
     for row in table.rows:
         if isinstance(row.record, str):
             raise ResultsError(f"{table.source}, {row.place}: {row.record}")
         question = _text(row.record, "question")
         if question is None:
             raise ResultsError(f"{table.source}, {row.place}: question is empty")
-        yield Sample(
+        yield HarnessSample(
             ids=tuple(filter(None, (_text(row.record, "key"), question))),
             stem=question,
-            options=read_options(row.record),
+            options=read_option_texts(row.record),
             choice=_text(row.record, answer if answer != "correct" else "answer"),
             right=_verdict(row.record, f"{table.source}, {row.place}") if answer in ("answer", "correct") else None,
             reply=_text(row.record, "reply"),

@@ -34,13 +34,13 @@ def read_seconds(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 <= value < _MOST else None
 
 
-def read_text(value: object) -> str | None:
+def text_or_none(value: object) -> str | None:
     """Read a text that a file states; None for what is none."""
     return value if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class HarnessSample:
     """One question as another harness asked it, and what came out."""
 
     ids: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class Results:
     harness: Harness
     task: str
     measure: str
-    samples: Sequence[Sample]
+    samples: Sequence[HarnessSample]
     version: str | None = None
     """The harness's own; None if the file does not say."""
     model: str | None = None

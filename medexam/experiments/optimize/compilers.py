@@ -24,7 +24,7 @@ from dspy.teleprompt import (
 )
 
 from medexam.errors import EngineError, MedExamError
-from medexam.experiments.optimize.dspy_evaluation import Candidate, evaluating_by
+from medexam.experiments.optimize.dspy_evaluation import CandidateProgram, evaluating_by
 from medexam.experiments.optimize.evaluator import Evaluator
 from medexam.experiments.optimize.logged_engine import CallGroup, call_group
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
@@ -55,9 +55,9 @@ class OptimizerInputs:
     """Writes instructions."""
 
     @property
-    def candidate(self) -> Candidate:
+    def candidate(self) -> CandidateProgram:
         """The program for an optimizer that evaluates by itself what it proposes."""
-        return Candidate(self.program)
+        return CandidateProgram(self.program)
 
     @property
     def labeled(self) -> int:

@@ -24,7 +24,7 @@ Ask = Callable[[AskingProgram, Sequence[dspy.Example]], Answers]
 """Has a program answer questions, and waits."""
 
 
-class Candidate(dspy.Module):
+class CandidateProgram(dspy.Module):
     """A program as optimizers hold it: they copy it, change its predictors, and call it with one question."""
 
     def __init__(self, program: AskingProgram) -> None:
@@ -57,14 +57,14 @@ class EvaluationCallback(BaseCallback):
         """Ask by `ask`; `validation` holds the keys of the questions that candidates are chosen by."""
         self._ask = ask
         self._validation = validation
-        self._evaluated: dict[str, Candidate] = {}
+        self._evaluated: dict[str, CandidateProgram] = {}
         """DSPy's id of an evaluation -> its candidate."""
 
     def on_evaluate_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Ask all questions; raises `StoppedError`, or an `EvaluationError` for whatever else goes wrong."""
         candidate = inputs["program"]
         examples = instance.devset if inputs["devset"] is None else inputs["devset"]
-        if not isinstance(candidate, Candidate):
+        if not isinstance(candidate, CandidateProgram):
             return
         # GEPA replaces `forward` to trace each call for its reflection on a few training questions, which DSPy then
         # asks itself. It does so on the validation questions too, where it reads the scores alone.

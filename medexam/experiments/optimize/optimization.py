@@ -17,7 +17,7 @@ from medexam.specs import CellSpec, OptimizerSpec
 from medexam.specs.identity import IDENTITY_SCHEMA
 
 
-class Ending(StrEnum):
+class OptimizationEnding(StrEnum):
     """How an optimization ended."""
 
     COMPLETE = "complete"
@@ -50,7 +50,7 @@ class Optimization:
     """Keys of training questions that are nearly others, and were never shown."""
     started_at: str
     """ISO 8601, with the time zone."""
-    ending: Ending
+    ending: OptimizationEnding
     why: str | None
     """What ended it early; None if nothing did."""
     seconds: float
@@ -81,7 +81,7 @@ class Optimization:
     @property
     def finished(self) -> bool:
         """Whether nothing is left to try, or to spend."""
-        return self.ending in (Ending.COMPLETE, Ending.BUDGET)
+        return self.ending in (OptimizationEnding.COMPLETE, OptimizationEnding.BUDGET)
 
 
 _FORM = TypeAdapter(Optimization)

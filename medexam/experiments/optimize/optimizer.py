@@ -22,8 +22,8 @@ from medexam.experiments.optimize.evaluator import Evaluator, TrialObserver
 from medexam.experiments.optimize.folder import CALLS, PROMPT_MODELS
 from medexam.experiments.optimize.logged_engine import LoggedEngine
 from medexam.experiments.optimize.optimization import (
-    Ending,
     Optimization,
+    OptimizationEnding,
     load_optimization,
     read_identities,
     write_optimization,
@@ -62,14 +62,14 @@ class _Course:
     budget: Budget
     started_at: str
     evaluator: Evaluator | None = None
-    ending: Ending = Ending.COMPLETE
+    ending: OptimizationEnding = OptimizationEnding.COMPLETE
     why: str | None = None
 
     def keep(self) -> None:
         """Write what is known now, as of an optimization that did not end."""
-        write_optimization(self.state(Ending.INTERRUPTED))
+        write_optimization(self.state(OptimizationEnding.INTERRUPTED))
 
-    def state(self, ending: Ending) -> Optimization:
+    def state(self, ending: OptimizationEnding) -> Optimization:
         """Return what is known now."""
         plan, usage = self.plan, self.log.total
         trials = self.evaluator.ordered if self.evaluator else []
@@ -83,7 +83,7 @@ class _Course:
             validation=len(plan.exams.validation.questions),
             tested=len(plan.exams.tested.questions),
             candidates=plan.candidates,
-            dropped=plan.exams.dropped,
+            dropped=plan.exams.duplicates,
             started_at=self.started_at,
             ending=ending,
             why=self.why,
@@ -106,7 +106,11 @@ def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimiza
     plan.folder.create()
     with plan.folder.locked():
         before = load_optimization(plan.folder) if plan.folder.exists() else None
-        if before is not None and before.ending is Ending.COMPLETE and plan.candidates <= (before.candidates or 0):
+        if (
+            before is not None
+            and before.ending is OptimizationEnding.COMPLETE
+            and plan.candidates <= (before.candidates or 0)
+        ):
             return before
         log = CallLog(plan.folder.path / CALLS)
         total, seconds = log.total, before.seconds if before else 0.0
@@ -128,7 +132,7 @@ def why_nothing_more(plan: OptimizationPlan, optimization: Optimization) -> str 
     """Explain why another budget tried nothing more; None where the budget is as before, or something is left."""
     candidates = optimization.candidates
     if (
-        optimization.ending is not Ending.COMPLETE
+        optimization.ending is not OptimizationEnding.COMPLETE
         or candidates is None
         or plan.optimizer.budget == optimization.optimizer.budget
     ):
@@ -197,9 +201,9 @@ async def _compile(inputs: OptimizerInputs, observer: OptimizationObserver, cour
         # A thread cannot be cancelled: the shield keeps its future, which ends once its evaluations are cancelled.
         await asyncio.shield(work)
     except StoppedError as error:
-        course.ending, course.why = Ending.BUDGET, str(error)
+        course.ending, course.why = OptimizationEnding.BUDGET, str(error)
     except EngineError as error:
-        course.ending, course.why = Ending.FAILED, str(error)
+        course.ending, course.why = OptimizationEnding.FAILED, str(error)
     except asyncio.CancelledError:
         # Ctrl-C cancels this task; the clock cancels evaluations alone, and that comes out of the thread.
         task = asyncio.current_task()
@@ -208,10 +212,10 @@ async def _compile(inputs: OptimizerInputs, observer: OptimizationObserver, cour
             task.uncancel()
             budget.stop("interrupted")
             observer.stopping(evaluator.in_flight)
-            course.ending, course.why = Ending.INTERRUPTED, "Ctrl-C"
+            course.ending, course.why = OptimizationEnding.INTERRUPTED, "Ctrl-C"
             await _wind_down(work, evaluator)
         else:
-            course.ending, course.why = Ending.BUDGET, f"{budget.limits.max_minutes:g} minutes are over"
+            course.ending, course.why = OptimizationEnding.BUDGET, f"{budget.limits.max_minutes:g} minutes are over"
     finally:
         if end is not None:
             end.cancel()

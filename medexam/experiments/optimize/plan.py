@@ -25,7 +25,7 @@ from medexam.programs import AskingProgram, ExamProgram
 from medexam.questions import Question
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, OptimizerSpec, ProgramSpec
-from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
+from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
 from medexam.specs.validation import validate
 
 
@@ -39,7 +39,7 @@ class ExamSplit:
     """Those that candidates are chosen by."""
     tested: ExamSet
     """Those that the program is for; none of them is asked or shown."""
-    dropped: tuple[str, ...]
+    duplicates: tuple[str, ...]
     """Keys of training questions that are nearly tested or validation questions; never shown."""
 
 
@@ -54,7 +54,7 @@ def load_exam_split(dataset: DatasetSpec, optimizer: OptimizerSpec) -> ExamSplit
     questions = tuple(question for question in train.questions if question.key not in duplicates)
     if not questions:
         raise SpecError("optimizer.train: every question is nearly one that is tested; choose other exams")
-    return ExamSplit(replace(train, questions=questions), validation, tested, dropped=tuple(sorted(duplicates)))
+    return ExamSplit(replace(train, questions=questions), validation, tested, duplicates=tuple(sorted(duplicates)))
 
 
 _BUDGET = {"max_calls", "max_tokens", "max_minutes"}
@@ -165,7 +165,7 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
         raise RunFolderError(f"{folder.path / RECORD} is not of this version: {error}; optimize again") from None
     plan = _plan(cell, optimizer, description, folder.path.parent, folder=folder)
     if plan.identity != stored_identity:
-        keys = ", ".join(differences(plan.identity, stored_identity))
+        keys = ", ".join(differing_keys(plan.identity, stored_identity))
         raise RunFolderError(
             f"{folder.name} cannot continue: what it depends on has changed ({keys}); restore it, or optimize its spec "
             "to start one of it as it is now"

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from medexam.experiments.optimize.folder import CURVE, DEMONSTRATIONS, PROMPT_MODELS, RECORD, REPORT, TRIALS
 from medexam.experiments.optimize.logged_model import log_best_program
-from medexam.experiments.optimize.optimization import Ending, Optimization
+from medexam.experiments.optimize.optimization import Optimization, OptimizationEnding
 from medexam.experiments.optimize.registered_prompts import register_prompts
 from medexam.experiments.optimize.trials import Trial
 from medexam.experiments.report.escaping import disarm, paragraphs
@@ -27,7 +27,7 @@ from medexam.experiments.track.copies import (
     create_run,
     dataset_input,
     end_run,
-    find_runs,
+    find_tracked_runs,
     log_values,
     put_copy,
 )
@@ -43,7 +43,7 @@ SEND_LATER = "the optimization is complete on disk; send it later with `medexam 
 TRIAL_METRICS = ("score", "accuracy", "right", "unanswered", "n", "demos", "calls", "tokens")
 Context = Literal["training", "validation"]
 _BUDGET = ("max_calls", "max_tokens", "max_minutes")
-_STATUS = {Ending.INTERRUPTED: "KILLED", Ending.FAILED: "FAILED"}
+_STATUS = {OptimizationEnding.INTERRUPTED: "KILLED", OptimizationEnding.FAILED: "FAILED"}
 
 
 def track_optimization(optimization: Optimization, *, tracking_uri: str) -> str:
@@ -71,7 +71,7 @@ def best_so_far(optimization: Optimization) -> dict[int, float]:
     true for a while would stay in it.
     """
     scores = {trial.number: trial.score for trial in optimization.trials}
-    if optimization.ending is not Ending.COMPLETE:
+    if optimization.ending is not OptimizationEnding.COMPLETE:
         gap = next(number for number in count() if number not in scores)
         scores = {number: score for number, score in scores.items() if number < gap}
     return {
@@ -108,7 +108,7 @@ class _Store:
         """
         optimization, client = self.optimization, self.client
         identity_tags = {**self._identity_tags, "medexam.kind": "optimization"}
-        runs = find_runs(client, self.experiment_id, identity_tags)
+        runs = find_tracked_runs(client, self.experiment_id, identity_tags)
         run_id = (
             str(runs[0].info.run_id)
             if runs
@@ -142,7 +142,7 @@ class _Store:
         values = {name: getattr(trial, name) for name in TRIAL_METRICS} | {"accuracy_low": low, "accuracy_high": high}
         copy = Copy(
             name=f"trial {trial.number} · {trial.name}",
-            known={**self._identity_tags, "medexam.kind": "trial", "medexam.program_digest": trial.digest},
+            key_tags={**self._identity_tags, "medexam.kind": "trial", "medexam.program_digest": trial.digest},
             began=time_ms,
             ended=time_ms,
             tags={

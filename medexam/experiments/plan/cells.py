@@ -14,7 +14,7 @@ from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
-from medexam.experiments.store.stopped import Stopped
+from medexam.experiments.store.stopped import StopRecord
 from medexam.items import AnySet, ExamSet
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
@@ -59,7 +59,7 @@ class PlannedCell(Generic[S_co]):
     """Which repeat of its run it is, asked in an order of its own; 0: the run itself."""
     later: int = 0
     """Further questions, which are not pending yet: whether they are asked depends on the answers to those that are."""
-    stopped: Stopped | None = None
+    stopped: StopRecord | None = None
     """How far a stopping rule has had it asked; None without such a rule."""
     place: int = 0
     """Position in the experiment, 0 the first."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from medexam.encoder_weights import find_weights
+from medexam.encoder_weights import find_encoder_weights
 from medexam.experiments.plan.passage_lookup import Asked, Retrieval, merge_hits
 from medexam.programs import Entailments, ReadContext, ReadSpan, Supports
 from medexam.questions import Question
@@ -181,7 +181,7 @@ def pin_reader(settings: ReaderSettings) -> ReaderSettings:
 
     Raises `EngineError` where its folder is missing or holds no safetensors, or nobody tells the commit.
     """
-    return dataclasses.replace(settings, revision=find_weights(settings.model, settings.revision).revision)
+    return dataclasses.replace(settings, revision=find_encoder_weights(settings.model, settings.revision).revision)
 
 
 def reader_identity(pinned: ReaderSettings) -> dict[str, Any]:

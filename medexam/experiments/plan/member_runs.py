@@ -28,12 +28,12 @@ def training_of(prepared: Sequence[Prepared]) -> dict[str, AnySet]:
         for member in item.members:
             training = training_by_digest.get(digest(member.identity))
             training_by_digest[digest(member.identity)] = (
-                item.training if training is None else merge(training, item.training)
+                item.training if training is None else merge_questions(training, item.training)
             )
     return training_by_digest
 
 
-def merge(first: AnySet, second: AnySet) -> AnySet:
+def merge_questions(first: AnySet, second: AnySet) -> AnySet:
     """Merge the questions of both, each once."""
     questions = {item.key: item for item in (*first.questions, *second.questions)}
     golds = {key: (first if key in first.golds else second).golds[key] for key in questions}
@@ -65,7 +65,7 @@ def borrow(cell: AnyCell) -> AnyCell | None:
         run_items = as_asked(record, find_benchmark(full_dataset).load(full_dataset))
     except (DatasetError, RunFolderError):
         return None
-    cell_items = cell.question_set if cell.training is None else merge(cell.question_set, cell.training)
+    cell_items = cell.question_set if cell.training is None else merge_questions(cell.question_set, cell.training)
     run_keys = {question.key for question in run_items.questions}
     extra_items = replace(
         cell_items, questions=tuple(question for question in cell_items.questions if question.key not in run_keys)

@@ -38,7 +38,7 @@ from medexam.items import AnySet
 from medexam.programs import ProgramContext, build_program, find_nearest
 from medexam.specs import CellSpec, DatasetSpec
 from medexam.specs.experiment import named_code
-from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
+from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
 from medexam.tasks import Task
 
 Key = tuple[str, DatasetSpec]
@@ -110,7 +110,7 @@ def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> 
             "knows whether the same would answer; it is reported and compared as it is; run its spec to start a new run"
         )
     if digest(prepared.identity) != record.spec_digest:
-        keys = ", ".join(differences(prepared.identity, record.identity))
+        keys = ", ".join(differing_keys(prepared.identity, record.identity))
         raise RunFolderError(
             f"run {record.run_id} cannot continue: what its answers depend on has changed ({keys}); "
             "restore it, or run its spec to start a run of it as it is now"
@@ -283,7 +283,7 @@ def _folder(cell: CellSpec, identity: dict[str, Any], runs_dir: Path, fresh: boo
     folder = run_folders[max(run_folders)]
     record = folder.read_record()
     if record.spec_digest != digest(identity):
-        keys = ", ".join(differences(identity, record.identity))
+        keys = ", ".join(differing_keys(identity, record.identity))
         raise RunFolderError(
             f"run {folder.name} was made under another spec (it differs in {keys}); "
             "move it away, or start another run beside it with --fresh"

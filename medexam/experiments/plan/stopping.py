@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from medexam.datasets.selection import draw_lot
 from medexam.errors import SpecError
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.store.stopped import ALL_ENDED, RAN_OUT, Look, Stopped
+from medexam.experiments.store.stopped import ALL_ENDED, RAN_OUT, InterimLook, StopRecord
 from medexam.metrics.paired.power import FLIPPED, questions_needed
 from medexam.metrics.paired.sequential import SequentialTest
 from medexam.predictions import Status
@@ -70,7 +70,7 @@ class StoppingRule:
             "them all",
         )
 
-    def _follow(self, cells: Sequence[AnyCell], right: Sequence[Mapping[str, bool | None]]) -> tuple[Stopped, ...]:
+    def _follow(self, cells: Sequence[AnyCell], right: Sequence[Mapping[str, bool | None]]) -> tuple[StopRecord, ...]:
         """Decide from what `_find_right` found how far each cell has to be asked, and how its comparison ended."""
         baseline_id = cells[self.baseline].run_id
         stop_by_position = {
@@ -107,7 +107,7 @@ class StoppingRule:
                 )
         return blocks
 
-    def _settle(self, cell: AnyCell, stop: Stopped) -> AnyCell:
+    def _settle(self, cell: AnyCell, stop: StopRecord) -> AnyCell:
         cell = replace(cell, stopped=stop)
         if stop.ended is None:
             return cell
@@ -116,9 +116,11 @@ class StoppingRule:
         pending = tuple(question for question in cell.pending if question.key in keys)
         return replace(cell, question_set=replace(cell.question_set, questions=questions), pending=pending)
 
-    def _compare(self, before: Mapping[str, bool | None], after: Mapping[str, bool | None], baseline: str) -> Stopped:
+    def _compare(
+        self, before: Mapping[str, bool | None], after: Mapping[str, bool | None], baseline: str
+    ) -> StopRecord:
         """Look at a run after each block that both have been asked, until it is decided or a block is not asked yet."""
-        looks: list[Look] = []
+        looks: list[InterimLook] = []
         n = gained = lost = block_start = 0
         for block_end in self.looks:
             block = self.order[block_start:block_end]
@@ -139,11 +141,11 @@ class StoppingRule:
             block_start = block_end
         return self._stopped(baseline, len(self.order), RAN_OUT, looks)
 
-    def _look(self, question_count: int, n: int, gained: int, lost: int) -> Look:
+    def _look(self, question_count: int, n: int, gained: int, lost: int) -> InterimLook:
         evidence = self.test.evidence(gained, lost, n)
         better, worse, small = (float(e_value) for e_value in (evidence.better, evidence.worse, evidence.small))
         interval = self.test.interval(gained, lost, n)
-        return Look(
+        return InterimLook(
             asked=question_count,
             n=n,
             gained=gained,
@@ -154,8 +156,10 @@ class StoppingRule:
             interval=interval,
         )
 
-    def _stopped(self, baseline: str, question_count: int, ended: str | None, looks: Sequence[Look] = ()) -> Stopped:
-        return Stopped(
+    def _stopped(
+        self, baseline: str, question_count: int, ended: str | None, looks: Sequence[InterimLook] = ()
+    ) -> StopRecord:
+        return StopRecord(
             difference=self.spec.difference,
             power=self.spec.power,
             level=self.test.level,

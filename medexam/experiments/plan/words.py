@@ -17,13 +17,13 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     A loaded program replaces the prompt's words, and the encoder that chooses demonstrations is known by its
     content. Raises `SpecError` where a file cannot be read, and `EngineError` where the encoder is missing.
     """
-    words = read_words(program, language)
+    words = describe_words(program, language)
     if nearest_settings := words.get("loaded", {}).get("nearest"):
         words["loaded"]["nearest"] = nearest_identity(**nearest_settings)
     return words
 
 
-def read_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
+def describe_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     """Read what `asked_words` gives, with such an encoder by its name, so that its weights are not looked at."""
     words: dict[str, Any] = {}
     if program.code is not None:

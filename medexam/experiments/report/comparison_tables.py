@@ -20,7 +20,7 @@ SHOWN_PAIRS = 2
 
 def comparison_tables(comparison: Comparison) -> list[Captioned]:
     """Build the tables on the terminal, with the breakdowns of `SHOWN_PAIRS` pairs at most."""
-    paired_runs, names = comparison.found, comparison.names
+    paired_runs, names = comparison.statistics, comparison.names
     tables = overall_tables(comparison)
     if len(names) - 1 <= SHOWN_PAIRS:
         tables += paired_runs.breakdown_tables(names)
@@ -32,16 +32,20 @@ def overall_tables(comparison: Comparison) -> list[Captioned]:
     captions.
     """
     section_tables = (table for section in comparison.sections for table in section.tables(comparison.names))
-    return [*comparison.found.overall_tables(table_runs(comparison.runs)), *paired_tables(comparison), *section_tables]
+    return [
+        *comparison.statistics.overall_tables(table_runs(comparison.runs)),
+        *paired_tables(comparison),
+        *section_tables,
+    ]
 
 
-def headline(comparison: Comparison) -> list[str]:
+def comparison_lines(comparison: Comparison) -> list[str]:
     """Describe what was compared: a sentence on the questions, then what to know of how the runs differ."""
-    dataset, paired_runs = comparison.runs[0].record.cell.dataset, comparison.found
+    dataset, paired_runs = comparison.runs[0].record.cell.dataset, comparison.statistics
     languages = list(dict.fromkeys(run.record.cell.dataset.language for run in comparison.runs))
     lines = [
         f"{len(comparison.questions)} questions{paired_runs.origin} of {dataset.name} {', '.join(languages)}: "
-        f"those that {describe_all(comparison.runs)} scored. {describe_dropped(comparison.dropped)}."
+        f"those that {describe_all(comparison.runs)} scored. {describe_dropped(comparison.exclusions)}."
     ]
     (clusters,) = paired_runs.size.values()
     if paired_runs.resampled != {Resampling.CLUSTERS}:
@@ -56,7 +60,7 @@ def verdicts(comparison: Comparison) -> list[str]:
     section_sentences = (
         sentence for section in comparison.sections for sentence in section.sentences(comparison.names)
     )
-    return [*comparison.found.sentences(comparison.names), *paired_sentences(comparison), *section_sentences]
+    return [*comparison.statistics.sentences(comparison.names), *paired_sentences(comparison), *section_sentences]
 
 
 REPORTED_FLIPS = 200
@@ -65,13 +69,13 @@ REPORTED_FLIPS = 200
 
 def paired_report(comparison: Comparison) -> str:
     """Render what was compared, what may be said of it, the tables, and where the runs lie."""
-    paired_runs, names = comparison.found, comparison.names
+    paired_runs, names = comparison.statistics, comparison.names
     tables = [
         *overall_tables(comparison),
         *paired_runs.breakdown_tables(names),
         *paired_runs.flipped_tables(names, REPORTED_FLIPS),
     ]
-    return render_comparison(comparison, headline(comparison), verdicts(comparison), tables)
+    return render_comparison(comparison, comparison_lines(comparison), verdicts(comparison), tables)
 
 
 def render_comparison(
@@ -87,7 +91,7 @@ def render_comparison(
         tuple(
             (name, run.title, str(question_count), str(pending), str(run.folder.path))
             for name, run, question_count, pending in zip(
-                comparison.names, comparison.runs, comparison.asked, comparison.pending, strict=True
+                comparison.names, comparison.runs, comparison.question_counts, comparison.pending, strict=True
             )
         ),
         text_columns=2,

@@ -1,7 +1,7 @@
 """Tables and Markdown of `medexam compare --languages`: questions right in both languages, in one alone, in neither."""
 
 from medexam.experiments.compare.languages import Consistency
-from medexam.experiments.report.comparison_tables import headline, render_comparison
+from medexam.experiments.report.comparison_tables import comparison_lines, render_comparison
 from medexam.formatting import equals, p_value, percent, with_interval
 from medexam.metrics.intervals import rate_interval
 from medexam.metrics.results import WILSON
@@ -14,7 +14,7 @@ SHOWN = 10
 def consistency_report(consistency: Consistency) -> str:
     """Render the same in Markdown, with what was compared, every suspect and where the runs lie."""
     tables = consistency_tables(consistency, suspect_limit=len(consistency.questions))
-    return render_comparison(consistency, headline(consistency), [], tables)
+    return render_comparison(consistency, comparison_lines(consistency), [], tables)
 
 
 def consistency_tables(consistency: Consistency, suspect_limit: int = SHOWN) -> list[Captioned]:

@@ -150,7 +150,7 @@ def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequen
         parts.append(paragraphs(record.description))
     parts += [f"**Warning.** {_sentence(warning)}" for warning in run.warnings]
     parts += [f"**Note.** {_sentence(note)}" for note in benchmark.notes(metrics)]
-    parts += [headline(run), *describe_readings([run])]
+    parts += [render_headline(run), *describe_readings([run])]
     parts += captioned(own_tables([run]))
     parts += captioned(failure_tables(run, f"`{run.folder.resume_command}` asks them again."))
     parts += [_section(table) for table in benchmark.breakdowns(metrics, published=True)]
@@ -180,7 +180,7 @@ def comparison_report(
     return join_markdown([*parts, _section(folders)])
 
 
-def headline(run: AnyRun) -> str:
+def render_headline(run: AnyRun) -> str:
     """Render the run's state and its scores over all questions."""
     return f"{describe_state(run)}\n\n{render_table(run.benchmark.headline(run.metrics))}"
 

@@ -7,8 +7,8 @@ from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.report.comparison_tables import (
     SHOWN_PAIRS,
+    comparison_lines,
     comparison_tables,
-    headline,
     verdicts,
 )
 from medexam.experiments.report.findings import findings
@@ -44,8 +44,8 @@ def model_blocks(run: AnyRun) -> list[Block]:
 def comparison_blocks(comparison: Comparison) -> list[Block]:
     """Show what was compared, the tables, what may be said of each pair, and what each run still has to ask."""
     blocks: list[Block] = [*comparison_tables(comparison)]
-    if len(comparison.runs) - 1 > SHOWN_PAIRS and comparison.found.breakdown_tables(comparison.names):
-        blocks.append(f"--markdown FILE and --json hold the breakdowns by {comparison.found.breakdown}.")
+    if len(comparison.runs) - 1 > SHOWN_PAIRS and comparison.statistics.breakdown_tables(comparison.names):
+        blocks.append(f"--markdown FILE and --json hold the breakdowns by {comparison.statistics.breakdown}.")
     return _framed(comparison, [*blocks, *verdicts(comparison)])
 
 
@@ -56,7 +56,7 @@ def consistency_blocks(consistency: Consistency) -> list[Block]:
 
 def _framed(comparison: Comparison, blocks: list[Block]) -> list[Block]:
     pending_counts = zip(comparison.runs, comparison.pending, strict=True)
-    return [*headline(comparison), *blocks, *(_pending(run, count) for run, count in pending_counts if count)]
+    return [*comparison_lines(comparison), *blocks, *(_pending(run, count) for run, count in pending_counts if count)]
 
 
 def _pending(run: AnyRun, count: int) -> Unbroken:

@@ -58,7 +58,7 @@ _HTML = """\
 """
 
 
-class Shown:
+class Displayed:
     """Base of values that show themselves."""
 
     def blocks(self) -> Sequence[Block]:

@@ -205,10 +205,10 @@ def overview_tables(runs: Sequence[AnyRun]) -> list[Captioned]:
     run, table = runs[0], comparison(runs)
     overview = (table, f"{legend(runs)} {BOLD}" if table.best else legend(runs))
     own = own_tables(runs)
-    return [overview, *own, *(breakdowns(run) if len(runs) == 1 and run.benchmark.report_each else [])]
+    return [overview, *own, *(facet_tables(run) if len(runs) == 1 and run.benchmark.report_each else [])]
 
 
-def breakdowns(run: AnyRun) -> list[Captioned]:
+def facet_tables(run: AnyRun) -> list[Captioned]:
     """Build tables of the scores of one run by each facet."""
     return [(table, "") for table in run.benchmark.breakdowns(run.metrics, published=False)]
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.experiments.report.shown import Block, Shown
+from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.formatting import NONE, amount, percent, with_interval
 from medexam.metrics import Interval
@@ -54,7 +54,7 @@ class TrendLine:
 
 
 @dataclass(frozen=True, repr=False)
-class Trend(Shown):
+class Trend(Displayed):
     """The lines of all runs, in the order of their first."""
 
     measure: str

@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 
 from medexam.errors import SpecError
-from medexam.experiments.report.papers.paper import Grid, Item, Paper, all_papers
+from medexam.experiments.report.papers.paper import Grid, Paper, PaperItem, all_papers
 from medexam.text import nearest
 
 
 @dataclass(frozen=True)
-class Entry:
+class PaperEntry:
     """One table or figure of a paper."""
 
     paper: Paper
     id: str
     """`table-2` within its paper; empty if the paper has this one alone."""
-    item: Item
+    item: PaperItem
 
     @property
     def name(self) -> str:
@@ -39,16 +39,16 @@ class Entry:
         return f"{label}: {self.item.title}" if label else self.item.title
 
 
-def list_entries() -> list[Entry]:
+def list_entries() -> list[PaperEntry]:
     """List everything that can be made, paper by paper."""
-    return [Entry(paper, name, item) for paper in all_papers() for name, item in paper.reproduce.items()]
+    return [PaperEntry(paper, name, item) for paper in all_papers() for name, item in paper.reproduce.items()]
 
 
-def find_entry(name: str) -> Entry:
+def find_paper_entry(name: str) -> PaperEntry:
     """Find the entry of a name; raises `SpecError` naming the nearest ones if there is none."""
     entries = {entry.name: entry for entry in list_entries()}
     if name not in entries:
-        near = nearest(name, entries, most=3, alike=0.5)
+        near = nearest(name, entries, most=3, similarity=0.5)
         hint = f"did you mean {near}? " if near else ""
         raise SpecError(f"nothing is called {name!r}: {hint}`medexam reproduce --list` names all tables and figures")
     return entries[name]

@@ -12,9 +12,9 @@ from medexam.experiments.report.dataset_statistics import Statistics, compute_st
 from medexam.experiments.report.dataset_tables import length_tables
 from medexam.experiments.report.papers.paper import Grid
 from medexam.experiments.report.plots.datasets import statistics_plots
-from medexam.experiments.report.plots.pictures import Picture, render_plot
+from medexam.experiments.report.plots.pictures import PlotPicture, render_plot
 from medexam.experiments.reproduce.beside import Beside
-from medexam.experiments.reproduce.catalogue import Entry
+from medexam.experiments.reproduce.catalogue import PaperEntry
 from medexam.questions import Discipline
 from medexam.specs import DatasetSpec
 from medexam.specs.validation import validate
@@ -34,10 +34,10 @@ SPLITS = ("train", "dev", "test")
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedEntry:
     """An entry and the data set that it describes."""
 
-    entry: Entry
+    entry: PaperEntry
     spec: DatasetSpec
 
     @property
@@ -45,7 +45,7 @@ class Described:
         """The data set in words."""
         return self.spec.label
 
-    def make(self, _: Callable[[str], None]) -> tuple[Sequence[Captioned], Any, Sequence[Picture]]:
+    def make(self, _: Callable[[str], None]) -> tuple[Sequence[Captioned], Any, Sequence[PlotPicture]]:
         """Make its tables, the same JSON-ready, and its pictures."""
         entry, shows = self.entry, self.entry.item.shows
         title = f"{entry.heading} · {self.spec.label}"
@@ -60,7 +60,7 @@ class Described:
         return length_tables(statistics), statistics.model_dump(mode="json"), _pictures(statistics, shows)
 
 
-def describe(entry: Entry, overrides: Mapping[str, Any]) -> Described:
+def describe_entry(entry: PaperEntry, overrides: Mapping[str, Any]) -> DescribedEntry:
     """Return the entry with its data set, whose files `make` reads; raises `SpecError` for an unknown key."""
     dataset_fields: dict[str, Any] = {}
     for key, value in overrides.items():
@@ -68,7 +68,7 @@ def describe(entry: Entry, overrides: Mapping[str, Any]) -> Described:
         if part != "dataset" or not name:
             raise SpecError(f"--set {key}: {entry.name} describes a data set, so only keys of `dataset` can be set")
         dataset_fields[name] = value
-    return Described(entry, validate(DatasetSpec, {**entry.item.dataset, **dataset_fields}))
+    return DescribedEntry(entry, validate(DatasetSpec, {**entry.item.dataset, **dataset_fields}))
 
 
 def questions_by_year(statistics: Statistics) -> Grid:
@@ -138,6 +138,6 @@ _OF_DOCUMENTS: Mapping[str, Callable[[DatasetSpec], Grid]] = MappingProxyType(
 )
 
 
-def _pictures(statistics: Statistics, name: str) -> Sequence[Picture]:
+def _pictures(statistics: Statistics, name: str) -> Sequence[PlotPicture]:
     """Draw the picture of that name; empty where the exams have no year."""
     return [render_plot(plot) for plot in statistics_plots(statistics) if plot.name == name]

@@ -13,15 +13,15 @@ from medexam.experiments.entry.report import Report
 from medexam.experiments.report.markdown import captioned, join_markdown
 from medexam.experiments.report.papers.narrow import build_paper_tables
 from medexam.experiments.report.papers.paper_tables import paper_tables
-from medexam.experiments.report.plots.pictures import PLOTS, Picture, render_plot
+from medexam.experiments.report.plots.pictures import PLOTS, PlotPicture, render_plot
 from medexam.experiments.report.plots.style import looks
 from medexam.experiments.report.shown import Block
 from medexam.experiments.report.tables import table_runs
-from medexam.experiments.reproduce.catalogue import Entry
-from medexam.experiments.reproduce.described import Described, describe
+from medexam.experiments.reproduce.catalogue import PaperEntry
+from medexam.experiments.reproduce.described import DescribedEntry, describe_entry
 from medexam.experiments.reproduce.mapped import Mapped, plan_map
 from medexam.experiments.reproduce.parts import Part, plan_parts
-from medexam.experiments.reproduce.trained import Trained, plan_trained
+from medexam.experiments.reproduce.trained import TrainedEntry, plan_trained
 from medexam.experiments.run.executor import RunObserver
 from medexam.experiments.run.spending import Stop
 from medexam.experiments.store.paths import default_runs_dir
@@ -33,11 +33,11 @@ from medexam.tables import Captioned
 class Reproduced:
     """A table or figure as it came out."""
 
-    entry: Entry
+    entry: PaperEntry
     tables: Sequence[Captioned]
     document: Any
     """The same, JSON-ready."""
-    pictures: Sequence[Picture] = ()
+    pictures: Sequence[PlotPicture] = ()
     runs: Sequence[AnyRun] = ()
     """Those that it was made from; empty for what describes a data set."""
     stop: Stop | None = None
@@ -57,14 +57,14 @@ class Reproduced:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PaperPlan:
     """One table or figure, ready to be made."""
 
-    entry: Entry
+    entry: PaperEntry
     runs_dir: Path
     parts: Sequence[Part] = ()
     """Those of a table of runs."""
-    described: Described | Mapped | Trained | None = None
+    described: DescribedEntry | Mapped | TrainedEntry | None = None
     """What describes a data set or a corpus, or trains encoders; None for a table of runs."""
 
     @property
@@ -130,30 +130,30 @@ class Planned:
 
 
 def plan(
-    entry: Entry,
+    entry: PaperEntry,
     overrides: Mapping[str, Any],
     limit: int | None,
     only: tuple[str, ...],
     *,
     runs_dir: Path | None,
     only_look: bool,
-) -> Planned:
+) -> PaperPlan:
     """Plan what making an entry would do.
 
     Raises what `plan_parts` raises, `DatasetError` if the data set is not here, and `SpecError` for what does not fit.
     """
     folder = runs_dir or default_runs_dir()
     if entry.item.specs:
-        return Planned(entry, folder, plan_parts(entry, overrides, limit, only, runs_dir=folder, only_look=only_look))
+        return PaperPlan(entry, folder, plan_parts(entry, overrides, limit, only, runs_dir=folder, only_look=only_look))
     if only or limit is not None:
         raise SpecError(f"{entry.name} asks no questions: leave out --only and --limit")
     if entry.item.shows == "trained":
-        return Planned(entry, folder, described=plan_trained(entry, overrides, folder, only_look=only_look))
-    described = plan_map(entry, overrides) if entry.item.shows == "map" else describe(entry, overrides)
-    return Planned(entry, folder, described=described)
+        return PaperPlan(entry, folder, described=plan_trained(entry, overrides, folder, only_look=only_look))
+    described = plan_map(entry, overrides) if entry.item.shows == "map" else describe_entry(entry, overrides)
+    return PaperPlan(entry, folder, described=described)
 
 
-def _show(entry: Entry, runs: Sequence[AnyRun], stop: Stop | None) -> Reproduced:
+def _show(entry: PaperEntry, runs: Sequence[AnyRun], stop: Stop | None) -> Reproduced:
     """Build the table that the runs make."""
     if entry.item.shows == "years":
         plot = PLOTS["years"](looks(runs))

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from medexam.errors import SpecError
 from medexam.experiments.report.plots.corpus_map import CorpusMap, make_map
-from medexam.experiments.report.plots.pictures import Picture, render_figure
-from medexam.experiments.reproduce.catalogue import Entry
+from medexam.experiments.report.plots.pictures import PlotPicture, render_figure
+from medexam.experiments.reproduce.catalogue import PaperEntry
 from medexam.files import cache_dir
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.retrievers.index_search import DenseRetriever
@@ -26,7 +26,7 @@ SIZE = (12.0, 8.0)
 class Mapped:
     """An entry, the corpus and the questions that it shows."""
 
-    entry: Entry
+    entry: PaperEntry
     dataset: DatasetSpec
     retriever: PlannedRetriever
 
@@ -36,7 +36,7 @@ class Mapped:
         spec = self.retriever.spec
         return f"the questions of {self.dataset.label}, and {self.retriever.size:,} passages of {spec.corpus}"
 
-    def make(self, say: Callable[[str], None]) -> tuple[Sequence[Captioned], Any, Sequence[Picture]]:
+    def make(self, say: Callable[[str], None]) -> tuple[Sequence[Captioned], Any, Sequence[PlotPicture]]:
         """Make what is drawn in numbers, the same JSON-ready, and the map."""
         say(f"Encoding {self.retriever.size:,} passages, unless their index is there ...")
         dense_retriever = cast(DenseRetriever, self.retriever.open(cache_dir()))
@@ -49,7 +49,7 @@ class Mapped:
         return [_counts(self.entry.heading, corpus_map)], corpus_map.document(), [_picture(corpus_map)]
 
 
-def plan_map(entry: Entry, overrides: Mapping[str, Any]) -> Mapped:
+def plan_map(entry: PaperEntry, overrides: Mapping[str, Any]) -> Mapped:
     """Return the entry with its corpus; raises `DatasetError` if that is missing and `SpecError` for an unknown key."""
     parts: dict[str, dict[str, Any]] = {"dataset": dict(entry.item.dataset), "retriever": dict(entry.item.retriever)}
     for key, value in overrides.items():
@@ -70,9 +70,9 @@ def _counts(title: str, corpus_map: CorpusMap) -> Captioned:
     return Table(title, ("Drawn", "Of", "n"), tuple(rows), text_columns=2), caption
 
 
-def _picture(corpus_map: CorpusMap) -> Picture:
+def _picture(corpus_map: CorpusMap) -> PlotPicture:
     from medexam.experiments.report.plots.corpus_map_plot import draw_map
 
     corpus, exam = corpus_map.manifest.corpus.name, corpus_map.exam.name
     caption = f"Passages of {corpus} by source, and questions of {exam} by discipline."
-    return Picture("map", caption, render_figure(partial(draw_map, drawn=corpus_map), SIZE, caption))
+    return PlotPicture("map", caption, render_figure(partial(draw_map, corpus_map=corpus_map), SIZE, caption))

@@ -9,7 +9,7 @@ from medexam.errors import MedExamError, SpecError
 from medexam.experiments.entry.carry_out import plan_spec
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
-from medexam.experiments.reproduce.catalogue import Entry
+from medexam.experiments.reproduce.catalogue import PaperEntry
 from medexam.experiments.reproduce.effort import Effort, estimate
 from medexam.specs import load_document
 from medexam.specs.matrix import build_cells
@@ -42,7 +42,7 @@ class Part:
 
 
 def plan_parts(
-    entry: Entry,
+    entry: PaperEntry,
     overrides: Mapping[str, Any],
     limit: int | None,
     only: tuple[str, ...],

@@ -8,9 +8,9 @@ from typing import Any
 from medexam.errors import SpecError
 from medexam.experiments.finetune.grid import GridCell, GridSpec, grid_rows, load_grid, narrow_grid, plan_grid, run_grid
 from medexam.experiments.report.papers.paper import Grid
-from medexam.experiments.report.plots.pictures import Picture
+from medexam.experiments.report.plots.pictures import PlotPicture
 from medexam.experiments.reproduce.beside import Beside
-from medexam.experiments.reproduce.catalogue import Entry
+from medexam.experiments.reproduce.catalogue import PaperEntry
 from medexam.specs.validation import validate
 from medexam.tables import Captioned
 
@@ -18,10 +18,10 @@ AVERAGE = "Avg."
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedEntry:
     """An entry and the cells of the grid that it shows."""
 
-    entry: Entry
+    entry: PaperEntry
     cells: Sequence[GridCell]
     out: Path
     """Where stages and cells are kept."""
@@ -38,7 +38,7 @@ class Trained:
             f"({', '.join(names)}; learning from {', '.join(files)})"
         )
 
-    def make(self, say: Callable[[str], None]) -> tuple[Sequence[Captioned], Any, Sequence[Picture]]:
+    def make(self, say: Callable[[str], None]) -> tuple[Sequence[Captioned], Any, Sequence[PlotPicture]]:
         """Train what is pending, then make the table and the same JSON-ready."""
         for cell, _ in run_grid(self.cells, _Telling(say), keep_weights=self.keep_weights):
             say(f"{cell.label}: scored")
@@ -56,7 +56,7 @@ class Trained:
         return Grid(columns=(*trainings, AVERAGE), rows={name: tuple(map(_rounded, row)) for name, row in rows.items()})
 
 
-def plan_trained(entry: Entry, overrides: Mapping[str, Any], runs_dir: Path, *, only_look: bool) -> Trained:
+def plan_trained(entry: PaperEntry, overrides: Mapping[str, Any], runs_dir: Path, *, only_look: bool) -> TrainedEntry:
     """Plan the entry's grid, narrowed to the paper's rows and changed by `overrides`, keys of the grid.
 
     `device` may be set too. Raises `SpecError` for an unknown key, `DatasetError` if a file is not here, and
@@ -73,7 +73,7 @@ def plan_trained(entry: Entry, overrides: Mapping[str, Any], runs_dir: Path, *, 
     spec = narrow_grid(load_grid(item.grid), item.encoders, (), item.variants)
     spec = validate(GridSpec, spec.model_dump(mode="json") | changes)
     out = runs_dir / "finetuned"
-    return Trained(entry, plan_grid(spec, out, device, only_look=only_look), out, spec.keep_weights)
+    return TrainedEntry(entry, plan_grid(spec, out, device, only_look=only_look), out, spec.keep_weights)
 
 
 def _rounded(value: float | None) -> float | None:

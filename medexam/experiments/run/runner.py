@@ -248,7 +248,10 @@ class Runner:
             await executor.ask(planned, self._observer, self._spending, invocation)
         finally:
             planned.folder.merge_shards()
-            invocation.seconds, invocation.asked = time.monotonic() - start, self._spending.questions - questions_before
+            invocation.seconds, invocation.questions = (
+                time.monotonic() - start,
+                self._spending.questions - questions_before,
+            )
             _write_environment(planned, executor, before, invocation)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from medexam.benchmarks import Benchmark, Scored
+from medexam.benchmarks import Benchmark, ScoredRun
 from medexam.errors import SpecError
 from medexam.experiments.store.freshness import NOT_RUN, answers_unchanged, digest_metrics, find_changes
 from medexam.experiments.store.parquet import read_own_scores
@@ -66,7 +66,7 @@ def current_own(folder: RunFolder, items: AnySet, predictions: Predictions) -> O
 
 def score_all(
     folder: RunFolder, benchmark: AnyBenchmark, items: AnySet, predictions: Predictions
-) -> tuple[Scored[Any], OwnScored]:
+) -> tuple[ScoredRun[Any], OwnScored]:
     """Compute the benchmark's scores with those of the user's own metrics among them, and return what is known of these
     too.
     """

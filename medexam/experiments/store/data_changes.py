@@ -14,7 +14,7 @@ from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.items import AnySet
-from medexam.specs.identity import IDENTITY_SCHEMA, differences
+from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys
 
 _TEXTS = {"dataset.fingerprint", "twins"}
 """What differs in the identities of two runs that were asked other texts and are alike in all else."""
@@ -122,7 +122,7 @@ def describe_earlier(folder: RunFolder, spec_digest: str, identity: Mapping[str,
                     f"run {record.run_id} was made by an earlier version, whose identity covers less: it is kept and "
                     f"not continued, and run {folder.name} asks anew"
                 )
-            keys = differences(identity, record.identity)
+            keys = differing_keys(identity, record.identity)
             if keys and all(key.startswith(_BY_CONTENT) for key in keys):
                 only_texts = _TEXTS.issuperset(keys)
                 subject = "the texts of the data have" if only_texts else f"what the spec names has ({', '.join(keys)})"

@@ -25,7 +25,7 @@ class Invocation:
     """What one invocation of a run took while it asked."""
 
     seconds: float = 0.0
-    asked: int = 0
+    questions: int = 0
     """Questions, failed ones included."""
     prompt_tokens: int = 0
     """Tokens that the servers looked for in their prefix caches, as far as they tell."""
@@ -52,7 +52,7 @@ def build_environment(
         "started_at": before.get("started_at", now),
         "ended_at": now,
         "asked_s": round(before.get("asked_s", 0.0) + invocation.seconds, 3),
-        "asked": before.get("asked", 0) + invocation.asked,
+        "asked": before.get("asked", 0) + invocation.questions,
         "prefix_cache": {
             "tokens": cache.get("tokens", 0) + invocation.prompt_tokens,
             "hits": cache.get("hits", 0) + invocation.cached_tokens,

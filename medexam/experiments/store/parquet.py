@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medexam.benchmarks import Benchmark, Scored
+from medexam.benchmarks import Benchmark, ScoredRun
 from medexam.errors import RunFolderError
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.files import whole_file
@@ -29,7 +29,7 @@ def write_parquet(
     benchmark: Benchmark[Any, Any, Any],
     items: AnySet,
     predictions: Mapping[str, Prediction],
-    scored: Scored[Any],
+    scored: ScoredRun[Any],
 ) -> None:
     """Write `predictions.parquet` whole or not at all; raises `RunFolderError` where that fails.
 

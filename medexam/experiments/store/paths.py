@@ -54,7 +54,7 @@ def find_path(run: str, runs_dir: Path) -> Path:
             f"{run} may be {len(matches)} runs in {runs_dir}: {', '.join(matches[:MAX_MATCHES])}{remainder}; give "
             "more of the id, or the first digits behind its last hyphen"
         )
-    suggestion = "" if matches else nearest(run, names, alike=0.7)
+    suggestion = "" if matches else nearest(run, names, similarity=0.7)
     if suggestion:
         raise RunFolderError(f"no run {run} in {runs_dir}: did you mean {suggestion}?")
     return runs_dir / matches[0] if matches else full_path

@@ -56,7 +56,7 @@ class _Ensemble(_Form):
     fitted: _Fitted | None
 
 
-class Ran(_Form):
+class EnvironmentRecord(_Form):
     """The parts of `environment.json` that are read; every one may be missing."""
 
     started_at: _Time | None = None

@@ -23,9 +23,9 @@ from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
 from medexam.experiments.store.log_lines import check_file
 from medexam.experiments.store.prediction_lines import PredictionLog, StoredPredictions, open_log, scan_predictions
-from medexam.experiments.store.ran import Ran
+from medexam.experiments.store.ran import EnvironmentRecord
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
-from medexam.experiments.store.stopped import Stopped
+from medexam.experiments.store.stopped import StopRecord
 from medexam.experiments.store.trust import beside_run, check_trusted, is_own, sign
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.predictions import Answered, Outcome, Prediction, Reason, Status
@@ -76,7 +76,7 @@ class RunRecord:
     """What a reader of the results should know of how the run was asked for; usually empty."""
     readings: Mapping[str, int] = field(default_factory=dict)
     """Reader of replies -> the version that read this run's; one that is missing is version 1."""
-    stopped: Stopped | None = None
+    stopped: StopRecord | None = None
     """How far a stopping rule has had it asked; None: without such a rule."""
 
     @property
@@ -144,7 +144,7 @@ class RunFolder(WorkFolder):
             return {}
         stored = self.read_json(ENVIRONMENT)
         try:
-            Ran.model_validate(stored)
+            EnvironmentRecord.model_validate(stored)
         except ValidationError as error:
             raise RunFolderError(
                 f"{self.path / ENVIRONMENT} is damaged ({describe_fault(error)}); restore it, or move it away"

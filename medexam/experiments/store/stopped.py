@@ -9,7 +9,7 @@ ALL_ENDED = "all comparisons ended"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class InterimLook:
     """One look at a run beside its baseline."""
 
     asked: int
@@ -29,7 +29,7 @@ class Look:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stopped:
+class StopRecord:
     """How far a run was asked by a rule, and why no further."""
 
     difference: float
@@ -45,7 +45,7 @@ class Stopped:
     """Those that the rule has had asked."""
     ended: str | None
     """An `Ending`, `questions ran out`, of a baseline `all comparisons ended`; None while more is to be asked."""
-    looks: tuple[Look, ...] = ()
+    looks: tuple[InterimLook, ...] = ()
     """Empty for the baseline."""
 
     def describe(self) -> str:

@@ -10,7 +10,7 @@ import time
 
 from medexam.experiments.compare.languages import Consistency
 from medexam.experiments.compare.result import Comparison
-from medexam.experiments.report.comparison_tables import headline, paired_report, verdicts
+from medexam.experiments.report.comparison_tables import comparison_lines, paired_report, verdicts
 from medexam.experiments.report.escaping import disarm
 from medexam.experiments.report.language_tables import consistency_report
 from medexam.experiments.track.copies import SOURCE, Copy, put_copy
@@ -30,11 +30,11 @@ def track_comparison(comparison: Comparison, *, tracking_uri: str) -> str:
     """
     now = round(1000 * time.time())
     runs = f"{', '.join(comparison.names[1:])} with {comparison.names[0]}"
-    name = " ".join(filter(None, ("compare", comparison.way, runs)))
+    name = " ".join(filter(None, ("compare", comparison.method, runs)))
     if isinstance(comparison, Consistency):
-        note, report = headline(comparison), consistency_report(comparison)
+        note, report = comparison_lines(comparison), consistency_report(comparison)
     else:
-        note, report = [*headline(comparison), *verdicts(comparison)], paired_report(comparison)
+        note, report = [*comparison_lines(comparison), *verdicts(comparison)], paired_report(comparison)
     key_tags = {"medexam.comparison": _digest(comparison)}
     tags = {
         "medexam.kind": "comparison",
@@ -46,7 +46,7 @@ def track_comparison(comparison: Comparison, *, tracking_uri: str) -> str:
     }
     copy = Copy(
         name=name[:TAG_LENGTH],
-        known=key_tags,
+        key_tags=key_tags,
         began=now,
         ended=now,
         tags={key: value[:TAG_LENGTH] for key, value in tags.items()},
@@ -62,5 +62,5 @@ def track_comparison(comparison: Comparison, *, tracking_uri: str) -> str:
 def _digest(comparison: Comparison) -> str:
     """Hash which runs are compared and how, the baseline first; their scores may change while they are continued."""
     runs = [[run.record.run_id, started_at(run)] for run in comparison.runs]
-    content = json.dumps([*runs, comparison.way] if comparison.way else runs)
+    content = json.dumps([*runs, comparison.method] if comparison.method else runs)
     return hashlib.sha256(content.encode()).hexdigest()[:DIGEST_LENGTH]

@@ -38,7 +38,7 @@ class Copy:
     """All that MLflow is to hold of one thing."""
 
     name: str
-    known: Mapping[str, str]
+    key_tags: Mapping[str, str]
     """Tags that tell it from everything else in its experiment."""
     began: int
     """Milliseconds since 1970."""
@@ -62,7 +62,7 @@ class Copy:
     def digest(self) -> str:
         """SHA-256 of all that is sent, but for the times."""
         files = {path.name: _hash_file(path) for path in self.files}
-        parts = [self.name, self.status, {**self.tags, **self.known}, self.params, self.metrics, self.dataset]
+        parts = [self.name, self.status, {**self.tags, **self.key_tags}, self.params, self.metrics, self.dataset]
         return hashlib.sha256(
             json.dumps([*parts, files, self.texts], sort_keys=True, default=dict).encode()
         ).hexdigest()
@@ -75,7 +75,7 @@ def _hash_file(path: Path) -> str:
 
 def put_copy(client: Any, experiment_id: str, copy: Copy) -> tuple[str, list[Any]]:
     """Return MLflow's id of the run that holds `copy`, and the runs it replaced; one that holds it already stays."""
-    runs = find_runs(client, experiment_id, copy.known)
+    runs = find_tracked_runs(client, experiment_id, copy.key_tags)
     current_ids = [str(run.info.run_id) for run in runs if run.data.tags.get(SENT) == copy.digest]
     run_id = current_ids[0] if current_ids else send_copy(client, experiment_id, copy)
     outdated = [run for run in runs if run.info.run_id != run_id]
@@ -86,7 +86,7 @@ def put_copy(client: Any, experiment_id: str, copy: Copy) -> tuple[str, list[Any
 
 def send_copy(client: Any, experiment_id: str, copy: Copy) -> str:
     """Send `copy` as a new run, and return MLflow's id of it."""
-    run_id = create_run(client, experiment_id, copy.name, copy.known, copy.began)
+    run_id = create_run(client, experiment_id, copy.name, copy.key_tags, copy.began)
     metrics = [(name, value, copy.ended, step) for name, value, step in copy.metrics]
     log_values(client, run_id, metrics, copy.params, copy.tags)
     if copy.dataset is not None:
@@ -137,7 +137,7 @@ def dataset_input(dataset: Mapping[str, str], context: str) -> Any:
     return DatasetInput(Dataset(source_type="local", **dataset), [InputTag("mlflow.data.context", context)])
 
 
-def find_runs(client: Any, experiment_id: str, tags: Mapping[str, str]) -> list[Any]:
+def find_tracked_runs(client: Any, experiment_id: str, tags: Mapping[str, str]) -> list[Any]:
     """Find MLflow's runs in an experiment that carry all of these tags."""
     # MLflow's filters have no escape for a quote, so a value with one is compared here.
     plain = {key: value for key, value in tags.items() if _PLAIN.fullmatch(value)}

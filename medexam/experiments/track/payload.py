@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medexam.experiments.report.escaping import disarm, paragraphs
-from medexam.experiments.report.markdown import headline
+from medexam.experiments.report.markdown import render_headline
 from medexam.experiments.store.answerers import describe_answerers
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.experiments.track.copies import SOURCE
@@ -54,7 +54,9 @@ def run_tags(run: AnyRun) -> dict[str, str]:
         "medexam.run_dir": str(run.folder.path.resolve()),
         "medexam.status": run.status,
         "medexam.selection": "; ".join(f"{key}: {value}" for key, value in selection.items()),
-        "mlflow.note.content": disarm("\n\n".join(filter(None, (paragraphs(record.description), headline(run))))),
+        "mlflow.note.content": disarm(
+            "\n\n".join(filter(None, (paragraphs(record.description), render_headline(run))))
+        ),
         **version_tags(run.environment),
     }
     if run.mixed:

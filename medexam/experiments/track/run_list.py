@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from medexam.experiments.track.copies import find_runs
+from medexam.experiments.track.copies import find_tracked_runs
 
 VIEW = "medexam"
 """What the address calls the view."""
@@ -22,7 +22,7 @@ def put_view(client: Any, experiment_id: str, values: Sequence[str]) -> None:
     """Keep the view of an experiment whose runs have metrics of these names."""
     scores = [name for name in FIRST if name in values] or values[:2]
     columns = [*(f"metrics.`{name}`" for name in scores), *(f"params.`{name}`" for name in PARAMS)]
-    experiments = find_runs(client, experiment_id, {"medexam.kind": "experiment"})
+    experiments = find_tracked_runs(client, experiment_id, {"medexam.kind": "experiment"})
     state = {
         "selectedColumns": columns,
         "runsExpanded": {str(run.info.run_id): True for run in experiments},

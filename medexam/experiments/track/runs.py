@@ -24,7 +24,7 @@ from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM
 from medexam.experiments.store.run_folder import CORPUS_MAP, ENVIRONMENT, PREDICTIONS, SPEC
 from medexam.experiments.store.stored_run import AnyRun, ExamRun
-from medexam.experiments.track.copies import PARENT, SENT, Copy, create_run, end_run, find_runs, put_copy
+from medexam.experiments.track.copies import PARENT, SENT, Copy, create_run, end_run, find_tracked_runs, put_copy
 from medexam.experiments.track.database import find_sent, sqlite_path
 from medexam.experiments.track.payload import (
     DIGEST_LENGTH,
@@ -160,7 +160,7 @@ def attach_map(run: ExamRun, picture: Path, tracking_uri: str) -> str | None:
     key_tags = {"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)}
     with open_store(tracking_uri, way_out=send_later([run])) as client:
         experiment = client.get_experiment_by_name(run.record.cell.name)
-        if experiment is None or not find_runs(client, experiment.experiment_id, key_tags):
+        if experiment is None or not find_tracked_runs(client, experiment.experiment_id, key_tags):
             return None
     (tracked,) = track([run], tracking_uri=tracking_uri)
     return tracked.mlflow_run_id
@@ -180,7 +180,7 @@ class _Store:
         record = family[0].record
         key_tags = {"medexam.kind": "experiment", "medexam.experiment_digest": record.experiment_digest}
         tags = {**version_tags(family[0].environment), "mlflow.note.content": record.description}
-        matches = find_runs(self.client, self.experiment_id, key_tags)
+        matches = find_tracked_runs(self.client, self.experiment_id, key_tags)
         if matches:
             run_id = str(matches[0].info.run_id)
         else:
@@ -232,7 +232,7 @@ class _Store:
     def end_parents(self) -> None:
         """Close each parent as its children ended, and delete one that has none any more."""
         for parent in self.parents:
-            children = [child.info for child in find_runs(self.client, self.experiment_id, {PARENT: parent})]
+            children = [child.info for child in find_tracked_runs(self.client, self.experiment_id, {PARENT: parent})]
             if children:
                 last_end = max(int(child.end_time or child.start_time) for child in children)
                 end_run(self.client, parent, _worst(child.status for child in children), last_end)
@@ -246,7 +246,7 @@ def _copy(run: AnyRun, tags: Mapping[str, str] | None = None) -> Copy:
     names = (*ARTIFACTS, *((*DERIVED, MADE_FROM) if run.files_fresh else ()))
     return Copy(
         name=run.title,
-        known={"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)},
+        key_tags={"medexam.run_id": run.record.run_id, "medexam.started_at": started_at(run)},
         began=_began(run),
         ended=_millis(run, "ended_at"),
         status=_status(run),

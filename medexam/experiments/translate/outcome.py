@@ -12,12 +12,12 @@ from typing import Any
 from medexam.datasets import find_files
 from medexam.datasets.pictures.originals import read_embedded
 from medexam.datasets.translate.layout import QuestionText
-from medexam.datasets.translate.selecting import Rule, Selection, select
-from medexam.datasets.translate.validity import Candidate, Fault, judge_reply
+from medexam.datasets.translate.selecting import Selection, SelectionRule, select
+from medexam.datasets.translate.validity import TranslationCandidate, TranslationFault, judge_reply
 from medexam.datasets.translate.writing import write_translation
 from medexam.experiments.store.answerers import AnswererCount
 from medexam.experiments.translate.folder import MODEL_FILES, TranslationFolder
-from medexam.experiments.translate.plan import Task, TranslationPlan, keys_of
+from medexam.experiments.translate.plan import TranslationPlan, TranslationTask, keys_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TranslationOutcome:
     source: str
     target: str
     model: str
-    candidates: Mapping[str, Sequence[Candidate]]
+    candidates: Mapping[str, Sequence[TranslationCandidate]]
     """By question, in the order of the exams and the set-ups; only questions that every set-up has replied to."""
     selection: Selection
     counts: tuple[SetupCount, ...]
@@ -61,10 +61,10 @@ class TranslationOutcome:
         return {key: choice.candidate.text for key, choice in self.selection.choices.items()}
 
     @property
-    def rules(self) -> dict[Rule, int]:
+    def rules(self) -> dict[SelectionRule, int]:
         """How many questions each rule decided."""
         counts = Counter(choice.rule for choice in self.selection.choices.values())
-        return {rule: counts[rule] for rule in Rule}
+        return {rule: counts[rule] for rule in SelectionRule}
 
     def document(self) -> dict[str, Any]:
         """Build what `selection.json` and `--json` say, JSON-ready."""
@@ -85,12 +85,12 @@ class TranslationOutcome:
         }
 
 
-def judge_tasks(tasks: Sequence[Task]) -> dict[str, list[Candidate]]:
+def judge_tasks(tasks: Sequence[TranslationTask]) -> dict[str, list[TranslationCandidate]]:
     """Judge the candidates of each question that every one of `tasks` has a reply to."""
     return {key: [judge_task(task, key) for task in tasks] for key in keys_of(tasks)}
 
 
-def judge_task(task: Task, key: str) -> Candidate:
+def judge_task(task: TranslationTask, key: str) -> TranslationCandidate:
     """Judge the candidate that the reply to one question is."""
     reply = task.replies[key]
     words = task.words
@@ -142,18 +142,18 @@ def write_data_set(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[
     return path, write_translation(path, exams.questions, exams.golds, texts, origin=origin, pictures=pictures)
 
 
-def _by_role(tasks: Sequence[Task]) -> list[list[Task]]:
+def _by_role(tasks: Sequence[TranslationTask]) -> list[list[TranslationTask]]:
     return [[task for task in tasks if task.role == role] for role in MODEL_FILES]
 
 
-def _count_models(folder: TranslationFolder, tasks: Sequence[Task]) -> tuple[AnswererCount, ...]:
+def _count_models(folder: TranslationFolder, tasks: Sequence[TranslationTask]) -> tuple[AnswererCount, ...]:
     replies = [reply for task in tasks for reply in task.replies.values()]
     names = {key: model.identity.name for role in MODEL_FILES for key, model in folder.read_models(role).items()}
     answerers = Counter((reply.answered_by, names.get(reply.answered_by or "") or reply.model) for reply in replies)
     return tuple(AnswererCount(key, name or "an unknown model", n) for (key, name), n in answerers.most_common())
 
 
-def _count(task: Task, candidates: Sequence[Candidate], choices: int) -> SetupCount:
+def _count(task: TranslationTask, candidates: Sequence[TranslationCandidate], choices: int) -> SetupCount:
     faults = Counter(fault for candidate in candidates for fault in candidate.faults)
     valid = [candidate.text for candidate in candidates if candidate.valid]
     sources: dict[str, set[str]] = {}
@@ -163,7 +163,7 @@ def _count(task: Task, candidates: Sequence[Candidate], choices: int) -> SetupCo
         setup=task.words.setup,
         judged=len(candidates),
         valid=len(valid),
-        faults={fault.value: faults[fault] for fault in Fault},
+        faults={fault.value: faults[fault] for fault in TranslationFault},
         same_as_source=sum(candidate.same_as_source for candidate in candidates),
         repeated=sum(len(sources[text.stem]) > 1 for text in valid),
         chosen=choices,

@@ -20,7 +20,7 @@ from medexam.serve.launch.profile import with_profile
 from medexam.serve.naming import known_model, with_served_name
 from medexam.specs import DatasetSpec, ModelSpec
 from medexam.specs.base import Spec
-from medexam.specs.identity import IDENTITY_SCHEMA, differences, digest
+from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
 from medexam.specs.validation import validate
 
 _EARLIER = "an earlier version made it, whose identity covers less, so nobody knows whether the same model would reply"
@@ -51,7 +51,7 @@ class TranslationSpec(Spec):
 
 
 @dataclass(frozen=True)
-class Task:
+class TranslationTask:
     """Texts to be translated in the words of one set-up, and the replies that are there."""
 
     name: str
@@ -79,7 +79,7 @@ class TranslationPlan:
 
     spec: TranslationSpec
     exam_set: ExamSet
-    tasks: tuple[Task, ...]
+    tasks: tuple[TranslationTask, ...]
     """One for each set-up, in the order in which they were named."""
     folder: TranslationFolder
     identity: Mapping[str, Any]
@@ -147,7 +147,7 @@ def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None 
         record = folder.read_json(RECORD)
         if record.get("schema") != IDENTITY_SCHEMA:
             raise RunFolderError(f"{folder.path} cannot continue: {_EARLIER}; translate into another folder with --out")
-        if changes := differences(identity, record.get("identity", {})):
+        if changes := differing_keys(identity, record.get("identity", {})):
             raise RunFolderError(
                 f"{folder.path} holds another translation (it differs in {', '.join(changes)}); choose another folder "
                 "with --out"
@@ -159,7 +159,7 @@ def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None 
     return replace(plan, tasks=tasks)
 
 
-def plan_stored(path: Path) -> TranslationPlan:
+def load_plan(path: Path) -> TranslationPlan:
     """Plan the translation that the folder at `path` holds, as it was last asked for.
 
     One that an earlier version made is read and not continued. Raises `RunFolderError` if there is none,
@@ -198,7 +198,7 @@ def plan_task(
     sources: Mapping[str, QuestionText],
     *,
     data: Mapping[str, Any],
-) -> Task:
+) -> TranslationTask:
     """Plan what to ask the plan's model for these texts in these words; `data` is what else the texts depend on."""
     role = plan.spec.role(words)
     task_digest = digest({"words": words.to_json(), role: plan.identity[role], "data": dict(data)})
@@ -207,7 +207,7 @@ def plan_task(
 
 def _task(
     plan: TranslationPlan, name: str, task_digest: str, words: SetupWords, sources: Mapping[str, QuestionText]
-) -> Task:
+) -> TranslationTask:
     file = f"{name}-{task_digest}"
     replies = {
         key: reply
@@ -217,7 +217,7 @@ def _task(
     role = plan.spec.role(words)
     model = plan.spec.model_of(role)
     program = Translate(words, model.max_tokens, plain=role == "base")
-    return Task(file, words, program, role, model, task_digest, dict(sources), replies)
+    return TranslationTask(file, words, program, role, model, task_digest, dict(sources), replies)
 
 
 def text_digest(text: QuestionText) -> str:
@@ -225,7 +225,7 @@ def text_digest(text: QuestionText) -> str:
     return hashlib.sha256(render_layout(text).encode()).hexdigest()[:12]
 
 
-def keys_of(tasks: Sequence[Task]) -> list[str]:
+def keys_of(tasks: Sequence[TranslationTask]) -> list[str]:
     """List the keys that every one of `tasks` has a reply to, in the order of the first."""
     return [key for key in tasks[0].sources if all(key in task.replies for task in tasks)]
 

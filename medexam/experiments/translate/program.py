@@ -27,7 +27,7 @@ from medexam.signatures.single_call import (
     SingleCallAdapter,
     chat_request,
     read_generation,
-    read_text,
+    read_reply_text,
 )
 from medexam.signatures.word_files import validate_words
 
@@ -185,7 +185,7 @@ class TranslationAdapter(SingleCallAdapter):
 
     def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:  # noqa: ARG002
         """Read what was said, without what was thought."""
-        text = read_text(response)
+        text = read_reply_text(response)
         return {"reply": text, "generation": replace(read_generation(response), reply=text)}
 
 

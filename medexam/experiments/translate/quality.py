@@ -14,7 +14,7 @@ from medexam.datasets.translate.layout import QuestionText, render_layout, text_
 from medexam.datasets.translate.terms import KINDS, Term, find_terms, missing_terms
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.translate.outcome import TranslationOutcome, judge_task
-from medexam.experiments.translate.plan import Task, TranslationPlan, plan_task
+from medexam.experiments.translate.plan import TranslationPlan, TranslationTask, plan_task
 from medexam.experiments.translate.program import load_setups
 from medexam.experiments.translate.scores import BertScore, score_bleu
 from medexam.specs.catalogue import CATALOGUE
@@ -26,7 +26,7 @@ What = Literal["round trip", "reference"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class TextScores:
     """Scores of some texts against others."""
 
     what: What
@@ -62,7 +62,7 @@ class Quality:
 
     source: str
     target: str
-    measured: tuple[Measured, ...]
+    measured: tuple[TextScores, ...]
     terms: tuple[TermCount, ...]
     signatures: tuple[str, ...]
     """Of BLEU and of BERTScore, as far as they were computed."""
@@ -81,7 +81,7 @@ class Quality:
 
 def plan_back(
     plan: TranslationPlan, outcome: TranslationOutcome, setup: str, *, only_selected: bool = False
-) -> dict[str, Task]:
+) -> dict[str, TranslationTask]:
     """Plan what translating back has to ask, by the set-up that translated; `setup` names the words to ask with.
 
     `only_selected` translates back the chosen ones alone, under `selected`; else all valid ones are. Raises `SpecError`
@@ -101,8 +101,11 @@ def plan_back(
 
 
 def measure_back(
-    plan: TranslationPlan, outcome: TranslationOutcome, back_tasks: Mapping[str, Task], bert: BertScore | None
-) -> tuple[list[Measured], list[str]]:
+    plan: TranslationPlan,
+    outcome: TranslationOutcome,
+    back_tasks: Mapping[str, TranslationTask],
+    bert: BertScore | None,
+) -> tuple[list[TextScores], list[str]]:
     """Score the round trip by set-up and for the chosen ones; return the signatures of the scores too.
 
     Questions whose reply is still pending are left out.
@@ -123,7 +126,7 @@ def measure_back(
 
 def measure_reference(
     plan: TranslationPlan, outcome: TranslationOutcome, bert: BertScore | None
-) -> tuple[list[Measured], list[str]]:
+) -> tuple[list[TextScores], list[str]]:
     """Score the translations against the data set's own in the target language.
 
     Raises `SpecError` where it has none, and `DatasetError` where it cannot be read.
@@ -184,7 +187,7 @@ def valid_texts(plan: TranslationPlan, outcome: TranslationOutcome) -> dict[str,
 
 def _measure(
     what: What, by_setup: Mapping[str, Texts], references: Texts, bert: BertScore | None, invalid: Mapping[str, int]
-) -> tuple[list[Measured], list[str]]:
+) -> tuple[list[TextScores], list[str]]:
     """Score each set-up that has texts, and return the signatures that the scores were computed under too."""
     rows, signatures = [], []
     for setup, texts in by_setup.items():
@@ -198,7 +201,7 @@ def _measure(
             scores = bert.score(layouts, reference_layouts)
             f1 = sum(scores) / len(scores)
             signatures.append(bert.signature)
-        rows.append(Measured(what, setup, len(texts), invalid.get(setup, 0), bleu.score, f1))
+        rows.append(TextScores(what, setup, len(texts), invalid.get(setup, 0), bleu.score, f1))
     return rows, list(dict.fromkeys(signatures))
 
 

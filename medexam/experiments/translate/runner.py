@@ -17,7 +17,7 @@ from medexam.experiments.run.spending import Limits, Spending, Stop
 from medexam.experiments.store.answerers import admit
 from medexam.experiments.store.environment import Invocation, build_environment
 from medexam.experiments.translate.folder import ENVIRONMENTS, MODEL_FILES, Role, TranslationFolder
-from medexam.experiments.translate.plan import Task, text_digest
+from medexam.experiments.translate.plan import TranslationTask, text_digest
 from medexam.gc_pause import gc_paused
 from medexam.library_logging import quiet_dspy
 from medexam.model_identity import Answerer
@@ -32,12 +32,16 @@ class TranslationObserver(QuestionObserver, Protocol):
     def engine_starts(self, model: ModelSpec) -> None:
         """Note that a model is being loaded or a server probed; it may take a while."""
 
-    def task_starts(self, task: Task) -> None:
+    def task_starts(self, task: TranslationTask) -> None:
         """Note that a set-up begins to ask its pending questions."""
 
 
 def run_tasks(
-    tasks: Sequence[Task], folder: TranslationFolder, observer: TranslationObserver, *, max_failures: int | None = None
+    tasks: Sequence[TranslationTask],
+    folder: TranslationFolder,
+    observer: TranslationObserver,
+    *,
+    max_failures: int | None = None,
 ) -> Stop | None:
     """Ask the pending texts of `tasks`, one model after the other; return why it stopped early, None if it did not.
 
@@ -62,7 +66,7 @@ def run_tasks(
 class _Runner:
     """Asks the tasks of one model."""
 
-    tasks: Sequence[Task]
+    tasks: Sequence[TranslationTask]
     role: Role
     folder: TranslationFolder
     observer: TranslationObserver
@@ -109,6 +113,6 @@ class _Runner:
                 current.uncancel()
             return Stop.INTERRUPTED
         finally:
-            invocation.seconds, invocation.asked = time.monotonic() - start, spending.questions - questions_before
+            invocation.seconds, invocation.questions = time.monotonic() - start, spending.questions - questions_before
             folder.write_json(file, build_environment(self.model, engine.info(), before, invocation))
         return None

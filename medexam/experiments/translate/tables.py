@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 from medexam.datasets.review_sheets import Review
 from medexam.datasets.translate.terms import KINDS
-from medexam.datasets.translate.validity import Fault
+from medexam.datasets.translate.validity import TranslationFault
 from medexam.datasets.translate.writing import ASPECTS
 from medexam.experiments.translate.outcome import TranslationOutcome
-from medexam.experiments.translate.quality import Measured, Quality
+from medexam.experiments.translate.quality import Quality, TextScores
 from medexam.formatting import NONE, decimal, percent
 from medexam.metrics.audit import Agreement
 from medexam.tables import Captioned, Table
 
 _FAULTS = {
-    Fault.EMPTY_TEXT: "Empty",
-    Fault.OPTION_COUNT: "Options",
-    Fault.NUMBERING: "Numbering",
-    Fault.CUT_OFF: "Cut off",
+    TranslationFault.EMPTY_TEXT: "Empty",
+    TranslationFault.OPTION_COUNT: "Options",
+    TranslationFault.NUMBERING: "Numbering",
+    TranslationFault.CUT_OFF: "Cut off",
 }
 
 
@@ -120,7 +120,7 @@ def agreement_table(agreements: Sequence[Agreement]) -> Captioned:
     return Table("Agreement", headers, rows, text_columns=2), caption
 
 
-def _scores(row: Measured) -> tuple[str, ...]:
+def _scores(row: TextScores) -> tuple[str, ...]:
     bert = None if row.bert_f1 is None else 100 * row.bert_f1
     return str(row.questions), str(row.invalid), decimal(row.bleu), decimal(bert)
 

@@ -31,7 +31,7 @@ def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tra
         documents[QUALITY] = plan.folder.read_json(QUALITY)
     copy = Copy(
         name=plan.folder.name,
-        known={"medexam.translation": str(plan.folder.path.resolve())},
+        key_tags={"medexam.translation": str(plan.folder.path.resolve())},
         began=now,
         ended=now,
         status="KILLED" if outcome.pending else "FINISHED",

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from medexam.errors import DatasetError
-from medexam.metrics.cliniqlink.items import Format, Item, Malformed, Profile
+from medexam.metrics.cliniqlink.items import Format, Malformed, ScoringItem, ScoringProfile
 from medexam.metrics.cliniqlink.texts import Reply, is_echo, reply_text
 
 _GOLD_STEP = re.compile(r"step\D*(\d+)", re.IGNORECASE)
@@ -54,7 +54,7 @@ def read_flaw(text: str) -> Flaw:
     return Flaw(int(number[1]) if number else None, explanation.strip(), has_marker=mark is not None)
 
 
-def step_factor(gold: int | None, predicted: int | None, profile: Profile) -> float:
+def step_factor(gold: int | None, predicted: int | None, profile: ScoringProfile) -> float:
     """Return what the explanation's score is multiplied by: 1, 0.7 and 0.3 for a distance of 0, 1 and 2 steps.
 
     Beyond, the published profile halves 0.3 with each step; the paper's stays at 0.3. 1 where either step is unknown.
@@ -68,10 +68,10 @@ def step_factor(gold: int | None, predicted: int | None, profile: Profile) -> fl
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ItemAnswer:
     """An item and the text of its reply."""
 
-    item: Item
+    item: ScoringItem
     text: str
 
     @property
@@ -85,7 +85,7 @@ class Answer:
 class OpenAnswer:
     """What is compared for an open answer."""
 
-    item: Item
+    item: ScoringItem
     gold: str
     predicted: str
     """Lower-cased for short and multi-hop; without its leading "incorrect explanation:" for short inverse."""
@@ -101,7 +101,7 @@ class OpenAnswer:
         return Malformed.ECHO in self.flaws
 
 
-def match_replies(items: Sequence[Item], replies: Mapping[str, Reply]) -> list[Answer]:
+def match_replies(items: Sequence[ScoringItem], replies: Mapping[str, Reply]) -> list[ItemAnswer]:
     """Match each item with its reply: one answer for each item, in order.
 
     Raises `DatasetError` if a key occurs twice, has no reply or is of no item, and where a reply is no text.
@@ -119,7 +119,7 @@ def match_replies(items: Sequence[Item], replies: Mapping[str, Reply]) -> list[A
         raise DatasetError(f"{counts}: the reply {unknown!r} is of no item; leave it out, or give its item")
     for item in items:
         try:
-            answers.append(Answer(item, reply_text(replies[item.key])))
+            answers.append(ItemAnswer(item, reply_text(replies[item.key])))
         except TypeError as error:
             raise DatasetError(
                 f"the reply {item.key!r} is of type {error}; give a text, a list of texts, or an object with "
@@ -128,7 +128,7 @@ def match_replies(items: Sequence[Item], replies: Mapping[str, Reply]) -> list[A
     return answers
 
 
-def open_answer(answer: Answer, profile: Profile) -> OpenAnswer:
+def open_answer(answer: ItemAnswer, profile: ScoringProfile) -> OpenAnswer:
     """Build the pair of texts of an answer to an open format."""
     item, text = answer.item, answer.text
     if item.format is Format.MULTI_HOP_INVERSE:
@@ -142,7 +142,7 @@ def open_answer(answer: Answer, profile: Profile) -> OpenAnswer:
     return OpenAnswer(item, gold, predicted, 0.0 if echo else 1.0, names_step=False, flaws=flaws)
 
 
-def _inverse(answer: Answer, profile: Profile) -> OpenAnswer:
+def _inverse(answer: ItemAnswer, profile: ScoringProfile) -> OpenAnswer:
     gold, flaw = gold_flaw(answer.item.incorrect_step), read_flaw(answer.text)
     flaws = list(answer.flaws)
     if flaw.step is None:

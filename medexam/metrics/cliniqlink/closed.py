@@ -8,9 +8,10 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from medexam.metrics.cliniqlink.items import Item
-from medexam.metrics.cliniqlink.lists import OptionTable, Picks, gold_labels, read_list
-from medexam.metrics.cliniqlink.texts import normalise, option_letters
+from medexam.metrics.cliniqlink.items import ScoringItem
+from medexam.metrics.cliniqlink.lists import OptionTable, Picks, gold_labels, read_list_answer
+from medexam.metrics.cliniqlink.texts import normalise_answer
+from medexam.text import option_letters
 
 _VERDICT = re.compile(r"(true|false)(.*)", re.IGNORECASE | re.DOTALL)
 _MARKUP = re.compile(r"[*`#\"“”]|(?<!\w)_|_(?!\w)")
@@ -27,7 +28,7 @@ _JOINTS = re.compile(r"(\s*,\s*(?:and\s+|or\s+)?|\s+and\s+|\s*&\s*)", re.IGNOREC
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ClosedVerdict:
     """What a true/false answer says."""
 
     word: str | None
@@ -36,15 +37,15 @@ class Verdict:
     """Text follows the word, without cost."""
 
 
-def read_verdict(text: str) -> Verdict:
+def read_verdict(text: str) -> ClosedVerdict:
     """Read the leading word, by prefix: "Truely not" is true, and so is "True or False"."""
     match = _VERDICT.match(text.strip())
     if match is None:
-        return Verdict(None, trailing=False)
-    return Verdict(match[1].lower(), trailing=bool(match[2].strip()))
+        return ClosedVerdict(None, trailing=False)
+    return ClosedVerdict(match[1].lower(), trailing=bool(match[2].strip()))
 
 
-def verdict_is_right(item: Item, word: str | None) -> bool:
+def verdict_is_right(item: ScoringItem, word: str | None) -> bool:
     """Return whether a verdict is the item's."""
     return word is not None and word == item.answer.lower()
 
@@ -61,7 +62,7 @@ class Match(StrEnum):
     NONE = "none"
 
 
-def gold_option(item: Item) -> str:
+def gold_option(item: ScoringItem) -> str:
     """Return the right option's text: a gold that is a letter of an option stands for it, any other for itself.
 
     So a gold "B" among the options "B", "A" means "A".
@@ -71,10 +72,10 @@ def gold_option(item: Item) -> str:
     return item.options[letters.index(letter)] if letter in letters else item.answer
 
 
-def match_choice(item: Item, text: str) -> Match:
+def match_gold(item: ScoringItem, text: str) -> Match:
     """Match an answer with the gold: by equal normalised texts, or else find which of the near misses it is."""
-    gold, answer = gold_option(item), normalise(text)
-    if answer == normalise(gold):
+    gold, answer = gold_option(item), normalise_answer(text)
+    if answer == normalise_answer(gold):
         return Match.FULL
     letter = next(
         (x for x, option in zip(option_letters(item.options), item.options, strict=True) if option == gold), ""
@@ -86,12 +87,12 @@ def match_choice(item: Item, text: str) -> Match:
     return Match.NONE
 
 
-def is_option(item: Item, text: str) -> bool:
+def is_option(item: ScoringItem, text: str) -> bool:
     """Return whether an answer is the text of any option."""
-    return normalise(text) in {normalise(option) for option in item.options}
+    return normalise_answer(text) in {normalise_answer(option) for option in item.options}
 
 
-def forgiven_verdict(item: Item, text: str) -> bool:
+def forgiven_verdict(item: ScoringItem, text: str) -> bool:
     """Judge a true/false answer kindly: "The answer is True", "**True**", "Yes", "No", "T" and "F" count too."""
     verdict = read_verdict(text).word
     if verdict is None:
@@ -103,13 +104,13 @@ def forgiven_verdict(item: Item, text: str) -> bool:
     return verdict_is_right(item, verdict)
 
 
-def forgiven_choice(item: Item, text: str) -> bool:
+def forgiven_choice(item: ScoringItem, text: str) -> bool:
     """Judge a multiple-choice answer kindly: a letter, "C: text", "(C) text" and "The answer is C" count too."""
-    gold = normalise(gold_option(item))
-    if normalise(text) == gold:
+    gold = normalise_answer(gold_option(item))
+    if normalise_answer(text) == gold:
         return True
     table = OptionTable.of(item.options)
-    table = OptionTable(table.letters, tuple(normalise(option) for option in item.options))
+    table = OptionTable(table.letters, tuple(normalise_answer(option) for option in item.options))
     plain = _plain(text)
     for candidate in (plain, *_after_answer(plain)):
         for part in dict.fromkeys((candidate, candidate.split("\n", 1)[0].strip())):
@@ -118,16 +119,16 @@ def forgiven_choice(item: Item, text: str) -> bool:
     return False
 
 
-def forgiven_list(item: Item, text: str) -> Picks:
+def forgiven_list(item: ScoringItem, text: str) -> Picks:
     """Read a list answer: also with newlines, bullets, numbers, semicolons, "and", and letters with a bracket.
 
     Pieces that are no option stay picks, so that an invented one costs precision and not the whole item. Of several
     paragraphs the first that names an option counts. A gold entry that is an option stays whole.
     """
     table = OptionTable.of(item.options)
-    entries = frozenset(normalise(entry) for entry in item.gold)
+    entries = frozenset(normalise_answer(entry) for entry in item.gold)
     gold = entries if entries <= set(table.texts) else gold_labels(item)
-    strict = read_list(item, text)
+    strict = read_list_answer(item, text)
     if not strict.malformed:
         return Picks(gold, strict.picks)
     paragraphs = [_picks(part, table) for part in re.split(r"\n\s*\n", _plain(text)) if part.strip()]
@@ -151,12 +152,12 @@ def _named(part: str, table: OptionTable, *, in_list: bool = False) -> str | Non
 
     In a list, a letter before a text that is no option does not stand for its own.
     """
-    if (piece := normalise(part)) in table.texts:
+    if (piece := normalise_answer(part)) in table.texts:
         return piece
     if lone := _LONE_LETTER.match(part):
         return table.by_letter(lone[1])
     if lettered := _LETTERED.match(part):
-        piece = normalise(part[lettered.end() :])
+        piece = normalise_answer(part[lettered.end() :])
         return piece if piece in table.texts else None if in_list else table.by_letter(lettered[1])
     return None
 
@@ -187,7 +188,7 @@ def _pieces(line: str, table: OptionTable) -> list[str]:
                 place = end
                 break
         else:
-            if piece := normalise(parts[place]).strip(" ,:"):
+            if piece := normalise_answer(parts[place]).strip(" ,:"):
                 pieces.append(piece)
             place += 1
         place += place % 2

@@ -51,7 +51,7 @@ class Malformed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ScoringItem:
     """A question and what is expected, as the scorer needs it."""
 
     format: Format
@@ -77,7 +77,7 @@ class Item:
         return " ".join(self.gold).strip()
 
 
-def reference_texts(items: Iterable[Item]) -> list[str]:
+def reference_texts(items: Iterable[ScoringItem]) -> list[str]:
     """List the non-empty `answer` fields, in the order of `items`: what word weights and the baseline are counted over.
 
     Multiple choice has no such field. The inverse formats give their false answer, true/false gives its word.
@@ -87,7 +87,7 @@ def reference_texts(items: Iterable[Item]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ScoringProfile:
     """Where the released code and the paper part."""
 
     name: str
@@ -103,7 +103,7 @@ class Profile:
     """A format without scored items counts 0 in the overall mean; otherwise there is no overall mean then."""
 
 
-PUBLISHED = Profile(
+PUBLISHED = ScoringProfile(
     "published",
     item_macro=False,
     halving_penalty=True,
@@ -112,7 +112,7 @@ PUBLISHED = Profile(
     missing_counts_zero=True,
 )
 """The released code (commit 25cf06f of `Brandonio-c/ClinIQLink_CodaBench_docker-setup`), faults included."""
-PAPER = Profile(
+PAPER = ScoringProfile(
     "paper",
     item_macro=True,
     halving_penalty=False,

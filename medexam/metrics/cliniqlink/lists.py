@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from medexam.metrics.cliniqlink.items import Item
-from medexam.metrics.cliniqlink.texts import normalise, option_letters
+from medexam.metrics.cliniqlink.items import ScoringItem
+from medexam.metrics.cliniqlink.texts import normalise_answer
+from medexam.text import option_letters
 
 _LISTED = re.compile(r"^[A-H][.:]\s+")
 
@@ -38,7 +39,7 @@ class OptionTable:
     def of(cls, options: Sequence[str]) -> "OptionTable":
         """Build the table of these options."""
         plain = (_LISTED.sub("", option.strip()) for option in options)
-        return cls(tuple(option_letters(options)), tuple(normalise(text) for text in plain))
+        return cls(tuple(option_letters(options)), tuple(normalise_answer(text) for text in plain))
 
     def by_letter(self, letter: str) -> str | None:
         """Return the option of a letter, in either case; None if there is none."""
@@ -51,7 +52,7 @@ class OptionTable:
         return f"[{re.escape(''.join(self.letters))}]"
 
 
-def gold_labels(item: Item) -> frozenset[str]:
+def gold_labels(item: ScoringItem) -> frozenset[str]:
     """Read the gold entries as normalised texts.
 
     A single option letter stands for its option. An entry that begins with an option letter and `. `, `: ` or a space
@@ -64,12 +65,12 @@ def gold_labels(item: Item) -> frozenset[str]:
         text = entry.strip()
         if (option := table.by_letter(text)) is None:
             prefix = prefixed.match(text)
-            option = normalise(text[prefix.end() :] if prefix else text)
+            option = normalise_answer(text[prefix.end() :] if prefix else text)
         labels.append(option)
     return frozenset(labels)
 
 
-def read_list(item: Item, text: str) -> ListReading:
+def read_list_answer(item: ScoringItem, text: str) -> ListReading:
     """Read an answer to an item that has options."""
     table = OptionTable.of(item.options)
     text = text.split("\n\n", 1)[0].strip()
@@ -98,7 +99,7 @@ def _labelled(text: str, table: OptionTable) -> list[tuple[str, str]]:
     hits = re.findall(rf"({table.labels})[:.]\s*(.+?)(?=\s*{prefix}\s*\S|\Z)", text, re.IGNORECASE | re.DOTALL)
     if not hits or (len(hits) == 1 and "," in hits[0][1]):
         return [("", piece) for piece in _split(hits[0][1] if hits else text)]
-    return [(letter, normalise(piece.strip(" \t\n,"))) for letter, piece in hits]
+    return [(letter, normalise_answer(piece.strip(" \t\n,"))) for letter, piece in hits]
 
 
 def _join(pieces: list[tuple[str, str]], table: OptionTable) -> list[tuple[str, str]]:
@@ -127,13 +128,13 @@ def _option(label: str, piece: str, table: OptionTable) -> str | None:
     """
     if not label and (option := table.by_letter(piece)) is not None:
         return option
-    full_text = normalise(f"{label} {piece}")
+    full_text = normalise_answer(f"{label} {piece}")
     return next((text for text in (piece, full_text) if text in table.texts), None)
 
 
 def _split(text: str) -> list[str]:
     """Split a text at commas into normalised pieces; empty ones do not count."""
-    return [piece for part in text.split(",") if (piece := normalise(part))]
+    return [piece for part in text.split(",") if (piece := normalise_answer(part))]
 
 
 def _distinct(pieces: Sequence[str]) -> tuple[str, ...]:

@@ -6,19 +6,27 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from medexam.errors import DatasetError
-from medexam.metrics.cliniqlink.answers import Answer, OpenAnswer, match_replies, open_answer
+from medexam.metrics.cliniqlink.answers import ItemAnswer, OpenAnswer, match_replies, open_answer
 from medexam.metrics.cliniqlink.closed import (
     Match,
     forgiven_choice,
     forgiven_list,
     forgiven_verdict,
     is_option,
-    match_choice,
+    match_gold,
     read_verdict,
     verdict_is_right,
 )
-from medexam.metrics.cliniqlink.items import OPEN, PUBLISHED, Format, Item, Malformed, Profile, reference_texts
-from medexam.metrics.cliniqlink.lists import ListFigures, Picks, gold_labels, list_figures, read_list
+from medexam.metrics.cliniqlink.items import (
+    OPEN,
+    PUBLISHED,
+    Format,
+    Malformed,
+    ScoringItem,
+    ScoringProfile,
+    reference_texts,
+)
+from medexam.metrics.cliniqlink.lists import ListFigures, Picks, gold_labels, list_figures, read_list_answer
 from medexam.metrics.cliniqlink.ngrams import NgramScorer, NgramScores, mean_scores
 from medexam.metrics.cliniqlink.ranking import RankedList, RankingFigures, ranking_figures
 from medexam.metrics.cliniqlink.semantic import Baseline, Similarity, TextEncoder, compare_texts
@@ -82,11 +90,11 @@ class ClinIQLinkScores:
 
 
 def score_cliniqlink(
-    items: Sequence[Item],
+    items: Sequence[ScoringItem],
     replies: Mapping[str, Reply],
     encoder: TextEncoder | None = None,
     *,
-    profile: Profile = PUBLISHED,
+    profile: ScoringProfile = PUBLISHED,
     references: Sequence[str] | None = None,
     seed: int = 0,
     ngrams: bool = False,
@@ -102,7 +110,7 @@ def score_cliniqlink(
     """
     if not items:
         raise DatasetError("there is no item to score; give at least one")
-    groups: dict[Format, list[Answer]] = {kind: [] for kind in Format}
+    groups: dict[Format, list[ItemAnswer]] = {kind: [] for kind in Format}
     for answer in match_replies(items, replies):
         groups[answer.item.format].append(answer)
     formats = {
@@ -130,7 +138,7 @@ def score_cliniqlink(
     )
 
 
-def _true_false(answers: Sequence[Answer]) -> FormatScores:
+def _true_false(answers: Sequence[ItemAnswer]) -> FormatScores:
     scores, flaws = {}, Counter[Malformed]()
     for answer in answers:
         verdict = read_verdict(answer.text)
@@ -142,10 +150,10 @@ def _true_false(answers: Sequence[Answer]) -> FormatScores:
     return _scores(Format.TRUE_FALSE, scores, flaws, forgiving=forgiven)
 
 
-def _multiple_choice(answers: Sequence[Answer]) -> FormatScores:
+def _multiple_choice(answers: Sequence[ItemAnswer]) -> FormatScores:
     scores, flaws, matches = {}, Counter[Malformed](), Counter[Match]()
     for answer in answers:
-        match = match_choice(answer.item, answer.text)
+        match = match_gold(answer.item, answer.text)
         matches[match] += 1
         scores[answer.item.key] = float(match is Match.FULL)
         flaws.update(answer.flaws)
@@ -154,15 +162,15 @@ def _multiple_choice(answers: Sequence[Answer]) -> FormatScores:
     return _scores(Format.MULTIPLE_CHOICE, scores, flaws, forgiving=forgiven, matches=dict(matches))
 
 
-def _lists(answers: Sequence[Answer], profile: Profile) -> FormatScores:
+def _lists(answers: Sequence[ItemAnswer], profile: ScoringProfile) -> FormatScores:
     flaws = Counter[Malformed]()
-    strict: list[tuple[Item, Picks]] = []
-    forgiving: list[tuple[Item, Picks]] = []
-    ranked: list[tuple[Item, RankedList]] = []
+    strict: list[tuple[ScoringItem, Picks]] = []
+    forgiving: list[tuple[ScoringItem, Picks]] = []
+    ranked: list[tuple[ScoringItem, RankedList]] = []
     for answer in answers:
         if not answer.item.options:
             continue
-        reading = read_list(answer.item, answer.text)
+        reading = read_list_answer(answer.item, answer.text)
         flaws.update(answer.flaws)
         flaws.update([Malformed.UNMATCHED_PIECE] if reading.malformed else [])
         gold = gold_labels(answer.item)
@@ -184,10 +192,10 @@ def _lists(answers: Sequence[Answer], profile: Profile) -> FormatScores:
 
 def _compare(
     answers: Sequence[OpenAnswer],
-    items: Sequence[Item],
+    items: Sequence[ScoringItem],
     references: Sequence[str] | None,
     encoder: TextEncoder | None,
-    profile: Profile,
+    profile: ScoringProfile,
     seed: int,
 ) -> tuple[list[Similarity | None], Baseline | None]:
     """Compare each answer with its gold: one similarity for each answer, None for an echo."""
@@ -206,7 +214,10 @@ def _compare(
 
 
 def _open(
-    kind: Format, answers: Sequence[tuple[OpenAnswer, Similarity | None]], profile: Profile, scorer: NgramScorer | None
+    kind: Format,
+    answers: Sequence[tuple[OpenAnswer, Similarity | None]],
+    profile: ScoringProfile,
+    scorer: NgramScorer | None,
 ) -> FormatScores:
     scores = {a.item.key: s.score * a.factor if s else 0.0 for a, s in answers}
     flaws = Counter(flaw for answer, _ in answers for flaw in answer.flaws)
@@ -232,7 +243,7 @@ def _scores(kind: Format, items: Mapping[str, float], flaws: Counter[Malformed],
     return FormatScores(kind, len(items), items=items, **all_fields)
 
 
-def _counted(pairs: Iterable[tuple[Item, T]], profile: Profile) -> list[T]:
+def _counted(pairs: Iterable[tuple[ScoringItem, T]], profile: ScoringProfile) -> list[T]:
     """Select all, or the last of each paragraph."""
     if not profile.last_of_paragraph:
         return [entry for _, entry in pairs]
@@ -242,13 +253,13 @@ def _counted(pairs: Iterable[tuple[Item, T]], profile: Profile) -> list[T]:
     return list(last_by_key.values())
 
 
-def _macro(figures: ListFigures | None, profile: Profile) -> float | None:
+def _macro(figures: ListFigures | None, profile: ScoringProfile) -> float | None:
     if figures is None:
         return None
     return figures.item_macro_f1 if profile.item_macro else figures.label_macro_f1
 
 
-def _overall(scores: Sequence[float | None], profile: Profile) -> float | None:
+def _overall(scores: Sequence[float | None], profile: ScoringProfile) -> float | None:
     numbers = [score for score in scores if score is not None]
     if len(numbers) < len(scores) and not profile.missing_counts_zero:
         return None

@@ -117,19 +117,19 @@ def compare_texts(
         piece_score = _match_pieces(one.pieces, other.pieces, weights, rows, vectors)
         sentence = cosine(one.clean, other.clean)
         above = (cosine(one.paragraph, other.paragraph) - baseline.cosine) / (1 - baseline.cosine)
-        return combine(piece_score, sentence, max(0.0, above))
+        return combine_layers(piece_score, sentence, max(0.0, above))
 
     return [compare(*pair) for pair in text_pairs], baseline
 
 
-def combine(pieces: float, sentence: float, paragraph: float) -> Similarity:
+def combine_layers(pieces: float, sentence: float, paragraph: float) -> Similarity:
     """Weigh the layers 0.4, 0.4 and 0.2 and take 0.25 off."""
     weighted_sum = sum(weight * layer for weight, layer in zip(_WEIGHTS, (pieces, sentence, paragraph), strict=True))
     score = max(0.0, weighted_sum - _OFFSET)
     return Similarity(pieces, sentence, paragraph, 1.0 if score >= _FULL else score)
 
 
-def clean_text(text: str) -> str:
+def content_words(text: str) -> str:
     """Keep the words that are neither stop words nor punctuation alone; punctuation at a word stays."""
     stop = stop_words()
     words = (word for word in text.split() if word.lower() not in stop and not _PUNCTUATION.issuperset(word))
@@ -157,7 +157,7 @@ def draw_pairs(count: int, seed: int) -> list[tuple[int, int]]:
 
 
 def _side(text: str, encoder: TextEncoder, raw_paragraph: bool) -> _Side:
-    clean = clean_text(text)
+    clean = content_words(text)
     pieces = tuple(piece for piece in encoder.pieces(clean) if piece.isalnum())
     return _Side(clean, text if raw_paragraph else clean, pieces)
 

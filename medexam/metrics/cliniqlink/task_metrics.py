@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from medexam.metrics.cliniqlink.items import CLOSED, PAPER, PUBLISHED, Format, Item
+from medexam.metrics.cliniqlink.items import CLOSED, PAPER, PUBLISHED, Format, ScoringItem
 from medexam.metrics.cliniqlink.ngrams import NgramScores
 from medexam.metrics.cliniqlink.scoring import ClinIQLinkScores, FormatScores, score_cliniqlink
 from medexam.metrics.cliniqlink.semantic import TextEncoder, Vectors
@@ -101,9 +101,9 @@ def _by_item(published: ClinIQLinkScores, paper: ClinIQLinkScores) -> dict[str, 
     return items
 
 
-def to_item(task: Task, gold: TaskGold) -> Item:
+def to_item(task: Task, gold: TaskGold) -> ScoringItem:
     """Describe a task and what is expected of it in the scorer's words."""
-    return Item(
+    return ScoringItem(
         Format(task.group),
         task.key,
         task.question,

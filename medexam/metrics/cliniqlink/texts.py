@@ -45,7 +45,7 @@ def drop_assistant(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def normalise(text: str) -> str:
+def normalise_answer(text: str) -> str:
     """Bring a text into the form in which options and closed answers are compared.
 
     Compatibility decomposition, no combining marks, case folded; dashes, slashes, brackets, underscores and semicolons
@@ -61,8 +61,3 @@ def normalise(text: str) -> str:
 def is_echo(question: str, text: str) -> bool:
     """Return whether a reply's text is the question, but for case and surrounding whitespace."""
     return question.strip().lower() == text.strip().lower()
-
-
-def option_letters(options: Sequence[str]) -> list[str]:
-    """List the letter of each option as the benchmark counts: `A` to `Z`, then the characters after `Z` in ASCII."""
-    return [chr(ord("A") + place) for place in range(len(options))]

@@ -30,7 +30,7 @@ _LARGEST_LOG = 700.0
 """e to the power of more is no floating-point number."""
 
 
-class Ending(StrEnum):
+class SequentialEnding(StrEnum):
     """How a comparison ended."""
 
     BETTER = "better"
@@ -72,14 +72,14 @@ class SequentialTest:
         better, worse, small = (np.exp(np.minimum(log, _LARGEST_LOG)) for log in (up, down, np.minimum(above, below)))
         return Evidence(better=better, worse=worse, small=small)
 
-    def decide(self, gained: int, lost: int, n: int) -> Ending | None:
+    def decide(self, gained: int, lost: int, n: int) -> SequentialEnding | None:
         """Decide how the comparison ends with these counts; None: more has to be asked."""
         evidence = self.evidence(gained, lost, n)
         if evidence.better >= self.needed:
-            return Ending.BETTER
+            return SequentialEnding.BETTER
         if evidence.worse >= self.needed:
-            return Ending.WORSE
-        return Ending.SMALL if evidence.small >= self.needed_small else None
+            return SequentialEnding.WORSE
+        return SequentialEnding.SMALL if evidence.small >= self.needed_small else None
 
     @property
     def needed(self) -> float:

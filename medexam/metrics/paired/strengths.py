@@ -89,7 +89,7 @@ def fit_strengths(wins: Floats) -> Floats:
     return strengths
 
 
-def find_covariance(groups: "Sequence[Group]", wins: Floats, fitted: Floats) -> tuple[Floats, int]:
+def find_covariance(groups: "Sequence[UnitGroup]", wins: Floats, fitted: Floats) -> tuple[Floats, int]:
     """Find the covariance of fitted strengths, from how the units of each group differ, and its degrees of freedom.
 
     `wins[i, j]` counts the wins of run i over run j.
@@ -116,7 +116,7 @@ def resampled_with(clusters: Sequence[str]) -> Resampling:
 
 
 @dataclass(frozen=True)
-class Group:
+class UnitGroup:
     """Units that are alike: exams, or the questions of one exam; those that came out alike stand there once."""
 
     wins: Floats
@@ -125,7 +125,7 @@ class Group:
     """How many units are like u."""
 
 
-def _group(scores: Floats, clusters: Sequence[str]) -> list[Group]:
+def _group(scores: Floats, clusters: Sequence[str]) -> list[UnitGroup]:
     members: dict[str, list[int]] = {}
     for place, cluster in enumerate(clusters):
         members.setdefault(cluster, []).append(place)
@@ -135,13 +135,13 @@ def _group(scores: Floats, clusters: Sequence[str]) -> list[Group]:
         return [_of_questions(scores)]
     by_question = (_of_questions(scores[:, each]) for each in members.values())
     wins = np.array([np.tensordot(group.counts, group.wins, 1) for group in by_question])
-    return [Group(wins, np.ones(len(wins), dtype=np.int64))]
+    return [UnitGroup(wins, np.ones(len(wins), dtype=np.int64))]
 
 
-def _of_questions(scores: Floats) -> Group:
+def _of_questions(scores: Floats) -> UnitGroup:
     distinct, counts = np.unique(scores, axis=1, return_counts=True)
     by_question = distinct.T
-    return Group((by_question[:, :, None] - by_question[:, None] > NO_DIFFERENCE).astype(float), counts)
+    return UnitGroup((by_question[:, :, None] - by_question[:, None] > NO_DIFFERENCE).astype(float), counts)
 
 
 def _expected(strengths: Floats) -> Floats:

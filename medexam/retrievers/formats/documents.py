@@ -35,7 +35,7 @@ def read_json_rows(path: Path) -> Iterator[Any]:
     yield from document
 
 
-def is_text(path: Path) -> bool:
+def is_passage(path: Path) -> bool:
     """Return whether a text file is a passage, and does not speak of others."""
     return path.name.lower().endswith(TEXT_SUFFIXES) and not _ABOUT.match(path.name)
 

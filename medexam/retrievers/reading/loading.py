@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from medexam.encoder_weights import EncoderWeights, find_weights, loading, pick_device
+from medexam.encoder_weights import EncoderWeights, find_encoder_weights, loading, pick_encoder_device
 from medexam.errors import EngineError
 
 Task = Literal["span", "entailment"]
@@ -70,7 +70,7 @@ def _load(
     name: str | Path, task: Task, revision: str | None, device: str, seed: int | None = None
 ) -> tuple[LoadedReader, list[str]]:
     """Load the model; return it and the names of the parameters that its weights lack and that are random now."""
-    weights = find_weights(name, revision)
+    weights = find_encoder_weights(name, revision)
     with loading(weights, what="reader", packages=("transformers", "torch"), extra="local"):
         from transformers import (
             AutoModelForQuestionAnswering,
@@ -91,7 +91,7 @@ def _load(
             f"{weights.source}: its tokenizer does not say where tokens stand in a text: save it with tokenizer.json"
         )
     fit_length(model, tokenizer)
-    place = pick_device(device)
+    place = pick_encoder_device(device)
     batch = BATCH.get(place.partition(":")[0], BATCH["cpu"])
     lacking = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
     return LoadedReader(model.to(place).eval(), tokenizer, weights, place, batch), lacking

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from medexam.errors import EngineError
 from medexam.serve.cluster.job_node import JobNode
-from medexam.serve.cluster.node_checks import Finding
+from medexam.serve.cluster.node_checks import NodeFinding
 from medexam.serve.launch.vllm_flags import Node
 
 _WAIT_S = 60.0
@@ -22,7 +22,7 @@ _APART_S = 60.0
 _LINE = 4096
 
 
-def check_between(job_node: JobNode, folder: Path) -> Iterator[Finding]:
+def check_between(job_node: JobNode, folder: Path) -> Iterator[NodeFinding]:
     """Yield what this node finds of the others; alone, nothing."""
     if job_node.count == 1:
         return
@@ -35,10 +35,10 @@ def check_between(job_node: JobNode, folder: Path) -> Iterator[Finding]:
         else:
             yield from _connect(job_node.meet(folder), lock)
     except (EngineError, OSError) as fault:
-        yield Finding("nodes", str(fault))
+        yield NodeFinding("nodes", str(fault))
 
 
-def _listen(job_node: JobNode, node: Node) -> Iterator[Finding]:
+def _listen(job_node: JobNode, node: Node) -> Iterator[NodeFinding]:
     family = socket.AF_INET6 if ":" in node.head else socket.AF_INET
     peers: list[str] = []
     faults: list[str] = []
@@ -61,12 +61,12 @@ def _listen(job_node: JobNode, node: Node) -> Iterator[Finding]:
                 faults.append(f"{word['name']} took a lock that is held here; name a registry on storage with locks")
     if len(peers) + 1 < job_node.count:
         faults.append(f"{len(peers)} of {job_node.count - 1} other nodes reached {node.head} port {node.port}")
-    yield Finding(
+    yield NodeFinding(
         "nodes", "; ".join(faults) or None, f"reached at {node.head} ({node.interface}) by {', '.join(peers)}"
     )
 
 
-def _connect(node: Node, lock: Path) -> Iterator[Finding]:
+def _connect(node: Node, lock: Path) -> Iterator[NodeFinding]:
     locked = _takes(lock)
     word = {"name": socket.gethostname(), "time": time.time(), "locked": locked}
     try:
@@ -75,9 +75,9 @@ def _connect(node: Node, lock: Path) -> Iterator[Finding]:
             stream.flush()
             stream.readline(_LINE)
     except OSError as error:
-        yield Finding("nodes", f"{node.head} port {node.port} cannot be reached ({error}); ask about firewalls")
+        yield NodeFinding("nodes", f"{node.head} port {node.port} cannot be reached ({error}); ask about firewalls")
         return
-    yield Finding("nodes", None, f"{node.head} reached from {node.address} ({node.interface})")
+    yield NodeFinding("nodes", None, f"{node.head} reached from {node.address} ({node.interface})")
 
 
 def _patiently(node: Node) -> socket.socket:

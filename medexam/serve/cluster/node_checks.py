@@ -34,17 +34,17 @@ _HUB = "https://huggingface.co"
 
 
 @dataclass(frozen=True)
-class Finding:
+class NodeFinding:
     """One thing that was looked at."""
 
-    what: str
+    subject: str
     fault: str | None
     """What is wrong and what to do; None: nothing."""
-    seen: str = ""
+    observation: str = ""
     """What was seen if nothing is wrong."""
 
 
-def check_node(job_node: JobNode, model: str | None, folder: Path, servers: ServerSettings) -> Iterator[Finding]:
+def check_node(job_node: JobNode, model: str | None, folder: Path, servers: ServerSettings) -> Iterator[NodeFinding]:
     """Check everything that one node can see by itself; `model` None: nothing of a model is looked at.
 
     `servers` say where vLLM is: in a Python or in a container.
@@ -62,11 +62,11 @@ def check_node(job_node: JobNode, model: str | None, folder: Path, servers: Serv
         yield _finding("CUDA", lambda: _driver(servers))
 
 
-def _finding(subject: str, look: Callable[[], str]) -> Finding:
+def _finding(subject: str, look: Callable[[], str]) -> NodeFinding:
     try:
-        return Finding(subject, None, look())
+        return NodeFinding(subject, None, look())
     except (_Fault, MedExamError, OSError) as fault:
-        return Finding(subject, str(fault))
+        return NodeFinding(subject, str(fault))
 
 
 class _Fault(Exception):

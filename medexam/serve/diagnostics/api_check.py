@@ -7,7 +7,7 @@ that answers as if it were not there ignores it. This module knows fields of req
 from typing import Any, Literal
 
 from medexam.frozen_model import FrozenModel
-from medexam.serve.choice_schema import IMPOSSIBLE, SCHEMA_FORMS, SCHEMA_TOKENS, read_choice, response_format
+from medexam.serve.choice_schema import IMPOSSIBLE, SCHEMA_FORMS, SCHEMA_TOKENS, parse_guided_choice, response_format
 from medexam.serve.discovery.server_calls import ServerCalls
 from medexam.serve.network.http_calls import MISFORMED
 
@@ -68,7 +68,7 @@ def _chooses(form: Any) -> Any:
     async def chooses(calls: ServerCalls, feature: str) -> bool:
         body = {**_SHORT, "max_tokens": SCHEMA_TOKENS, "response_format": response_format(IMPOSSIBLE, form)}
         (message, *_) = _messages(await _chat(calls, feature, body)) or [""]
-        return read_choice(message, IMPOSSIBLE) is not None
+        return parse_guided_choice(message, IMPOSSIBLE) is not None
 
     return chooses
 

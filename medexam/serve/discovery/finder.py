@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, EngineError, MedExamError
 from medexam.serve.discovery.registry import STALE_S, RegisteredServer, Registry, local_registry
-from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_key
+from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
 from medexam.serve.network.keys import read_key_file
 from medexam.serve.pool.server_pool import ServerPool
 from medexam.specs.model import ModelSpec
@@ -167,7 +167,7 @@ def named_endpoints(spec: ModelSpec) -> tuple[Endpoint, ...]:
 
 
 def _own_key(spec: ModelSpec) -> str | None:
-    return read_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file)
+    return read_api_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file)
 
 
 def _open(entry: RegisteredServer, spec: ModelSpec) -> Endpoint:

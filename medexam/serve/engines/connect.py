@@ -26,7 +26,7 @@ from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.launch.own_servers import start_servers
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.server_pool import ServerPool
-from medexam.serve.pool.silence import replies, watch
+from medexam.serve.pool.silence import replies, watch_silence
 from medexam.serve.request_settings import RequestSettings
 from medexam.serve.thinking import is_open
 from medexam.specs import EngineNeeds, ModelSpec
@@ -84,7 +84,7 @@ async def _connect(
                 _log.warning("medexam: warning: %s; the run begins without it", fault)
             # Servers that a spec names do not leave; those that are silent now may still come.
             pool.run_in_background(follow(lambda: endpoints, pool, probe))
-        pool.run_in_background(watch(pool, replies))
+        pool.run_in_background(watch_silence(pool, replies))
         opens = renderer is not None and capabilities[0].chat and is_open(await renderer.render(DIALOGUE))
         return VLLMEngine(pool, capabilities, renderer, tokenizer, settings, opens)
     except BaseException:

@@ -47,8 +47,8 @@ from medexam.serve.choice_schema import (
     ChoiceForm,
     choice_fields,
     choice_words,
-    read_choice,
-    read_words,
+    parse_guided_choice,
+    parse_guided_word,
 )
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.discovery.token_counts import UNLIMITED, rename_limit
@@ -65,7 +65,7 @@ from medexam.serve.engines.litellm_calls import (
 from medexam.serve.engines.posted_calls import post_chat, renames_fields
 from medexam.serve.engines.provider_tables import find_provider, read_tables
 from medexam.serve.network.connections import open_model_client
-from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_key
+from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
 from medexam.serve.network.fault_words import FilteredError
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
@@ -107,7 +107,7 @@ class LiteLLMEngine(HostedEngine):
         name, provider = find_provider(self.model, self._address)
         if spec.api_key_env or spec.api_key_file or self._address:
             # Without a key of its own an endpoint gets none: the provider's usual one is for the provider alone.
-            self.connection["api_key"] = read_key(spec.api_key_env, file=spec.api_key_file) or NO_KEY
+            self.connection["api_key"] = read_api_key(spec.api_key_env, file=spec.api_key_file) or NO_KEY
         if self._address:
             self._check_dialect(name, provider)
             self._asked_as = f"openai/{name}"
@@ -320,9 +320,9 @@ def cite(fault: Exception) -> str:
 def read_reply_choice(response: Response, choices: Sequence[str], form: ChoiceForm) -> str | None:
     """Read the choice that a reply makes in this form; None if it makes none."""
     if form == "words":
-        return read_words(response.text, choices)
+        return parse_guided_word(response.text, choices)
     calls = [part.input for part in response.message.parts if isinstance(part, ToolCallPart)]
-    return read_choice(json.dumps(calls[0]) if calls else response.text, choices)
+    return parse_guided_choice(json.dumps(calls[0]) if calls else response.text, choices)
 
 
 def _add_words(messages: Sequence[dict[str, Any]], words: str) -> list[dict[str, Any]]:

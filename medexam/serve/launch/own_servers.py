@@ -18,7 +18,7 @@ from medexam.serve.discovery.registry import Registry
 from medexam.serve.launch.fleet import ClientAccess, Fleet
 from medexam.serve.launch.settings import ServerSettings
 from medexam.serve.launch.vllm_command import plan_servers
-from medexam.serve.network.endpoints import read_key
+from medexam.serve.network.endpoints import read_api_key
 from medexam.serve.network.keys import make_key, write_key
 from medexam.specs.model import ModelSpec
 
@@ -85,7 +85,7 @@ def _plan(spec: ModelSpec) -> OwnServers:
     launches = plan_servers(spec.profile, ServerSettings(python=vllm_python()))
     folder = Path(tempfile.mkdtemp(prefix="medexam-servers-"))
     registry, key_file = Registry(folder / "servers.json"), folder / "key"
-    key = read_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file) or make_key()
+    key = read_api_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file) or make_key()
     write_key(key_file, key)
     logs = cache_dir() / "logs"
     fleet = Fleet(launches, logs=logs, access=ClientAccess(key, key_file, registry), notify=_notify)

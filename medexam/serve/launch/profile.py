@@ -200,7 +200,7 @@ def load_profile(name: str | Path) -> Profile:
         source = f"profile {base}"
         text = (_SHIPPED / f"{base}.yaml").read_text(encoding="utf-8")
     else:
-        near = nearest(base)
+        near = nearest_profiles(base)
         hint = f", perhaps {' or '.join(near)} was meant" if near else ""
         raise EngineError(f"no profile {base}{hint}; name a YAML file with one of your own, or {_list_them()}")
     document = parse_yaml(text, source)
@@ -225,7 +225,7 @@ def _variant(base: str, profile: Profile, name: str) -> Profile:
     )
 
 
-def nearest(name: str) -> tuple[str, ...]:
+def nearest_profiles(name: str) -> tuple[str, ...]:
     """Find up to three shipped profiles whose names look like this one."""
     return tuple(difflib.get_close_matches(name.lower(), profile_names(), n=3))
 

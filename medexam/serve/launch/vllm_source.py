@@ -10,7 +10,7 @@ from medexam.serve.launch.profile import (
     Profile,
     load_profile,
     names_file,
-    nearest,
+    nearest_profiles,
     profile_names,
     split_variant,
 )
@@ -32,7 +32,7 @@ def find_profile(model: str) -> tuple[str, Profile | None]:
     if names_file(model) or split_variant(model)[0] in profile_names():
         return (Path(model).stem if names_file(model) else model), load_profile(model)
     plain = "/" not in model and not model.startswith(("~", ".")) and not Path(model).is_dir()
-    if plain and model.lower() != SMOLLM2_MODEL and nearest(model):
+    if plain and model.lower() != SMOLLM2_MODEL and nearest_profiles(model):
         load_profile(model)
     return model, None
 

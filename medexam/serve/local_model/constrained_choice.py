@@ -19,7 +19,7 @@ from dspy.lm15 import InvalidRequestError, Request
 
 from medexam.serve.contract import take_samples
 from medexam.serve.local_model.model import LocalModel
-from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream, seeds
+from medexam.serve.local_model.sampling import TokenSampling, add_gumbel_noise, random_stream, seeds
 from medexam.serve.logprobs.tokens import TokenPath, common_opening
 
 
@@ -32,7 +32,7 @@ class ChoiceJob:
     """The tokens that all choices have in common."""
     paths: list[TokenPath]
     """The further tokens of each choice."""
-    sampling: Sampling
+    sampling: TokenSampling
     seed: int | None
     samples: int = 1
     """How often it is drawn."""
@@ -98,7 +98,7 @@ def make_choice_job(model: LocalModel, text: str, choices: list[str], request: R
     paths = [tuple(tokens[len(common) :]) for tokens in encoded]
     if len(set(paths)) < len(paths):
         raise InvalidRequestError(f"{model.label}: its tokenizer cannot tell these choices apart: {choices}")
-    sampling, samples = Sampling.of(request.config, model.min_p), take_samples(request.config)[1]
+    sampling, samples = TokenSampling.of(request.config, model.min_p), take_samples(request.config)[1]
     return ChoiceJob(choices, common, paths, sampling, request.config.seed, samples)
 
 

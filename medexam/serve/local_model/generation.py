@@ -15,7 +15,7 @@ from dspy.lm15 import ContextLengthError, Request
 from medexam.serve.chat_messages import cut_at_stop
 from medexam.serve.contract import take_samples
 from medexam.serve.local_model.model import LocalModel
-from medexam.serve.local_model.sampling import Sampling, add_gumbel_noise, random_stream, seeds
+from medexam.serve.local_model.sampling import TokenSampling, add_gumbel_noise, random_stream, seeds
 from medexam.serve.local_model.thinking_budget import RowBudget
 from medexam.serve.thinking import CLOSING, OPENING, find_thinking, is_open, whole_reply
 
@@ -31,7 +31,7 @@ class ReplyJob:
     budget: int
     """Tokens that the reply may have, its end token included."""
     stop: tuple[str, ...]
-    sampling: Sampling
+    sampling: TokenSampling
     seed: int | None
     opened: bool = False
     """The prompt leaves a block of thinking open."""
@@ -70,7 +70,7 @@ def make_reply_job(model: LocalModel, text: str, request: Request, *, special: b
     prompt = model.encode([text], special=special)[0]
     room = check_context(model, len(prompt), config.max_tokens or 1)
     budget = config.max_tokens or DEFAULT_BUDGET
-    sampling, samples = Sampling.of(config, model.min_p), take_samples(config)[1]
+    sampling, samples = TokenSampling.of(config, model.min_p), take_samples(config)[1]
     return ReplyJob(prompt, min(budget, room or budget), config.stop, sampling, config.seed, is_open(text), samples)
 
 
@@ -151,7 +151,7 @@ def _tokens_until_stop(model: LocalModel, job: ReplyJob, tokens: list[int]) -> i
     return bisect_left(range(len(tokens)), True, lo=1, key=stops)
 
 
-def sampling_warpers(sampling: Sampling) -> list[Any]:
+def sampling_warpers(sampling: TokenSampling) -> list[Any]:
     """Build the steps of transformers, called with tokens and scores, that change what is drawn from."""
     from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 

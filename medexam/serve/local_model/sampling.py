@@ -14,7 +14,7 @@ from dspy.lm15 import Config
 
 
 @dataclass(frozen=True)
-class Sampling:
+class TokenSampling:
     """What changes the distribution that tokens are drawn from."""
 
     temperature: float = 0.0
@@ -24,7 +24,7 @@ class Sampling:
     min_p: float | None = None
 
     @classmethod
-    def of(cls, config: Config, min_p: float | None) -> "Sampling":
+    def of(cls, config: Config, min_p: float | None) -> "TokenSampling":
         """Read what a request and the model's spec ask for; at temperature 0, the default, nothing else matters."""
         if not config.temperature:
             return cls()

@@ -68,7 +68,7 @@ def normalise_address(address: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
-def read_key(variable: str | None, usual: str | None = None, *, file: Path | None = None) -> str | None:
+def read_api_key(variable: str | None, usual: str | None = None, *, file: Path | None = None) -> str | None:
     """Read the key from the file or the variable that the spec names, else from the usual variable, else None.
 
     Raises `SpecError` if the spec names one that cannot be used.

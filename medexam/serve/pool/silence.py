@@ -22,7 +22,7 @@ _LOOKS = 3
 """Looks in a row without a reply after which its calls are given up: a server may be too busy to reply to one."""
 
 
-async def watch(pool: ServerPool, replies: Callable[[Endpoint], Awaitable[bool]]) -> NoReturn:
+async def watch_silence(pool: ServerPool, replies: Callable[[Endpoint], Awaitable[bool]]) -> NoReturn:
     """Give up the calls of servers that do not reply, as long as another one can be asked, until it is cancelled."""
     missed: Counter[int] = Counter()
     while True:

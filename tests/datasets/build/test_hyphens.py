@@ -2,7 +2,7 @@
 
 import pytest
 
-from medexam.datasets.build.pages.hyphens import Vocabulary, decide, join_lines, load_words
+from medexam.datasets.build.pages.hyphens import Vocabulary, decide, join_lines, load_dictionary
 
 BREAKS = ("La membra-", "na y la prote-", "ína de la célu-", "la: membrana, proteína, célula, síntesis, efecto.")
 
@@ -10,7 +10,7 @@ BREAKS = ("La membra-", "na y la prote-", "ína de la célu-", "la: membrana, pr
 @pytest.fixture
 def words() -> Vocabulary:
     """Of a booklet that breaks words."""
-    return Vocabulary(BREAKS, load_words("es"))
+    return Vocabulary(BREAKS, load_dictionary("es"))
 
 
 @pytest.mark.parametrize(

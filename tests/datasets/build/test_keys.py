@@ -5,7 +5,7 @@ import re
 import pytest
 from fpdf import FPDF
 
-from medexam.datasets.build.keys import list_numbers, read_key
+from medexam.datasets.build.keys import list_numbers, read_answer_key
 from medexam.errors import DatasetError
 
 
@@ -21,7 +21,7 @@ from medexam.errors import DatasetError
 def test_forms_of_csv(tmp_path, text) -> None:
     path = tmp_path / "key.csv"
     path.write_text(text, encoding="utf-8")
-    key = read_key(path, "0")
+    key = read_answer_key(path, "0")
     assert dict(key.answers) == {1: 3, 2: None, 3: 1}
 
 
@@ -39,7 +39,7 @@ def test_wrong_csv_is_named_by_line(tmp_path, text, said) -> None:
     path = tmp_path / "key.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DatasetError, match=re.escape(said)):
-        read_key(path, "0")
+        read_answer_key(path, "0")
 
 
 def print_key(path, answers, *, blocks=5, title="RESPUESTAS CORRECTAS - BIOLOGÍA - VERSIÓN: 0", versions=()):
@@ -67,7 +67,7 @@ def print_key(path, answers, *, blocks=5, title="RESPUESTAS CORRECTAS - BIOLOGÍ
 
 def test_a_table_in_a_pdf(tmp_path) -> None:
     answers = {number: 1 + number % 4 for number in range(1, 186)} | {50: None, 81: None, 185: None}
-    key = read_key(print_key(tmp_path / "key.pdf", answers))
+    key = read_answer_key(print_key(tmp_path / "key.pdf", answers))
     assert dict(key.answers) == answers
     assert key.version == "0"
 
@@ -75,9 +75,9 @@ def test_a_table_in_a_pdf(tmp_path) -> None:
 def test_the_version_s_own_column_of_a_pdf(tmp_path) -> None:
     answers = {number: [1 + number % 4, 1 + (number + 1) % 4] for number in range(1, 61)}
     path = print_key(tmp_path / "key.pdf", answers, blocks=3, title="RESPUESTAS " * 20, versions=("V0", "V1"))
-    assert dict(read_key(path, "1").answers) == {number: given[1] for number, given in answers.items()}
+    assert dict(read_answer_key(path, "1").answers) == {number: given[1] for number, given in answers.items()}
     with pytest.raises(DatasetError, match="2 columns of answers"):
-        read_key(path, "4")
+        read_answer_key(path, "4")
 
 
 def test_numbers_are_listed_shortly() -> None:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from medexam.datasets.build.pages.hyphens import Vocabulary, join_lines, load_words
-from medexam.datasets.build.pages.layout import read_layout
+from medexam.datasets.build.pages.hyphens import Vocabulary, join_lines, load_dictionary
+from medexam.datasets.build.pages.layout import read_booklet_layout
 from medexam.datasets.build.pages.numbering import read_numbers
 from medexam.datasets.build.pages.opening import open_booklet
 from medexam.datasets.locating import SAMPLE_FOLDER
@@ -13,7 +13,7 @@ from medexam.datasets.locating import SAMPLE_FOLDER
 
 def read(path):
     with open_booklet(path) as booklet:
-        layout = read_layout(booklet.read_pages())
+        layout = read_booklet_layout(booklet.read_pages())
     return layout, read_numbers(layout)
 
 
@@ -164,7 +164,7 @@ def test_the_sample_s_questions_come_back_as_they_were(press, printed, tmp_path,
     layout, numbered = read(asked.save(tmp_path / "sample.pdf"))
     assert layout.columns == columns
     assert len(numbered.questions) == len(expected) == 120
-    words = Vocabulary([line.text for line in layout.lines], load_words("es"))
+    words = Vocabulary([line.text for line in layout.lines], load_dictionary("es"))
     for question, wanted in zip(numbered.questions, expected, strict=True):
         found = [question.stem, *(option.lines for option in question.options)]
         assert [join_lines(lines, words)[0] for lines in found] == wanted

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from fpdf import FPDF
 
-from medexam.datasets.build.pages.hyphens import load_words
-from medexam.datasets.build.pages.layout import read_layout
+from medexam.datasets.build.pages.hyphens import load_dictionary
+from medexam.datasets.build.pages.layout import read_booklet_layout
 from medexam.datasets.build.pages.legible import check_legible
 from medexam.datasets.build.pages.opening import open_booklet
 from medexam.datasets.build.suspicious import find_doubts
@@ -76,17 +76,17 @@ def test_a_font_that_does_not_tell_its_characters_is_refused(tmp_path) -> None:
     assert compare(print_subset(tmp_path / "told.pdf", told=True), QUESTIONS).exact == 24
     path = print_subset(tmp_path / "untold.pdf", told=False)
     with open_booklet(path) as booklet:
-        layout = read_layout(booklet.read_pages())
+        layout = read_booklet_layout(booklet.read_pages())
     with pytest.raises(DatasetError, match=r"characters cannot be read: its fonts do not say .* by OCR"):
-        check_legible(path, layout.lines, load_words("es"))
+        check_legible(path, layout.lines, load_dictionary("es"))
 
 
 def test_text_of_no_words_is_refused(tmp_path) -> None:
     with open_booklet(BOOKLETS / "libreoffice.pdf") as booklet:
-        lines = read_layout(booklet.read_pages()).lines
-    check_legible(BOOKLETS, lines, load_words("es"))
+        lines = read_booklet_layout(booklet.read_pages()).lines
+    check_legible(BOOKLETS, lines, load_dictionary("es"))
     moved = [type(line)(re.sub(r"[a-y]", lambda found: chr(ord(found.group()) + 1), line.text), line.box,
                         line.baseline, line.column, line.indent) for line in lines]  # fmt: skip
     with pytest.raises(DatasetError, match=r"words are known ones: its fonts do not say"):
-        check_legible(BOOKLETS, moved, load_words("es"))
+        check_legible(BOOKLETS, moved, load_dictionary("es"))
     check_legible(BOOKLETS, moved, frozenset())

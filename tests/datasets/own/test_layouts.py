@@ -260,12 +260,12 @@ TRUE = {s: (set(o), {o[g]}) for s, o, g in ROWS}
 def test_a_layout_is_read_as_its_owner_means_it(tmp_path, layout) -> None:
     path = _write(tmp_path, RIGHT[layout])
     proposal = propose(path)
-    assert (proposal.kind, proposal.open) == ("choice", {}), proposal.seen
+    assert (proposal.kind, proposal.open) == ("choice", {}), proposal.notes
     exams = _load(proposal, path)
     assert _said(exams) == TRUE
     assert {question.context for question in exams.questions} == {None}
     assert {question.image for question in exams.questions} == {None}
-    assert "6 rows of 4 options" in proposal.seen
+    assert "6 rows of 4 options" in proposal.notes
 
 
 OPEN: dict[str, tuple[list[dict[str, Any]], str, str, dict[str, Any]]] = {
@@ -433,7 +433,7 @@ def test_texts_that_begin_like_labels_are_kept(tmp_path) -> None:
     assert proposal.open == {}
     assert [option.text for option in proposal.rows[0].question.options] == rows[0]["options"]
     assert [option.text for option in proposal.rows[1].question.options] == rows[1]["options"]
-    assert "5 rows of 4, 1 of 3 options" in proposal.seen
+    assert "5 rows of 4, 1 of 3 options" in proposal.notes
 
 
 def test_plus_and_minus_are_options(tmp_path) -> None:
@@ -490,7 +490,7 @@ def test_the_language_is_told_by_the_texts(tmp_path, stems, language) -> None:
     proposal = propose(path := _write(tmp_path, rows))
     assert proposal.language == language
     assert (f"language: {language}" in dataset_lines(proposal, path)) == (language is not None)
-    assert any(line.startswith("language: ") for line in proposal.seen)
+    assert any(line.startswith("language: ") for line in proposal.notes)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from medexam.datasets import load_exam_set
 from medexam.datasets.translate.layout import QuestionText, render_layout, text_of
 from medexam.datasets.translate.selecting import select
-from medexam.datasets.translate.validity import Fault, judge_reply
+from medexam.datasets.translate.validity import TranslationFault, judge_reply
 from medexam.specs import DatasetSpec
 
 SOURCE = QuestionText("q/1", "¿Cuál?", ((1, "Uno."), (2, "Dos."), (3, "Tres."), (4, "Cuatro.")))
@@ -58,20 +58,23 @@ def test_what_stands_around_a_translation_is_removed(reply) -> None:
 @pytest.mark.parametrize(
     ("reply", "faults"),
     [
-        (None, (Fault.EMPTY_TEXT, Fault.OPTION_COUNT)),
-        ("", (Fault.EMPTY_TEXT, Fault.OPTION_COUNT)),
-        ("   \n", (Fault.EMPTY_TEXT, Fault.OPTION_COUNT)),
-        ("English:\n", (Fault.EMPTY_TEXT, Fault.OPTION_COUNT)),
-        ("I cannot translate this.", (Fault.EMPTY_TEXT, Fault.OPTION_COUNT)),
-        ("1. One.\n2. Two.\n3. Three.\n4. Four.", (Fault.EMPTY_TEXT,)),
-        ("Which?\n1. One.\n2.\n3. Three.\n4. Four.", (Fault.EMPTY_TEXT,)),
-        ("Which?\n1. One.\n2. Two.\n3. Three.", (Fault.OPTION_COUNT,)),
-        ("Which?\n1. One.\n2. Two.\n3. Three.\n\nThat is all.", (Fault.OPTION_COUNT,)),
-        ("Which?\n1. One.\n2. Two.\n4. Four.", (Fault.OPTION_COUNT, Fault.NUMBERING)),
-        ("Which?\n2. Two.\n3. Three.\n4. Four.", (Fault.OPTION_COUNT, Fault.NUMBERING)),
-        ("Which?\n1. One.\n2. Two.\n2. Two again.\n3. Three.\n4. Four.", (Fault.OPTION_COUNT, Fault.NUMBERING)),
-        ("Which?\n1. One.\n3. Three.\n2. Two.\n4. Four.", (Fault.NUMBERING,)),
-        ("Which?\n1. One.\n1. Two.\n1. Three.\n1. Four.", (Fault.NUMBERING,)),
+        (None, (TranslationFault.EMPTY_TEXT, TranslationFault.OPTION_COUNT)),
+        ("", (TranslationFault.EMPTY_TEXT, TranslationFault.OPTION_COUNT)),
+        ("   \n", (TranslationFault.EMPTY_TEXT, TranslationFault.OPTION_COUNT)),
+        ("English:\n", (TranslationFault.EMPTY_TEXT, TranslationFault.OPTION_COUNT)),
+        ("I cannot translate this.", (TranslationFault.EMPTY_TEXT, TranslationFault.OPTION_COUNT)),
+        ("1. One.\n2. Two.\n3. Three.\n4. Four.", (TranslationFault.EMPTY_TEXT,)),
+        ("Which?\n1. One.\n2.\n3. Three.\n4. Four.", (TranslationFault.EMPTY_TEXT,)),
+        ("Which?\n1. One.\n2. Two.\n3. Three.", (TranslationFault.OPTION_COUNT,)),
+        ("Which?\n1. One.\n2. Two.\n3. Three.\n\nThat is all.", (TranslationFault.OPTION_COUNT,)),
+        ("Which?\n1. One.\n2. Two.\n4. Four.", (TranslationFault.OPTION_COUNT, TranslationFault.NUMBERING)),
+        ("Which?\n2. Two.\n3. Three.\n4. Four.", (TranslationFault.OPTION_COUNT, TranslationFault.NUMBERING)),
+        (
+            "Which?\n1. One.\n2. Two.\n2. Two again.\n3. Three.\n4. Four.",
+            (TranslationFault.OPTION_COUNT, TranslationFault.NUMBERING),
+        ),
+        ("Which?\n1. One.\n3. Three.\n2. Two.\n4. Four.", (TranslationFault.NUMBERING,)),
+        ("Which?\n1. One.\n1. Two.\n1. Three.\n1. Four.", (TranslationFault.NUMBERING,)),
     ],
 )
 def test_what_is_no_translation_is_told_by_its_faults(reply, faults) -> None:
@@ -79,7 +82,7 @@ def test_what_is_no_translation_is_told_by_its_faults(reply, faults) -> None:
 
 
 def test_a_reply_that_ends_at_its_budget_within_the_last_option_is_cut_off() -> None:
-    assert judge(GOOD.removesuffix("ur."), cut_off=True).faults == (Fault.CUT_OFF,)
+    assert judge(GOOD.removesuffix("ur."), cut_off=True).faults == (TranslationFault.CUT_OFF,)
     assert judge(GOOD + "\n\nAnd now I explain at len", cut_off=True).valid
 
 

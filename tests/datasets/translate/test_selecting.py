@@ -3,15 +3,17 @@
 import pytest
 
 from medexam.datasets.translate.layout import QuestionText
-from medexam.datasets.translate.selecting import Rule, select, similarity
-from medexam.datasets.translate.validity import Candidate, Fault
+from medexam.datasets.translate.selecting import SelectionRule, select, similarity
+from medexam.datasets.translate.validity import TranslationCandidate, TranslationFault
 
 
 def candidate(setup, stem, *faults):
-    return Candidate(setup, QuestionText("q", stem, ((1, "A."), (2, "B."))), tuple(faults), same_as_source=False)
+    return TranslationCandidate(
+        setup, QuestionText("q", stem, ((1, "A."), (2, "B."))), tuple(faults), same_as_source=False
+    )
 
 
-BAD = Fault.EMPTY_TEXT
+BAD = TranslationFault.EMPTY_TEXT
 
 
 def test_the_only_valid_one_is_taken_and_none_is_discarded() -> None:
@@ -23,7 +25,7 @@ def test_the_only_valid_one_is_taken_and_none_is_discarded() -> None:
     )
 
     assert found.choices["a"].candidate.setup == "y"
-    assert found.choices["a"].rule is Rule.ONLY_VALID
+    assert found.choices["a"].rule is SelectionRule.ONLY_VALID
     assert found.discarded == ("b",)
 
 
@@ -36,7 +38,7 @@ def test_of_two_the_setup_with_fewer_errors_over_all_questions_is_taken() -> Non
     )
 
     assert {key: choice.candidate.setup for key, choice in found.choices.items()} == {"a": "z", "b": "z"}
-    assert {choice.rule for choice in found.choices.values()} == {Rule.FEWER_ERRORS}
+    assert {choice.rule for choice in found.choices.values()} == {SelectionRule.FEWER_ERRORS}
 
 
 def test_of_three_the_two_most_similar_are_left_and_of_these_the_setup_with_fewer_errors() -> None:
@@ -48,7 +50,7 @@ def test_of_three_the_two_most_similar_are_left_and_of_these_the_setup_with_fewe
     )
 
     assert found.choices["a"].candidate.setup == "z"
-    assert found.choices["a"].rule is Rule.MOST_SIMILAR
+    assert found.choices["a"].rule is SelectionRule.MOST_SIMILAR
     assert 0.5 < found.choices["a"].similarity < 1
 
 

@@ -127,7 +127,7 @@ def test_altered_runs_are_set_beside_the_same_asking_and_a_control(write) -> Non
     assert (document["cutoff"], document["altered"][1]["alter"]) == (None, alter)
     # The paired table of the same two runs has the same interval.
     alone = compare_runs(folders[2:], find_further())
-    assert alone.found.known_by[0].interval == alone.sections[0].altered.runs[0].change.interval
+    assert alone.statistics.known_by[0].interval == alone.sections[0].altered.runs[0].change.interval
 
 
 def test_right_answers_without_the_question_are_more_than_a_preference_for_places(write) -> None:

@@ -30,9 +30,9 @@ WORSE = Difference(value=-0.05, interval=(-0.08, -0.02))
 def test_each_run_is_judged_by_its_interval() -> None:
     checked = _check(Gate.parse("worse:1.0").margin, ALIKE, SMALL, UNSURE, WORSE)
     assert [one.passed for one in checked] == [True, True, False, False]
-    assert checked[1].said == f"new1 is not worse than base by 1.0 percentage points: -0.2 [-0.9, 0.5], {P}"
-    assert checked[2].said == f"new2 may be worse than base by 1.0 percentage points or more: +1.0 [-3.0, 5.0], {P}"
-    assert checked[3].said == f"new3 is worse than base by more than 1.0 percentage points: -5.0 [-8.0, -2.0], {P}"
+    assert checked[1].sentence == f"new1 is not worse than base by 1.0 percentage points: -0.2 [-0.9, 0.5], {P}"
+    assert checked[2].sentence == f"new2 may be worse than base by 1.0 percentage points or more: +1.0 [-3.0, 5.0], {P}"
+    assert checked[3].sentence == f"new3 is worse than base by more than 1.0 percentage points: -5.0 [-8.0, -2.0], {P}"
 
 
 def test_a_loss_at_the_margin_does_not_pass() -> None:

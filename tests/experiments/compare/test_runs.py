@@ -10,7 +10,7 @@ from medexam.benchmarks.choice import benchmark as choice
 from medexam.cli.views.output import write_file
 from medexam.errors import DatasetError, RunFolderError, SpecError, TrackingError
 from medexam.experiments.compare.runs import compare_runs, find_compared
-from medexam.experiments.report.comparison_tables import comparison_tables, headline, paired_report, verdicts
+from medexam.experiments.report.comparison_tables import comparison_lines, comparison_tables, paired_report, verdicts
 from medexam.experiments.track.comparisons import track_comparison
 from medexam.items import AnswerKey, Gold
 from stored_runs import made_up_exams
@@ -73,13 +73,13 @@ def test_only_questions_that_all_have_scored_are_compared(compare, make_run, exa
     assert (found.asked, found.pending) == ((15, 20, 15), (0, 8, 0))
     assert {run.metrics.n for run in found.runs} == {6}
     assert [pair.paired.n for pair in found.found.pairs] == [6, 6]
-    text = headline(found)[0]
+    text = comparison_lines(found)[0]
     assert "10 not in every run, 2 failed in at least one, 2 not asked yet in at least one" in text
 
 
 def test_the_baseline_is_the_first_run(compare, make_run) -> None:
     better, worse = make_run(ZERO_SHOT, "r"), make_run(REASONING, "w")
-    (lost,), (gained,) = compare(better, worse).found.pairs, compare(worse, better).found.pairs
+    (lost,), (gained,) = compare(better, worse).statistics.pairs, compare(worse, better).statistics.pairs
     assert (lost.verdict, gained.verdict) == ("worse", "better")
     assert verdicts(compare(better, worse)) == [
         "chain_of_thought is worse than zero_shot in accuracy: -100.0 percentage points, McNemar's p < 0.001, "
@@ -112,7 +112,7 @@ def test_languages_may_be_compared_and_the_reader_is_told(compare, make_run) -> 
     found = compare(make_run(ZERO_SHOT, "rw"), make_run(ZERO_SHOT, "rr", language="es"))
     assert found.names == ("zero_shot en", "zero_shot es")
     assert any("different languages (en, es)" in note for note in found.notes)
-    assert "The runs asked in different languages (en, es)" in "\n".join(headline(found))
+    assert "The runs asked in different languages (en, es)" in "\n".join(comparison_lines(found))
 
 
 def test_a_question_with_another_gold_in_the_other_language_is_dropped(
@@ -122,7 +122,7 @@ def test_a_question_with_another_gold_in_the_other_language_is_dropped(
     data_set["es"] = AnswerKey({key: Gold(number=2 if key == keys[0] else 1) for key in keys})
     found = compare(make_run(ZERO_SHOT, "r"), make_run(ZERO_SHOT, "r", language="es"))
     assert (len(found.questions), found.dropped.other_gold) == (19, 1)
-    assert "1 with another right answer" in headline(found)[0]
+    assert "1 with another right answer" in comparison_lines(found)[0]
 
 
 def test_data_that_changed_between_the_runs_is_noted(compare, make_run) -> None:

@@ -20,7 +20,7 @@ from medexam.experiments.compare.margins import Equivalence
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.compare.strengths import find_strengths
-from medexam.experiments.report.comparison_tables import comparison_tables, headline, paired_report, verdicts
+from medexam.experiments.report.comparison_tables import comparison_lines, comparison_tables, paired_report, verdicts
 from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.track.comparisons import track_comparison
@@ -100,12 +100,12 @@ def shown(comparison: Comparison, width: int = 200) -> str:
 
 def test_a_run_that_finds_the_claim_is_better(make_run) -> None:
     comparison = compare_runs([make_run("rest", rest), make_run("claim", claim)])
-    assert (len(comparison.questions), comparison.found.whole_questions, comparison.found.first) == (
+    assert (len(comparison.questions), comparison.statistics.whole_questions, comparison.statistics.first) == (
         48,
         12,
         "component_f1",
     )
-    (pair,) = comparison.found.pairs
+    (pair,) = comparison.statistics.pairs
     f1 = pair.measures["component_f1"]
     assert (f1.n, f1.questions, f1.baseline, f1.other, f1.verdict) == (48, 12, 0.0, 1.0, "better")
     assert f1.p == pytest.approx(2 / 2**12)
@@ -114,7 +114,7 @@ def test_a_run_that_finds_the_claim_is_better(make_run) -> None:
     assert {name: (each.n, each.p) for name, each in pair.by_group.items()} == dict.fromkeys(
         ("CQ#E", "CQP#E", "Q#CE", "QP#CE"), (12, f1.p)
     )
-    assert headline(comparison) == [
+    assert comparison_lines(comparison) == [
         "48 questions, variants of 12, of casimedicos_spans en: those that both runs scored. None dropped."
     ]
     said = verdicts(comparison)
@@ -127,7 +127,7 @@ def test_a_run_that_finds_the_claim_is_better(make_run) -> None:
         "extract_explanation claim is better than extract_explanation rest in Components: F1: +100.0 [100.0, 100.0] "
         "percentage points, p < 0.001, 0.002 after Holm."
     )
-    (back,) = compare_runs([comparison.runs[1].folder, comparison.runs[0].folder]).found.pairs
+    (back,) = compare_runs([comparison.runs[1].folder, comparison.runs[0].folder]).statistics.pairs
     assert (back.measures["component_f1"].verdict, back.measures["component_f1"].difference.value) == ("worse", -1.0)
 
 
@@ -158,7 +158,7 @@ def test_means_are_those_of_the_runs(make_run) -> None:
     comparison = compare_runs(folders)
     baseline, *others = (rescore(folder).metrics for folder in folders)
     assert [run.metrics for run in comparison.runs] == [baseline, *others]
-    for pair, metrics in zip(comparison.found.pairs, others, strict=True):
+    for pair, metrics in zip(comparison.statistics.pairs, others, strict=True):
         for name, measure in pair.measures.items():
             assert measure.baseline == pytest.approx(baseline.measures[name].value)
             assert measure.other == pytest.approx(metrics.measures[name].value)
@@ -176,12 +176,12 @@ def test_what_any_run_has_not_scored_is_dropped_and_counted(make_run) -> None:
 
     folders = [make_run("some", some), make_run("more", more), make_run("two", half, variants=["CQ#E", "Q#CE"])]
     comparison = compare_runs(folders)
-    dropped = comparison.dropped
+    dropped = comparison.exclusions
     assert (dropped.not_in_every_run, dropped.failed, dropped.not_asked_yet, dropped.other_gold) == (24, 1, 0, 0)
-    assert (comparison.asked, comparison.pending, len(comparison.questions)) == ((48, 48, 24), (2, 2, 0), 23)
-    assert compare_runs(folders[:2]).dropped.not_asked_yet == 2
+    assert (comparison.question_counts, comparison.pending, len(comparison.questions)) == ((48, 48, 24), (2, 2, 0), 23)
+    assert compare_runs(folders[:2]).exclusions.not_asked_yet == 2
     assert [run.metrics.unanswered for run in comparison.runs] == [1, 0, 0]
-    assert "Dropped: 24 not in every run, 1 failed in at least one." in headline(comparison)[0]
+    assert "Dropped: 24 not in every run, 1 failed in at least one." in comparison_lines(comparison)[0]
 
 
 def test_runs_without_a_common_question_are_refused(make_run) -> None:
@@ -205,8 +205,8 @@ def test_languages_and_versions_are_noted(make_run) -> None:
     first, second = comparison.notes
     assert "different languages (en, es)" in first
     assert "the runs in en read 2 different versions of the data" in second
-    assert comparison.dropped.total == 0
-    assert "of casimedicos_spans en, es:" in headline(comparison)[0]
+    assert comparison.exclusions.total == 0
+    assert "of casimedicos_spans en, es:" in comparison_lines(comparison)[0]
 
 
 def test_a_task_whose_right_answer_differs_is_dropped(make_run, tmp_path) -> None:
@@ -219,7 +219,7 @@ def test_a_task_whose_right_answer_differs_is_dropped(make_run, tmp_path) -> Non
     write_cases(other, 12)
     path.write_text(path.read_text().replace("B-Premise", "O", 1))
     comparison = compare_runs([one, make_run("three", claim, path=str(other))])
-    assert (comparison.dropped.other_gold, len(comparison.questions)) == (4, 44)
+    assert (comparison.exclusions.other_gold, len(comparison.questions)) == (4, 44)
     assert "2 different versions" in comparison.notes[0]
 
 
@@ -242,12 +242,12 @@ def test_spans_with_answers_are_compared_by_f1(tmp_path) -> None:
         for name, answer in (("part", first_words), ("rest", rest))
     ]
     comparison = compare_runs(folders)
-    (pair,) = comparison.found.pairs
+    (pair,) = comparison.statistics.pairs
     assert list(pair.measures)[:4] == ["f1", "exact_match", "f1_spanish", "exact_match_spanish"]
     assert (pair.measures["f1"].verdict, pair.measures["exact_match"].p) == ("worse", 1.0)
     assert list(pair.by_group) == ["given"]
     assert "by group" not in shown(comparison)
-    assert "The intervals resample 9 whole questions only and are rough." in headline(comparison)
+    assert "The intervals resample 9 whole questions only and are rough." in comparison_lines(comparison)
 
 
 def test_tables_hold_both_means_and_every_difference(make_run) -> None:
@@ -302,7 +302,7 @@ def test_mlflow_receives_the_differences_once(make_run, uri, client) -> None:
     assert track_comparison(comparison, tracking_uri=uri) == run_id
     sent = client.get_run(run_id)
     assert sent.data.metrics == pytest.approx(comparison.values())
-    f1 = comparison.found.pairs[1].measures["component_f1"]
+    f1 = comparison.statistics.pairs[1].measures["component_f1"]
     assert sent.data.metrics["component_f1_difference.2"] == pytest.approx(f1.difference.value)
     assert sent.data.metrics["component_f1_p_holm.2"] == pytest.approx(f1.p_adjusted)
     assert sent.data.metrics["component_f1_difference_low.2"] == pytest.approx(f1.difference.interval[0])
@@ -329,7 +329,7 @@ def test_the_real_cliniqlink_sample(tmp_path) -> None:
         for name, answer in (("same", lambda task, place: "True"), ("right", right))
     ]
     comparison = compare_runs(folders)
-    (pair,) = comparison.found.pairs
+    (pair,) = comparison.statistics.pairs
     assert list(pair.measures)[:2] == ["paper", "published"]
     for at, side in enumerate(("baseline", "other")):
         by_group = comparison.runs[at].metrics.by_group

@@ -83,10 +83,10 @@ def test_an_exported_run_that_is_imported_is_the_same(runs, tmp_path, to) -> Non
         found[run.program] = one
         ours = {key: said for key, said in run.folder.read_predictions().items() if said.status != "failed"}
         assert predictions.keys() == ours.keys()
-        assert one.said["matched"] == one.said["by"]["key"] == len(ours)
+        assert one.account["matched"] == one.account["by"]["key"] == len(ours)
         assert one.run.metrics.accuracy == run.metrics.accuracy
         assert one.run.metrics.exam_score == run.metrics.exam_score
-        assert one.said["stated"] in (None, run.metrics.accuracy)
+        assert one.account["stated"] in (None, run.metrics.accuracy)
         for key, said in ours.items():
             again = predictions[key]
             assert (again.status, again.answer) == (said.status, said.answer)

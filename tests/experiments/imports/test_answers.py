@@ -3,7 +3,7 @@
 import pytest
 
 from medexam.experiments.imports.answers import ChoiceReader, possible_choices
-from medexam.experiments.imports.samples import Sample
+from medexam.experiments.imports.samples import HarnessSample
 from medexam.items import Gold
 from medexam.questions import Question
 
@@ -14,7 +14,7 @@ NAMES = Question.of("Which drug?", ["Ivermectin", "Zinc", "Iron", "Insulin"], ke
 
 def _chosen(**by_question):
     questions = {"vitamins": VITAMINS, "counts": COUNTS, "names": NAMES}
-    pairs = [(Sample(choice=choice), questions[name], Gold(number=1)) for name, choice in by_question.items()]
+    pairs = [(HarnessSample(choice=choice), questions[name], Gold(number=1)) for name, choice in by_question.items()]
     reader = ChoiceReader(pairs)
     return [reader.chosen(question) for _, question, _ in pairs]
 
@@ -47,8 +47,8 @@ def test_a_choice_whose_forms_agree_is_no_doubt() -> None:
 
 def test_what_is_right_and_what_is_chosen_may_be_written_in_two_ways() -> None:
     pairs = [
-        (Sample(choice="D", target="D"), VITAMINS, Gold(number=3)),
-        (Sample(choice="B", target="Zinc"), NAMES, Gold(number=2)),
+        (HarnessSample(choice="D", target="D"), VITAMINS, Gold(number=3)),
+        (HarnessSample(choice="B", target="Zinc"), NAMES, Gold(number=2)),
     ]
     reader = ChoiceReader(pairs)
     assert (reader.chosen(VITAMINS), reader.target(VITAMINS)) == (4, 3)

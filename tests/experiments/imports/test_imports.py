@@ -172,7 +172,7 @@ def test_answers_that_cannot_be_read_are_counted_and_above_a_tenth_refused(impor
     with pytest.raises(ResultsError, match=r"5 of 40 answers .*such as 'no idea 0', 'no idea 1', 'no idea 2': "):
         list(importer.take(path, print))
     (one,) = Importer(DatasetSpec(name="headqa_sample"), tmp_path / "runs", most_unmatched=0.2).take(path, print)
-    assert one.said["unreadable"] == 5
+    assert one.account["unreadable"] == 5
 
 
 @pytest.mark.parametrize(("highest", "refused"), [(3, True), (4, True), (5, False)])
@@ -227,7 +227,7 @@ def test_questions_alike_are_taken_in_order_or_not_at_all(tmp_path) -> None:
     path = tmp_path / "answers.jsonl"
     path.write_text("\n".join(json.dumps(alike | {"answer": text}) for text in ("that", "this")), encoding="utf-8")
     (one,) = importer.take(path, print)
-    assert one.said["by"] == {"text and order": 2}
+    assert one.account["by"] == {"text and order": 2}
     assert {key: said.answer for key, said in one.run.folder.read_predictions().items()} == {"a": 2, "b": 1}
     path.write_text(json.dumps(alike | {"answer": "that"}), encoding="utf-8")
     with pytest.raises(ResultsError, match="1 of 1 samples match no question"):
@@ -248,7 +248,7 @@ def test_an_id_that_looks_like_a_key_is_not_trusted_against_the_text(tmp_path) -
         line |= {"arguments": {}, "target": "0", "acc": 1.0}
     path = tmp_path / "samples.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    assert _take(importer, path)["acc"].said["by"] == {"text and options": 2}
+    assert _take(importer, path)["acc"].account["by"] == {"text and options": 2}
 
 
 def test_another_gold_in_the_file_is_told(importer, tmp_path) -> None:
@@ -364,5 +364,5 @@ def test_questions_that_we_corrected_are_found_as_they_were_published(tmp_path) 
     shown = {"question": row["qtext"], "options": ["A sheet", f"{box}-helix"], "answer": "B"}
     path.write_text(json.dumps(shown))
     (one,) = importer.take(path, print)
-    assert one.said["by"] == {"text and options": 1}
+    assert one.account["by"] == {"text and options": 1}
     assert one.run.folder.read_predictions()[question.key].answer == 1

@@ -10,14 +10,14 @@ from dspy.evaluate.evaluate import Evaluate
 from medexam.errors import EngineError
 from medexam.experiments.optimize.budget import StoppedError
 from medexam.experiments.optimize.compilers import score_answer
-from medexam.experiments.optimize.dspy_evaluation import Candidate, evaluating_by
+from medexam.experiments.optimize.dspy_evaluation import CandidateProgram, evaluating_by
 from medexam.programs import build_program
 from medexam.specs import ZeroShotSpec
 
 
 @pytest.fixture
 def candidate():
-    return Candidate(build_program(ZeroShotSpec(kind="zero_shot"), "en"))
+    return CandidateProgram(build_program(ZeroShotSpec(kind="zero_shot"), "en"))
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ from medexam.datasets.locating import SAMPLE_FOLDER
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.optimize.call_log import CallLog, LoggedCall
 from medexam.experiments.optimize.folder import CALLS, RECORD, find_optimization
-from medexam.experiments.optimize.optimization import Ending, load_optimization
+from medexam.experiments.optimize.optimization import OptimizationEnding, load_optimization
 from medexam.experiments.optimize.optimizer import optimize, why_nothing_more
 from medexam.experiments.optimize.plan import plan_optimization, plan_resumed
 from medexam.experiments.plan.leakage import near_duplicates
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.programs.loading import PROGRAM, save_program
 from medexam.serve import ScriptedEngine
-from medexam.specs.identity import differences
+from medexam.specs.identity import differing_keys
 from watching import Trials
 
 
@@ -40,12 +40,12 @@ class Interrupting(Trials):
 def test_ctrl_c_keeps_what_was_done_and_it_goes_on(document, run_optimizer, tmp_path, after) -> None:
     plan = plan_optimization(document, {}, runs_dir=tmp_path / "runs")
     stopped = optimize(plan, Interrupting(after))
-    assert stopped.ending is Ending.INTERRUPTED
+    assert stopped.ending is OptimizationEnding.INTERRUPTED
     assert not stopped.finished
     before = [json.loads(line)["key"] for line in (stopped.folder.path / CALLS).read_text().splitlines()]
     assert before
     done, _ = run_optimizer()
-    assert done.ending is Ending.COMPLETE
+    assert done.ending is OptimizationEnding.COMPLETE
     after_all = [json.loads(line)["key"] for line in (done.folder.path / CALLS).read_text().splitlines()]
     assert after_all[: len(before)] == before
     assert len(set(after_all)) == len(after_all)
@@ -66,7 +66,7 @@ def test_ctrl_c_while_its_model_is_prepared_is_no_other_error(document, run_opti
         with pytest.raises(KeyboardInterrupt):
             optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
     done, _ = run_optimizer()
-    assert done.ending is Ending.COMPLETE
+    assert done.ending is OptimizationEnding.COMPLETE
 
 
 def test_a_kill_before_the_best_program_is_written_leaves_nothing_complete(
@@ -80,7 +80,7 @@ def test_a_kill_before_the_best_program_is_written_leaves_nothing_complete(
         with pytest.raises(KeyboardInterrupt):
             optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
     done, _ = run_optimizer()
-    assert done.ending is Ending.COMPLETE
+    assert done.ending is OptimizationEnding.COMPLETE
     assert (done.folder.path / PROGRAM).exists()
 
 
@@ -113,10 +113,10 @@ def test_a_killed_one_repeats_nothing(finished, run_optimizer) -> None:
 def test_it_is_resumed_by_its_folder_under_a_larger_budget(document, tmp_path) -> None:
     overrides = {"optimizer.max_tokens": 3_000}
     stopped = optimize(plan_optimization(document, overrides, runs_dir=tmp_path / "runs"), Trials())
-    assert stopped.ending is Ending.BUDGET
+    assert stopped.ending is OptimizationEnding.BUDGET
     folder = find_optimization(str(stopped.folder.path), tmp_path)
     done = optimize(plan_resumed(folder, {"optimizer.max_tokens": None}), Trials())
-    assert done.ending is Ending.COMPLETE
+    assert done.ending is OptimizationEnding.COMPLETE
     with pytest.raises(RunFolderError, match="only its budget may change"):
         plan_resumed(folder, {"optimizer.demos": 5})
 
@@ -135,7 +135,7 @@ def test_a_corrected_gold_that_teaches_or_chooses_is_another_optimization(docume
 
     first = identity()
     names = {"Cuaderno_2013_1_B": ["train"], "Cuaderno_2015_1_B": ["validation"], "Cuaderno_2016_1_B": []}
-    assert {name: differences(first, identity(name)) for name in names} == names
+    assert {name: differing_keys(first, identity(name)) for name in names} == names
 
 
 def _serve(monkeypatch, *engines):
@@ -163,7 +163,7 @@ def test_it_does_not_go_on_with_another_model(document, run_optimizer, tmp_path,
     assert not other.requests
     _serve(monkeypatch, ScriptedEngine({"*": "{Answer: 1}"}, revision="first"))
     done, _ = run_optimizer()
-    assert done.ending is Ending.COMPLETE
+    assert done.ending is OptimizationEnding.COMPLETE
     said = (done.folder.programs / done.trials[0].digest / "predictions.jsonl").read_text().splitlines()
     assert {json.loads(line)["answered_by"] for line in said} == {model.print}
 
@@ -186,7 +186,7 @@ def test_replies_that_name_another_model_end_it(document, tmp_path, monkeypatch)
 
     _serve(monkeypatch, Swapped({"*": "{Answer: 1}"}))
     done = optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
-    assert done.ending is Ending.FAILED
+    assert done.ending is OptimizationEnding.FAILED
     assert "replies come from another, not from scripted" in (done.why or "")
     assert len(done.trials) <= 1
 
@@ -229,7 +229,7 @@ def test_a_script_elsewhere_goes_on_and_a_changed_one_is_another(document, run_o
 
 def test_calls_that_allowed_fewer_programs_are_raised(run_optimizer, document, tmp_path) -> None:
     few, _ = run_optimizer({"optimizer.max_calls": 70})
-    assert (few.ending, few.candidates, len(few.trials)) == (Ending.COMPLETE, 2, 2)
+    assert (few.ending, few.candidates, len(few.trials)) == (OptimizationEnding.COMPLETE, 2, 2)
     plan = plan_optimization(document, {"optimizer.max_calls": 71}, runs_dir=tmp_path / "runs")
     same = optimize(plan, Trials())
     assert same == few

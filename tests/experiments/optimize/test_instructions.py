@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from medexam.experiments.optimize.optimization import Ending
+from medexam.experiments.optimize.optimization import OptimizationEnding
 from medexam.serve.engines.scripted import ScriptedEngine, ScriptedReply
 
 WRITTEN = "Answer as the examiner would."
@@ -34,7 +34,7 @@ def test_instructions_are_written_by_the_prompt_model_and_tried(run_optimizer, w
     if kind == "mipro":
         pytest.importorskip("optuna")
     done, _ = run_optimizer({"optimizer.kind": kind, "optimizer.prompt_model": writer, "optimizer.rounds": 1})
-    assert done.ending is Ending.COMPLETE, done.why
+    assert done.ending is OptimizationEnding.COMPLETE, done.why
     assert len(done.trials) > 1
     words = {
         json.loads((done.folder.programs / trial.digest / "program.json").read_text())["respond"]["signature"][
@@ -66,7 +66,7 @@ def test_reflection_writes_instructions_that_become_trials(run_optimizer, docume
     monkeypatch.setattr("medexam.experiments.optimize.optimizer.build_engine", build_engine)
     writer = {"engine": "scripted", "path": document["model"]["path"], "name": "writer"}
     done, _ = run_optimizer({"optimizer.kind": "gepa", "optimizer.prompt_model": writer})
-    assert done.ending is Ending.COMPLETE, done.why
+    assert done.ending is OptimizationEnding.COMPLETE, done.why
     assert [(trial.number, trial.name) for trial in done.trials] == [(0, "as written"), (1, "gepa")]
     assert [trial.right for trial in done.trials] == [0, 24]
     state = json.loads((done.folder.path / "program.json").read_text())
@@ -76,6 +76,6 @@ def test_reflection_writes_instructions_that_become_trials(run_optimizer, docume
 
 def test_a_model_that_cannot_write_them_is_named(run_optimizer, document) -> None:
     done, _ = run_optimizer({"optimizer.kind": "copro"})
-    assert done.ending is Ending.FAILED
+    assert done.ending is OptimizationEnding.FAILED
     assert "optimizer.prompt_model" in (done.why or "")
     assert len(done.trials) == 1

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from medexam.experiments.optimize.folder import CALLS
-from medexam.experiments.optimize.optimization import Ending
+from medexam.experiments.optimize.optimization import OptimizationEnding
 from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
@@ -20,7 +20,7 @@ def _calls(optimization):
 @pytest.mark.parametrize("kind", ["labeled", "bootstrap", "random_search"])
 def test_trials_are_scored_and_the_best_program_is_written(run_optimizer, kind, sample, key) -> None:
     done, _ = run_optimizer({"optimizer.kind": kind})
-    assert done.ending is Ending.COMPLETE
+    assert done.ending is OptimizationEnding.COMPLETE
     assert [trial.number for trial in done.trials] == list(range(len(done.trials)))
     assert done.trials[0].name == "as written"
     assert done.trials[0].demos == 0
@@ -86,17 +86,17 @@ def test_a_budget_of_calls_is_kept_exactly(run_optimizer) -> None:
     assert done.spent.calls <= 70
     assert watcher.budget.calls == done.spent.calls
     assert len(done.trials) == 2
-    assert done.ending is Ending.COMPLETE
+    assert done.ending is OptimizationEnding.COMPLETE
 
 
 def test_a_budget_of_tokens_ends_with_the_best_so_far(run_optimizer) -> None:
     whole, _ = run_optimizer()
     done, _ = run_optimizer({"optimizer.max_tokens": whole.spent.tokens // 2}, fresh=True)
-    assert done.ending is Ending.BUDGET
+    assert done.ending is OptimizationEnding.BUDGET
     assert "tokens" in (done.why or "")
     assert 0 < done.spent.tokens <= whole.spent.tokens // 2
     more, _ = run_optimizer({"optimizer.max_tokens": 10**9})
-    assert more.ending is Ending.COMPLETE
+    assert more.ending is OptimizationEnding.COMPLETE
     assert more.folder == done.folder
     assert more.trials == whole.trials
     assert more.spent.calls == whole.spent.calls
@@ -105,7 +105,7 @@ def test_a_budget_of_tokens_ends_with_the_best_so_far(run_optimizer) -> None:
 
 def test_minutes_that_are_over_end_it(run_optimizer) -> None:
     done, _ = run_optimizer({"optimizer.max_minutes": 1e-7})
-    assert done.ending is Ending.BUDGET
+    assert done.ending is OptimizationEnding.BUDGET
     assert done.trials == ()
     assert "minutes" in (done.why or "")
     assert not (done.folder.path / "program.json").exists()

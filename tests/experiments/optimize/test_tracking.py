@@ -17,7 +17,7 @@ import pytest
 from medexam.datasets import load_exam_set
 from medexam.errors import TrackingError
 from medexam.experiments.optimize.logged_model import EXAMPLE, unservable
-from medexam.experiments.optimize.optimization import Ending, load_optimization
+from medexam.experiments.optimize.optimization import OptimizationEnding, load_optimization
 from medexam.experiments.optimize.registered_prompts import prompt_templates, register_prompts
 from medexam.experiments.optimize.tracking import best_so_far, track_optimization
 from medexam.experiments.plan.planner import plan_experiment
@@ -117,7 +117,7 @@ def test_sending_twice_changes_nothing(done, uri, client) -> None:
 
 def test_one_that_goes_on_is_updated(done, uri, client) -> None:
     early = dataclasses.replace(
-        done, ending=Ending.INTERRUPTED, why="Ctrl-C", trials=(done.trials[0], done.trials[2]), seconds=1.0
+        done, ending=OptimizationEnding.INTERRUPTED, why="Ctrl-C", trials=(done.trials[0], done.trials[2]), seconds=1.0
     )
     assert best_so_far(early) == {0: done.trials[0].score}
     run_id = track_optimization(early, tracking_uri=uri)
@@ -131,7 +131,7 @@ def test_one_that_goes_on_is_updated(done, uri, client) -> None:
 
 
 def test_one_without_a_trial_is_told_as_well(quick, uri, client) -> None:
-    nothing = dataclasses.replace(quick, ending=Ending.FAILED, why="no server", trials=())
+    nothing = dataclasses.replace(quick, ending=OptimizationEnding.FAILED, why="no server", trials=())
     run = client.get_run(track_optimization(nothing, tracking_uri=uri))
     assert run.info.status == "FAILED"
     assert run.data.tags["medexam.why"] == "no server"

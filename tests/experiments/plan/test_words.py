@@ -12,7 +12,7 @@ import yaml
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.plan.words import read_words
+from medexam.experiments.plan.words import describe_words
 from medexam.experiments.run.workers.messages import Assignment, LookedUp
 from medexam.experiments.run.workers.worker import Worker
 from medexam.programs import WithNearest, build_program
@@ -152,7 +152,7 @@ def test_a_worker_that_finds_other_words_asks_nothing(tmp_path, monkeypatch) -> 
     prompt = tmp_path / "prompt.yaml"
     prompt.write_text(yaml.safe_dump({"en": {"zero_shot": "Answer. $form"}}))
     cell = CellSpec.model_validate({"name": "x", "program": {"kind": "zero_shot", "prompt": str(prompt)}})
-    assignment = Assignment(cell, "d" * 12, None, tmp_path, read_words(cell.program, "en"))
+    assignment = Assignment(cell, "d" * 12, None, tmp_path, describe_words(cell.program, "en"))
     prompt.write_text(yaml.safe_dump({"en": {"zero_shot": "Answer! $form"}}))
     with pytest.raises(RunFolderError, match="reads other prompts") as caught:
         asyncio.run(Worker("shard", str(tmp_path), 1).begin(assignment, LookedUp(None, {})))

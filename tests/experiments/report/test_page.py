@@ -20,7 +20,7 @@ from medexam.experiments.report.page import document, write_page
 from medexam.experiments.report.page.blocks import Block
 from medexam.experiments.report.page.document import read_asset
 from medexam.experiments.report.page.overview import build_overview
-from medexam.experiments.report.page.sections import merge, stack
+from medexam.experiments.report.page.sections import merge_captions, stack
 from medexam.experiments.store.run_folder import PARQUET
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec
@@ -397,6 +397,9 @@ def test_tables_of_alike_headers_are_stacked() -> None:
 
 
 def test_captions_say_once_what_all_runs_share() -> None:
-    assert merge(["Same. 2 a second.", "Same. 0.5 a second."], ["a", "b"]) == "Same. a: 2 a second. b: 0.5 a second."
-    assert merge(["Same."] * 3, ["a", "b", "c"]) == "Same."
-    assert merge([], []) == ""
+    assert (
+        merge_captions(["Same. 2 a second.", "Same. 0.5 a second."], ["a", "b"])
+        == "Same. a: 2 a second. b: 0.5 a second."
+    )
+    assert merge_captions(["Same."] * 3, ["a", "b", "c"]) == "Same."
+    assert merge_captions([], []) == ""

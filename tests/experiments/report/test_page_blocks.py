@@ -5,12 +5,12 @@ import pytest
 from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_exam_set
 from medexam.experiments.report.page import blocks
-from medexam.experiments.report.page.blocks import build_blocks, pack
+from medexam.experiments.report.page.blocks import build_blocks, pack_block
 from medexam.experiments.report.page.entries import (
     LONGEST_TEXT,
     SHORTEST_LIMIT,
     Answers,
-    Asked,
+    QuestionEntry,
     _asked_of_items,
     outcome,
     text_limit,
@@ -26,25 +26,25 @@ def _prediction(key="k", **fields) -> Prediction:
     return Prediction(question=key, program="p", spec_digest="d", **{"status": Status.ANSWERED, "answer": 2, **fields})
 
 
-def _asked(key="k", **fields) -> Asked:
-    return Asked(key=key, **{"language": "en", "place": {}, "gold": 2, "wording": None, **fields})
+def _asked(key="k", **fields) -> QuestionEntry:
+    return QuestionEntry(key=key, **{"language": "en", "place": {}, "gold": 2, "wording": None, **fields})
 
 
 @pytest.fixture(scope="module")
-def sample_asked() -> dict[str, Asked]:
+def sample_asked() -> dict[str, QuestionEntry]:
     return _asked_of_items(find_benchmark(DatasetSpec()), load_exam_set(DatasetSpec()))
 
 
 @pytest.mark.parametrize("value", [[], {"a": [1, None, "é ☃ </script> \x00 \u2028"]}, "x" * 100_000])
 def test_what_is_packed_is_unpacked(value) -> None:
-    block = pack("name", value)
+    block = pack_block("name", value)
     assert unpack(block) == value
     assert block.text.isascii()
     assert not set("<>&\"'") & set(block.text)
 
 
 def test_half_a_character_does_not_stop_a_page() -> None:
-    assert unpack(pack("name", "before \ud800 after")) == "before ? after"
+    assert unpack(pack_block("name", "before \ud800 after")) == "before ? after"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from medexam.experiments.report.plots.pictures import build_pictures, write_pict
 from medexam.experiments.report.run_blocks import overview_blocks
 from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.report.shown import print_blocks
-from medexam.experiments.report.tables import breakdowns, comparison, overview_tables
+from medexam.experiments.report.tables import comparison, facet_tables, overview_tables
 from medexam.formatting import decimal, flatten, percent, with_interval
 from medexam.predictions import Failure
 from terminal import draw
@@ -115,7 +115,7 @@ def test_square_brackets_are_text_and_not_markup(make_run) -> None:
 
 
 def test_breakdowns_count_every_question_once(make_run) -> None:
-    text = draw(*breakdowns(make_run(ZERO_SHOT, "rrwuf")), width=140)
+    text = draw(*facet_tables(make_run(ZERO_SHOT, "rrwuf")), width=140)
     for group in ("biology", "medicine", "2013", "2015", "Cuaderno_2015_1_M", "Options"):
         assert group in text
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from medexam.benchmarks.choice import benchmark as choice
-from medexam.benchmarks.choice.detail_tables import score_headline, score_tables
+from medexam.benchmarks.choice.detail_tables import detail_tables, score_headline
 from medexam.benchmarks.choice.tables import OPTION_SCORES, exam_values
 from medexam.cli.main import app
 from medexam.experiments.report.markdown import run_report
@@ -44,7 +44,7 @@ def _cyclic_scores(question) -> dict:
 def test_the_tables_of_a_run_that_was_shown_one_order(make_run) -> None:
     run = make_run(ZERO_SHOT, "r", extra=_label_scores)
     scores = run.metrics.option_scores
-    (calibration, caption), (position, _), (abstention, _) = score_tables(run.metrics)
+    (calibration, caption), (position, _), (abstention, _) = detail_tables(run.metrics)
     assert [table.title for table in (calibration, position, abstention)] == ["Calibration", "Position", "Abstention"]
     assert sum(int(row[1]) for row in calibration.rows) == 20
     assert len(calibration.rows) == sum(part.n > 0 for part in scores.reliability)
@@ -59,7 +59,7 @@ def test_the_tables_of_a_run_that_was_shown_one_order(make_run) -> None:
 
 def test_the_tables_of_a_run_that_was_shown_every_order(make_run) -> None:
     run = make_run(ZERO_SHOT, "r", extra=_cyclic_scores)
-    _, (position, caption), _ = score_tables(run.metrics)
+    _, (position, caption), _ = detail_tables(run.metrics)
     assert position.headers[0] == "Place shown"
     assert [row[3] for row in position.rows] == ["100.0", "0.0", "0.0", "0.0", "0.0"]
     assert "not the same in all orders: 100.0 %." in caption

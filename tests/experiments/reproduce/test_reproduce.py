@@ -11,7 +11,7 @@ from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.experiments.report.papers.paper import Grid, all_papers
 from medexam.experiments.reproduce import making
 from medexam.experiments.reproduce.beside import Beside
-from medexam.experiments.reproduce.catalogue import find_entry, list_entries
+from medexam.experiments.reproduce.catalogue import find_paper_entry, list_entries
 from medexam.experiments.reproduce.making import plan
 from medexam.specs import load_document
 from medexam.specs.matrix import build_cells
@@ -204,7 +204,7 @@ def test_what_makes_no_sense_is_refused_with_the_way_out(arguments, error, messa
 
 
 def test_an_entry_that_can_run_nowhere_raises_what_it_lacks() -> None:
-    entry = find_entry("headqa-v2/table-3")
+    entry = find_paper_entry("headqa-v2/table-3")
     with pytest.raises(DatasetError, match="headqa_v2"):
         plan(entry, {}, None, (), runs_dir=None, only_look=False)
 

@@ -106,7 +106,7 @@ def test_no_answer_depends_on_them(run):
 def test_runs_are_compared_by_them_in_pairs(run):
     found = compare_runs([stored.folder for stored in run("right", "shape")])
     (pair,) = found.own
-    assert pair["right"].difference.value == pytest.approx(found.found.paired[0].paired.accuracy.value)
+    assert pair["right"].difference.value == pytest.approx(found.statistics.paired[0].paired.accuracy.value)
     assert found.document()["pairs"][0]["own"]["shape.options"]["verdict"] == "not told apart"
     assert found.values()["own.right_p"] == pair["right"].p
     assert any("in right: " in sentence for sentence in verdicts(found))

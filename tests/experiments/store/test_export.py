@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from medexam.benchmarks import Scored, find_benchmark
+from medexam.benchmarks import ScoredRun, find_benchmark
 from medexam.errors import RunFolderError
 from medexam.experiments.store.parquet import write_parquet
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
@@ -32,4 +32,4 @@ def test_rows_say_what_was_asked_answered_and_right(make_run, exam_questions) ->
 def test_a_folder_that_is_gone_is_one_clear_line(tmp_path, exam_questions, answer_key) -> None:
     exams = made_up_exams(exam_questions, answer_key)
     with pytest.raises(RunFolderError, match=r"predictions\.parquet"):
-        write_parquet(RunFolder(tmp_path / "gone"), find_benchmark(DatasetSpec()), exams, {}, Scored(None, {}))
+        write_parquet(RunFolder(tmp_path / "gone"), find_benchmark(DatasetSpec()), exams, {}, ScoredRun(None, {}))

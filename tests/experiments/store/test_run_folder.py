@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.benchmarks import Scored, find_benchmark
+from medexam.benchmarks import ScoredRun, find_benchmark
 from medexam.errors import RunFolderError
 from medexam.experiments.store.parquet import write_parquet
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, find_runs, pending
@@ -175,7 +175,7 @@ def _make_files(tmp_path) -> None:
     with run.locked():
         _write(run, _prediction("a"))
         run.write_text("report.md", "# a")
-        write_parquet(run, find_benchmark(DatasetSpec()), made_up_exams([], AnswerKey({})), {}, Scored(None, {}))
+        write_parquet(run, find_benchmark(DatasetSpec()), made_up_exams([], AnswerKey({})), {}, ScoredRun(None, {}))
 
 
 def test_runs_of_an_experiment_come_in_the_order_of_their_spec(tmp_path) -> None:

@@ -34,7 +34,7 @@ def test_whatever_a_metric_is_called_its_value_is_in_mlflow(client) -> None:
     experiment = client.create_experiment("names")
     copy = Copy(
         name="names",
-        known={"medexam.kind": "run"},
+        key_tags={"medexam.kind": "run"},
         began=1,
         ended=2,
         metrics=[(name, float(place), 0) for place, name in enumerate(NAMES)],
@@ -94,7 +94,7 @@ def test_pending_questions_are_named(make_run) -> None:
 @pytest.mark.parametrize("value", ["a'b", 'a"b', "a'b\"c", "%", "a` = 'x"])
 def test_a_run_whose_id_holds_quotes_is_known_again(client, value) -> None:
     experiment = client.create_experiment("quotes")
-    copy = Copy(name="quotes", known={"medexam.run_id": value, "medexam.kind": "run"}, began=1, ended=2)
+    copy = Copy(name="quotes", key_tags={"medexam.run_id": value, "medexam.kind": "run"}, began=1, ended=2)
     first, outdated = put_copy(client, experiment, copy)
     assert put_copy(client, experiment, copy) == (first, [])
     assert outdated == []

@@ -8,12 +8,12 @@ import signal
 import pytest
 
 from medexam.datasets import check_exam_set
-from medexam.datasets.translate.selecting import Rule
-from medexam.datasets.translate.validity import Fault
+from medexam.datasets.translate.selecting import SelectionRule
+from medexam.datasets.translate.validity import TranslationFault
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.run.spending import Stop
 from medexam.experiments.translate.outcome import find_outcome, write_data_set
-from medexam.experiments.translate.plan import build_spec, check_goes_on, plan_stored
+from medexam.experiments.translate.plan import build_spec, check_goes_on, load_plan
 from medexam.serve.engines.scripted import ScriptedEngine
 
 GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
@@ -29,7 +29,7 @@ def test_three_setups_end_in_a_data_set_that_is_sound(translate, script) -> None
     assert outcome.pending == 0
     assert [count.valid for count in outcome.counts] == [4, 4, 4]
     assert [count.repeated for count in outcome.counts] == [4, 4, 4]
-    assert outcome.rules[Rule.MOST_SIMILAR] == 4
+    assert outcome.rules[SelectionRule.MOST_SIMILAR] == 4
     path, written = write_data_set(plan, outcome)
     assert (path.name, written) == ("en.parquet", 4)
     report = check_exam_set("headqa_v2", None, path.parent)
@@ -43,9 +43,9 @@ def test_errors_are_counted_by_setup_and_a_question_without_a_valid_one_is_disca
     outcome = find_outcome(plan)
 
     zero_shot, one_shot, expert = outcome.counts
-    assert zero_shot.faults[Fault.OPTION_COUNT] == one_shot.faults[Fault.OPTION_COUNT] == 4
+    assert zero_shot.faults[TranslationFault.OPTION_COUNT] == one_shot.faults[TranslationFault.OPTION_COUNT] == 4
     assert (expert.valid, expert.chosen) == (4, 4)
-    assert outcome.rules == {Rule.ONLY_VALID: 4, Rule.FEWER_ERRORS: 0, Rule.MOST_SIMILAR: 0}
+    assert outcome.rules == {SelectionRule.ONLY_VALID: 4, SelectionRule.FEWER_ERRORS: 0, SelectionRule.MOST_SIMILAR: 0}
     assert outcome.document()["discarded"] == []
     alone, _, _ = translate(settings, setups=("zero_shot",))
     assert len(find_outcome(alone).selection.discarded) == 4
@@ -174,7 +174,7 @@ def test_a_prompt_that_does_not_fit_is_an_invalid_translation_and_not_pending(tr
     plan, _, _ = translate(script({"*": {"error": "context"}}), limit=1)
 
     assert plan.pending == 0
-    assert find_outcome(plan).counts[0].faults[Fault.EMPTY_TEXT] == 1
+    assert find_outcome(plan).counts[0].faults[TranslationFault.EMPTY_TEXT] == 1
 
 
 def test_ctrl_c_keeps_what_was_answered(translate, script, monkeypatch) -> None:
@@ -264,7 +264,7 @@ def test_replies_of_two_models_are_counted_apart(translate, script) -> None:
     other = json.dumps(json.loads(second) | {"answered_by": "0" * 8, "model": "other"}) + "\n"
     path.write_text(first + other)
 
-    outcome = find_outcome(plan_stored(plan.folder.path))
+    outcome = find_outcome(load_plan(plan.folder.path))
     assert sorted((one.name, one.answers) for one in outcome.answered) == [("other", 1), ("scripted", 1)]
     assert len(outcome.document()["answered_by"]) == 2
 
@@ -276,7 +276,7 @@ def test_one_of_an_earlier_version_is_read_and_does_not_go_on(translate, script)
     (plan.folder.path / "translation.json").write_text(
         json.dumps({key: value for key, value in record.items() if key != "schema"})
     )
-    old = plan_stored(plan.folder.path)
+    old = load_plan(plan.folder.path)
     assert find_outcome(old).texts == find_outcome(plan).texts
     with pytest.raises(RunFolderError, match="cannot continue: an earlier version made it"):
         check_goes_on(old)
@@ -287,7 +287,7 @@ def test_one_of_an_earlier_version_is_read_and_does_not_go_on(translate, script)
 def test_a_stored_translation_is_planned_again_from_its_folder(translate, script) -> None:
     plan, _, _ = translate(script({"*": GOOD}), limit=2)
 
-    again = plan_stored(plan.folder.path)
+    again = load_plan(plan.folder.path)
     assert again.pending == 0
     assert again.spec == plan.spec
 

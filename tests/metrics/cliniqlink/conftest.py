@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from medexam.metrics.cliniqlink.answers import gold_flaw
-from medexam.metrics.cliniqlink.items import Format, Item
+from medexam.metrics.cliniqlink.items import Format, ScoringItem
 from medexam.metrics.cliniqlink.semantic import Vectors
 from suite.costs import keep_for_session
 
@@ -57,14 +57,14 @@ def minilm(loaded_minilm: MiniLM) -> MiniLM:
     return loaded_minilm
 
 
-def read_items(folder: Path) -> list[Item]:
+def read_items(folder: Path) -> list[ScoringItem]:
     """The sample's items, keyed `format/number` from 1."""
     items = []
     for kind, name in FILES.items():
         for number, row in enumerate(json.loads((folder / f"{name}.json").read_text(encoding="utf-8")), start=1):
             gold = row.get("correct_answer", row.get("answer"))
             items.append(
-                Item(
+                ScoringItem(
                     kind,
                     f"{kind}/{number}",
                     row["question"],
@@ -79,7 +79,7 @@ def read_items(folder: Path) -> list[Item]:
 
 
 @pytest.fixture(scope="session")
-def sample() -> list[Item]:
+def sample() -> list[ScoringItem]:
     """The 35 items of the benchmark's sample."""
     folder = Path(os.environ.get("MEDEXAM_DATA", "/nowhere")) / "cliniqlink"
     if not folder.is_dir():
@@ -111,15 +111,15 @@ def letters() -> LetterEncoder:
 def make_item():
     """`make_item("list", gold=["x"], options=["x", "y"], ...)`."""
 
-    def make(kind: str, gold=("",), options=(), key="k", question="What?", **more) -> Item:
+    def make(kind: str, gold=("",), options=(), key="k", question="What?", **more) -> ScoringItem:
         golds = (gold,) if isinstance(gold, str) else tuple(gold)
-        return Item(Format(kind), key, question, golds, options=tuple(options), **more)
+        return ScoringItem(Format(kind), key, question, golds, options=tuple(options), **more)
 
     return make
 
 
 @pytest.fixture
-def seven(make_item) -> list[Item]:
+def seven(make_item) -> list[ScoringItem]:
     """One item of each format."""
     return [
         make_item("true_false", "True", key="tf"),

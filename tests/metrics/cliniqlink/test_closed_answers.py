@@ -7,11 +7,12 @@ from medexam.metrics.cliniqlink.closed import (
     forgiven_choice,
     forgiven_verdict,
     gold_option,
-    match_choice,
+    match_gold,
     read_verdict,
     verdict_is_right,
 )
-from medexam.metrics.cliniqlink.texts import drop_assistant, is_echo, normalise, option_letters, reply_text
+from medexam.metrics.cliniqlink.texts import drop_assistant, is_echo, normalise_answer, reply_text
+from medexam.text import option_letters
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ from medexam.metrics.cliniqlink.texts import drop_assistant, is_echo, normalise,
     ],
 )
 def test_normalised_texts(text: str, norm: str) -> None:
-    assert normalise(text) == norm
+    assert normalise_answer(text) == norm
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ OPTIONS = ["10% - 40%", "Gestational Age", "Chest X-ray", "Type of study (ordere
 )
 def test_choices(make_item, gold: str, text: str, match: Match, forgiven: bool) -> None:
     item = make_item("multiple_choice", gold, OPTIONS)
-    assert match_choice(item, text) is match
+    assert match_gold(item, text) is match
     assert forgiven_choice(item, text) is forgiven
 
 

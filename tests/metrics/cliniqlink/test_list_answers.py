@@ -9,7 +9,14 @@ from sklearn.metrics import f1_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from medexam.metrics.cliniqlink.closed import forgiven_list
-from medexam.metrics.cliniqlink.lists import Picks, gold_labels, label_macro_f1, list_figures, micro_f1, read_list
+from medexam.metrics.cliniqlink.lists import (
+    Picks,
+    gold_labels,
+    label_macro_f1,
+    list_figures,
+    micro_f1,
+    read_list_answer,
+)
 from medexam.metrics.cliniqlink.ranking import RankedList, ranking_figures
 
 ORGANS = ["Heart", "Liver", "Left, upper lobe", "Head and neck", "Spleen"]
@@ -49,7 +56,7 @@ ORGANS = ["Heart", "Liver", "Left, upper lobe", "Head and neck", "Spleen"]
     ],
 )
 def test_strict_reading(make_item, text: str, picks: list[str], malformed: bool) -> None:
-    reading = read_list(make_item("list", ["Heart"], ORGANS), text)
+    reading = read_list_answer(make_item("list", ["Heart"], ORGANS), text)
     assert (list(reading.picks), reading.malformed) == (picks, malformed)
 
 
@@ -101,27 +108,27 @@ def test_golds(make_item, gold, options, strict, kind) -> None:
 
 def test_a_gold_behind_a_letter_can_be_named_by_the_kind_reading_alone(make_item) -> None:
     item = make_item("list", ["A fib"], ["A fib", "Flutter"])
-    assert Picks(gold_labels(item), read_list(item, "A fib").picks).f1 == 0
+    assert Picks(gold_labels(item), read_list_answer(item, "A fib").picks).f1 == 0
     assert forgiven_list(item, "A fib").f1 == 1
 
 
 def test_options_beyond_z_are_reached_by_text(make_item) -> None:
     names = [f"option {n}" for n in range(36)]
     item = make_item("list", [names[27], names[35]], names)
-    assert read_list(item, "option 27, option 35").picks == ("option 27", "option 35")
-    assert read_list(item, "[: option 26, a: option 35").picks == ("option 26", "option 35")
-    assert read_list(item, "d").picks == ("option 3",)
+    assert read_list_answer(item, "option 27, option 35").picks == ("option 27", "option 35")
+    assert read_list_answer(item, "[: option 26, a: option 35").picks == ("option 26", "option 35")
+    assert read_list_answer(item, "d").picks == ("option 3",)
 
 
 def test_a_letter_may_be_a_part_of_an_option(make_item) -> None:
     item = make_item("list", ["Heart"], ["Heart", "Liver", "Lung", "Spleen", "E coli"])
-    assert read_list(item, "See E. coli").picks == ("e coli",)
-    assert read_list(item, "See A. coli").malformed
+    assert read_list_answer(item, "See E. coli").picks == ("e coli",)
+    assert read_list_answer(item, "See A. coli").malformed
 
 
 def test_a_malformed_answer_is_ranked_with_its_matched_picks(make_item) -> None:
     item = make_item("list", ["Heart", "Spleen"], ORGANS)
-    reading = read_list(item, "Heart, Lung, Spleen")
+    reading = read_list_answer(item, "Heart, Lung, Spleen")
     assert (reading.picks, reading.ranked) == (("lung",), ("heart", "lung", "spleen"))
     ranked = RankedList(gold_labels(item), reading.ranked)
     assert (ranked.precision_at_5, ranked.reciprocal_rank) == (0.4, 1.0)
@@ -139,7 +146,7 @@ def test_rankings_have_the_figures_of_ir_measures(make_item) -> None:
         gold = draw.sample(options, draw.randint(1, 6))
         named = draw.sample([*options, "nothing", "else", "known"], draw.randint(1, 9))
         item = make_item("list", gold, options)
-        items.append(RankedList(gold_labels(item), read_list(item, ", ".join(named)).ranked))
+        items.append(RankedList(gold_labels(item), read_list_answer(item, ", ".join(named)).ranked))
         qrels += [ir_measures.Qrel(str(query), text, 1) for text in gold]
         run += [ir_measures.ScoredDoc(str(query), text, -rank) for rank, text in enumerate(named)]
     expected = ir_measures.calc_aggregate([AP, RR, P @ 5], qrels, run)

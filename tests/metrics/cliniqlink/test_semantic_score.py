@@ -10,9 +10,9 @@ from medexam.metrics.cliniqlink.items import PAPER, PUBLISHED, Format, reference
 from medexam.metrics.cliniqlink.scoring import score_cliniqlink
 from medexam.metrics.cliniqlink.semantic import (
     EQUAL,
-    clean_text,
-    combine,
+    combine_layers,
     compare_texts,
+    content_words,
     draw_pairs,
     piece_weights,
     stop_words,
@@ -30,7 +30,7 @@ from medexam.metrics.cliniqlink.semantic import (
     ],
 )
 def test_words_that_carry_no_meaning_go(text: str, clean: str) -> None:
-    assert clean_text(text) == clean
+    assert content_words(text) == clean
 
 
 def test_the_stop_words_are_those_of_nltk() -> None:
@@ -48,7 +48,7 @@ def test_pieces_are_weighed_over_the_references(letters) -> None:
     [((1, 1, 1), 0.75), ((0.5, 0.5, 0.5), 0.25), ((0.2, 0.2, 0.2), 0.0), ((0, 0, 0), 0.0), ((0.9, 0.5, 0.1), 0.33)],
 )
 def test_layers_are_weighed_and_lowered(layers, score: float) -> None:
-    assert combine(*layers).score == pytest.approx(score)
+    assert combine_layers(*layers).score == pytest.approx(score)
 
 
 @pytest.mark.parametrize("raw", [False, True])

@@ -53,7 +53,7 @@ def test_clocks_and_locks(tmp_path: Path, late_s: float, locked: bool, fault: st
     other.join()
     assert (found.fault or "").startswith(fault or "")
     assert (found.fault is None) == (fault is None)
-    assert "reached at 127.0.0.1 (lo) by n2" in found.seen
+    assert "reached at 127.0.0.1 (lo) by n2" in found.observation
 
 
 def test_a_node_that_does_not_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_a_node_that_does_not_come(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_both_nodes_for_real(tmp_path: Path) -> None:
     second = JobNode("7", "0", "1", 1, 2, "n2", ("n1", "n2"))
-    theirs: list[joint_checks.Finding] = []
+    theirs: list[joint_checks.NodeFinding] = []
     other = threading.Thread(target=lambda: theirs.extend(check_between(second, tmp_path)))
     other.start()
     (ours,) = check_between(HEAD, tmp_path)

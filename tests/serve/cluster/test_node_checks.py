@@ -18,7 +18,7 @@ USUAL = ServerSettings()
 
 
 def faults(folder: Path, model: str | None = None, servers: ServerSettings = USUAL) -> dict[str, str]:
-    return {one.what: one.fault for one in check_node(HERE, model, folder, servers) if one.fault is not None}
+    return {one.subject: one.fault for one in check_node(HERE, model, folder, servers) if one.fault is not None}
 
 
 def put_nvidia_smi(folder: Path, monkeypatch: pytest.MonkeyPatch, cards: int, cuda: str) -> None:
@@ -96,10 +96,10 @@ def test_a_model_that_fits_over_all_nodes_alone(tmp_path: Path, monkeypatch: pyt
     put_nvidia_smi(tmp_path, monkeypatch, 2, "12.8")
     monkeypatch.setattr("medexam.serve.launch.vllm_command.has_cpu_build", lambda _python: False)
     two = JobNode("7", "0", "1", 1, 2, "n2", ("n1", "n2"))
-    (server,) = (one for one in check_node(two, "llama-3.1-70b", tmp_path, ServerSettings()) if one.what == "server")
+    (server,) = (one for one in check_node(two, "llama-3.1-70b", tmp_path, ServerSettings()) if one.subject == "server")
     assert server.fault is None
-    assert server.seen.startswith("as one server over 2 nodes (--span): ")
-    assert "35.3 GB of weights" in server.seen
+    assert server.observation.startswith("as one server over 2 nodes (--span): ")
+    assert "35.3 GB of weights" in server.observation
     assert "llama-3.1-70b wants 4 GPUs" in faults(tmp_path, "llama-3.1-70b")["server"], "on one node it does not fit"
 
 

@@ -10,7 +10,7 @@ from medexam.serve import build_engine
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import named_endpoints
 from medexam.serve.discovery.probe import probe_endpoint
-from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_key
+from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
 from medexam.specs import EngineNeeds, ModelSpec
 
 
@@ -186,7 +186,7 @@ async def test_the_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) 
     with serving(Wire(key="s3cret")) as wire:
         with pytest.raises(EndpointUnreachableError, match=r"refuses the key .*model\.api_key_env"):
             await probe(wire)
-        key = read_key("MY_KEY")
+        key = read_api_key("MY_KEY")
         assert key is not None
         assert (await probe(wire, key=key)).model == "tiny"
         assert "s3cret" not in repr(Endpoint(wire.address, key))
@@ -195,19 +195,19 @@ async def test_the_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) 
 def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MY_KEY", raising=False)
     monkeypatch.setenv("USUAL", "u")
-    assert read_key(None) is None
-    assert read_key(None, "USUAL") == "u"
+    assert read_api_key(None) is None
+    assert read_api_key(None, "USUAL") == "u"
     with pytest.raises(SpecError, match="names MY_KEY, and that environment variable is not set"):
-        read_key("MY_KEY", "USUAL")
+        read_api_key("MY_KEY", "USUAL")
     monkeypatch.setenv("MY_KEY", "canary-0123\n")
-    assert read_key("MY_KEY") == "canary-0123", "the end of line of a file that was read into it"
+    assert read_api_key("MY_KEY") == "canary-0123", "the end of line of a file that was read into it"
     monkeypatch.setenv("MY_KEY", "canary-0123\nX-More: 1")
     for asked in (("MY_KEY", None), (None, "MY_KEY"), ("canary4567890", None)):
         with pytest.raises(SpecError) as caught:
-            read_key(*asked)
+            read_api_key(*asked)
         assert "canary" not in str(caught.value)
     with pytest.raises(SpecError, match=r"^api_key_file: no such key file"):
-        read_key(None, file=Path("canary4567890"))
+        read_api_key(None, file=Path("canary4567890"))
 
 
 @pytest.mark.parametrize(

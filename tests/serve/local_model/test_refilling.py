@@ -11,7 +11,7 @@ from medexam.serve.local_model.batches import BatchLimits
 from medexam.serve.local_model.generation import ReplyJob, WrittenReply
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.refilling import ReplyWriter
-from medexam.serve.local_model.sampling import Sampling
+from medexam.serve.local_model.sampling import TokenSampling
 from medexam.serve.local_model.weights import find_weights
 from medexam.specs import ModelSpec
 from waiting import BACKSTOP_S, until
@@ -58,7 +58,7 @@ class Ticket:
 
 def job_of(model: LocalModel, question: str, budget: int, **fields) -> ReplyJob:
     text = model.render([{"role": "user", "content": OPENING + question}], "")
-    known = {"stop": (), "sampling": Sampling(), "seed": None, **fields}
+    known = {"stop": (), "sampling": TokenSampling(), "seed": None, **fields}
     return ReplyJob(model.encode([text])[0], budget, **known)
 
 
@@ -111,7 +111,7 @@ def test_replies_are_those_of_each_prompt_alone(model, monkeypatch, rows: int) -
 
 
 def test_stop_strings_samples_and_seeds(model) -> None:
-    drawn = Sampling(temperature=0.8, top_p=0.9)
+    drawn = TokenSampling(temperature=0.8, top_p=0.9)
     fields = {"sampling": drawn, "seed": 5, "stop": ("at",), "samples": 3}
     jobs = [job_of(model, question, 12, **fields) for question in QUESTIONS[:4]]
     found = []

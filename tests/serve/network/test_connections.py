@@ -15,7 +15,7 @@ from medexam.errors import EndpointUnreachableError, EngineError, SpecError
 from medexam.serve import build_engine
 from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.network.connections import open_client, open_model_client
-from medexam.serve.network.endpoints import Endpoint, normalise_address, read_key
+from medexam.serve.network.endpoints import Endpoint, normalise_address, read_api_key
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.network.retry import CURABLE
 from medexam.specs import EngineNeeds, ModelSpec
@@ -147,10 +147,10 @@ def test_a_key_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_text(f"{KEY}\n")
     path.chmod(0o600)
-    assert read_key(None, "MY_KEY", file=path) == KEY
+    assert read_api_key(None, "MY_KEY", file=path) == KEY
     path.chmod(0o644)
     with pytest.raises(SpecError) as caught:
-        read_key(None, "MY_KEY", file=path)
+        read_api_key(None, "MY_KEY", file=path)
     assert KEY not in str(caught.value)
 
 

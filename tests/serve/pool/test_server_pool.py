@@ -56,7 +56,7 @@ async def test_what_a_silent_server_was_asked_is_asked_elsewhere(pool: ServerPoo
     async def replies(endpoint: Endpoint) -> bool:
         return endpoint is not LOST
 
-    pool.run_in_background(silence.watch(pool, replies))
+    pool.run_in_background(silence.watch_silence(pool, replies))
     async with asyncio.timeout(TIMEOUT_S):
         assert await pool.call(send, weight=3) == KEPT.base
     assert asked == [LOST.base, KEPT.base]
@@ -77,7 +77,7 @@ async def test_a_silent_server_that_left_the_registry_is_given_up_too(pool: Serv
     await soon(lambda: pool.active[0].outstanding == 1)
     await pool.remove(LOST.base)
     assert [server.endpoint for server in pool.leaving] == [LOST]
-    pool.run_in_background(silence.watch(pool, replies))
+    pool.run_in_background(silence.watch_silence(pool, replies))
     async with asyncio.timeout(TIMEOUT_S):
         assert await asked == KEPT.base
     assert not pool.leaving
@@ -98,7 +98,7 @@ async def test_a_server_that_takes_long_is_waited_for(pool: ServerPool, alone: b
         looks += 1
         return not alone
 
-    pool.run_in_background(silence.watch(pool, replies))
+    pool.run_in_background(silence.watch_silence(pool, replies))
     asked = asyncio.create_task(pool.call(send, weight=1))
     await soon(lambda: looks > 6)
     answered.set()

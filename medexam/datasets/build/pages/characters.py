@@ -61,7 +61,7 @@ class PageFonts:
         return self._fonts[address]
 
 
-def clean(code: int, find_font: Callable[[], EmbeddedFont], *, guessed: bool, has_ink: bool) -> str:
+def clean_character(code: int, find_font: Callable[[], EmbeddedFont], *, guessed: bool, has_ink: bool) -> str:
     """Return the characters that a PDF gives as `code`; empty for what is not printed.
 
     A private code that nothing explains stays as it is, for the review. So does a guessed ASCII sign or letter; other

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from medexam.datasets.build.pages.characters import PageFonts, clean
+from medexam.datasets.build.pages.characters import PageFonts, clean_character
 from medexam.datasets.build.pages.frames import Box, Frame, find_turn
 
 _UPRIGHT = 6.0
@@ -120,7 +120,7 @@ def _read_characters(text: Any) -> Iterator[_Drawn]:
         has_ink = max(right.value - left.value, top.value - bottom.value) > _NO_INK * size
         yield _Drawn(
             place=place - halves,
-            text=clean(code, partial(fonts.find_font, place), guessed=guessed, has_ink=has_ink),
+            text=clean_character(code, partial(fonts.find_font, place), guessed=guessed, has_ink=has_ink),
             guessed=guessed,
             size=size,
             angle=math.degrees(math.atan2(sign * matrix.b, sign * matrix.a)),

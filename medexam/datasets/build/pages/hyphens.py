@@ -78,7 +78,7 @@ class Vocabulary:
 
 
 @cache
-def load_words(language: str) -> frozenset[str]:
+def load_dictionary(language: str) -> frozenset[str]:
     """Load words of earlier exams in `language` that ship in the package; none if there are none."""
     path = Path(__file__).parent.parent / f"words_{language}.txt.gz"
     return frozenset(gzip.decompress(path.read_bytes()).decode().split()) if path.exists() else frozenset()

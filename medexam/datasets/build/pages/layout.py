@@ -12,7 +12,7 @@ from medexam.datasets.build.pages.beside import separate_options
 from medexam.datasets.build.pages.columns import find_gutters, order_rows
 from medexam.datasets.build.pages.frames import Box
 from medexam.datasets.build.pages.glyphs import PageText
-from medexam.datasets.build.pages.margins import find_margins, is_inside
+from medexam.datasets.build.pages.margins import find_page_margins, is_inside
 from medexam.datasets.build.pages.rows import find_rows, render_glyphs
 from medexam.datasets.build.pages.spaces import find_usual_gap
 from medexam.datasets.build.pages.tables import CELL_GAP, Cells, find_tables, split_cells
@@ -42,7 +42,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BookletLayout:
     """A booklet's lines in reading order, and what was found about its pages."""
 
     lines: tuple[Line, ...]
@@ -56,12 +56,12 @@ class Layout:
     """Those that do not repeat at the same place of several pages, as emblems do."""
 
 
-def read_layout(pages: Sequence[PageText]) -> Layout:
+def read_booklet_layout(pages: Sequence[PageText]) -> BookletLayout:
     """Lay out the lines of `pages` in reading order."""
     body = _most_common(round(glyph.size, 1) for page in pages for glyph in page.glyphs)
     rows = {page.number: find_rows(page.glyphs, body) for page in pages}
     usual_gap = find_usual_gap(sorted(row.glyphs, key=lambda glyph: glyph.x0) for page in rows.values() for row in page)
-    margins = find_margins(pages, rows, body, usual_gap)
+    margins = find_page_margins(pages, rows, body, usual_gap)
     body_rows = {
         page.number: [row for row in rows[page.number] if (page.number, row.baseline) not in margins] for page in pages
     }
@@ -81,7 +81,7 @@ def read_layout(pages: Sequence[PageText]) -> Layout:
         _make_line(line, edges[line.page, line.column], body, usual_gap, is_row=place in tables)
         for place, line in enumerate(cells)
     )
-    return Layout(
+    return BookletLayout(
         lines=lines,
         columns=2 if any(gutters.values()) else 1,
         left_out=tuple(sorted(set(margins.values()))),

@@ -26,7 +26,7 @@ Place = tuple[int, float]
 """A page's number and a line's baseline."""
 
 
-def find_margins(
+def find_page_margins(
     pages: Sequence[PageText], rows: dict[int, list[GlyphRow]], body: float, usual_gap: float
 ) -> dict[Place, str]:
     """Find page and baseline of each header and footer, with its text, `#` for its digits."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from medexam.datasets.build.pages.layout import Layout, Line
+from medexam.datasets.build.pages.layout import BookletLayout, Line
 
 MOST_OPTIONS = 9
 LONGEST_JUMP = 5
@@ -83,7 +83,7 @@ class _Label:
     """`question`, `option` or `either`."""
 
 
-def read_numbers(layout: Layout) -> Numbered:
+def read_numbers(layout: BookletLayout) -> Numbered:
     """Read the questions in a booklet's lines; none when no line is numbered 1 with options after it.
 
     Options are labelled by numbers, or else by letters; questions by numbers with a full stop, or else by bare ones.
@@ -155,7 +155,7 @@ def _find_bare(lines: Sequence[Line]) -> list[_Label]:
     return labels
 
 
-def _read_from(layout: Layout, labels: Sequence[_Label], start: int) -> list[RawQuestion]:
+def _read_from(layout: BookletLayout, labels: Sequence[_Label], start: int) -> list[RawQuestion]:
     """Read the questions from the line at `start`, which is taken for the first one's."""
     pair_by_place = {label.place: (label, following) for label, following in _with_next(labels) if label.place >= start}
     questions: list[RawQuestion] = []

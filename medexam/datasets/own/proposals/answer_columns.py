@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from medexam.datasets.own.answers import RawAnswer, is_word_of_letters, read_answers
+from medexam.datasets.own.answers import RawAnswer, is_word_of_letters, read_answer_column
 from medexam.datasets.own.columns import KEYED
 from medexam.datasets.own.labels import Numbers, OpenFieldError, ReadOptions
 from medexam.datasets.own.names import find_groups, find_named
 from medexam.datasets.own.options import Settled
 from medexam.datasets.own.proposals.cells import HALF, MOST
-from medexam.datasets.own.proposals.drafts import Proposal, Sample, make_spec, show
+from medexam.datasets.own.proposals.drafts import Proposal, TableSample, make_spec, show
 from medexam.datasets.own.proposals.sources import Source
 from medexam.datasets.own.tables import Record, SourceTable, value_of
 from medexam.errors import DatasetError
@@ -40,7 +40,7 @@ class Fit:
         return show(self.settings["answer"]) if self.settings else "the sign at the options"
 
 
-def find_answers(sample: Sample, stem: str, source: Source, options: Sequence[Settled]) -> list[Fit]:
+def find_answer_columns(sample: TableSample, stem: str, source: Source, options: Sequence[Settled]) -> list[Fit]:
     """Find the columns that answer the questions, the likeliest first; without a fitting name only if all rows
     agree.
     """
@@ -115,7 +115,7 @@ def fit_answers(table: SourceTable, settings: Mapping[str, Any], options: Sequen
     readings: Mapping[str, Sequence[Numbers | None]] = {}
     try:
         if answers:
-            readings = dict([read_answers([*answers.values()], spec, show(settings.get("answer")))])
+            readings = dict([read_answer_column([*answers.values()], spec, show(settings.get("answer")))])
     except OpenFieldError as error:
         readings, asks = error.readings, (error.field, error.detail)
     except DatasetError:
@@ -161,7 +161,7 @@ def decide_answer(draft: Proposal, stem: str, source: Source, fits: Sequence[Fit
     elif best.asks is not None:
         draft.ask(*best.asks)
     elif len(fitting) > 1:
-        draft.seen.append(f"the same answers by {' and by '.join(candidate.name for candidate in fitting)}")
+        draft.notes.append(f"the same answers by {' and by '.join(candidate.name for candidate in fitting)}")
 
 
 def _answer(record: Record | str, column: Any, options: ReadOptions) -> Any:

@@ -19,13 +19,13 @@ LOOKED_AT = 400
 
 
 @dataclass(frozen=True)
-class Sample:
+class TableSample:
     """Some rows of a table, by column."""
 
     table: SourceTable
 
     @classmethod
-    def of(cls, table: SourceTable) -> "Sample":
+    def of(cls, table: SourceTable) -> "TableSample":
         """Take rows that are spread over a table."""
         return cls(replace(table, rows=table.rows[:: max(1, len(table.rows) // LOOKED_AT)]))
 
@@ -57,8 +57,8 @@ class Sample:
 class Proposal:
     """How a file of questions may be read, as far as that is known, and what it gives."""
 
-    sample: Sample
-    full_sample: Sample
+    sample: TableSample
+    full_sample: TableSample
     """All rows."""
     answers: KeySpec | None
     """The key in another file; None if there is none."""
@@ -67,7 +67,7 @@ class Proposal:
     """As the spec has them; None reads a field from no column."""
     language: Language | None = None
     """None if it is not told, or none that ships."""
-    seen: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     """What was recognised, a line each."""
     open: dict[str, str] = field(default_factory=dict)
     """Key of the `dataset` part of a spec -> what has to be decided before a run."""

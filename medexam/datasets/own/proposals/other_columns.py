@@ -39,7 +39,7 @@ def propose_others(draft: Proposal) -> None:
             if wrong is None:
                 draft.columns.setdefault(name, column)
                 break
-            draft.seen.append(f"{name}: not column {column}, {wrong}")
+            draft.notes.append(f"{name}: not column {column}, {wrong}")
             if column in STANDARD[name]:
                 draft.columns[name] = None
 

@@ -15,19 +15,19 @@ import yaml
 
 from medexam.datasets.own.answers import WAYS
 from medexam.datasets.own.choice import parse_choice
-from medexam.datasets.own.columns import KEYED, advise, describe_faults
+from medexam.datasets.own.columns import KEYED, advise_on_rows, describe_faults
 from medexam.datasets.own.keys import add_key
 from medexam.datasets.own.labels import OpenFieldError
 from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
-from medexam.datasets.own.proposals.answer_columns import Fit, decide_answer, find_answers
+from medexam.datasets.own.proposals.answer_columns import Fit, decide_answer, find_answer_columns
 from medexam.datasets.own.proposals.cells import HALF, asks, holds_options, is_text, length, share
-from medexam.datasets.own.proposals.drafts import Proposal, Sample, columns_in, make_spec, show
+from medexam.datasets.own.proposals.drafts import Proposal, TableSample, columns_in, make_spec, show
 from medexam.datasets.own.proposals.language import find_language
 from medexam.datasets.own.proposals.other_columns import propose_others
 from medexam.datasets.own.proposals.sources import Source, find_sign, find_sources
 from medexam.datasets.own.tables import read_file
 from medexam.datasets.own.words import parse_words
-from medexam.datasets.rows import Fault, Row
+from medexam.datasets.rows import Row, RowFault
 from medexam.errors import DatasetError
 from medexam.questions import Language
 from medexam.specs.columns import KeySpec
@@ -56,8 +56,8 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
     `answers`: their key in another file. Raises `DatasetError` if a file cannot be read.
     """
     table = read_file(path) if answers is None else add_key(read_file(path), answers)
-    draft = Proposal(Sample.of(table), Sample(table), answers, kind or "choice")
-    draft.seen.append(f"{table.format}, {len(table.rows):,} rows; columns: {', '.join(table.columns)}")
+    draft = Proposal(TableSample.of(table), TableSample(table), answers, kind or "choice")
+    draft.notes.append(f"{table.format}, {len(table.rows):,} rows; columns: {', '.join(table.columns)}")
     stem = _find_stem(draft)
     if stem is None:
         draft.ask("stem", f"which column holds the question: {', '.join(draft.sample.columns)}")
@@ -126,7 +126,7 @@ def _find_stem(draft: Proposal) -> str | None:
     longest = max(texts, key=lambda column: length(sample.filled(column)), default=None)
     if len(asking) == 1 or (sample.is_numbered and longest in asking):
         stem = asking[0] if len(asking) == 1 else longest
-        draft.seen.append(f"stem: {stem}, whose texts end as questions do")
+        draft.notes.append(f"stem: {stem}, whose texts end as questions do")
         return stem
     return None
 
@@ -151,7 +151,7 @@ def _propose_choice(draft: Proposal, stem: str, *, is_stated: bool) -> None:
             draft.open["columns.options"] = "these, or other columns behind the question"
 
 
-def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
+def _find_choice(sample: TableSample, stem: str) -> tuple[Source, list[Fit]] | None:
     """Find the first source of options that an answer fits, else the first that is certain; None if there is none."""
     table = sample.table
     likely: tuple[Source, list[Fit]] | None = None
@@ -165,7 +165,7 @@ def _find_choice(sample: Sample, stem: str) -> tuple[Source, list[Fit]] | None:
         if sign is not None:
             source = replace(source, settings={**source.settings, "right_mark": sign})
             options = source.read(table, stem)
-        fits = find_answers(sample, stem, source, options)
+        fits = find_answer_columns(sample, stem, source, options)
         if fits and fits[0].share >= HALF and (source.is_certain or fits[0].share == 1):
             return source, fits
         if likely is None and (source.is_certain or not find_named("answer", sample.columns, 1)):
@@ -224,7 +224,7 @@ def _propose_answer(draft: Proposal) -> list[str]:
     return answer_columns
 
 
-def _are_spans(sample: Sample, answer: str) -> bool:
+def _are_spans(sample: TableSample, answer: str) -> bool:
     """Return whether all answers stand in a context."""
     contexts = [sample.filled(column) for column in find_named("context", sample.columns)[:1]]
     answers = sample.filled(answer)
@@ -244,30 +244,33 @@ def _find_language(draft: Proposal) -> None:
     if language in get_args(Language):
         draft.language = language  # type: ignore[assignment]
         note = f"{language}, by its words; prompts and retrieval go by it"
-    draft.seen.append(f"language: {note}")
+    draft.notes.append(f"language: {note}")
 
 
 def _read(draft: Proposal) -> None:
     """Put the questions of the whole file as drafted, with what is seen of them; none if something is open."""
     columns, table = draft.columns, draft.table
-    draft.seen[1:1] = [f"{name}: {show(column)}" for name, column in columns.items() if column and name != "answer"]
+    draft.notes[1:1] = [f"{name}: {show(column)}" for name, column in columns.items() if column and name != "answer"]
     if draft.kind == "choice" and not {"options", "choices"} & columns.keys() and "stem" in columns:
-        draft.seen.append("options: at the end of the question")
+        draft.notes.append("options: at the end of the question")
     if not {*draft.open} <= {"columns.several", "columns.context"}:
         return
     columns = {name: column for name, column in columns.items() if f"columns.{name}" not in draft.open}
     spec = make_spec(table, draft.kind, columns)
-    faults: Sequence[Fault]
+    faults: Sequence[RowFault]
     try:
         if draft.kind == "choice":
             choice = parse_choice(table, spec)
             draft.rows, faults = choice.reading.rows, choice.reading.faults
             source = show(columns.get("answer", columns.get("right_mark", "the key")))
-            draft.seen += [f"answer: {source}, read as {WAYS.get(choice.way, 'nothing')}", *_count(choice.reading.rows)]
+            draft.notes += [
+                f"answer: {source}, read as {WAYS.get(choice.way, 'nothing')}",
+                *_count(choice.reading.rows),
+            ]
             _check_golds(draft, choice.reading.rows, source)
         else:
             draft.rows, faults = parse_words(table, spec)
-            draft.seen += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(draft.rows):,} questions"]
+            draft.notes += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(draft.rows):,} questions"]
     except OpenFieldError as error:
         draft.ask(error.field, error.detail)
         return
@@ -276,8 +279,8 @@ def _read(draft: Proposal) -> None:
         return
     if faults:
         bad = describe_faults(faults, len(table.rows))
-        draft.seen.append(bad)
-        draft.open["skip_bad" if draft.rows else "kind"] = f"{advise(len(faults), len(table.rows))}: {bad}"
+        draft.notes.append(bad)
+        draft.open["skip_bad" if draft.rows else "kind"] = f"{advise_on_rows(len(faults), len(table.rows))}: {bad}"
 
 
 def _check_golds(draft: Proposal, rows: Sequence[Row], column: str) -> None:

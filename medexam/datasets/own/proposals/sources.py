@@ -9,10 +9,10 @@ from typing import Any
 from medexam.datasets.own.choice import read_all_options
 from medexam.datasets.own.columns import Columns
 from medexam.datasets.own.labels import ReadOptions
-from medexam.datasets.own.names import WEAK, Group, find_groups, find_named, plain_name, rank
+from medexam.datasets.own.names import WEAK, ColumnGroup, find_groups, find_named, plain_name, rank
 from medexam.datasets.own.options import Settled, is_signed
 from medexam.datasets.own.proposals.cells import HALF, MOST, holds_options, is_flat, is_mark, length, share, splits
-from medexam.datasets.own.proposals.drafts import Sample, make_spec
+from medexam.datasets.own.proposals.drafts import TableSample, make_spec
 from medexam.datasets.own.tables import SourceTable
 
 _SIGNS = ("**", "*", "✓", "✔", "√", "=", "+", "[x]", "(x)", "(*)", "(correct)", "[correct]", "(correcta)", "(richtig)")
@@ -42,7 +42,7 @@ class Source:
         return read_all_options(table, Columns(spec.columns, table, ("stem",)))
 
 
-def find_sources(sample: Sample, stem: str) -> Iterator[Source]:
+def find_sources(sample: TableSample, stem: str) -> Iterator[Source]:
     """Find where the options may stand, the likeliest first."""
     if sample.is_numbered:
         yield from _find_places(sample, stem)
@@ -90,14 +90,14 @@ def find_sign(options: Sequence[Settled]) -> str | None:
     return None
 
 
-def _holds_texts(sample: Sample, group: Group) -> bool:
+def _holds_texts(sample: TableSample, group: ColumnGroup) -> bool:
     """Return whether most rows have an option in these columns."""
     values = [sample.filled(column) for column in group.columns]
     rows = len(sample.table.rows)
     return all(share(is_flat, cells) > HALF for cells in values if cells) and len(values[0]) >= HALF * rows
 
 
-def _find_wrong(sample: Sample, columns: Sequence[str], groups: Sequence[Group]) -> Iterator[Source]:
+def _find_wrong(sample: TableSample, columns: Sequence[str], groups: Sequence[ColumnGroup]) -> Iterator[Source]:
     """Find wrong options in columns of their own, beside the right one."""
     wrong = next((group.columns for group in groups if group.is_wrong), tuple(find_named("wrong", columns)[:1]))
     right = [column for column in find_named("answer", columns, 1) if column not in wrong]
@@ -105,7 +105,7 @@ def _find_wrong(sample: Sample, columns: Sequence[str], groups: Sequence[Group])
         yield Source({"options": [right[0], *wrong], "shuffled": True}, wrong, is_certain=True)
 
 
-def _find_places(sample: Sample, stem: str) -> Iterator[Source]:
+def _find_places(sample: TableSample, stem: str) -> Iterator[Source]:
     """Find options in columns without names: they stand behind the question, up to the answer or to the end."""
     columns = sample.table.columns
     first = columns.index(stem) + 1

@@ -10,13 +10,13 @@ from typing import Any
 
 from medexam.benchmarks.paired import signed
 from medexam.benchmarks.resampling import describe_resampling
-from medexam.experiments.compare.section import Compared
+from medexam.experiments.compare.section import ComparisonScope
 from medexam.experiments.store.run_folder import RunRecord
 from medexam.formatting import NONE, percent
 from medexam.metrics.contamination.contrasts import mean_value, right_by_place
 from medexam.metrics.paired.results import Difference
 from medexam.specs.dataset import Alteration
-from medexam.specs.identity import differences
+from medexam.specs.identity import differing_keys
 from medexam.tables import Captioned, Table
 
 _BY_ALTERATION = ("dataset.alter", "dataset.fingerprint")
@@ -126,7 +126,7 @@ class AlteredRuns:
         ]
 
 
-def find_altered(compared: Compared) -> AlteredRuns | None:
+def find_altered(compared: ComparisonScope) -> AlteredRuns | None:
     """Find the runs on altered questions; None if no run is on them."""
     records = [folder.read_record() for folder in compared.folders]
     controls: dict[str, tuple[int, Any]] = {}
@@ -159,7 +159,7 @@ def find_altered(compared: Compared) -> AlteredRuns | None:
 
 
 def _describe(
-    compared: Compared,
+    compared: ComparisonScope,
     place: int,
     alteration: Alteration,
     *,
@@ -190,7 +190,7 @@ def _describe(
 def _find_plain(record: RunRecord, records: Sequence[RunRecord]) -> int | None:
     """Find the first run that asks as `record` does, but the questions as they are; None if there is none."""
     for place, other in enumerate(records):
-        differing = differences(record.identity, other.identity)
+        differing = differing_keys(record.identity, other.identity)
         if other.cell.dataset.alter is None and all(key.startswith(_BY_ALTERATION) for key in differing):
             return place
     return None

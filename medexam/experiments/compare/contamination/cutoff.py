@@ -11,7 +11,7 @@ import numpy as np
 
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.compare.contamination.sides import SideWords, TwoSides, contrast_sides
-from medexam.experiments.compare.section import Compared
+from medexam.experiments.compare.section import ComparisonScope
 
 _DATE = re.compile(r"((?:19|20)\d\d)(?:-(0[1-9]|1[0-2]))?")
 
@@ -44,7 +44,7 @@ class Cutoff:
         return year <= self.year
 
 
-def find_around(cutoff: Cutoff, compared: Compared) -> TwoSides:
+def find_around(cutoff: Cutoff, compared: ComparisonScope) -> TwoSides:
     """Contrast the runs before and after the cutoff; raises `DatasetError` if no exam, or every one, lies before it."""
     items = {item.key: item for item in compared.items}
     sides = [cutoff.is_before(compared.benchmark.place(items[key]).get("year")) for key in compared.scores[0]]

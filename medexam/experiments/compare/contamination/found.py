@@ -11,14 +11,14 @@ from medexam.experiments.compare.contamination.altered import AlteredRuns, find_
 from medexam.experiments.compare.contamination.cutoff import Cutoff, find_around
 from medexam.experiments.compare.contamination.overlap import Overlap, find_overlap
 from medexam.experiments.compare.contamination.sides import TwoSides
-from medexam.experiments.compare.section import Compared, Section
+from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.tables import Captioned
 
 CAVEAT = "None of this shows what a model was trained on: exams differ in difficulty, and stated cutoffs may be wrong."
 
 
 @dataclass(frozen=True)
-class Contamination(Section):
+class Contamination(ComparisonSection):
     """What was looked for, each None if it was not."""
 
     name = "contamination"
@@ -48,7 +48,7 @@ class Contamination(Section):
 
 
 def find_contamination(
-    cutoff: Cutoff | None, overlap: str | None, words: int | None, compared: Compared
+    cutoff: Cutoff | None, overlap: str | None, words: int | None, compared: ComparisonScope
 ) -> Contamination | None:
     """Find what is asked for, and altered questions without being asked to; None if there is nothing.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from medexam.errors import SpecError
 from medexam.experiments.compare.contamination.sides import SideWords, TwoSides, contrast_sides
-from medexam.experiments.compare.section import Compared
+from medexam.experiments.compare.section import ComparisonScope
 from medexam.formatting import percent
 from medexam.metrics.contamination.ngram_overlap import WORDS, QuestionGrams
 from medexam.questions import Question
@@ -57,7 +57,7 @@ class Overlap:
         }
 
 
-def find_overlap(corpus: str, words: int | None, compared: Compared) -> Overlap:
+def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> Overlap:
     """Find the compared questions in a corpus: file, folder or data set of the hub. Raises what `load_corpus` does."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--overlap looks at questions with numbered options: leave it out")
@@ -93,7 +93,7 @@ def find_overlap(corpus: str, words: int | None, compared: Compared) -> Overlap:
     )
 
 
-def _as_printed(compared: Compared) -> list[Question]:
+def _as_printed(compared: ComparisonScope) -> list[Question]:
     """Return the compared questions as the first run without alteration was asked them; else as the first run was."""
     records = [folder.read_record() for folder in compared.folders]
     first = next((place for place, record in enumerate(records) if record.cell.dataset.alter is None), 0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from medexam.benchmarks.paired import FEW_CLUSTERS, signed
 from medexam.benchmarks.resampling import describe_resampling, why_none
-from medexam.experiments.compare.section import Compared
+from medexam.experiments.compare.section import ComparisonScope
 from medexam.formatting import NONE, percent
 from medexam.metrics.contamination.contrasts import difference_of_means
 from medexam.metrics.paired.results import Difference
@@ -38,7 +38,7 @@ class SideWords:
 
 
 @dataclass(frozen=True)
-class Measure:
+class SideMeasure:
     """What is compared on both sides; its values are shown times 100."""
 
     name: str
@@ -49,7 +49,7 @@ class Measure:
     """`do better`, and `does better`."""
 
 
-ACCURACY = Measure("", "Accuracy, percent,", "percentage points", ("do better", "does better"))
+ACCURACY = SideMeasure("", "Accuracy, percent,", "percentage points", ("do better", "does better"))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class TwoSides:
     """Of each run but the control: its difference minus the control's."""
     clusters: str
     """What the intervals resample if there are enough."""
-    measure: Measure = ACCURACY
+    measure: SideMeasure = ACCURACY
     scores: "TwoSides | None" = None
     """The same of how likely each run finds the options; None if a run has not read that."""
 
@@ -165,7 +165,7 @@ class TwoSides:
 
 
 def contrast_sides(
-    words: SideWords, first: NDArray[np.bool_], second: NDArray[np.bool_], compared: Compared
+    words: SideWords, first: NDArray[np.bool_], second: NDArray[np.bool_], compared: ComparisonScope
 ) -> TwoSides:
     """Contrast the runs on the scored items that `first` and `second` select, at least one each."""
     accuracies = _contrast(words, first, second, compared, compared.matrix, ACCURACY)
@@ -178,9 +178,9 @@ def _contrast(
     words: SideWords,
     first: NDArray[np.bool_],
     second: NDArray[np.bool_],
-    compared: Compared,
+    compared: ComparisonScope,
     values: NDArray[np.float64],
-    measure: Measure,
+    measure: SideMeasure,
 ) -> TwoSides:
     clusters = np.array(compared.clusters)
 
@@ -201,7 +201,7 @@ def _contrast(
     )
 
 
-def _log_probabilities(compared: Compared) -> tuple[NDArray[np.float64], Measure] | None:
+def _log_probabilities(compared: ComparisonScope) -> tuple[NDArray[np.float64], SideMeasure] | None:
     """Read how likely run i finds the exam's words of question j, at row i and column j; None unless all read them
     alike.
 
@@ -229,7 +229,7 @@ def _log_probabilities(compared: Compared) -> tuple[NDArray[np.float64], Measure
         pairs = zip(rows, numbers, strict=True)
         values = [[(scores or {})[number] for scores, number in zip(*pair, strict=True)] for pair in pairs]
         words = "second halves"
-    measure = Measure(
+    measure = SideMeasure(
         name=f", log-probability of the {words} ({norm})",
         description=f"Mean log-probability of the {words}, norm {norm}, hundredths of {PER_LENGTH[norm]},",
         unit=f"hundredths of {PER_LENGTH[norm]}",

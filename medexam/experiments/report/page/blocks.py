@@ -20,7 +20,7 @@ from medexam.experiments.report.page.entries import (
     LONGEST_TEXT,
     Answers,
     build_entry,
-    build_index,
+    build_question_index,
     join_stems,
     text_limit,
 )
@@ -58,12 +58,12 @@ def build_blocks(
         {**entry, "picture": pictures[entry["key"]]} if entry["key"] in pictures else entry for entry in entries
     )
     starts, parts = _parts(page_entries)
-    index = build_index(keys, runs, facets)
+    index = build_question_index(keys, runs, facets)
     index |= {"starts": starts, "longest_text": longest if longest < LONGEST_TEXT else None}
-    return [pack("index", index), pack("stems", [join_stems(key, runs) for key in keys]), *parts]
+    return [pack_block("index", index), pack_block("stems", [join_stems(key, runs) for key in keys]), *parts]
 
 
-def pack(name: str, value: Any) -> Block:
+def pack_block(name: str, value: Any) -> Block:
     """Pack `value`, JSON-ready, as a block; what UTF-8 cannot write becomes a question mark."""
     return _pack_json(name, _to_json(value))
 

@@ -22,7 +22,7 @@ from medexam.experiments.report.page.blocks import build_blocks
 from medexam.experiments.report.page.entries import read_answers
 from medexam.experiments.report.page.overview import build_overview
 from medexam.experiments.report.page.question_pictures import read_pictures
-from medexam.experiments.report.page.sections import build_sections, score_tables, warnings
+from medexam.experiments.report.page.sections import build_sections, first_screen_tables, warnings
 from medexam.experiments.report.plots.page_svg import render_svg
 from medexam.experiments.report.plots.pictures import PLOTS
 from medexam.experiments.report.plots.style import looks
@@ -95,7 +95,7 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterato
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
         warnings=warnings(runs, names),
         silences=[*describe_readings(runs), *silences(runs)],
-        scores=score_tables(runs, boards),
+        scores=first_screen_tables(runs, boards),
         sections=build_sections(runs, names),
         plots=[(Markup(svg), caption) for svg, caption in plots],  # noqa: S704 - our own drawing
         no_plots=no_plots,

@@ -23,7 +23,7 @@ from medexam.specs import DatasetSpec
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionEntry:
     """One question as one run was asked it."""
 
     key: str
@@ -44,7 +44,7 @@ class Answers:
 
     name: str
     """What tells the run from the others of the page."""
-    questions: Mapping[str, Asked]
+    questions: Mapping[str, QuestionEntry]
     """By key, in the run's order."""
     predictions: Mapping[str, Prediction]
     """By key; a question that is not asked yet has none."""
@@ -92,9 +92,9 @@ def _answers(run: AnyRun, name: str, predictions: Mapping[str, Prediction], data
     return Answers(name, _asked_of_items(benchmark, items), predictions, None, scores, own)
 
 
-def _asked_of_items(benchmark: Benchmark[Any, Any, Any], items: AnySet) -> dict[str, Asked]:
+def _asked_of_items(benchmark: Benchmark[Any, Any, Any], items: AnySet) -> dict[str, QuestionEntry]:
     return {
-        item.key: Asked(
+        item.key: QuestionEntry(
             key=item.key,
             language=item.language,
             place=benchmark.place(item),
@@ -106,7 +106,7 @@ def _asked_of_items(benchmark: Benchmark[Any, Any, Any], items: AnySet) -> dict[
     }
 
 
-def _asked_of_folder(run: AnyRun) -> dict[str, Asked]:
+def _asked_of_folder(run: AnyRun) -> dict[str, QuestionEntry]:
     """Read from the run folder each question that was asked; nothing but its key where it has no Parquet file."""
     row_by_question = {row["question"]: row for row in read_rows(run.folder)}
     language = run.record.cell.dataset.language
@@ -114,7 +114,7 @@ def _asked_of_folder(run: AnyRun) -> dict[str, Asked]:
     for key in run.record.questions:
         row = row_by_question.get(key, {})
         place = {name: row.get(name) for name in ("exam", "number", *run.benchmark.facets)}
-        questions[key] = Asked(
+        questions[key] = QuestionEntry(
             key,
             row.get("language", language),
             place,
@@ -138,7 +138,7 @@ RIGHT, WRONG, UNANSWERED, FAILED, MISSING, NOT_ASKED, UNKNOWN = "rwufm-a"
 """What the index says of a question in one run; `UNKNOWN` is an answer whose right one nobody here knows."""
 
 
-def outcome(question: Asked | None, prediction: Prediction | None) -> str:
+def outcome(question: QuestionEntry | None, prediction: Prediction | None) -> str:
     """Return one letter for what became of a `question` in a run that was asked it, or was not (None)."""
     if question is None:
         return NOT_ASKED
@@ -151,7 +151,7 @@ def outcome(question: Asked | None, prediction: Prediction | None) -> str:
     return RIGHT if prediction.answer in (question.gold, *question.others) else WRONG
 
 
-def build_index(keys: Sequence[str], runs: Sequence[Answers], facets: Mapping[str, str]) -> dict[str, Any]:
+def build_question_index(keys: Sequence[str], runs: Sequence[Answers], facets: Mapping[str, str]) -> dict[str, Any]:
     """Build what the list and its filters need of the questions of `keys`: a value a question, or one a question and
     run.
     """
@@ -188,7 +188,7 @@ def build_entry(key: str, runs: Sequence[Answers], longest: int) -> dict[str, An
 
     `longest` is how many characters are kept of a reply or a rationale; a longer one loses its middle.
     """
-    variants: list[Asked] = []
+    variants: list[QuestionEntry] = []
     answers: list[dict[str, Any] | None] = []
     for run in runs:
         if key not in run.questions:
@@ -235,7 +235,7 @@ def _written(prediction: Prediction) -> tuple[str | None, str | None]:
     return reply, rationale
 
 
-def _wording(question: Asked) -> dict[str, Any]:
+def _wording(question: QuestionEntry) -> dict[str, Any]:
     entry: dict[str, Any] = {"language": question.language, "gold": question.gold, "exam": question.place.get("exam")}
     if question.others:
         entry["others"] = list(question.others)

@@ -18,7 +18,7 @@ MOST_TICKS = 7
 
 
 @dataclass(frozen=True)
-class Mark:
+class ScoreMark:
     """One score of one run; places are percent of the strip's width."""
 
     place: float
@@ -37,7 +37,7 @@ class Panel:
     title: str
     ticks: tuple[tuple[float, str], ...]
     """Place and label."""
-    marks: tuple[Mark | None, ...]
+    marks: tuple[ScoreMark | None, ...]
     """One a run, None for a run that has scored no question."""
 
 
@@ -106,7 +106,7 @@ def _panel(title: str, scores: Sequence[tuple[float | None, Interval | None, flo
     def place(fraction: float) -> float:
         return float(round(100 * (100 * fraction - first) / width, 2))
 
-    marks: list[Mark | None] = []
+    marks: list[ScoreMark | None] = []
     for value, ends, by_chance in scores:
         if value is None:
             marks.append(None)
@@ -114,6 +114,6 @@ def _panel(title: str, scores: Sequence[tuple[float | None, Interval | None, flo
         low, high = ends or (value, value)
         interval = "" if ends is None else f"[{decimal(100 * low)}, {decimal(100 * high)}]"
         chance = None if by_chance is None else place(by_chance)
-        marks.append(Mark(place(value), place(low), place(high), chance, decimal(100 * value), interval))
+        marks.append(ScoreMark(place(value), place(low), place(high), chance, decimal(100 * value), interval))
     ticks = tuple((place(tick / 100), str(tick)) for tick in range(first, last + 1, step))
     yield Panel(title, ticks, tuple(marks))

@@ -12,7 +12,7 @@ from medexam.experiments.compare.baselines import contrast_runs
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import describe_all
 from medexam.experiments.compare.runs import compare_runs
-from medexam.experiments.report.comparison_tables import headline, overall_tables, verdicts
+from medexam.experiments.report.comparison_tables import comparison_lines, overall_tables, verdicts
 from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.markdown import describe_settings
 from medexam.experiments.report.own_tables import own_tables
@@ -43,7 +43,7 @@ def stack(tables: Sequence[Table], names: Sequence[str]) -> list[Table]:
     return list(stacked.values())
 
 
-def merge(captions: Sequence[str], names: Sequence[str]) -> str:
+def merge_captions(captions: Sequence[str], names: Sequence[str]) -> str:
     """Merge captions of several runs: the sentences that all of them have, then each run's own under its name."""
     sentences = [re.split(r"(?<=\.) ", caption) for caption in captions]
     shared_sentences = (
@@ -71,7 +71,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """One part of the page."""
 
     anchor: str
@@ -82,21 +82,21 @@ class Section:
     folds: tuple[Fold, ...] = ()
 
 
-def score_tables(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> list[Captioned]:
+def first_screen_tables(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> list[Captioned]:
     """Build the tables of the first screen: the runs side by side, their own metrics, and boards."""
     overview = comparison(runs)
     read = f"{legend(runs)} {BOLD}" if overview.best else legend(runs)
     return [(replace(overview, title="Scores"), read), *own_tables(runs), *((board, "") for board in boards)]
 
 
-def build_sections(runs: Sequence[AnyRun], names: Sequence[str]) -> list[Section]:
+def build_sections(runs: Sequence[AnyRun], names: Sequence[str]) -> list[PageSection]:
     """Build every section below the questions; `names` tell the runs apart, one each."""
     several = len(runs) > 1
     groups = runs[0].benchmark.matrices(table_runs(runs)) if several else _breakdowns(runs[0])
     sections = [
-        Section("runs", "Runs", (_runs(runs, names),)),
+        PageSection("runs", "Runs", (_runs(runs, names),)),
         *_compared(runs),
-        Section("people", TITLE, tuple(human_baseline(runs)[1])),
+        PageSection("people", TITLE, tuple(human_baseline(runs)[1])),
         *_passages(runs),
         *(_grouped(matrix) for matrix in groups),
         _stacked("costs", "Costs", [cost_tables(run) for run in runs], names),
@@ -106,7 +106,7 @@ def build_sections(runs: Sequence[AnyRun], names: Sequence[str]) -> list[Section
             [failure_tables(run, f"{run.folder.resume_command} asks them again.") for run in runs],
             names,
         ),
-        Section("details", "Details of each run", folds=tuple(_details(runs, names, several=several))),
+        PageSection("details", "Details of each run", folds=tuple(_details(runs, names, several=several))),
     ]
     return [section for section in sections if section.tables or section.lines or section.folds]
 
@@ -154,7 +154,7 @@ def when(run: AnyRun) -> str:
     return end_time[:16].replace("T", " ") or NONE
 
 
-def _compared(runs: Sequence[AnyRun]) -> list[Section]:
+def _compared(runs: Sequence[AnyRun]) -> list[PageSection]:
     """Build one section for each data set that two runs or more were asked."""
     runs_by_dataset: dict[str, list[AnyRun]] = {}
     for run in runs:
@@ -167,33 +167,33 @@ def _compared(runs: Sequence[AnyRun]) -> list[Section]:
     return sections
 
 
-def _comparison(anchor: str, title: str, runs: Sequence[AnyRun]) -> Section:
+def _comparison(anchor: str, title: str, runs: Sequence[AnyRun]) -> PageSection:
     try:
         run_comparison = compare_runs([run.folder for run in sorted(runs, key=lambda run: run.mixed)])
     except DatasetError as error:
-        return Section(anchor, title, lines=(f"{describe_all(runs).capitalize()} cannot be compared: {error}.",))
-    lines, sentences = headline(run_comparison), verdicts(run_comparison)
-    breakdowns = tuple(run_comparison.found.breakdown_tables(run_comparison.names))
-    folds = [Fold(f"By {run_comparison.found.breakdown}, every run", breakdowns)] if breakdowns else []
+        return PageSection(anchor, title, lines=(f"{describe_all(runs).capitalize()} cannot be compared: {error}.",))
+    lines, sentences = comparison_lines(run_comparison), verdicts(run_comparison)
+    breakdowns = tuple(run_comparison.statistics.breakdown_tables(run_comparison.names))
+    folds = [Fold(f"By {run_comparison.statistics.breakdown}, every run", breakdowns)] if breakdowns else []
     if len(sentences) > SAID_PAIRS:
         folds.insert(0, Fold("In words", lines=tuple(sentences)))
     else:
         lines += sentences
-    return Section(anchor, title, tuple(overall_tables(run_comparison)), tuple(lines), tuple(folds))
+    return PageSection(anchor, title, tuple(overall_tables(run_comparison)), tuple(lines), tuple(folds))
 
 
-def _passages(runs: Sequence[AnyRun]) -> list[Section]:
+def _passages(runs: Sequence[AnyRun]) -> list[PageSection]:
     try:
         contrasts = contrast_runs(runs)
     except DatasetError:
         return []
     tables = tuple(map(contrast_table, contrasts))
-    return [Section("passages", "What passages change", tables)] if tables else []
+    return [PageSection("passages", "What passages change", tables)] if tables else []
 
 
-def _grouped(captioned: Captioned) -> Section:
+def _grouped(captioned: Captioned) -> PageSection:
     title = captioned[0].title
-    return Section(f"by-{title.rsplit(maxsplit=1)[-1].lower()}", title, (captioned,))
+    return PageSection(f"by-{title.rsplit(maxsplit=1)[-1].lower()}", title, (captioned,))
 
 
 def _breakdowns(run: AnyRun) -> list[Captioned]:
@@ -203,14 +203,16 @@ def _breakdowns(run: AnyRun) -> list[Captioned]:
     return [(first, legend_text + benchmark.published_legend), *((table, legend_text) for table in others)]
 
 
-def _stacked(anchor: str, title: str, tables_by_run: Sequence[Sequence[Captioned]], names: Sequence[str]) -> Section:
+def _stacked(
+    anchor: str, title: str, tables_by_run: Sequence[Sequence[Captioned]], names: Sequence[str]
+) -> PageSection:
     """Stack the tables that each run has, of several runs as one table."""
     entries = [(name, table, text) for name, tables in zip(names, tables_by_run, strict=True) for table, text in tables]
     tables = [replace(table, title=title) for _, table, _ in entries]
     if len(tables_by_run) > 1:
         tables = stack(tables, [name for name, _, _ in entries])
-    caption = merge([text for _, _, text in entries], [name for name, _, _ in entries])
-    return Section(anchor, title, tuple((table, caption) for table in tables))
+    caption = merge_captions([text for _, _, text in entries], [name for name, _, _ in entries])
+    return PageSection(anchor, title, tuple((table, caption) for table in tables))
 
 
 def _details(runs: Sequence[AnyRun], names: Sequence[str], *, several: bool) -> list[Fold]:

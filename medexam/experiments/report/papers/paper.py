@@ -24,7 +24,7 @@ About = Literal["questions", "question_lengths", "answer_lengths", "splits", "to
 """What an item says of a data set."""
 
 
-class Measure(FrozenModel):
+class PaperMeasure(FrozenModel):
     """A measure of the paper's tables."""
 
     heading: str
@@ -111,7 +111,7 @@ class Grid(FrozenModel):
         return self.rows[row][self.columns.index(column)]
 
 
-class Item(FrozenModel):
+class PaperItem(FrozenModel):
     """One table or figure of the paper that can be made anew."""
 
     title: str
@@ -162,12 +162,12 @@ class Paper(FrozenModel):
     """The rows, from the top down."""
     exams: dict[str, str] = Field(default_factory=dict)
     """Heading -> pattern of the names of its booklets, in the order of the columns."""
-    measures: dict[str, Measure] = Field(default_factory=dict)
+    measures: dict[str, PaperMeasure] = Field(default_factory=dict)
     tables: tuple[TableLayout, ...] = ()
     """Those of runs; a paper without any has no layout."""
     figures: dict[int, Grid] = Field(default_factory=dict)
     """Number of a table -> its figures. A row is `MODEL STRATEGY LANGUAGE`, in a table of runs `STRATEGY LANGUAGE`."""
-    reproduce: dict[str, Item] = Field(default_factory=dict)
+    reproduce: dict[str, PaperItem] = Field(default_factory=dict)
     """What `medexam reproduce` makes: `table-2` and the like."""
 
     @model_validator(mode="after")

@@ -43,7 +43,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Cell:
+class FigureCell:
     """A run's figure and the paper's, both as the paper's table has them: percent or points, rounded."""
 
     value: float
@@ -128,7 +128,7 @@ class PaperTable:
         exam_figures = [Figure(exam, exam, measures[0]) for exam in self.paper.exams]
         return [*exam_figures, *([Figure(self.layout.whole, None, measures[0])] if self.layout.whole else [])]
 
-    def cell(self, run: ExamRun, figure: Figure) -> Cell | None:
+    def cell(self, run: ExamRun, figure: Figure) -> FigureCell | None:
         """Return a figure of a run beside the paper's; None if the run has scored nothing there."""
         if self._by_exam:
             exams = self._exams(run, figure.part)
@@ -141,7 +141,7 @@ class PaperTable:
             interval = None if ends is None else (100 * ends[0], 100 * ends[1])
         if value is None:
             return None
-        return Cell(value, interval, self.published(run, figure), self.paper.measures[figure.measure].comparable)
+        return FigureCell(value, interval, self.published(run, figure), self.paper.measures[figure.measure].comparable)
 
     def scored(self, run: ExamRun) -> int:
         """Count the questions of a run that are scored here."""
@@ -254,7 +254,7 @@ class PaperTable:
             return [(PAPER, figures)]
         return [(PAPER, figures), (DIFFERENCE, [self._difference(cell) for cell in cells])]
 
-    def _difference(self, cell: Cell | None) -> str:
+    def _difference(self, cell: FigureCell | None) -> str:
         if cell is None or cell.difference is None:
             return NONE
         if cell.difference == 0:

@@ -132,12 +132,12 @@ def write_map(figure: Any, corpus_map: CorpusMap, path: Path) -> None:
         raise _unwritten(path, error) from None
 
 
-def draw_map(figure: Any, drawn: CorpusMap) -> None:
+def draw_map(figure: Any, corpus_map: CorpusMap) -> None:
     """Draw a map on an empty figure: two large panels, and a small one for each discipline that has questions."""
     import numpy as np
 
-    view = _View.around(np.concatenate([drawn.passages.places, drawn.questions.places]))
-    disciplines = [discipline for discipline in Discipline if discipline.value in drawn.questions.counts]
+    view = _View.around(np.concatenate([corpus_map.passages.places, corpus_map.questions.places]))
+    disciplines = [discipline for discipline in Discipline if discipline.value in corpus_map.questions.counts]
     columns = min(COLUMNS, len(disciplines))
     lines = -(-len(disciplines) // columns)
     # Panels as high as their width asks for, and inches for what is written around them.
@@ -145,33 +145,33 @@ def draw_map(figure: Any, drawn: CorpusMap) -> None:
     figure.set_size_inches(WIDTH, sum(heights) + 0.5)
     rows = figure.subfigures(2, 1, height_ratios=heights)
     large = rows[0].subplots(1, 2)
-    _draw_sources(large[0], drawn, view)
-    _draw_disciplines(large[1], drawn, view, disciplines)
+    _draw_sources(large[0], corpus_map, view)
+    _draw_disciplines(large[1], corpus_map, view, disciplines)
     small = rows[1].subplots(lines, columns, squeeze=False).ravel()
     rows[1].suptitle("c  each discipline's questions over all passages (shaded by density)", x=0.005, ha="left")
-    everything = view.density(drawn.passages.places)
+    everything = view.density(corpus_map.passages.places)
     for axes in small[len(disciplines) :]:
         axes.remove()
     small = small[: len(disciplines)]
     for axes, discipline in zip(small, disciplines, strict=True):
-        _draw_discipline(axes, drawn.questions.of(discipline.value), view, everything, discipline)
+        _draw_discipline(axes, corpus_map.questions.of(discipline.value), view, everything, discipline)
     for axes in (*large, *small):
         axes.set_xlim(view.low[0], view.high[0])
         axes.set_ylim(view.low[1], view.high[1])
         axes.set_xticks([])
         axes.set_yticks([])
         axes.set_aspect("equal")
-    corpus, encoder = drawn.manifest.corpus, drawn.manifest.encoder
-    passage_count = len(drawn.passages.groups)
+    corpus, encoder = corpus_map.manifest.corpus, corpus_map.manifest.encoder
+    passage_count = len(corpus_map.passages.groups)
     passage_note = (
         f"all {passage_count:,} passages"
         if passage_count == corpus.count
         else f"{passage_count:,} of {corpus.count:,} passages"
     )
     figure.suptitle(
-        f"{passage_note} of the corpus '{corpus.name}' and {len(drawn.questions.groups):,} questions of "
-        f"{drawn.exam.name} ({drawn.exam.language}), as {encoder.label} sees them\n"
-        f"UMAP by cosine, trustworthiness {drawn.trustworthiness:.2f}; contours hold 50 % and 90 % of a "
+        f"{passage_note} of the corpus '{corpus.name}' and {len(corpus_map.questions.groups):,} questions of "
+        f"{corpus_map.exam.name} ({corpus_map.exam.language}), as {encoder.label} sees them\n"
+        f"UMAP by cosine, trustworthiness {corpus_map.trustworthiness:.2f}; contours hold 50 % and 90 % of a "
         "group",
         fontsize="medium",
     )

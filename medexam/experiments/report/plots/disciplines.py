@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from medexam.experiments.report.plots.style import WIDTH, Look, Plot, chance_levels, describe_n, wrap, write_title
+from medexam.experiments.report.plots.style import WIDTH, Plot, RunStyle, chance_levels, describe_n, wrap, write_title
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.formatting import decimal
 from medexam.metrics import PublishedScores
@@ -19,7 +19,7 @@ NAME_WIDTH = 30
 CHANCE_ROW = "chance"
 
 
-def disciplines_plot(run_looks: Sequence[Look]) -> Plot | None:
+def disciplines_plot(run_looks: Sequence[RunStyle]) -> Plot | None:
     """Plan the plot of these runs; None where none has scored a question."""
     scored = [look for look in run_looks if look.run.metrics.n]
     if not scored:
@@ -32,7 +32,7 @@ def disciplines_plot(run_looks: Sequence[Look]) -> Plot | None:
     return Plot("accuracy_by_discipline", caption, size, partial(_draw, scored=scored))
 
 
-def _group(scored: Sequence[Look]) -> str:
+def _group(scored: Sequence[RunStyle]) -> str:
     return scored[0].run.benchmark.facets["discipline"].lower()
 
 
@@ -40,7 +40,7 @@ def _by_discipline(run: ExamRun) -> dict[str, PublishedScores]:
     return {discipline: group for discipline, group in run.metrics.by_discipline.items() if group.n}
 
 
-def _draw(figure: Any, scored: Sequence[Look]) -> None:
+def _draw(figure: Any, scored: Sequence[RunStyle]) -> None:
     from matplotlib.colors import Normalize
 
     axes = figure.add_subplot()

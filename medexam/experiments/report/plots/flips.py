@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import Any
 
 from medexam.benchmarks.resampling import describe_resampling
-from medexam.experiments.compare.flows import Flow, Mark, find_flows
-from medexam.experiments.report.plots.style import WIDTH, Look, Plot, split_panels, wrap, write_title
+from medexam.experiments.compare.flows import Flow, FlowMark, find_flows
+from medexam.experiments.report.plots.style import WIDTH, Plot, RunStyle, split_panels, wrap, write_title
 from medexam.formatting import decimal
 
-COLORS = {Mark.RIGHT: "#0072B2", Mark.WRONG: "#E69F00", Mark.UNANSWERED: "#999999"}
+COLORS = {FlowMark.RIGHT: "#0072B2", FlowMark.WRONG: "#E69F00", FlowMark.UNANSWERED: "#999999"}
 """Of the palette of Okabe and Ito, and a grey."""
 COLUMNS = 3
 PANEL_HEIGHT = 3.9
@@ -29,10 +29,10 @@ STAYS, FLIPS = 0.25, 0.6
 
 Span = tuple[float, float]
 """Lower and upper end of a part of a bar."""
-Band = tuple[Mark, Mark]
+Band = tuple[FlowMark, FlowMark]
 
 
-def flips_plot(run_looks: Sequence[Look]) -> Plot | None:
+def flips_plot(run_looks: Sequence[RunStyle]) -> Plot | None:
     """Plan the plot of the first of these runs beside each other one; None where `find_flows` finds nothing to draw."""
     flows = find_flows([look.run for look in run_looks])
     if not flows:
@@ -53,7 +53,7 @@ def flips_plot(run_looks: Sequence[Look]) -> Plot | None:
     return Plot("flips", caption, size, partial(_draw, pairs=pairs))
 
 
-def _draw(figure: Any, pairs: Sequence[tuple[Look, Look, Flow]]) -> None:
+def _draw(figure: Any, pairs: Sequence[tuple[RunStyle, RunStyle, Flow]]) -> None:
     grid = split_panels(figure, len(pairs), min(COLUMNS, len(pairs)))
     for axes, (before, after, flow) in zip(grid, pairs, strict=True):
         heading = f"{before.name} → {after.name}" if len(pairs) == 1 else f"→ {after.name}"
@@ -66,8 +66,8 @@ def _draw(figure: Any, pairs: Sequence[tuple[Look, Look, Flow]]) -> None:
 
 def draw_flow(axes: Any, flow: Flow, heading: str) -> None:
     """Draw one flow between two bars; every band carries its number of questions."""
-    sources = _stack([(part, _total(flow.counts, part, 0)) for part in Mark], flow.n)
-    targets = _stack([(part, _total(flow.counts, part, 1)) for part in Mark], flow.n)
+    sources = _stack([(part, _total(flow.counts, part, 0)) for part in FlowMark], flow.n)
+    targets = _stack([(part, _total(flow.counts, part, 1)) for part in FlowMark], flow.n)
     for x, spans, side in ((0.0, sources, 0), (1.0, targets, 1)):
         _draw_bar(axes, x, spans, {part: _total(flow.counts, part, side) for part in spans}, side)
     starts, ends = _ends(flow, sources, 0), _ends(flow, targets, 1)
@@ -84,13 +84,13 @@ def draw_flow(axes: Any, flow: Flow, heading: str) -> None:
     axes.set_title(f"{wrap(heading, 40)}\n{difference}", fontsize="small")
 
 
-def _total(counts: Mapping[Band, int], part: Mark, side: int) -> int:
+def _total(counts: Mapping[Band, int], part: FlowMark, side: int) -> int:
     return sum(count for band, count in counts.items() if band[side] is part)
 
 
-def _stack(totals: Sequence[tuple[Mark, int]], n: int) -> dict[Mark, Span]:
+def _stack(totals: Sequence[tuple[FlowMark, int]], n: int) -> dict[FlowMark, Span]:
     """Stack the marks that occur from the top down, each as high as its share of the questions."""
-    spans: dict[Mark, Span] = {}
+    spans: dict[FlowMark, Span] = {}
     top = 1.0
     for part, total in totals:
         if total:
@@ -99,11 +99,11 @@ def _stack(totals: Sequence[tuple[Mark, int]], n: int) -> dict[Mark, Span]:
     return spans
 
 
-def _ends(flow: Flow, spans: Mapping[Mark, Span], side: int) -> dict[Band, Span]:
+def _ends(flow: Flow, spans: Mapping[FlowMark, Span], side: int) -> dict[Band, Span]:
     """Find where each band leaves (side 0) or reaches (side 1) its bar, from the top down, so that few bands cross."""
     span_by_band: dict[Band, Span] = {}
     for part, (_, top) in spans.items():
-        for other in Mark:
+        for other in FlowMark:
             band = (part, other) if side == 0 else (other, part)
             if band in flow.counts:
                 height = flow.counts[band] / flow.n
@@ -120,7 +120,7 @@ def _spread(places: Sequence[float], lines: int) -> list[float]:
     return text_places
 
 
-def _draw_bar(axes: Any, x: float, spans: Mapping[Mark, Span], totals: Mapping[Mark, int], side: int) -> None:
+def _draw_bar(axes: Any, x: float, spans: Mapping[FlowMark, Span], totals: Mapping[FlowMark, int], side: int) -> None:
     places = _spread([sum(span) / 2 for span in spans.values()], 2)
     for (part, (low, high)), place in zip(spans.items(), places, strict=True):
         axes.bar(x, high - low, bottom=low, width=BAR, color=COLORS[part])

@@ -10,8 +10,8 @@ from typing import Any
 from medexam.experiments.report.plots.style import (
     CHANCE,
     WIDTH,
-    Look,
     Plot,
+    RunStyle,
     describe_n,
     error_bars,
     legend_below,
@@ -30,10 +30,10 @@ MARKER_AREA = 500
 """Area of the marker of a bin that holds every question, points^2."""
 SMALLEST_MARKER = 14
 
-Scored = Sequence[tuple[Look, OptionScoreMetrics]]
+Scored = Sequence[tuple[RunStyle, OptionScoreMetrics]]
 
 
-def reliability_plot(run_looks: Sequence[Look]) -> Plot | None:
+def reliability_plot(run_looks: Sequence[RunStyle]) -> Plot | None:
     """Plan one diagram a run; None where no run has option scores."""
     scored = _scored(run_looks)
     if not scored:
@@ -48,7 +48,7 @@ def reliability_plot(run_looks: Sequence[Look]) -> Plot | None:
     return Plot("reliability", caption, size, partial(_draw_reliability, scored=scored))
 
 
-def thresholds_plot(run_looks: Sequence[Look]) -> Plot | None:
+def thresholds_plot(run_looks: Sequence[RunStyle]) -> Plot | None:
     """Plan the plot of the exam score at each threshold of leaving blank; None where no run has option scores."""
     scored = _scored(run_looks)
     if not scored:
@@ -62,7 +62,7 @@ def thresholds_plot(run_looks: Sequence[Look]) -> Plot | None:
     return Plot("exam_score_by_threshold", caption, size, partial(_draw_thresholds, scored=scored))
 
 
-def _scored(run_looks: Sequence[Look]) -> list[tuple[Look, OptionScoreMetrics]]:
+def _scored(run_looks: Sequence[RunStyle]) -> list[tuple[RunStyle, OptionScoreMetrics]]:
     return [(look, look.run.metrics.option_scores) for look in run_looks if look.run.metrics.option_scores is not None]
 
 
@@ -75,7 +75,7 @@ def _columns(scored: Scored) -> int:
     return 2 if len(scored) == 4 else min(3, len(scored))
 
 
-def _label(look: Look, scores: OptionScoreMetrics) -> str:
+def _label(look: RunStyle, scores: OptionScoreMetrics) -> str:
     return f"{look.name} (n = {scores.n:,})"
 
 

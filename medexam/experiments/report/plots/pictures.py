@@ -15,7 +15,7 @@ from medexam.experiments.report.plots.flips import flips_plot
 from medexam.experiments.report.plots.option_scores import reliability_plot, thresholds_plot
 from medexam.experiments.report.plots.relevance import relevance_plot
 from medexam.experiments.report.plots.strategies import strategies_plot
-from medexam.experiments.report.plots.style import Draw, Look, Plot, looks
+from medexam.experiments.report.plots.style import Draw, Plot, RunStyle, looks
 from medexam.experiments.report.plots.years import years_plot
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.files import write_whole
@@ -32,7 +32,7 @@ STYLE: dict[Any, Any] = {
     # Names may hold dollar signs, between which matplotlib would read formulas.
     "text.parse_math": False,
 }
-PLOTS: dict[str, Callable[[Sequence[Look]], Plot | None]] = {
+PLOTS: dict[str, Callable[[Sequence[RunStyle]], Plot | None]] = {
     "strategies": strategies_plot,
     "years": years_plot,
     "disciplines": disciplines_plot,
@@ -45,7 +45,7 @@ PLOTS: dict[str, Callable[[Sequence[Look]], Plot | None]] = {
 
 
 @dataclass(frozen=True)
-class Picture:
+class PlotPicture:
     """One picture and what it shows."""
 
     name: str
@@ -55,7 +55,7 @@ class Picture:
     png: bytes
 
 
-def build_pictures(runs: Sequence[ExamRun]) -> list[Picture]:
+def build_pictures(runs: Sequence[ExamRun]) -> list[PlotPicture]:
     """Build the pictures that `runs`, one or more of one benchmark, have data for.
 
     Raises `MedExamError` without matplotlib.
@@ -64,7 +64,7 @@ def build_pictures(runs: Sequence[ExamRun]) -> list[Picture]:
     return [render_plot(plot) for name in runs[0].benchmark.plots if (plot := PLOTS[name](run_looks)) is not None]
 
 
-def write_pictures(pictures: Iterable[Picture], folder: Path, option: str) -> list[Path]:
+def write_pictures(pictures: Iterable[PlotPicture], folder: Path, option: str) -> list[Path]:
     """Write pictures into `folder` and return their paths. Raises `MedExamError` naming `option` if it cannot be
     written.
     """
@@ -80,9 +80,9 @@ def write_pictures(pictures: Iterable[Picture], folder: Path, option: str) -> li
     return paths
 
 
-def render_plot(plot: Plot) -> Picture:
+def render_plot(plot: Plot) -> PlotPicture:
     """Draw the plot; raises `MedExamError` without matplotlib."""
-    return Picture(plot.name, plot.caption, render_figure(plot.draw, plot.size, plot.caption))
+    return PlotPicture(plot.name, plot.caption, render_figure(plot.draw, plot.size, plot.caption))
 
 
 def render_png(draw: Draw, size: tuple[float, float], caption: str = "") -> bytes:

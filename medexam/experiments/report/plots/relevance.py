@@ -12,8 +12,8 @@ from medexam.benchmarks.choice.detail_tables import QUARTILES
 from medexam.experiments.report.plots.style import (
     CHANCE,
     WIDTH,
-    Look,
     Plot,
+    RunStyle,
     chance_sample,
     describe_n,
     draw_accuracies,
@@ -30,7 +30,7 @@ SPREAD = 0.5
 """Width that the runs share around a quartile's place on the axis, where 1 is the distance between quartiles."""
 
 
-def relevance_plot(run_looks: Sequence[Look]) -> Plot | None:
+def relevance_plot(run_looks: Sequence[RunStyle]) -> Plot | None:
     """Plan the plot of the runs that have passages; None where none has."""
     pairs = _retrieval_pairs(run_looks)
     if not pairs:
@@ -44,7 +44,7 @@ def relevance_plot(run_looks: Sequence[Look]) -> Plot | None:
     return Plot("relevance", caption, size, partial(_draw, pairs=pairs))
 
 
-def _retrieval_pairs(run_looks: Sequence[Look]) -> list[tuple[Look, RetrievalMetrics]]:
+def _retrieval_pairs(run_looks: Sequence[RunStyle]) -> list[tuple[RunStyle, RetrievalMetrics]]:
     return [
         (look, look.run.metrics.retrieval)
         for look in run_looks
@@ -52,13 +52,13 @@ def _retrieval_pairs(run_looks: Sequence[Look]) -> list[tuple[Look, RetrievalMet
     ]
 
 
-def _label(look: Look, retrieval: RetrievalMetrics) -> str:
+def _label(look: RunStyle, retrieval: RetrievalMetrics) -> str:
     correlated = retrieval.score_correctness
     r = "" if correlated is None else f", r = {coefficient(correlated.r)}"
     return f"{look.name} (n = {retrieval.n:,}{r})"
 
 
-def _draw(figure: Any, pairs: Sequence[tuple[Look, RetrievalMetrics]]) -> None:
+def _draw(figure: Any, pairs: Sequence[tuple[RunStyle, RetrievalMetrics]]) -> None:
     axes = figure.add_subplot()
     draw_relevance(axes, [look for look, _ in pairs])
     entries = [(sample(look), _label(look, part)) for look, part in pairs]
@@ -66,7 +66,7 @@ def _draw(figure: Any, pairs: Sequence[tuple[Look, RetrievalMetrics]]) -> None:
     write_title(figure, "Accuracy by relevance of the passages", [look for look, _ in pairs])
 
 
-def draw_relevance(axes: Any, run_looks: Sequence[Look]) -> None:
+def draw_relevance(axes: Any, run_looks: Sequence[RunStyle]) -> None:
     """Draw the accuracy of each quartile that holds questions, with its interval; runs without passages are left out.
 
     The chance level is the first run's over all its questions.

@@ -12,8 +12,8 @@ from medexam.benchmarks.resampling import describe_resampling
 from medexam.experiments.report.plots.style import (
     CHANCE,
     WIDTH,
-    Look,
     Plot,
+    RunStyle,
     by_model,
     chance_sample,
     describe_n,
@@ -30,11 +30,11 @@ ROW_HEIGHT = 0.4
 NAME_WIDTH = 34
 """Characters of a line of a run's name."""
 
-ChartRow = tuple[str, Look | None]
+ChartRow = tuple[str, RunStyle | None]
 """A run's name and look, or a heading and None."""
 
 
-def strategies_plot(run_looks: Sequence[Look]) -> Plot | None:
+def strategies_plot(run_looks: Sequence[RunStyle]) -> Plot | None:
     """Plan the plot of these runs; None where none has scored a question."""
     counts = [look.run.metrics.n for look in run_looks if look.run.metrics.n]
     if not counts:
@@ -50,7 +50,7 @@ def strategies_plot(run_looks: Sequence[Look]) -> Plot | None:
     return Plot("strategies", caption, (WIDTH, height), partial(_draw, run_looks=run_looks, rows=rows))
 
 
-def _rows(run_looks: Sequence[Look]) -> list[ChartRow]:
+def _rows(run_looks: Sequence[RunStyle]) -> list[ChartRow]:
     groups = by_model(run_looks)
     rows: list[ChartRow] = []
     for model, group in groups.items():
@@ -65,7 +65,7 @@ def _share(row: ChartRow) -> float:
     return max(1.0, 0.55 * (1 + row[0].count("\n")))
 
 
-def _draw(figure: Any, run_looks: Sequence[Look], rows: Sequence[ChartRow]) -> None:
+def _draw(figure: Any, run_looks: Sequence[RunStyle], rows: Sequence[ChartRow]) -> None:
     accuracy_axes, score_axes = figure.subplots(1, 2, sharey=True)
     ends = list(accumulate((-_share(row) for row in rows), initial=0.0))
     places = [(top + bottom) / 2 for top, bottom in pairwise(ends)]
@@ -90,7 +90,7 @@ def _draw(figure: Any, run_looks: Sequence[Look], rows: Sequence[ChartRow]) -> N
 
 
 def _point(
-    axes: Any, look: Look, place: float, value: float | None, interval: Interval | None, chance: float | None
+    axes: Any, look: RunStyle, place: float, value: float | None, interval: Interval | None, chance: float | None
 ) -> None:
     """Draw one run's score with its interval, its number at the right edge, and the chance level behind it."""
     score_text = with_interval(percent(value), interval).replace(" [", "\n[")

@@ -47,7 +47,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Look:
+class RunStyle:
     """One run as it looks in all pictures."""
 
     run: ExamRun
@@ -59,30 +59,30 @@ class Look:
     """What matplotlib takes for a line style."""
 
 
-def looks(runs: Sequence[ExamRun]) -> list[Look]:
+def looks(runs: Sequence[ExamRun]) -> list[RunStyle]:
     """Return the look of each run, in their order."""
     return [_look(run, name, position) for position, (run, name) in enumerate(zip(runs, run_names(runs), strict=True))]
 
 
-def by_model(run_looks: Sequence[Look]) -> dict[str | None, list[Look]]:
+def by_model(run_looks: Sequence[RunStyle]) -> dict[str | None, list[RunStyle]]:
     """Group the runs by model in the order of their first; those that ask no model last, under None.
 
     Runs of several models are named by their strategy, which looks alike below each; but not if a model has two runs
     of one strategy.
     """
-    groups: dict[str | None, list[Look]] = {}
+    groups: dict[str | None, list[RunStyle]] = {}
     for look in _by_strategy(run_looks):
         groups.setdefault(look.run.model, []).append(look)
     controls = groups.pop(None, None)
     return groups if controls is None else {**groups, None: controls}
 
 
-def _look(run: ExamRun, name: str, position: int) -> Look:
+def _look(run: ExamRun, name: str, position: int) -> RunStyle:
     color, marker = PALETTE[position % len(PALETTE)], MARKERS[position % len(MARKERS)]
-    return Look(run, name, color, marker, LINES[position // len(PALETTE) % len(LINES)])
+    return RunStyle(run, name, color, marker, LINES[position // len(PALETTE) % len(LINES)])
 
 
-def _by_strategy(run_looks: Sequence[Look]) -> list[Look]:
+def _by_strategy(run_looks: Sequence[RunStyle]) -> list[RunStyle]:
     languages = {look.run.record.cell.dataset.language for look in run_looks}
 
     def strategy(run: ExamRun) -> str:
@@ -98,7 +98,7 @@ def _by_strategy(run_looks: Sequence[Look]) -> list[Look]:
     return [_look(look.run, name, places[name]) for name, look in zip(names, run_looks, strict=True)]
 
 
-def shared(run_looks: Sequence[Look]) -> str:
+def shared(run_looks: Sequence[RunStyle]) -> str:
     """Name the model, data set and language that all of the runs share, for a title; empty where they share none."""
     names = []
     for values in (
@@ -111,7 +111,7 @@ def shared(run_looks: Sequence[Look]) -> str:
     return " ".join(names)
 
 
-def write_title(figure: Any, text: str, run_looks: Sequence[Look], *, same_questions: bool = False) -> None:
+def write_title(figure: Any, text: str, run_looks: Sequence[RunStyle], *, same_questions: bool = False) -> None:
     """Write `text` above the picture, and behind it what all runs share; below, how the questions that they asked
     differ.
 
@@ -150,7 +150,7 @@ def error_bars(values: Sequence[float], intervals: Sequence[Interval | None]) ->
 
 
 def draw_accuracies(
-    axes: Any, look: Look, places: Sequence[float], groups: Sequence[Scores | ScoreQuartile], **settings: Any
+    axes: Any, look: RunStyle, places: Sequence[float], groups: Sequence[Scores | ScoreQuartile], **settings: Any
 ) -> Any:
     """Draw points with Wilson's intervals at `places`, percent, and return what is drawn; every group has scored
     questions.
@@ -194,7 +194,7 @@ def legend_below(figure: Any, entries: Sequence[tuple[Any, str]]) -> None:
     )
 
 
-def sample(look: Look) -> Any:
+def sample(look: RunStyle) -> Any:
     """Build the run's line and marker for a legend."""
     from matplotlib.lines import Line2D
 

@@ -10,8 +10,8 @@ from typing import Any
 from medexam.experiments.report.plots.style import (
     CHANCE,
     WIDTH,
-    Look,
     Plot,
+    RunStyle,
     by_model,
     chance_levels,
     chance_sample,
@@ -41,7 +41,7 @@ LEAST_SPAN = 12.0
 """Percentage points that the axis shows at least, so that noise does not look like a trend."""
 
 
-def years_plot(run_looks: Sequence[Look]) -> Plot | None:
+def years_plot(run_looks: Sequence[RunStyle]) -> Plot | None:
     """Plan the plot of these runs; None where none has scored a question."""
     scored = [look for look in run_looks if look.run.metrics.n]
     if not scored:
@@ -57,9 +57,9 @@ def years_plot(run_looks: Sequence[Look]) -> Plot | None:
     return Plot("accuracy_by_year", caption, (WIDTH, height), partial(_draw, scored=scored, panels=panels))
 
 
-def _labels(panels: Mapping[str, Sequence[Look]]) -> dict[str, Look]:
+def _labels(panels: Mapping[str, Sequence[RunStyle]]) -> dict[str, RunStyle]:
     """Build the legend: each strategy or run with its n, and one look that stands for it."""
-    looks_by_name: dict[str, list[Look]] = {}
+    looks_by_name: dict[str, list[RunStyle]] = {}
     for group in panels.values():
         for look in group:
             looks_by_name.setdefault(look.name, []).append(look)
@@ -74,12 +74,12 @@ def _by_year(run: ExamRun) -> Mapping[int, Scores]:
     return {year: group for year, group in run.metrics.by_year.items() if group.n}
 
 
-def _panels(run_looks: Sequence[Look]) -> dict[str, list[Look]]:
+def _panels(run_looks: Sequence[RunStyle]) -> dict[str, list[RunStyle]]:
     """Group the runs of each panel under its heading; a single panel has none."""
     groups = by_model(run_looks)
     if len(groups) == 1 or len(run_looks) <= TOGETHER:
         groups = {None: list(run_looks)}
-    panels: dict[str, list[Look]] = {}
+    panels: dict[str, list[RunStyle]] = {}
     for model, group in groups.items():
         heading = model or ("no model asked" if len(groups) > 1 else "")
         for part, members in _parts(group).items():
@@ -87,11 +87,11 @@ def _panels(run_looks: Sequence[Look]) -> dict[str, list[Look]]:
     return panels
 
 
-def _parts(group: Sequence[Look]) -> dict[str, list[Look]]:
+def _parts(group: Sequence[RunStyle]) -> dict[str, list[RunStyle]]:
     """Split the runs of one model by language or by way of answering, where they are too many for one panel."""
     if len(group) > CROWDED:
         for part_of in (_language, _way):
-            parts: dict[str, list[Look]] = {}
+            parts: dict[str, list[RunStyle]] = {}
             for look in group:
                 parts.setdefault(part_of(look), []).append(look)
             if len(parts) > 1:
@@ -99,17 +99,17 @@ def _parts(group: Sequence[Look]) -> dict[str, list[Look]]:
     return {"": list(group)}
 
 
-def _language(look: Look) -> str:
+def _language(look: RunStyle) -> str:
     return str(look.run.record.cell.dataset.language)
 
 
-def _way(look: Look) -> str:
+def _way(look: RunStyle) -> str:
     """Describe in the words of a panel's heading how the program comes to its answer."""
     kind = look.run.record.cell.program.kind
     return {"likelihood": "log-probabilities", "retrieve_then_answer": "with passages"}.get(kind, "replies")
 
 
-def _draw(figure: Any, scored: Sequence[Look], panels: Mapping[str, Sequence[Look]]) -> None:
+def _draw(figure: Any, scored: Sequence[RunStyle], panels: Mapping[str, Sequence[RunStyle]]) -> None:
     columns = min(COLUMNS, len(panels))
     grid = split_panels(figure, len(panels), columns, same_axes=True)
     levels = chance_levels([look.run for look in scored], _by_year)

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from typing import IO, Any
 
 from medexam.errors import EngineError
-from medexam.experiments.run.workers.pipe_frames import pack, read_frame, travels
+from medexam.experiments.run.workers.pipe_frames import pack_frame, read_frame, travels
 from medexam.experiments.run.workers.worker import Worker
 from medexam.library_logging import quiet_dspy
 from medexam.serve.network.event_loop import background_loop
@@ -54,7 +54,7 @@ class Child:
         await asyncio.to_thread(self._reply, reply)
 
     def _reply(self, reply: tuple[int, Any, Exception | None]) -> None:
-        frame = pack(reply)
+        frame = pack_frame(reply)
         # The driver is gone where this fails, and the next read ends.
         with self._writing, contextlib.suppress(OSError):
             self._replies.write(frame)

@@ -87,7 +87,7 @@ class Dispatcher:
         for _ in range(report.starts - repeats):
             self._observer.asked()
         worker.in_flight += report.starts
-        for prediction in map(Prediction.model_validate_json, report.done):
+        for prediction in map(Prediction.model_validate_json, report.lines):
             check_own(prediction, self._planned.spec_digest, f"an answer of the worker on {worker.host}")
             self._count(worker, prediction)
         worker.waiting, worker.concurrency = report.waiting, report.concurrency

@@ -13,7 +13,7 @@ from typing import Any
 
 from medexam.errors import EndpointSilentError, EngineError, MedExamError, RunFolderError
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.plan.words import read_words
+from medexam.experiments.plan.words import describe_words
 from medexam.experiments.run.executor import RunObserver
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.run.workers.dispatcher import Dispatcher
@@ -150,7 +150,7 @@ class SpreadExecutor:
             planned.spec_digest,
             planned.answerer,
             planned.folder.path.absolute(),
-            read_words(planned.cell.program, planned.cell.dataset.language),
+            describe_words(planned.cell.program, planned.cell.dataset.language),
         )
         looked_up = self._launcher.share(
             LookedUp(

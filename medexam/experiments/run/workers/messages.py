@@ -38,7 +38,7 @@ class WorkerReport:
     """What happened since the report before."""
 
     starts: int
-    done: tuple[bytes, ...]
+    lines: tuple[bytes, ...]
     """The lines of answers and failures, all on the disk."""
     waiting: int
     """Questions that the worker was given and has not begun."""

@@ -8,7 +8,7 @@ from typing import IO, Any
 _LENGTH = struct.Struct("!Q")
 
 
-def pack(message: Any) -> bytes:
+def pack_frame(message: Any) -> bytes:
     """Pack a message into a frame."""
     payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return _LENGTH.pack(len(payload)) + payload

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from medexam.experiments.run.workers.pipe_frames import Shared, pack, receive_frame
+from medexam.experiments.run.workers.pipe_frames import Shared, pack_frame, receive_frame
 from medexam.experiments.run.workers.remote import RemoteWorker, WorkerLostError
 from medexam.experiments.run.workers.worker import Worker
 from medexam.files import host_name
@@ -107,7 +107,7 @@ class ProcessHandle:
         self._awaited: dict[int, asyncio.Future[Any]] = {}
         self._last_line = ""
         self._gone = False
-        self._requests.write(pack(worker_arguments))
+        self._requests.write(pack_frame(worker_arguments))
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
@@ -140,7 +140,7 @@ class ProcessHandle:
         try:
             # Where the pipe is broken, the reader ends and says so.
             with suppress(ConnectionError):
-                self._requests.write(pack((number, method.__name__, arguments, keywords)))
+                self._requests.write(pack_frame((number, method.__name__, arguments, keywords)))
                 await self._requests.drain()
             answer: T = await reply
         finally:

@@ -20,7 +20,7 @@ from medexam.errors import EngineError, RunFolderError
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.plan.text_search import TextSearch
-from medexam.experiments.plan.words import read_words
+from medexam.experiments.plan.words import describe_words
 from medexam.experiments.run.language_model import build_lm, count_cached
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Spending
@@ -158,7 +158,7 @@ class _CellRun:
         starts, self._starts = self._starts, 0
         return WorkerReport(
             starts=starts,
-            done=self._log.take_flushed(),
+            lines=self._log.take_flushed(),
             waiting=len(self._scheduler.waiting),
             concurrency=self.engine.concurrency,
             over=self._running.done(),
@@ -226,7 +226,7 @@ class Worker:
         Raises `RunFolderError` where its shard cannot be written, or where this machine has other words to ask with.
         """
         cell = assignment.cell
-        if read_words(cell.program, cell.dataset.language) != assignment.words:
+        if describe_words(cell.program, cell.dataset.language) != assignment.words:
             raise RunFolderError(
                 f"{socket.gethostname()} reads other prompts, examples or program.load than the driver at the paths of "
                 "the spec: give all machines the same files, in a folder that they share"

@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 from medexam.cli.main import app
 from medexam.errors import MedExamError
-from medexam.experiments.compare.flows import Mark, find_flows
+from medexam.experiments.compare.flows import FlowMark, find_flows
 from medexam.experiments.report.plots.flips import draw_flow, flips_plot
 from medexam.experiments.report.plots.page_svg import render_svg
 from medexam.experiments.report.plots.pictures import PLOTS, build_pictures, render_figure, render_plot
 from medexam.experiments.report.plots.strategies import strategies_plot
-from medexam.experiments.report.plots.style import Look, Plot, by_model, looks
+from medexam.experiments.report.plots.style import Plot, RunStyle, by_model, looks
 from medexam.experiments.report.plots.years import years_plot
 from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import PARQUET, find_runs
@@ -97,7 +97,7 @@ def test_flows_sum_to_n_and_agree_with_the_stored_answers(controls) -> None:
         counted = Counter((marks[0][question], marks[1][question]) for question in marks[0])
         assert {(a.value, b.value): count for (a, b), count in flow.counts.items()} == counted
         assert flow.n == sum(counted.values()) == 120
-        for part in Mark:
+        for part in FlowMark:
             before = sum(count for band, count in flow.counts.items() if band[0] is part)
             assert before == getattr(runs[0].metrics, part.value)
         gained = run.metrics.right - runs[0].metrics.right
@@ -235,7 +235,7 @@ def test_numbers_beside_the_points_are_the_metrics(controls) -> None:
 
 
 def test_ten_runs_are_told_apart_without_colour(controls) -> None:
-    drawn: list[Look] = looks([controls[0]] * 10)
+    drawn: list[RunStyle] = looks([controls[0]] * 10)
     assert len({(look.color, look.line) for look in drawn}) == 10
     assert len({look.marker for look in drawn}) == 10
 
