@@ -12,7 +12,7 @@ from medexam.programs.nearest import DemonstrationFinder, WithNearest, find_near
 from medexam.programs.outcome import build_failure, build_prediction, read_again, read_both
 from medexam.programs.own import OwnProgram
 from medexam.programs.probabilities import OptionProbabilities
-from medexam.programs.program_output import OptionScores
+from medexam.programs.program_output import OptionScores, ProgramOutput
 from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine
 from medexam.programs.replay import replay
 from medexam.programs.retrieval.iterative import IterativeRetrieval
@@ -53,6 +53,7 @@ __all__ = [
     "OwnProgram",
     "PassageFinder",
     "ProgramContext",
+    "ProgramOutput",
     "QuestionReader",
     "RandomChoice",
     "ReadContext",

@@ -20,6 +20,7 @@ from medexam.datasets.translate.layout import QuestionText, render_layout
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import read_regular
+from medexam.programs import ProgramOutput
 from medexam.serve.contract import PLAIN
 from medexam.signatures.single_call import (
     Fields,
@@ -192,7 +193,7 @@ class TranslationAdapter(SingleCallAdapter):
 class Translate(dspy.Module):
     """Translates one question in the words of one set-up.
 
-    Called with `question=`, a `QuestionText`, it returns a `dspy.Prediction` as the programs that answer do: `answer`
+    Called with `question=`, a `QuestionText`, it returns a `ProgramOutput` as the programs that answer do: `answer`
     and `rationale` are None, `generations` holds the reply.
     """
 
@@ -201,16 +202,16 @@ class Translate(dspy.Module):
         self.adapter = TranslationAdapter(words, plain=plain)
         self.translate = dspy.Predict(TranslateQuestion, max_tokens=max_tokens or REPLY_TOKENS)
 
-    def forward(self, question: QuestionText) -> dspy.Prediction:
+    def forward(self, question: QuestionText) -> ProgramOutput:
         """Translate one question."""
         with dspy.context(adapter=self.adapter):
-            return _to_prediction(self.translate(source=question))
+            return _to_output(self.translate(source=question))
 
-    async def aforward(self, question: QuestionText) -> dspy.Prediction:
+    async def aforward(self, question: QuestionText) -> ProgramOutput:
         """Translate one question without blocking."""
         with dspy.context(adapter=self.adapter):
-            return _to_prediction(await self.translate.acall(source=question))
+            return _to_output(await self.translate.acall(source=question))
 
 
-def _to_prediction(output: dspy.Prediction) -> dspy.Prediction:
-    return dspy.Prediction(answer=None, rationale=None, generations=[output.generation])
+def _to_output(output: dspy.Prediction) -> ProgramOutput:
+    return ProgramOutput(generations=[output.generation])

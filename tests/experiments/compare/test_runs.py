@@ -46,9 +46,9 @@ def _narrow(run, questions) -> None:
 
 def test_a_pair_on_all_questions(compare, make_run) -> None:
     found = compare(make_run(ZERO_SHOT, "rwwww"), make_run(REASONING, "rrwwu"))
-    assert (len(found.questions), found.found.size["exams"], found.dropped.total, found.notes) == (20, 4, 0, ())
+    assert (len(found.questions), found.statistics.size["exams"], found.exclusions.total, found.notes) == (20, 4, 0, ())
     assert found.names == ("zero_shot", "chain_of_thought")
-    (pair,) = found.found.pairs
+    (pair,) = found.statistics.pairs
     assert (pair.paired.baseline_accuracy, pair.paired.accuracy.value) == (0.2, pytest.approx(0.2))
     assert (len(pair.paired.flips.wrong_to_right), pair.paired.flips.right_to_wrong) == (4, ())
     assert pair.p_adjusted == pair.paired.flips.p == 2 / 2**4
@@ -58,8 +58,8 @@ def test_a_pair_on_all_questions(compare, make_run) -> None:
     assert pair.verdict == "not told apart"
     assert {name: group.paired.n for name, group in pair.by_discipline.items()} == {"biology": 10, "medicine": 10}
     assert list(pair.by_year) == ["2013", "2015"]
-    assert [(each.gold, each.answers) for each in found.found.flipped] == [(1, (2, 1))] * 4
-    assert (found.found.together.any_right, found.found.together.alone_right) == (8, (0, 4))
+    assert [(each.gold, each.answers) for each in found.statistics.flipped] == [(1, (2, 1))] * 4
+    assert (found.statistics.together.any_right, found.statistics.together.alone_right) == (8, (0, 4))
 
 
 def test_only_questions_that_all_have_scored_are_compared(compare, make_run, exam_questions) -> None:
@@ -68,11 +68,11 @@ def test_only_questions_that_all_have_scored_are_compared(compare, make_run, exa
     _narrow(runs[0], keys[:15])
     _narrow(runs[2], keys[5:])
     found = compare(*runs)
-    assert dataclasses.astuple(found.dropped) == (10, 2, 2, 0)
+    assert dataclasses.astuple(found.exclusions) == (10, 2, 2, 0)
     assert found.questions == tuple(keys[at] for at in (6, 8, 9, 11, 13, 14))
-    assert (found.asked, found.pending) == ((15, 20, 15), (0, 8, 0))
+    assert (found.question_counts, found.pending) == ((15, 20, 15), (0, 8, 0))
     assert {run.metrics.n for run in found.runs} == {6}
-    assert [pair.paired.n for pair in found.found.pairs] == [6, 6]
+    assert [pair.paired.n for pair in found.statistics.pairs] == [6, 6]
     text = comparison_lines(found)[0]
     assert "10 not in every run, 2 failed in at least one, 2 not asked yet in at least one" in text
 
@@ -91,18 +91,18 @@ def test_the_baseline_is_the_first_run(compare, make_run) -> None:
 def test_better_is_never_said_of_an_interval_with_zero(compare, make_run, outcomes) -> None:
     found = compare(make_run(ZERO_SHOT, "rww"), make_run(REASONING, outcomes), make_run(GUIDED, "wrw"))
     said = " ".join([*verdicts(found), paired_report(found)])
-    told = [pair for pair in found.found.pairs if pair.verdict != "not told apart"]
+    told = [pair for pair in found.statistics.pairs if pair.verdict != "not told apart"]
     assert all(pair.paired.accuracy.excludes_zero for pair in told)
     assert bool(re.search(r"\b(better|worse)\b", said)) == bool(told)
 
 
 def test_several_runs_are_adjusted_by_holm(compare, make_run) -> None:
     found = compare(make_run(ZERO_SHOT, "w"), make_run(REASONING, "rwwww"), make_run(GUIDED, "rrwww"))
-    first, second = (pair.paired.flips.p for pair in found.found.pairs)
+    first, second = (pair.paired.flips.p for pair in found.statistics.pairs)
     assert (first, second) == (2 / 2**4, 2 / 2**8)
-    assert [pair.p_adjusted for pair in found.found.pairs] == pytest.approx([first, 2 * second])
+    assert [pair.p_adjusted for pair in found.statistics.pairs] == pytest.approx([first, 2 * second])
     assert "after Holm" in verdicts(found)[0]
-    groups = [group for pair in found.found.pairs for group in (*pair.by_discipline.values(),)]
+    groups = [group for pair in found.statistics.pairs for group in (*pair.by_discipline.values(),)]
     assert all(group.p_adjusted >= group.paired.flips.p for group in groups)
     smallest = min(groups, key=lambda group: group.paired.flips.p)
     assert smallest.p_adjusted == pytest.approx(min(1, 4 * smallest.paired.flips.p))
@@ -121,7 +121,7 @@ def test_a_question_with_another_gold_in_the_other_language_is_dropped(
     keys = [question.key for question in exam_questions]
     data_set["es"] = AnswerKey({key: Gold(number=2 if key == keys[0] else 1) for key in keys})
     found = compare(make_run(ZERO_SHOT, "r"), make_run(ZERO_SHOT, "r", language="es"))
-    assert (len(found.questions), found.dropped.other_gold) == (19, 1)
+    assert (len(found.questions), found.exclusions.other_gold) == (19, 1)
     assert "1 with another right answer" in comparison_lines(found)[0]
 
 
@@ -208,7 +208,7 @@ def test_markdown_names_the_flipped_questions_and_the_folders(compare, make_run,
 
 def test_runs_that_agree_have_no_flipped_questions(compare, make_run) -> None:
     found = compare(make_run(ZERO_SHOT, "rw"), make_run(REASONING, "rw"))
-    assert found.found.flipped == ()
+    assert found.statistics.flipped == ()
     assert "Flipped" not in paired_report(found)
     assert verdicts(found) == [
         "chain_of_thought is not told apart from zero_shot in accuracy: 0.0 percentage points, McNemar's p = 1.000, "

@@ -44,11 +44,11 @@ def test_each_result_has_the_score_of_its_source(task, take, name, measures, pat
     found = take(path)
     assert found.keys() == measures.keys()
     for measure, one in found.items():
-        assert one.run.metrics.accuracy == one.said["stated"] == STATED[name][measures[measure]]
+        assert one.run.metrics.accuracy == one.account["stated"] == STATED[name][measures[measure]]
         # The files keep whole prompts, and those of letters no options.
-        assert one.said["by"] == {"text within": 20}
+        assert one.account["by"] == {"text within": 20}
         assert one.run.model == "HuggingFaceTB/SmolLM2-135M-Instruct"
-        assert one.said["other_gold"] == 0
+        assert one.account["other_gold"] == 0
 
 
 def test_the_options_of_acc_are_those_of_the_harness_itself(task, take, tmp_path) -> None:
@@ -66,7 +66,7 @@ def test_of_a_prompt_with_other_questions_the_last_counts(task, take) -> None:
         line["input"]["raw"] = shown + line["input"]["raw"]
     path.write_text("\n".join(map(json.dumps, lines)))
     one = take(path)["exact_match:strict-match"]
-    assert (one.said["by"], one.run.metrics.accuracy) == ({"text within": 20}, one.said["stated"])
+    assert (one.account["by"], one.run.metrics.accuracy) == ({"text within": 20}, one.account["stated"])
 
 
 def test_what_is_no_whole_file_is_refused(task, take) -> None:

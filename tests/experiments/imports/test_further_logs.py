@@ -250,7 +250,7 @@ def test_the_answers_are_those_that_were_given(shape, importer, tmp_path) -> Non
     assert [one.run.record.cell.program.measure for one in found] == measures
     for one in found:
         program = one.run.record.cell.program
-        assert (program.harness, one.run.model, one.said["unreadable"]) == (harness, model, 0)
+        assert (program.harness, one.run.model, one.account["unreadable"]) == (harness, model, 0)
         answers = one.run.folder.read_predictions()
         assert [answers[f"q{number}"].answer for number in range(4)] == [chosen + 1 for chosen in CHOSEN]
         assert one.run.metrics.accuracy == 0.75
@@ -285,7 +285,7 @@ def test_results_of_early_versions_beside_the_samples_tell_task_and_model(import
     }
     path = write(tmp_path, {"results.json": json.dumps(beside), **lm_eval_list()})
     one = next(importer.take(path, print, "acc"))
-    assert (one.run.record.cell.program.task, one.said["stated"], one.run.model) == ("mytask", 0.75, "hf")
+    assert (one.run.record.cell.program.task, one.account["stated"], one.run.model) == ("mytask", 0.75, "hf")
     with pytest.raises(ResultsError, match=r"holds no single answers; give the samples_"):
         list(importer.take(tmp_path / "results.json", print))
 

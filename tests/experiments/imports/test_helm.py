@@ -51,9 +51,9 @@ def test_each_file_of_a_run_has_the_score_that_helm_states(helm, take, file, mea
         (stated,) = [
             each["mean"] for each in stats if each["name"]["name"] == measure and "perturbation" not in each["name"]
         ]
-        assert one.run.metrics.accuracy == one.said["stated"] == stated == 0.25
+        assert one.run.metrics.accuracy == one.account["stated"] == stated == 0.25
         # The 20 copies that HELM perturbed are no questions of the exam.
-        assert (one.said["samples"], one.said["by"]) == (20, {"key": 20})
+        assert (one.account["samples"], one.account["by"]) == (20, {"key": 20})
         assert one.run.model == "drawn/letters"
         predictions = one.run.folder.read_predictions()
         for name, instance in asked.items():
@@ -87,7 +87,7 @@ def test_options_that_are_asked_one_by_one_are_one_question(helm, take) -> None:
     (helm / "per_instance_stats.json").write_text(json.dumps(stats))
     one = take(helm / "scenario_state.json")["exact_match"]
     assert {said.answer for said in one.run.folder.read_predictions().values()} == {2}
-    assert one.said["matched"] == 20
+    assert one.account["matched"] == 20
     assert one.run.metrics.right == sum("correct" in each["instance"]["references"][1]["tags"] for each in states)
 
 
@@ -100,7 +100,7 @@ def test_a_request_that_failed_is_left_out_and_trials_are_apart(helm, take) -> N
     (helm / "per_instance_stats.json").write_text(json.dumps(stats))
     found = take(helm / "scenario_state.json")
     first, second = (found[f"exact_match-trial-{trial}"] for trial in (1, 2))
-    assert [(one.said["failed"], one.run.metrics.n) for one in (first, second)] == [(1, 19), (0, 19)]
+    assert [(one.account["failed"], one.run.metrics.n) for one in (first, second)] == [(1, 19), (0, 19)]
 
 
 def test_a_file_without_those_beside_it_is_refused(helm, take) -> None:

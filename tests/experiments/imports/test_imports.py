@@ -51,9 +51,9 @@ def _lines(path):
 @pytest.mark.parametrize(("measure", "divide"), [("acc", lambda _: 1), ("acc_norm", len)])
 def test_a_multiple_choice_task_has_the_score_that_lm_eval_states(importer, measure, divide) -> None:
     one = _take(importer, SAMPLES)[measure]
-    assert one.run.metrics.accuracy == one.said["stated"] == STATED["headqa_en"][f"{measure},none"]
-    assert one.said["matched"] == one.said["samples"] == 20
-    assert one.said["other_gold"] == one.said["unmatched"] == 0
+    assert one.run.metrics.accuracy == one.account["stated"] == STATED["headqa_en"][f"{measure},none"]
+    assert one.account["matched"] == one.account["samples"] == 20
+    assert one.account["other_gold"] == one.account["unmatched"] == 0
     predictions = one.run.folder.read_predictions()
     for line in _lines(SAMPLES):
         doc = line["doc"]
@@ -85,7 +85,7 @@ def test_both_forms_of_an_inspect_log_say_the_same(importer) -> None:
     for epoch in (1, 2):
         one, other = (each[f"choice-epoch-{epoch}"] for each in (packed, plain))
         assert one.run.model == "mockllm/model".rpartition("/")[2] or one.run.model == "mockllm/model"
-        assert one.said["by"] == {"text and options": 10}
+        assert one.account["by"] == {"text and options": 10}
         said, again = (each.run.folder.read_predictions() for each in (one, other))
         for sample in (each for each in log["samples"] if each["epoch"] == epoch):
             question = stems[sample["input"]]
@@ -105,7 +105,7 @@ def test_a_failed_sample_is_left_out_and_counted(importer, tmp_path) -> None:
     path = tmp_path / "log.json"
     path.write_text(json.dumps(log), encoding="utf-8")
     one = _take(importer, path)["choice-epoch-1"]
-    assert (one.said["failed"], one.run.metrics.n, one.run.complete) == (1, 9, True)
+    assert (one.account["failed"], one.run.metrics.n, one.run.complete) == (1, 9, True)
     assert one.run.warnings == ("of 10 samples in the file 1 could not be asked or scored there; they are not counted",)
 
 
@@ -146,7 +146,7 @@ def test_a_file_is_imported_once(tmp_path, monkeypatch) -> None:
 def test_an_answer_is_a_number_a_letter_or_a_text(table, answer, number) -> None:
     found, predictions = table("question,answer", f"{FIRST},{answer}")
     assert predictions[FIRST].answer == number
-    assert found.said["unreadable"] == (number is None)
+    assert found.account["unreadable"] == (number is None)
     assert predictions[FIRST].reason == (Reason.UNPARSED if number is None else None)
 
 
@@ -154,7 +154,7 @@ def test_an_answer_is_a_number_a_letter_or_a_text(table, answer, number) -> None
 def test_an_empty_answer_is_none_and_no_fault(table, answer) -> None:
     found, predictions = table("question,answer", f"{FIRST},{answer}")
     assert (predictions[FIRST].answer, predictions[FIRST].reason) == (None, Reason.EMPTY)
-    assert found.said["unreadable"] == 0
+    assert found.account["unreadable"] == 0
     assert found.run.warnings == ()
 
 
@@ -167,7 +167,7 @@ def test_answers_that_cannot_be_read_are_counted_and_above_a_tenth_refused(impor
         path.write_text("\n".join(rows), encoding="utf-8")
         if count == 4:
             (one,) = importer.take(path, print)
-            assert (one.said["unreadable"], one.run.metrics.unanswered) == (4, 4)
+            assert (one.account["unreadable"], one.run.metrics.unanswered) == (4, 4)
             assert one.run.warnings == ("4 answers in the file cannot be read: they count as unanswered",)
     with pytest.raises(ResultsError, match=r"5 of 40 answers .*such as 'no idea 0', 'no idea 1', 'no idea 2': "):
         list(importer.take(path, print))
@@ -187,14 +187,14 @@ def test_numbers_that_may_count_from_0_are_refused(importer, tmp_path, highest, 
             list(importer.take(path, print))
     else:
         (one,) = importer.take(path, print)
-        assert one.said["unreadable"] == 2
+        assert one.account["unreadable"] == 2
 
 
 def test_a_verdict_stands_beside_an_answer_that_cannot_be_read(table) -> None:
     found, predictions = table("question,answer,correct", f"{FIRST},I mean it,1", f"{SECOND},no idea,0")
     assert [predictions[key].answer for key in (FIRST, SECOND)] == [2, None]
     assert predictions[SECOND].reason == Reason.UNPARSED
-    assert (found.said["unreadable"], found.run.metrics.accuracy) == (1, 0.5)
+    assert (found.account["unreadable"], found.run.metrics.accuracy) == (1, 0.5)
 
 
 def test_a_verdict_alone_takes_the_right_option_or_none(table) -> None:
@@ -210,8 +210,8 @@ def test_every_sample_is_counted_once(table, importer) -> None:
     found, _ = table(
         "question,answer", f"{FIRST},1", f"{FIRST},2", "nowhere,1", f'"{stem.upper()} ?",1', "8,1", "nowhere else,2"
     )
-    assert found.said["by"] == {"key": 1, "text alone": 1}
-    counted = {name: found.said[name] for name in ("samples", "matched", "unmatched", "ambiguous", "repeated")}
+    assert found.account["by"] == {"key": 1, "text alone": 1}
+    counted = {name: found.account[name] for name in ("samples", "matched", "unmatched", "ambiguous", "repeated")}
     assert counted == {"samples": 6, "matched": 2, "unmatched": 3, "ambiguous": 0, "repeated": 1}
     assert found.run.warnings == (
         "of 6 samples in the file 3 match no question, 1 are further ones of the same question; they are not counted",
@@ -257,7 +257,7 @@ def test_another_gold_in_the_file_is_told(importer, tmp_path) -> None:
     path = tmp_path / "samples.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     one = _take(importer, path)["acc"]
-    assert one.said["other_gold"] == 1
+    assert one.account["other_gold"] == 1
     assert one.run.metrics.right == 4
     assert "another right answer than the data set to 1 questions" in one.run.warnings[0]
 
@@ -346,7 +346,7 @@ def test_a_member_that_zstandard_damaged_is_refused(importer, tmp_path) -> None:
 def test_results_beside_the_samples_are_not_needed(importer, tmp_path) -> None:
     shutil.copy(SAMPLES, tmp_path / "mine.jsonl")
     one = _take(importer, tmp_path / "mine.jsonl", "acc")["acc"]
-    assert (one.said["stated"], one.run.model, one.run.metrics.right) == (None, None, 4)
+    assert (one.account["stated"], one.run.model, one.run.metrics.right) == (None, None, 4)
 
 
 def test_questions_that_we_corrected_are_found_as_they_were_published(tmp_path) -> None:
