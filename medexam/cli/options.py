@@ -48,7 +48,7 @@ PathOption = Annotated[
 
 @contextmanager
 def data_read_once() -> Iterator[None]:
-    """Within it, a command reads a data set once; the module that keeps it takes a moment to import."""
+    """Have a command read a data set once within the block; the module that keeps it takes a moment to import."""
     from medexam.datasets.kept import reads_kept
 
     with reads_kept():

@@ -115,7 +115,7 @@ class RunSettings(PlanSettings):
     ray_address: RayAddressOption = None
 
     def __post_init__(self) -> None:
-        """Refuses what only a cluster takes."""
+        """Refuse what only a cluster takes."""
         if self.executor != "ray" and self.ray_address is not None:
             raise typer.BadParameter("needs --executor ray", param_hint="--ray-address")
 

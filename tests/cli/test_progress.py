@@ -43,7 +43,7 @@ def test_the_figures(pace) -> None:
 
 
 def test_the_time_left_is_told_when_the_first_wave_is_done(pace) -> None:
-    pace.done = pace.right = 0
+    pace.progress = pace.right = 0
     pace.describe(0.0)
     for _ in range(10):
         pace.asked()

@@ -72,7 +72,7 @@ def quality(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure round trip, reference scores and lost terms, or write a sheet for reviewers and read what came back."""
+    """Measure round trip, reference scores and lost terms of translations, or write a sheet or read filled-in ones."""
     _check(context, settings, folders)
     if settings.reviews:
         _read_reviews(settings.reviews, as_json=as_json)

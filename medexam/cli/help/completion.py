@@ -11,7 +11,7 @@ SUFFIXES = {".yaml", ".yml"}
 
 
 def complete_spec(incomplete: str) -> list[str]:
-    """Shipped experiments, data sets, and YAML files that begin so."""
+    """List shipped experiments, data sets, and YAML files that begin so."""
     from medexam.specs import library_names
     from medexam.specs.catalogue import CATALOGUE
 

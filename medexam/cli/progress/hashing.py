@@ -8,7 +8,7 @@ class ReadingLine:
     """Called while files are hashed: one line that grows on a terminal, one line for each folder without."""
 
     def __init__(self) -> None:
-        self._told: Path | None = None
+        self._last_path: Path | None = None
 
     def __call__(self, path: Path, position: int, total: int) -> None:
         """Note that `position` of the `total` bytes of `path` are read."""
@@ -17,6 +17,6 @@ class ReadingLine:
             end = "\n" if position >= total else ""
             sys.stderr.write(f"\r{text}{position / 1e9:.1f} of {total / 1e9:.1f} GB{end}")
             sys.stderr.flush()
-        elif path != self._told:
+        elif path != self._last_path:
             sys.stderr.write(f"{text}{total / 1e9:.1f} GB ...\n")
-        self._told = path
+        self._last_path = path

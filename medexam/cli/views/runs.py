@@ -58,7 +58,7 @@ def print_ranking_notes(console: "Console", runs: "Sequence[AnyRun]") -> None:
 
 
 def describe_stop(stop: "Stop | None") -> str:
-    """Why something is incomplete, as a line of standard error begins."""
+    """Say why something is incomplete, as a line of standard error begins."""
     if stop is None or stop == "interrupted":
         return stop or "incomplete"
     if stop == "failures":

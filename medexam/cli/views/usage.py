@@ -53,7 +53,7 @@ def describe_usage(error: Any) -> str:
 
 
 def _places(option: str) -> list[str]:
-    """Where a spec has a key of that name."""
+    """Find where a spec has a key of that name."""
     from medexam.specs import ExperimentSpec
     from medexam.specs.validation import find_places
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def build_program(
     program: str | Mapping[str, Any] | ProgramSpec = "zero_shot", *, language: Language = "en", **settings: Any
 ) -> "dspy.Module":
-    """Build a strategy as a DSPy module: called with `question=`, a `Question`, it gives `answer`, a number or None.
+    """Build a strategy as a DSPy module, called with `question=`, a `Question`; `answer` is an option's number or None.
 
     `settings` are fields of the program's spec, such as `answer_format="guided"`. The model is the one of
     `dspy.configure`. Raises `SpecError` for a setting that does not exist, and for a program that looks up passages:

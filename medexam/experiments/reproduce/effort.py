@@ -68,7 +68,7 @@ def _measured_rate(planned: AnyCell) -> float | None:
 
 
 def _seconds(planned: AnyCell, profile: Profile) -> float:
-    """Of one H100 for one question, if its memory held the model: reading 2 operations a parameter and token."""
+    """Return one H100's seconds for a question, if it held the model: reading 2 operations a parameter and token."""
     items = planned.question_set.questions
     chats = [prompt_of(planned, item) for item in items[:: max(1, len(items) // SAMPLE)][:SAMPLE]]
     prompt = fmean(sum(len(message["content"]) for message in chat) for chat in chats) / CHARACTERS_A_TOKEN

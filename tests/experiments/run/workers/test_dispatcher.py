@@ -117,7 +117,7 @@ async def test_a_worker_that_dies_while_another_takes_from_it_is_the_only_one_lo
     (slow, fast), observer = await dispatch(Played(held=True, dies_when_asked_back=True), Played())
     assert (slow.lost, fast.lost) == (True, False)
     assert sorted(observer.answers) == sorted(question.key for question in QUESTIONS)
-    assert (observer.begun, fast.asked) == (len(QUESTIONS), len(QUESTIONS))
+    assert (observer.begun, fast.question_count) == (len(QUESTIONS), len(QUESTIONS))
 
 
 async def test_without_any_worker_left_the_rest_stays_pending(dispatch) -> None:
