@@ -7,6 +7,7 @@ fault makes it failed, and anything else is no answer at all but an error of the
 from collections.abc import Sequence
 from typing import Any
 
+import dspy
 from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
 from medexam.errors import ProgramFaultError
@@ -27,7 +28,7 @@ _WITHHELD = {Ending.REFUSED: Reason.REFUSED, Ending.FILTERED: Reason.FILTERED}
 
 def build_prediction(
     question: Question | Task,
-    outcome: ProgramOutput,
+    prediction: dspy.Prediction,
     *,
     program: str,
     spec_digest: str,
@@ -39,6 +40,7 @@ def build_prediction(
 
     `waiting_s` is the part of `latency_s` before anything was sent; None where nobody measured it.
     """
+    outcome = ProgramOutput.of(prediction)
     generations, scores = outcome.generations, outcome.scores
     last_reply = outcome.last_generation or (generations[-1] if generations else None)
     fields = {
@@ -73,7 +75,7 @@ def read_again(program: AskingProgram, question: Question | Task, stored: Predic
     outcome = program.read_again(question, stored)
     if outcome is None:
         return None
-    fields = _read_fields(outcome, stored, replied=stored.option_scores is None)
+    fields = _read_fields(ProgramOutput.of(outcome), stored, replied=stored.option_scores is None)
     return read_both(program, question, stored.model_copy(update={**fields, "lenient": None}))
 
 

@@ -88,6 +88,11 @@ class ProgramOutput(dspy.Prediction):
             return None
         return super().__getattr__(name)
 
+    @classmethod
+    def of(cls, prediction: dspy.Prediction) -> Self:
+        """Return what a program of the user's own returned, as such an output."""
+        return prediction if isinstance(prediction, cls) else cls(**dict(prediction.items()))
+
     def copy(self, **fields: Any) -> Self:
         """Return the same output with other `fields`."""
         output: Self = super().copy(**fields)

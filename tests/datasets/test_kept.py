@@ -53,7 +53,7 @@ def test_a_run_is_sent_with_its_page_by_one_reading(
 ) -> None:
     read = []
     find = loading.load_rows
-    monkeypatch.setattr(loading, "read_rows", lambda *given, **named: read.append(given) or find(*given, **named))
+    monkeypatch.setattr(loading, "load_rows", lambda *given, **named: read.append(given) or find(*given, **named))
     options = ["--set", "program=random", "--set", f"dataset.path={HEAD}", "--runs-dir", str(runs_dir)]
     monkeypatch.setattr("sys.argv", ["medexam", "run", "headqa_v1", *options])
     with pytest.raises(SystemExit) as ended:

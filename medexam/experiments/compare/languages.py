@@ -27,7 +27,7 @@ class Consistency(Comparison):
     languages: tuple[str, str]
     same_wrong: tuple[str, ...]
     """Keys of the questions that both have wrong with the same answer; leaving a question unanswered is no answer."""
-    way: ClassVar[str] = "languages"
+    method: ClassVar[str] = "languages"
 
     @property
     def flips(self) -> Flips:
