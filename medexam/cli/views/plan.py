@@ -12,9 +12,8 @@ from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.hosted import describe_records
 from medexam.experiments.plan.price import describe_prices
-from medexam.formatting import percent
 from medexam.metrics.paired.power import FLIPPED, detectable_difference
-from medexam.tables import Table
+from medexam.tables import Table, percent
 
 
 def print_plan(plan: Plan) -> None:
