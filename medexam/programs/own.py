@@ -16,6 +16,7 @@ from typing import Any
 import dspy
 from dspy.utils.exceptions import AdapterParseError, LMError
 
+from medexam.dspy_internals import dspy_errors
 from medexam.errors import ProgramFaultError, SpecError
 from medexam.plugins import load_object
 from medexam.predictions import Prediction, Reading
@@ -116,6 +117,8 @@ class OwnProgram(AskingProgram):
             "adapter": self.adapter,
             "rm": self._retrieve,
             "callbacks": [*dspy.settings.callbacks, *([OtherModels(lm)] if lm else [])],
+            # `dspy.Refine` and `dspy.BestOfN` write into it, which is None in bulk.
+            "trace": [] if dspy.settings.trace is None else dspy.settings.trace,
         }
         with recorded_calls() as calls, asked_options(numbers), dspy.context(**settings):
             yield calls, question_fields(question, self._field_types, hits)
@@ -129,6 +132,10 @@ class OwnProgram(AskingProgram):
     def _prediction(self, question: Asked, outputs: list[Any], calls: Calls) -> ProgramOutput:
         """Build a program's prediction of what the module returned, or of nothing where a reply could not be parsed."""
         output = outputs[0] if outputs else None
+        if outputs and output is None and calls.fault is not None:
+            # `dspy.BestOfN` and the user's own code may catch it; no answer for want of a server is a failure.
+            with dspy_errors(getattr(dspy.settings.lm, "model", "")):
+                raise calls.fault
         answer, rationale = output, None
         if isinstance(output, dspy.Prediction):
             if "answer" not in output:

@@ -10,13 +10,13 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
 
 import dspy
-from dspy.lm15 import Request, Response
+from dspy.lm15 import LM15Error, Request, Response
 from dspy.utils.callback import BaseCallback
 
 from medexam.model_calls import DRAWN_SEED, Generation
@@ -54,6 +54,18 @@ class Calls:
     draws: Draws = field(default_factory=Draws)
     generations: list[Generation] = field(default_factory=list)
     """Each reply, in the order in which they came."""
+    fault: LM15Error | None = None
+    """What the last call broke with; None if it brought a reply."""
+
+    @contextmanager
+    def noting_fault(self) -> Iterator[None]:
+        """Keep what the call in the block breaks with."""
+        self.fault = None
+        try:
+            yield
+        except LM15Error as error:
+            self.fault = error
+            raise
 
 
 def digest_request(request: Request) -> str:
@@ -125,7 +137,8 @@ class RecordingEngine:
         calls: Calls | None = dspy.settings.get(_KEY)
         draws = calls.draws if calls else self._draws
         sent = draws.redraw(request) if draws else request
-        response = _with_seed(self._engine.complete(sent), request, sent)
+        with calls.noting_fault() if calls else nullcontext():
+            response = _with_seed(self._engine.complete(sent), request, sent)
         if calls is not None:
             calls.generations.append(read_generation(response))
         return response
@@ -151,7 +164,8 @@ class AsyncRecordingEngine:
         calls: Calls | None = dspy.settings.get(_KEY)
         draws = calls.draws if calls else self._draws
         sent = draws.redraw(request) if draws else request
-        response = _with_seed(await self._engine.complete(sent), request, sent)
+        with calls.noting_fault() if calls else nullcontext():
+            response = _with_seed(await self._engine.complete(sent), request, sent)
         if calls is not None:
             calls.generations.append(read_generation(response))
         return response
