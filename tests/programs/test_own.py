@@ -110,8 +110,43 @@ class Fragile(dspy.Module):
     predictions = stored.folder.read_predictions().values()
     failed = [said for said in predictions if said.status is Status.FAILED]
     assert 0 < len(failed) < 60
-    assert {(said.failure.kind, said.failure.message) for said in failed} == {("KeyError", "'a rule of mine'")}
+    told = "mine.py:6 in forward: KeyError: 'a rule of mine'"
+    assert {(said.failure.kind, said.failure.message) for said in failed} == {("KeyError", told)}
     assert {said.answer for said in predictions if said.status is not Status.FAILED} == {1}
+
+
+def test_a_fault_in_a_library_is_placed_where_the_users_code_called_it(run) -> None:
+    source = """
+import json
+
+def read(reply):
+    return json.loads(reply)
+
+class Reads(dspy.Module):
+    def forward(self, question: str):
+        return read("sk-abcdefghijklmnopqrstuvwxyz is no JSON")
+
+class Awaits(Reads):
+    async def aforward(self, question: str):
+        raise ValueError("sk-abcdefghijklmnopqrstuvwxyz")
+"""
+    stored = run(source, "Reads", {"*": "x"}, limit=1)
+    (said,) = stored.folder.read_predictions().values()
+    assert said.failure.message.startswith("mine.py:6 in read: JSONDecodeError: Expecting value")
+    assert "json.loads(reply)" in said.failure.traceback
+    assert said.failure.traceback.startswith("Traceback (most recent call last):\n")
+    lines = (stored.folder.path / "predictions.jsonl").read_text()
+    assert json.loads(lines)["failure"]["traceback"] == said.failure.traceback
+    assert "[hidden]" in lines
+    assert "sk-" not in lines
+    (said,) = run(source, "Awaits", {"*": "x"}, limit=1).folder.read_predictions().values()
+    assert said.failure.message == "mine.py:14 in aforward: ValueError: [hidden]"
+
+
+def test_a_failure_without_a_traceback_is_written_as_before(run) -> None:
+    stored = run(DEBATE, "Debate", {"*": {"error": "transport"}}, limit=1)
+    line = json.loads((stored.folder.path / "predictions.jsonl").read_text())
+    assert line["failure"].keys() == {"kind", "message"}
 
 
 def test_a_signature_in_the_spec_needs_no_code(run) -> None:
