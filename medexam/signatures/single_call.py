@@ -9,7 +9,7 @@ import dspy
 from dspy.lm15 import Config, ImagePart, Message, RefusalPart, Request, Response, TextPart, ThinkingPart, Usage
 
 from medexam.dspy_internals import dspy_errors
-from medexam.model_calls import FINISH_REASON, UNSEEDED, Dialogue, Generation
+from medexam.model_calls import DRAWN_SEED, FINISH_REASON, UNSEEDED, Dialogue, Generation
 from medexam.signatures.direct import ask_model, find_writer
 from medexam.signatures.thinking import join_thinking
 
@@ -66,8 +66,8 @@ class SingleCallAdapter(dspy.Adapter):
 
     def _read(self, settings: Fields, response: Response, signature: Signature, inputs: Fields) -> list[Fields]:
         """Read the outputs of every reply."""
-        if (response.provider_data or {}).get(UNSEEDED):
-            settings = {**settings, "seed": None}
+        told = response.provider_data or {}
+        settings = {**settings, "seed": None if told.get(UNSEEDED) else told.get(DRAWN_SEED, settings.get("seed"))}
         return [
             self._seeded(settings, self.read_response(signature, inputs, reply), number)
             for number, reply in enumerate(split_samples(response))

@@ -12,6 +12,7 @@ from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.run.runner import Runner
 from medexam.predictions import Reason, Status
 from medexam.programs import build_program, replay
+from medexam.serve.engines.scripted import ScriptedEngine, ScriptedReply
 from medexam.specs import build_cells
 from watching import Silent
 
@@ -109,8 +110,43 @@ class Fragile(dspy.Module):
     predictions = stored.folder.read_predictions().values()
     failed = [said for said in predictions if said.status is Status.FAILED]
     assert 0 < len(failed) < 60
-    assert {(said.failure.kind, said.failure.message) for said in failed} == {("KeyError", "'a rule of mine'")}
+    told = "mine.py:6 in forward: KeyError: 'a rule of mine'"
+    assert {(said.failure.kind, said.failure.message) for said in failed} == {("KeyError", told)}
     assert {said.answer for said in predictions if said.status is not Status.FAILED} == {1}
+
+
+def test_a_fault_in_a_library_is_placed_where_the_users_code_called_it(run) -> None:
+    source = """
+import json
+
+def read(reply):
+    return json.loads(reply)
+
+class Reads(dspy.Module):
+    def forward(self, question: str):
+        return read("sk-abcdefghijklmnopqrstuvwxyz is no JSON")
+
+class Awaits(Reads):
+    async def aforward(self, question: str):
+        raise ValueError("sk-abcdefghijklmnopqrstuvwxyz")
+"""
+    stored = run(source, "Reads", {"*": "x"}, limit=1)
+    (said,) = stored.folder.read_predictions().values()
+    assert said.failure.message.startswith("mine.py:6 in read: JSONDecodeError: Expecting value")
+    assert "json.loads(reply)" in said.failure.traceback
+    assert said.failure.traceback.startswith("Traceback (most recent call last):\n")
+    lines = (stored.folder.path / "predictions.jsonl").read_text()
+    assert json.loads(lines)["failure"]["traceback"] == said.failure.traceback
+    assert "[hidden]" in lines
+    assert "sk-" not in lines
+    (said,) = run(source, "Awaits", {"*": "x"}, limit=1).folder.read_predictions().values()
+    assert said.failure.message == "mine.py:14 in aforward: ValueError: [hidden]"
+
+
+def test_a_failure_without_a_traceback_is_written_as_before(run) -> None:
+    stored = run(DEBATE, "Debate", {"*": {"error": "transport"}}, limit=1)
+    line = json.loads((stored.folder.path / "predictions.jsonl").read_text())
+    assert line["failure"].keys() == {"kind", "message"}
 
 
 def test_a_signature_in_the_spec_needs_no_code(run) -> None:
@@ -244,6 +280,49 @@ class Votes(dspy.Module):
     with dspy.context(lm=lm):
         build_program(cell.program, "en")(question=question)
     assert seeds == [11, 12, 13]
+
+
+TRIES = """
+def reward(asked, prediction):
+    return prediction.answer / 10
+
+class Tries(dspy.Module):
+    def __init__(self, kind="BestOfN", n=4):
+        super().__init__()
+        ask = dspy.Predict("question, options -> answer: int")
+        self.tries = getattr(dspy, kind)(ask, N=n, reward_fn=reward, threshold=0.3)
+
+    def forward(self, stem, options):
+        return self.tries(question=stem, options=options)
+"""
+
+
+def test_the_best_of_several_attempts_is_taken(run, monkeypatch) -> None:
+    answer = ScriptedEngine.answer
+
+    def answer_by_seed(engine, request):
+        said = [2, 1, 3, 4][request.config.seed]
+        monkeypatch.setitem(engine._replies, "*", ScriptedReply(text=f"[[ ## answer ## ]]\n{said}"))
+        return answer(engine, request)
+
+    monkeypatch.setattr(ScriptedEngine, "answer", answer_by_seed)
+    for said in run(TRIES, "Tries", {"*": "x"}).folder.read_predictions().values():
+        assert said.answer == 3
+        assert [reply.text[-1] for reply in said.generations] == ["2", "1", "3"]
+
+
+def test_a_refined_attempt_is_asked_with_the_advice(run) -> None:
+    advice = '[[ ## discussion ## ]]\nToo low.\n\n[[ ## advice ## ]]\n{"self": "take the third"}'
+    replies = {"target_threshold": advice, "take the third": "[[ ## answer ## ]]\n3", "*": "[[ ## answer ## ]]\n2"}
+    for said in run(TRIES, "Tries", replies, args={"kind": "Refine"}).folder.read_predictions().values():
+        assert said.answer == 3
+        assert len(said.generations) == 3
+
+
+def test_attempts_that_no_server_answers_fail_their_question(run) -> None:
+    stored = run(TRIES, "Tries", {"*": {"error": "transport"}}, limit=2, args={"n": 2})
+    said = stored.folder.read_predictions().values()
+    assert {one.failure and one.failure.kind for one in said} == {"LMTransportError"}
 
 
 def test_a_file_beside_the_spec_is_found_from_anywhere(tmp_path, monkeypatch) -> None:
