@@ -3,6 +3,7 @@
 A few lines of YAML can stand for gigabytes, when aliases name aliases, and PyYAML lets a second key replace the first.
 """
 
+import re
 from typing import Any
 
 import yaml
@@ -18,6 +19,14 @@ MOST_VALUES = 100_000
 _TEXT = "tag:yaml.org,2002:str"
 _NUMBER = "tag:yaml.org,2002:int"
 _MERGE = "tag:yaml.org,2002:merge"
+
+_TYPED = r"\w+(?:[ \t]*:[ \t]*[\w.]+(?:\[[^\n\[\]]*(?:\[[^\n\[\]]*\][^\n\[\]]*)*\])?)?"
+_SIGNATURE = re.compile(
+    rf"\w+[ \t]*(?:,[ \t]*{_TYPED}[ \t]*)*->[ \t]*{_TYPED}(?:[ \t]*,[ \t]*{_TYPED})*(?=[ \t]*(?:\]|[ \t]#|\n|$))"
+)
+"""A DSPy signature up to the end of its line or list; its first field has no type, which would make it a key."""
+_LONGEST_SIGNATURE = 2_000
+"""Characters looked at, so that a long list is not read once for each of its values."""
 
 
 def parse_yaml(text: str, where: str, *, numbered: bool = False) -> Any:
@@ -50,6 +59,33 @@ class _WrongError(Exception):
 
 class _Loader(yaml.SafeLoader):
     """PyYAML's safe loader, which says where a number or a date is that Python cannot hold."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._text = stream
+        self._has_arrow = "->" in stream
+        self._open_lists: list[bool] = []
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:  # noqa: N803 - PyYAML's name
+        self._open_lists.append(TokenClass is yaml.FlowSequenceStartToken)
+        super().fetch_flow_collection_start(TokenClass)
+
+    def fetch_flow_collection_end(self, TokenClass: Any) -> None:  # noqa: N803 - PyYAML's name
+        if self._open_lists:
+            self._open_lists.pop()
+        super().fetch_flow_collection_end(TokenClass)
+
+    def scan_plain(self) -> yaml.ScalarToken:
+        """Take a DSPy signature whole, whose commas and colons would break it; in braces it needs quotes."""
+        start = self.get_mark()
+        end = start.index + _LONGEST_SIGNATURE
+        searched = self._has_arrow and all(self._open_lists)
+        match = _SIGNATURE.match(self._text, start.index, end) if searched else None
+        if match is None or match.end() == end:
+            return super().scan_plain()
+        self.allow_simple_key = False
+        self.forward(len(match[0]))
+        return yaml.ScalarToken(match[0], True, start, self.get_mark())
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:

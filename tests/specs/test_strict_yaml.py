@@ -4,9 +4,10 @@ import itertools
 import re
 
 import pytest
+import yaml
 
 from medexam.errors import SpecError
-from medexam.specs import build_cells, parse_yaml
+from medexam.specs import build_cells, parse_overrides, parse_yaml
 from medexam.specs.validation import LONGEST_VALUE
 
 BOMB = "".join(
@@ -61,3 +62,32 @@ def test_an_error_repeats_no_more_than_a_line_of_a_value() -> None:
     with pytest.raises(SpecError) as caught:
         build_cells({"name": "x" * 10_000}, {})
     assert len(str(caught.value)) < LONGEST_VALUE + 120
+
+
+SIGNATURE = "question, options -> answer: int"
+LONG = 'question, options: list[str] -> rationale, answer: Literal["a", "b"]'
+
+
+@pytest.mark.parametrize("signature", [SIGNATURE, LONG, "question -> answer: int, sure: bool"])
+def test_a_signature_is_taken_whole(signature) -> None:
+    assert parse_overrides([f"program.signature={signature}"]) == {"program.signature": signature}
+    assert parse_yaml(f"program: {{k: 1}}\nsignature: {signature}  # mine\nlast: 1\n", "x")["signature"] == signature
+    assert parse_yaml(f"axis:\n  - {signature}\n  - longest\n", "x") == {"axis": [signature, "longest"]}
+    assert parse_yaml(f"axis: [{signature}]\n", "x") == {"axis": [signature]}
+    assert parse_yaml(f"axis: ['{signature}', b]", "x") == {"axis": [signature, "b"]}
+
+
+def test_a_typed_first_field_is_taken_on_the_command_line() -> None:
+    typed = "question: str, options -> answer: int"
+    assert parse_overrides([f"program.signature={typed}"]) == {"program.signature": typed}
+
+
+def test_other_texts_with_arrows_are_read_as_before() -> None:
+    for text in (
+        "a: [b -> c, d -> e]",
+        "a: b -> c and more",
+        "a: |\n  q, o -> a: int\n",
+        "text: a -> b",
+        "{a: b -> c}",
+    ):
+        assert parse_yaml(text, "x") == yaml.safe_load(text)
