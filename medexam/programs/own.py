@@ -36,6 +36,12 @@ from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec, SignatureS
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""
 
+_FORM = (
+    "name a class derived from dspy.Module, with a method such as forward(self, question: str) or "
+    "aforward(self, question: str) that returns the answer"
+)
+"""What a program of one's own looks like."""
+
 
 class OwnProgram(AskingProgram):
     """A module with what it takes of a question; predictions are as those of the programs that ship."""
@@ -77,8 +83,7 @@ class OwnProgram(AskingProgram):
         reading: Reading = "strict",  # noqa: ARG002 - what a module returns is read in one way
     ) -> ProgramOutput | None:
         """Answer as the module does if its calls are answered as they were; None where it would ask otherwise now."""
-        _, outcome = replay(self, question, [reply.text for reply in stored.generations or ()])
-        return outcome
+        return replay(self, question, [reply.text for reply in stored.generations or ()]).outcome
 
     def forward(self, question: Asked) -> ProgramOutput:
         """Answer one question."""
@@ -156,14 +161,18 @@ def make_module(spec: OwnSpec) -> dspy.Module:
     """Make the module of the user's code; raises `SpecError` if it makes none."""
     module = load_object(spec.kind, PROGRAMS)
     if isinstance(module, dspy.Module):
-        return module.deepcopy()
-    if callable(module):
+        module = module.deepcopy()
+    elif callable(module):
         try:
             module = module(**spec.args)
         except Exception as error:
             raise SpecError(f"program {spec.kind}: making it failed: {type(error).__name__}: {error}") from error
     if not isinstance(module, dspy.Module):
-        raise SpecError(f"program {spec.kind} is {type(module).__name__}, not a dspy.Module or what returns one")
+        raise SpecError(
+            f"program {spec.kind} is {type(module).__name__}, not a dspy.Module or what returns one: {_FORM}"
+        )
+    if not any(hasattr(type(module), method) for method in ("forward", "aforward")):
+        raise SpecError(f"program {spec.kind}: {type(module).__name__} has no forward: {_FORM}")
     return module
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from medexam.cli.views.plan import print_plan
 from medexam.errors import SpecError
+from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.run.runner import Runner
 from medexam.predictions import Reason, Status
@@ -184,7 +186,8 @@ def test_the_digest_follows_the_source_and_not_its_place(tmp_path) -> None:
         ("class X(dspy.Module):\n    def forward(self, foo): ...", "takes foo, which no question has: the fields are"),
         ("class X(dspy.Module):\n    def forward(self): ...", "takes nothing of a question"),
         ("class X(dspy.Module):\n    def forward(self, passages): ...", "takes passages: set program.retriever"),
-        ("class X: ...", "not a dspy.Module"),
+        ("class X: ...", "is X, not a dspy.Module .*: name a class derived from dspy.Module, with a method"),
+        ("class X(dspy.Module):\n    def predict(self, question): ...", "X has no forward: name a class derived"),
         ("def X(): raise ValueError('no')", "making it failed: ValueError: no"),
         ("X = 3", "is int, not a dspy.Module"),
     ],
@@ -241,11 +244,78 @@ class Seen(dspy.Module):
 def test_a_prompt_can_be_shown_without_asking(question, tmp_path) -> None:
     (tmp_path / "mine.py").write_text(HEAD + DEBATE)
     _, (cell,) = build_cells({"name": "x", "program": {"kind": f"{tmp_path / 'mine.py'}:Debate"}}, {})
-    prompts, said = replay(build_program(cell.program, "en"), question, [FIELD, FIELD, FIELD])
+    prompts, said, _ = replay(build_program(cell.program, "en"), question, [FIELD, FIELD, FIELD])
     assert (len(prompts), said.answer) == (3, 2)
     assert question.stem in prompts[0][-1]["content"]
-    (first,), nothing = replay(build_program(cell.program, "en"), question, ())
+    (first,), nothing, _ = replay(build_program(cell.program, "en"), question, ())
     assert (first, nothing) == (prompts[0], None)
+
+
+CATCHES = """
+class Catches(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.ask = dspy.Predict("question, options -> answer: int")
+
+    def forward(self, stem, options):
+        asked = dspy.Example(question=stem, options=options).with_inputs("question", "options")
+        try:
+            return dspy.Parallel(num_threads=1, disable_progress_bar=True)([(self.ask, asked)])[0]
+        except Exception:
+            print("asking failed")
+            raise ValueError("no answer")
+"""
+FAILS = """
+class Fails(dspy.Module):
+    def forward(self, question):
+        raise ValueError("a real\\nfault")
+"""
+ASKS_NOTHING = """
+class AsksNothing(dspy.Module):
+    def forward(self, question):
+        return 1
+"""
+
+
+@pytest.fixture
+def look(tmp_path, capfd, caplog):
+    """`look(source, name)` -> the plan of a module as data, and all that was printed and logged."""
+
+    def call(source, name):
+        (tmp_path / "mine.py").write_text(HEAD + source)
+        (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": FIELD}))
+        document = {
+            "name": "own",
+            "dataset": {"name": "headqa_sample", "limit": 2},
+            "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
+            "program": {"kind": f"{tmp_path / 'mine.py'}:{name}"},
+        }
+        plan = plan_experiment(document, {}, runs_dir=tmp_path / "runs", only_look=True)
+        (entry,) = plan_document(plan)
+        printed = "".join(capfd.readouterr())
+        print_plan(plan)
+        return entry, printed + caplog.text, capfd.readouterr().out
+
+    return call
+
+
+def test_a_plan_shows_a_prompt_and_nothing_of_how_it_was_found(look) -> None:
+    entry, printed, _ = look(CATCHES, "Catches")
+    assert entry["warnings"] == []
+    assert "options" in entry["prompt"][-1]["content"]
+    assert printed == ""
+
+
+def test_a_plan_says_what_a_module_raises_before_it_asks(look) -> None:
+    entry, _, shown = look(FAILS, "Fails")
+    said = "program Fails fails the first question before it asks: mine.py:5 in forward: ValueError: a real fault"
+    assert (entry["prompt"], entry["warnings"]) == ([], [said])
+    assert f"Warning: {said}" in " ".join(shown.split())
+
+
+def test_a_plan_of_a_module_that_asks_nothing_has_no_prompt(look) -> None:
+    entry, *_ = look(ASKS_NOTHING, "AsksNothing")
+    assert (entry["prompt"], entry["warnings"]) == ([], [])
 
 
 def test_votes_at_a_temperature_have_seeds_of_their_own(run, tmp_path) -> None:
