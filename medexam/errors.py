@@ -34,10 +34,11 @@ class AnswerFormatError(MedExamError):
 class ProgramFaultError(MedExamError):
     """A program of the user's own raised an exception; its question fails."""
 
-    def __init__(self, kind: str, message: str) -> None:
-        """Keep `kind`, the class name of the exception."""
+    def __init__(self, kind: str, message: str, traceback: str | None = None) -> None:
+        """Keep `kind`, the class name of the exception, and its whole `traceback`; None where nothing was raised."""
         super().__init__(message)
         self.kind = kind
+        self.traceback = traceback
 
 
 class EngineError(MedExamError):

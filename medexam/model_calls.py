@@ -171,6 +171,9 @@ FINISH_REASON = "finish_reason"
 """Key of `Response.provider_data` that holds the finish reason as the server wrote it."""
 UNSEEDED = "unseeded"
 """Key of `Response.provider_data` that is true where the model takes no seed, so that none was sent."""
+DRAWN_SEED = "drawn_seed"
+"""Key of `Response.provider_data` that holds the seed that a reply was drawn under, where it is not the one that was
+asked for."""
 
 ReadBy = Literal["echo", "trie", "label"]
 """`echo`: the prompt once for each continuation, every token's probability returned. `trie`: the prompt once, then one

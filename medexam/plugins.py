@@ -5,6 +5,7 @@ first a short name. Finding and hashing the source imports nothing; only `load_o
 """
 
 import ast
+import csv
 import hashlib
 import importlib
 import importlib.util
@@ -12,12 +13,15 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import ModuleSpec
-from importlib.metadata import entry_points
+from importlib.metadata import Distribution, distributions, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from medexam.errors import SpecError
+
+_SITES = ("site-packages", "dist-packages")
+"""Folders that Python installs packages into."""
 
 
 def is_own_name(name: str, group: str) -> bool:
@@ -64,16 +68,46 @@ def load_object(name: str, group: str) -> Any:
 
 
 def hash_source(name: str, group: str) -> dict[str, Any]:
-    """Hash what tells one version of the user's code from another: SHA-256 of its source and of the modules beside it.
+    """Hash what tells one version of the code from another: SHA-256 of its source and of the modules beside it.
 
     `object` is the name in the module. `files` holds the hash of each file, sorted, so that neither the folder nor the
     files' names count. Modules beside it are those that it imports, directly or through one another, from its own
-    folder or package. Raises `SpecError` if there is no source.
+    folder or the folder of its package; for installed code, from its top package alone. Instead of `files`, code of a
+    package index has the `distribution` that it comes with and that one's `version`. Raises `SpecError` if there is no
+    source.
     """
     place, attribute = resolve_name(name, group)
     first = _source_file(name, place)
-    digests = sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in _with_neighbours(first, place))
+    root = top = _root(first, place)
+    if not place.endswith(".py"):
+        distribution = _find_distribution(first, root)
+        # What was installed from a folder or an address may change and keep its version.
+        if distribution is not None and distribution.read_text("direct_url.json") is None:
+            return {"object": attribute, "distribution": distribution.name, "version": distribution.version}
+        if distribution is not None or root.name in _SITES:
+            top = root / place.partition(".")[0]
+    digests = sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in _with_neighbours(first, root, top))
     return {"object": attribute, "files": digests}
+
+
+def _root(first: Path, place: str) -> Path:
+    """Return the folder that holds the file, or the top package that it belongs to."""
+    if place.endswith(".py"):
+        return first.parent
+    # `find_spec` of a package gives its `__init__.py`, which lies one folder deeper than a module of that name.
+    return first.parents[place.count(".") + (first.name == "__init__.py")]
+
+
+@cache
+def _find_distribution(first: Path, root: Path) -> Distribution | None:
+    """Find the distribution that was installed into the folder `root` with the file; None if there is none."""
+    for distribution in distributions(path=[str(root)]):
+        # A project's own folder may hold metadata too; only what was installed has a record of its files.
+        if (record := distribution.read_text("RECORD")) is not None:
+            paths = {row[0] for row in csv.reader(record.splitlines()) if row}
+            if first.relative_to(root).as_posix() in paths:
+                return distribution
+    return None
 
 
 def _source_file(name: str, place: str) -> Path:
@@ -107,22 +141,19 @@ def _find_spec(place: str) -> ModuleSpec | None:
     return spec
 
 
-def _with_neighbours(first: Path, place: str) -> set[Path]:
-    """List the file and those that it imports from its folder, or from its package where it belongs to one."""
-    depth = 0 if place.endswith(".py") else place.count(".")
-    # `find_spec` of a package gives its `__init__.py`, which lies one folder deeper than a module of that name.
-    root = first.parents[depth + (first.name == "__init__.py" and not place.endswith(".py"))]
+def _with_neighbours(first: Path, root: Path, top: Path) -> set[Path]:
+    """List the file and those that it imports, found from the folder `root` and lying below `top`."""
     files, queue = {first}, [first]
     while queue:
         path = queue.pop()
-        for neighbour in _imported_files(path, root):
+        for neighbour in _imported_files(path, root, top):
             if neighbour not in files:
                 files.add(neighbour)
                 queue.append(neighbour)
     return files
 
 
-def _imported_files(path: Path, root: Path) -> Iterator[Path]:
+def _imported_files(path: Path, root: Path, top: Path) -> Iterator[Path]:
     try:
         tree = ast.parse(path.read_bytes())
     except SyntaxError as error:
@@ -140,7 +171,7 @@ def _imported_files(path: Path, root: Path) -> Iterator[Path]:
             stem = start.joinpath(*dotted.split("."))
             for candidate in (stem.with_suffix(".py"), stem / "__init__.py"):
                 # A name that only one folder's file can carry: an installed library of the same name is not ours.
-                if dotted and candidate.is_file() and candidate.is_relative_to(root):
+                if dotted and candidate.is_file() and candidate.is_relative_to(top):
                     yield candidate.resolve()
 
 

@@ -62,12 +62,19 @@ class Outcome(NamedTuple):
     """The printed number of the chosen option; None unless answered."""
 
 
+HiddenText = Annotated[str, AfterValidator(hide_secrets)]
+"""A text without keys and passwords."""
+
+
 class Failure(FrozenModel):
     """A fault, attributed once to the boundary that it crossed."""
 
     kind: str
     """The error's class name, such as `LMTransportError`."""
-    message: Annotated[str, AfterValidator(hide_secrets)]
+    message: HiddenText
+    traceback: Annotated[HiddenText | None, Field(exclude_if=lambda traceback: traceback is None)] = None
+    """Python's, of an exception in a program of the user's own. Left out of a line where there is none, and in older
+    files."""
 
 
 class RetrievedPassage(FrozenModel, allow_inf_nan=False):

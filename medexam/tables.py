@@ -1,8 +1,18 @@
-"""A table as plain text cells; the terminal, Markdown and the page draw the same ones."""
+"""A table as plain text cells, which the terminal, Markdown and the page draw, and how numbers are written in it.
 
-from collections.abc import Sequence
+Scores come in as fractions of 1 and go out as percent with one decimal.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+Interval = tuple[float, float]
+
+NONE = "-"
+"""Written if there is no score."""
+
 
 Captioned = tuple["Table", str]
 """A table with the caption that says how to read it."""
@@ -37,3 +47,65 @@ def unscored_columns(scores: Sequence[UnscoredCounts]) -> dict[str, list[str]]:
     if not any(group.failed or group.missing for group in scores):
         return {}
     return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}
+
+
+def decimal(value: float | None) -> str:
+    """Write a number with one decimal, without a minus before a zero."""
+    if value is None:
+        return NONE
+    text = f"{value:.1f}"
+    return "0.0" if text == "-0.0" else text
+
+
+def percent(fraction: float | None) -> str:
+    """Write a fraction of 1 as percent with one decimal, without the sign."""
+    return NONE if fraction is None else decimal(100 * fraction)
+
+
+def amount(value: float | None) -> str:
+    """Write a quantity of any size: whole from 100 on, with three digits below."""
+    if value is None:
+        return NONE
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def with_interval(text: str, interval: Interval | None, *, scale: float = 100) -> str:
+    """Write `28.1 [27.1, 29.2]`; the bare text without an interval."""
+    if interval is None:
+        return text
+    return f"{text} [{decimal(scale * interval[0])}, {decimal(scale * interval[1])}]"
+
+
+def p_value(p: float) -> str:
+    """Write three decimals, and no less than can be told in them."""
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def coefficient(value: float) -> str:
+    """Write a correlation with two decimals, without a minus before a zero."""
+    return f"{round(value, 2) + 0.0:.2f}"
+
+
+def equals(p: float) -> str:
+    """Write `= 0.012` or `< 0.001`, behind the name of a test."""
+    text = p_value(p)
+    return text.replace("<", "< ") if text.startswith("<") else f"= {text}"
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Map dotted key to text for every leaf that is set; None, empty lists and empty texts are left out."""
+    text_by_key: dict[str, str] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            text_by_key |= flatten(value, f"{prefix}{key}.")
+        elif isinstance(value, list | tuple):
+            if value:
+                text_by_key[f"{prefix}{key}"] = ", ".join(str(item) for item in value)
+        elif value is not None and value != "":
+            text_by_key[f"{prefix}{key}"] = str(value)
+    return text_by_key
+
+
+def mlflow_name(name: str) -> str:
+    """Return the name of a metric as MLflow takes it: other characters are underscores."""
+    return re.sub(r"[^\w./ -]", "_", name, flags=re.ASCII)

@@ -45,6 +45,46 @@ def test_a_package_is_hashed_without_being_imported(tmp_path, monkeypatch) -> No
         load_object("own_pkg.main:Thing", GROUP)
 
 
+def _install(folder, *, direct=False, version="1.2"):
+    """Put a package of one distribution, and a library beside it, into a folder as an installer does."""
+    _write(folder / "plug_in", "__init__.py", "")
+    _write(folder / "plug_in", "main.py", "import plug_in.parts\nimport plug_library\n")
+    _write(folder / "plug_in", "parts.py", "x = 1\n")
+    _write(folder, "plug_library.py", "x = 1\n")
+    metadata = folder / f"Plug_In-{version}.dist-info"
+    _write(metadata, "METADATA", f"Metadata-Version: 2.1\nName: Plug-In\nVersion: {version}\n")
+    _write(metadata, "RECORD", "plug_in/__init__.py,,\nplug_in/main.py,sha256=x,41\nplug_in/parts.py,,\n")
+    if direct:
+        _write(metadata, "direct_url.json", "{}")
+    return "plug_in.main:Thing"
+
+
+def test_installed_code_is_known_by_its_distribution(tmp_path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = _install(tmp_path)
+    assert hash_source(name, GROUP) == {"object": "Thing", "distribution": "Plug-In", "version": "1.2"}
+    assert hash_source("dspy:ChainOfThought", GROUP).keys() == {"object", "distribution", "version"}
+
+
+def test_what_was_installed_from_a_folder_is_known_by_its_top_package(tmp_path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = _install(tmp_path, direct=True)
+    before = hash_source(name, GROUP)
+    assert len(before["files"]) == 2
+    _write(tmp_path, "plug_library.py", "x = 2\n")
+    assert hash_source(name, GROUP) == before
+    _write(tmp_path / "plug_in", "parts.py", "x = 2\n")
+    assert hash_source(name, GROUP) != before
+
+
+def test_code_of_no_distribution_among_installed_ones_is_known_by_its_top_package(tmp_path, monkeypatch) -> None:
+    site = tmp_path / "site-packages"
+    monkeypatch.syspath_prepend(site)
+    _write(site, "copied_module.py", "import copied_library\n")
+    _write(site, "copied_library.py", "x = 1\n")
+    assert len(hash_source("copied_module:Thing", GROUP)["files"]) == 1
+
+
 def test_an_object_comes_from_a_file_with_its_neighbours(tmp_path) -> None:
     name = _write(tmp_path, "first_module.py", "from second_module import value\nclass Thing: x = value\n")
     _write(tmp_path, "second_module.py", "value = 7\n")

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
-from medexam.formatting import decimal, with_interval
 from medexam.metrics.paired.results import Difference, Paired, Verdict
 from medexam.metrics.results import Resampling, RunMetrics
-from medexam.tables import Captioned
+from medexam.tables import Captioned, decimal, with_interval
 
 M_co = TypeVar("M_co", bound=RunMetrics, covariant=True)
 

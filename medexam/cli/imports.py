@@ -154,8 +154,7 @@ def _document(entry: "Imported") -> dict[str, Any]:
 
 def _print(imports: "list[Imported]") -> None:
     from medexam.cli.terminal import Terminal
-    from medexam.formatting import NONE, percent
-    from medexam.tables import Table
+    from medexam.tables import NONE, Table, percent
 
     rows = []
     for entry in imports:

@@ -13,7 +13,7 @@ from medexam.programs.outcome import build_failure, build_prediction, read_again
 from medexam.programs.own import OwnProgram
 from medexam.programs.probabilities import OptionProbabilities
 from medexam.programs.program_output import OptionScores, ProgramOutput
-from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine
+from medexam.programs.recording import AsyncRecordingEngine, Draws, RecordingEngine
 from medexam.programs.replay import replay
 from medexam.programs.retrieval.iterative import IterativeRetrieval
 from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
@@ -40,6 +40,7 @@ __all__ = [
     "Control",
     "DemonstrationFinder",
     "DirectAnswer",
+    "Draws",
     "EntailedChoice",
     "Entailments",
     "ExamProgram",

@@ -115,9 +115,9 @@ def build_failure(
         program=program,
         spec_digest=spec_digest,
         status=Status.FAILED,
-        failure=Failure(
-            kind=error.kind if isinstance(error, ProgramFaultError) else type(error).__name__, message=str(error)
-        ),
+        failure=Failure(kind=error.kind, message=str(error), traceback=error.traceback)
+        if isinstance(error, ProgramFaultError)
+        else Failure(kind=type(error).__name__, message=str(error)),
     )
 
 

@@ -14,15 +14,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import dspy
-from dspy.utils.exceptions import AdapterParseError, LMError
 
+from medexam.dspy_internals import dspy_errors
 from medexam.errors import ProgramFaultError, SpecError
 from medexam.plugins import load_object
 from medexam.predictions import Prediction, Reading
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
+from medexam.programs.module_faults import naming_faults
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.recording import Calls, OtherModelError, OtherModels, recorded_calls
+from medexam.programs.recording import Calls, OtherModels, recorded_calls
 from medexam.programs.replay import replay
 from medexam.programs.retrieval.passages import PassageFinder
 from medexam.programs.retrieval.searching import PassageSearch
@@ -35,12 +36,11 @@ from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec, SignatureS
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""
 
-_NO_MODEL = "No LM is loaded"
-"""How DSPy's complaint begins in a thread of the user's own, which does not have the settings of the one before."""
-_THREAD = (
-    "the module asks in a thread of its own, which does not know the run's model: start it by dspy.Parallel, or call "
-    "contextvars.copy_context().run in it"
+_FORM = (
+    "name a class derived from dspy.Module, with a method such as forward(self, question: str) or "
+    "aforward(self, question: str) that returns the answer"
 )
+"""What a program of one's own looks like."""
 
 
 class OwnProgram(AskingProgram):
@@ -83,21 +83,20 @@ class OwnProgram(AskingProgram):
         reading: Reading = "strict",  # noqa: ARG002 - what a module returns is read in one way
     ) -> ProgramOutput | None:
         """Answer as the module does if its calls are answered as they were; None where it would ask otherwise now."""
-        _, outcome = replay(self, question, [reply.text for reply in stored.generations or ()])
-        return outcome
+        return replay(self, question, [reply.text for reply in stored.generations or ()]).outcome
 
     def forward(self, question: Asked) -> ProgramOutput:
         """Answer one question."""
         if not hasattr(type(self.module), "forward"):
             job = partial(asyncio.run, self.aforward(question))
             return _threads().submit(contextvars.copy_context().run, job).result()
-        with self._asking(question) as (calls, inputs), _naming_faults() as outputs:
+        with self._asking(question) as (calls, inputs), naming_faults(self.module) as outputs:
             outputs.append(self.module(**inputs))
         return self._prediction(question, outputs, calls)
 
     async def aforward(self, question: Asked) -> ProgramOutput:
         """Answer one question without blocking."""
-        with self._asking(question) as (calls, inputs), _naming_faults() as outputs:
+        with self._asking(question) as (calls, inputs), naming_faults(self.module) as outputs:
             if hasattr(type(self.module), "aforward"):
                 outputs.append(await self.module.acall(**inputs))
             else:
@@ -116,6 +115,8 @@ class OwnProgram(AskingProgram):
             "adapter": self.adapter,
             "rm": self._retrieve,
             "callbacks": [*dspy.settings.callbacks, *([OtherModels(lm)] if lm else [])],
+            # `dspy.Refine` and `dspy.BestOfN` write into it, which is None in bulk.
+            "trace": [] if dspy.settings.trace is None else dspy.settings.trace,
         }
         with recorded_calls() as calls, asked_options(numbers), dspy.context(**settings):
             yield calls, question_fields(question, self._field_types, hits)
@@ -129,6 +130,10 @@ class OwnProgram(AskingProgram):
     def _prediction(self, question: Asked, outputs: list[Any], calls: Calls) -> ProgramOutput:
         """Build a program's prediction of what the module returned, or of nothing where a reply could not be parsed."""
         output = outputs[0] if outputs else None
+        if outputs and output is None and calls.fault is not None:
+            # `dspy.BestOfN` and the user's own code may catch it; no answer for want of a server is a failure.
+            with dspy_errors(getattr(dspy.settings.lm, "model", "")):
+                raise calls.fault
         answer, rationale = output, None
         if isinstance(output, dspy.Prediction):
             if "answer" not in output:
@@ -156,14 +161,18 @@ def make_module(spec: OwnSpec) -> dspy.Module:
     """Make the module of the user's code; raises `SpecError` if it makes none."""
     module = load_object(spec.kind, PROGRAMS)
     if isinstance(module, dspy.Module):
-        return module.deepcopy()
-    if callable(module):
+        module = module.deepcopy()
+    elif callable(module):
         try:
             module = module(**spec.args)
         except Exception as error:
             raise SpecError(f"program {spec.kind}: making it failed: {type(error).__name__}: {error}") from error
     if not isinstance(module, dspy.Module):
-        raise SpecError(f"program {spec.kind} is {type(module).__name__}, not a dspy.Module or what returns one")
+        raise SpecError(
+            f"program {spec.kind} is {type(module).__name__}, not a dspy.Module or what returns one: {_FORM}"
+        )
+    if not any(hasattr(type(module), method) for method in ("forward", "aforward")):
+        raise SpecError(f"program {spec.kind}: {type(module).__name__} has no forward: {_FORM}")
     return module
 
 
@@ -183,23 +192,6 @@ _ADAPTERS: dict[str, Callable[[], dspy.Adapter]] = {
     "xml": dspy.XMLAdapter,
 }
 """Adapter -> what makes it. The chat adapter's second try through JSON is off: it would ask again in other words."""
-
-
-@contextmanager
-def _naming_faults() -> Iterator[list[Any]]:
-    """Take what the module returned; it stays empty where a reply did not parse, which asking again would not change.
-
-    Raises `ProgramFaultError` for whatever the user's code raises, but faults of models as they are.
-    """
-    try:
-        yield []
-    except (LMError, ProgramFaultError):
-        raise
-    except AdapterParseError:
-        pass
-    except (Exception, OtherModelError) as error:
-        message = f"{_THREAD} ({error})" if str(error).startswith(_NO_MODEL) else str(error)
-        raise ProgramFaultError(type(error).__name__, message) from error
 
 
 @cache

@@ -1,41 +1,89 @@
 """Which calls a question's program makes, wherever in the user's code it makes them.
 
 A `RecordingEngine` stands between DSPy and an engine. What is asked within `recorded_calls` is kept in order, also in
-DSPy's threads, to which its settings are handed on.
+DSPy's threads, to which its settings are handed on. A server gives one seed and one prompt one reply, so an equal
+request is sent under the next seed.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+import hashlib
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
 from typing import Any, Protocol
 
 import dspy
-from dspy.lm15 import Request, Response
+from dspy.lm15 import LM15Error, Request, Response
 from dspy.utils.callback import BaseCallback
 
-from medexam.model_calls import Generation
+from medexam.model_calls import DRAWN_SEED, Generation
 from medexam.signatures.direct import DialogueWriter
-from medexam.signatures.single_call import read_generation
+from medexam.signatures.single_call import SAMPLES, read_generation
 
 _KEY = "medexam_calls"
+
+
+class Draws:
+    """How often each request was sent that is drawn at a temperature, by whatever thread."""
+
+    def __init__(self) -> None:
+        self._times: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def redraw(self, request: Request) -> Request:
+        """Return the request to send: one sent before gets a later seed, at a temperature and if it has one."""
+        config = request.config
+        if not config.temperature or config.seed is None:
+            return request
+        digest = digest_request(request)
+        with self._lock:
+            times = self._times[digest]
+            self._times[digest] += 1
+        # A request for several replies takes as many seeds, one after the other.
+        seeds = times * (config.extensions or {}).get(SAMPLES, 1)
+        return replace(request, config=replace(config, seed=config.seed + seeds)) if times else request
 
 
 @dataclass
 class Calls:
     """The calls of one question."""
 
-    requests: list[Request] = field(default_factory=list)
+    draws: Draws = field(default_factory=Draws)
     generations: list[Generation] = field(default_factory=list)
     """Each reply, in the order in which they came."""
+    fault: LM15Error | None = None
+    """What the last call broke with; None if it brought a reply."""
 
-    def begin(self, request: Request) -> Request:
-        """Return the request to send; at a temperature, one asked before gets another seed, to be answered anew."""
-        times = self.requests.count(request)
-        self.requests.append(request)
-        config = request.config
-        if not times or not config.temperature or config.seed is None:
-            return request
-        return replace(request, config=replace(config, seed=config.seed + times))
+    @contextmanager
+    def noting_fault(self) -> Iterator[None]:
+        """Keep what the call in the block breaks with."""
+        self.fault = None
+        try:
+            yield
+        except LM15Error as error:
+            self.fault = error
+            raise
+
+
+def digest_request(request: Request) -> str:
+    """Compute half a SHA-256 over everything that the reply depends on."""
+    text = json.dumps(_plain(request), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Enum):
+        return value.value
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
 @contextmanager
@@ -79,36 +127,52 @@ class _Async(Protocol):
 class RecordingEngine:
     """A synchronous engine whose calls are kept."""
 
-    def __init__(self, engine: _Sync) -> None:
+    def __init__(self, engine: _Sync, draws: Draws | None = None) -> None:
+        """Stand before the engine; `draws` counts the calls that nobody keeps, None where those keep their seeds."""
         self._engine = engine
+        self._draws = draws
 
     def complete(self, request: Request) -> Response:
         """Return the engine's reply."""
         calls: Calls | None = dspy.settings.get(_KEY)
-        if calls is None:
-            return self._engine.complete(request)
-        response = self._engine.complete(calls.begin(request))
-        calls.generations.append(read_generation(response))
+        draws = calls.draws if calls else self._draws
+        sent = draws.redraw(request) if draws else request
+        with calls.noting_fault() if calls else nullcontext():
+            response = _with_seed(self._engine.complete(sent), request, sent)
+        if calls is not None:
+            calls.generations.append(read_generation(response))
         return response
 
 
 class AsyncRecordingEngine:
     """An asynchronous engine whose calls are kept."""
 
-    def __init__(self, engine: _Async) -> None:
+    def __init__(self, engine: _Async, draws: Draws | None = None) -> None:
+        """Stand before the engine; `draws` counts the calls that nobody keeps, None where those keep their seeds."""
         self._engine = engine
+        self._draws = draws
         self._writer: DialogueWriter | None = engine if isinstance(engine, DialogueWriter) else None
 
     @property
     def writer(self) -> DialogueWriter | None:
-        """The engine as one that replies to dialogues; None while calls are kept, which are requests."""
-        return None if self._writer is None or dspy.settings.get(_KEY) is not None else self._writer
+        """The engine as one that replies to dialogues; None while calls are kept or counted, which are requests."""
+        is_request = self._draws is not None or dspy.settings.get(_KEY) is not None
+        return None if self._writer is None or is_request else self._writer
 
     async def complete(self, request: Request) -> Response:
         """Return the engine's reply."""
         calls: Calls | None = dspy.settings.get(_KEY)
-        if calls is None:
-            return await self._engine.complete(request)
-        response = await self._engine.complete(calls.begin(request))
-        calls.generations.append(read_generation(response))
+        draws = calls.draws if calls else self._draws
+        sent = draws.redraw(request) if draws else request
+        with calls.noting_fault() if calls else nullcontext():
+            response = _with_seed(await self._engine.complete(sent), request, sent)
+        if calls is not None:
+            calls.generations.append(read_generation(response))
         return response
+
+
+def _with_seed(response: Response, request: Request, sent: Request) -> Response:
+    """Return the response, with its seed where that is a later one than the request's."""
+    if sent is request:
+        return response
+    return replace(response, provider_data={**(response.provider_data or {}), DRAWN_SEED: sent.config.seed})

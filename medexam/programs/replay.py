@@ -6,10 +6,10 @@ replies again.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import dspy
-from dspy.lm15 import LM15Error, Message, Request, Response, TextPart, Usage
+from dspy.lm15 import Message, Request, Response, TextPart, Usage
 from dspy.utils.exceptions import LMError
 
 from medexam.errors import ProgramFaultError
@@ -17,8 +17,23 @@ from medexam.errors import ProgramFaultError
 Turns = list[dict[str, str]]
 
 
+class Replayed(NamedTuple):
+    """What a program asked and answered with known replies."""
+
+    prompts: list[Turns]
+    """The turns of each call, in order."""
+    outcome: dspy.Prediction | None
+    """Its answer; None where it asks for more than is known, as it does whenever only its first prompts are wanted."""
+    fault: ProgramFaultError | None
+    """What the user's code raised of its own accord; None where it raised nothing."""
+
+
+class _NoMoreRepliesError(BaseException):
+    """A program asks for more than is known; no `except Exception` of the user's code takes it for a model's fault."""
+
+
 class _Replies:
-    """An engine that gives known replies in order, and fails when there are no more."""
+    """An engine that gives known replies in order, and ends the program when there are no more."""
 
     def __init__(self, replies: Sequence[str]) -> None:
         self._replies = list(replies)
@@ -28,7 +43,7 @@ class _Replies:
         """Return the next reply."""
         self.requests.append(request)
         if len(self.requests) > len(self._replies):
-            raise LM15Error("no more replies are known")
+            raise _NoMoreRepliesError
         text = self._replies[len(self.requests) - 1]
         return Response(
             id=None,
@@ -48,17 +63,19 @@ class _AsyncReplies:
         return self._replies.complete(request)
 
 
-def replay(program: dspy.Module, question: Any, replies: Sequence[str]) -> tuple[list[Turns], dspy.Prediction | None]:
-    """Return the turns of each prompt that `program` asks if its calls get `replies`, and what it then answers.
-
-    None where it asks for more than `replies`, as it does whenever only its first prompts are wanted.
-    """
+def replay(program: dspy.Module, question: Any, replies: Sequence[str]) -> Replayed:
+    """Run `program` on a question with `replies` for its calls, in their order."""
     engine = _Replies(replies)
     lm = dspy.LM("medexam/replay", engine=engine, async_engine=_AsyncReplies(engine), cache=False, num_retries=0)
-    outcome = None
-    with dspy.context(lm=lm, disable_history=True), suppress(LMError, ProgramFaultError):
-        outcome = program(question=question)
-    return [_turns(request) for request in engine.requests], outcome
+    outcome, fault = None, None
+    with dspy.context(lm=lm, disable_history=True), suppress(LMError, _NoMoreRepliesError):
+        try:
+            outcome = program(question=question)
+        except ProgramFaultError as error:
+            fault = error
+    prompts = [_turns(request) for request in engine.requests]
+    # What a program raises after it asked for more than is known may come of that alone.
+    return Replayed(prompts, outcome, fault if len(prompts) <= len(replies) else None)
 
 
 def _turns(request: Request) -> Turns:

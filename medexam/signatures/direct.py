@@ -10,11 +10,10 @@ from functools import lru_cache
 from typing import Any, Protocol, cast, runtime_checkable
 
 import dspy
-from dspy.clients.errors import error_boundary
-from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
 from dspy.lm15 import Request, Response
 from pydantic_core import PydanticUndefined
 
+from medexam.dspy_internals import current_settings, dspy_errors
 from medexam.model_calls import Dialogue, Generation
 
 Fields = dict[str, Any]
@@ -55,8 +54,7 @@ def in_bulk(lm: dspy.LM | None) -> Any:
 
 def is_heard() -> bool:
     """Return whether anything of DSPy's listens to calls now."""
-    # `dspy.settings` looks these two up for each of its attributes, which takes five times as long.
-    settings = {**main_thread_config, **thread_local_overrides.get()}
+    settings = current_settings()
     listeners = settings["callbacks"] or settings["track_usage"] or settings["usage_tracker"] or settings["send_stream"]
     return bool(listeners) or settings["trace"] is not None or not settings["disable_history"]
 
@@ -70,7 +68,7 @@ async def ask_model(lm: dspy.LM, request: Request, options: Fields) -> Response:
     if engine is None or options or lm.callbacks or is_heard() or not _is_writable(request):
         reply: Response = await lm.acall(request, **options)
         return reply
-    with error_boundary(lm.model, unexpected=True):
+    with dspy_errors(lm.model):
         return await engine.complete(request)
 
 

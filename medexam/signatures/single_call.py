@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import dspy
-from dspy.clients.errors import error_boundary
 from dspy.lm15 import Config, ImagePart, Message, RefusalPart, Request, Response, TextPart, ThinkingPart, Usage
 
-from medexam.model_calls import FINISH_REASON, UNSEEDED, Dialogue, Generation
+from medexam.dspy_internals import dspy_errors
+from medexam.model_calls import DRAWN_SEED, FINISH_REASON, UNSEEDED, Dialogue, Generation
 from medexam.signatures.direct import ask_model, find_writer
 from medexam.signatures.thinking import join_thinking
 
@@ -48,7 +48,7 @@ class SingleCallAdapter(dspy.Adapter):
         if writer is not None and settings.keys().isdisjoint(_OUT_OF_DIALOGUE):
             dialogue = self.build_dialogue(settings, signature, demos, inputs)
             if dialogue is not None and writer.writes(dialogue):
-                with error_boundary(lm.model, unexpected=True):
+                with dspy_errors(lm.model):
                     generation = await writer.write(dialogue)
                 return [self._seeded(settings, self.read_outputs(signature, inputs, generation))]
         request = self._request(lm, settings, signature, demos, inputs)
@@ -66,8 +66,8 @@ class SingleCallAdapter(dspy.Adapter):
 
     def _read(self, settings: Fields, response: Response, signature: Signature, inputs: Fields) -> list[Fields]:
         """Read the outputs of every reply."""
-        if (response.provider_data or {}).get(UNSEEDED):
-            settings = {**settings, "seed": None}
+        told = response.provider_data or {}
+        settings = {**settings, "seed": None if told.get(UNSEEDED) else told.get(DRAWN_SEED, settings.get("seed"))}
         return [
             self._seeded(settings, self.read_response(signature, inputs, reply), number)
             for number, reply in enumerate(split_samples(response))

@@ -128,5 +128,8 @@ def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:
         path, equals, text = setting.partition("=")
         if not equals or not path.strip():
             raise SpecError(f"--set {setting}: write it as key=value, such as --set dataset.language=es")
-        overrides[path.strip()] = parse_yaml(text, f"--set {path.strip()}")
+        key, text = path.strip(), text.strip()
+        # A signature's types and commas are no YAML.
+        whole = key.endswith(".signature") and "->" in text and text[0] not in "'\"[{"
+        overrides[key] = text if whole else parse_yaml(text, f"--set {key}")
     return overrides

@@ -17,10 +17,10 @@ import pytest
 from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_exam_set, load_task_set
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
-from medexam.formatting import decimal, percent
 from medexam.metrics import compute_metrics
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec
+from medexam.tables import decimal, percent
 from stored_runs import write_run
 from task_data import write_squad
 

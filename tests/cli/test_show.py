@@ -61,3 +61,26 @@ def test_a_question_that_was_not_asked_is_refused_with_an_example(medexam, run) 
 
     with pytest.raises(RunFolderError, match="8 may be 2 questions"):
         find_key("8", tuple(years))
+
+
+def test_the_traceback_of_a_module_of_ones_own_is_printed_line_by_line(medexam, tmp_path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import dspy\n\n\nclass Fragile(dspy.Module):\n    def forward(self, question):\n        return {}['x']\n"
+    )
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "x"}))
+    spec = {
+        "name": "fragile",
+        "dataset": {"name": "headqa_sample", "limit": 1},
+        "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
+        "program": f"{tmp_path / 'mine.py'}:Fragile",
+    }
+    package.run(spec, runs_dir=tmp_path / "runs", track=False)
+    (folder,) = (tmp_path / "runs").glob("fragile-*")
+    key = json.loads((folder / "predictions.jsonl").read_text())["question"]
+    code, out, _ = medexam("show", folder, key)
+    assert code == 0
+    assert '\nfailure: {"kind": "KeyError", "message": "mine.py:6 in forward: KeyError: \'x\'"}\n' in out
+    assert "\ntraceback:\nTraceback (most recent call last):\n" in out
+    assert "\n    return {}['x']\n" in out
+    document = json.loads(medexam("show", folder, key, "--json")[1])
+    assert document["failure"]["traceback"].endswith("KeyError: 'x'\n")

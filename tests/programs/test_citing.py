@@ -36,7 +36,7 @@ def ask(question, reply, **fields):
         said = program(question=question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
     assert read_again(program, question, prediction) == prediction
-    prompts, _ = replay(program, question, [one.text for one in prediction.generations])
+    prompts, *_ = replay(program, question, [one.text for one in prediction.generations])
     assert prediction.passages_cut or [one[-1]["content"] for one in prompts] == [
         one.messages[-1].text for one in engine.requests
     ]

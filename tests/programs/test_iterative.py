@@ -119,7 +119,7 @@ def test_notes_are_cut_where_they_do_not_fit_and_the_question_never(question) ->
 def test_prompts_are_known_again_from_the_stored_replies(question) -> None:
     spec = iterative(then="chain_of_thought", answer_format="guided")
     program, prediction, turns, _ = ask(spec, question)
-    prompts, said = replay(program, question, [one.text for one in prediction.generations])
+    prompts, said, _ = replay(program, question, [one.text for one in prediction.generations])
     assert [[turn["content"] for turn in one if turn["role"] == "user"][-1] for one in prompts] == turns
     assert said.answer == prediction.answer
     assert read_again(program, question, prediction) == prediction

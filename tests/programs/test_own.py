@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from medexam.cli.views.plan import print_plan
 from medexam.errors import SpecError
+from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.run.runner import Runner
 from medexam.predictions import Reason, Status
 from medexam.programs import build_program, replay
+from medexam.serve.engines.scripted import ScriptedEngine, ScriptedReply
 from medexam.specs import build_cells
 from watching import Silent
 
@@ -109,8 +112,43 @@ class Fragile(dspy.Module):
     predictions = stored.folder.read_predictions().values()
     failed = [said for said in predictions if said.status is Status.FAILED]
     assert 0 < len(failed) < 60
-    assert {(said.failure.kind, said.failure.message) for said in failed} == {("KeyError", "'a rule of mine'")}
+    told = "mine.py:6 in forward: KeyError: 'a rule of mine'"
+    assert {(said.failure.kind, said.failure.message) for said in failed} == {("KeyError", told)}
     assert {said.answer for said in predictions if said.status is not Status.FAILED} == {1}
+
+
+def test_a_fault_in_a_library_is_placed_where_the_users_code_called_it(run) -> None:
+    source = """
+import json
+
+def read(reply):
+    return json.loads(reply)
+
+class Reads(dspy.Module):
+    def forward(self, question: str):
+        return read("sk-abcdefghijklmnopqrstuvwxyz is no JSON")
+
+class Awaits(Reads):
+    async def aforward(self, question: str):
+        raise ValueError("sk-abcdefghijklmnopqrstuvwxyz")
+"""
+    stored = run(source, "Reads", {"*": "x"}, limit=1)
+    (said,) = stored.folder.read_predictions().values()
+    assert said.failure.message.startswith("mine.py:6 in read: JSONDecodeError: Expecting value")
+    assert "json.loads(reply)" in said.failure.traceback
+    assert said.failure.traceback.startswith("Traceback (most recent call last):\n")
+    lines = (stored.folder.path / "predictions.jsonl").read_text()
+    assert json.loads(lines)["failure"]["traceback"] == said.failure.traceback
+    assert "[hidden]" in lines
+    assert "sk-" not in lines
+    (said,) = run(source, "Awaits", {"*": "x"}, limit=1).folder.read_predictions().values()
+    assert said.failure.message == "mine.py:14 in aforward: ValueError: [hidden]"
+
+
+def test_a_failure_without_a_traceback_is_written_as_before(run) -> None:
+    stored = run(DEBATE, "Debate", {"*": {"error": "transport"}}, limit=1)
+    line = json.loads((stored.folder.path / "predictions.jsonl").read_text())
+    assert line["failure"].keys() == {"kind", "message"}
 
 
 def test_a_signature_in_the_spec_needs_no_code(run) -> None:
@@ -148,7 +186,8 @@ def test_the_digest_follows_the_source_and_not_its_place(tmp_path) -> None:
         ("class X(dspy.Module):\n    def forward(self, foo): ...", "takes foo, which no question has: the fields are"),
         ("class X(dspy.Module):\n    def forward(self): ...", "takes nothing of a question"),
         ("class X(dspy.Module):\n    def forward(self, passages): ...", "takes passages: set program.retriever"),
-        ("class X: ...", "not a dspy.Module"),
+        ("class X: ...", "is X, not a dspy.Module .*: name a class derived from dspy.Module, with a method"),
+        ("class X(dspy.Module):\n    def predict(self, question): ...", "X has no forward: name a class derived"),
         ("def X(): raise ValueError('no')", "making it failed: ValueError: no"),
         ("X = 3", "is int, not a dspy.Module"),
     ],
@@ -205,11 +244,78 @@ class Seen(dspy.Module):
 def test_a_prompt_can_be_shown_without_asking(question, tmp_path) -> None:
     (tmp_path / "mine.py").write_text(HEAD + DEBATE)
     _, (cell,) = build_cells({"name": "x", "program": {"kind": f"{tmp_path / 'mine.py'}:Debate"}}, {})
-    prompts, said = replay(build_program(cell.program, "en"), question, [FIELD, FIELD, FIELD])
+    prompts, said, _ = replay(build_program(cell.program, "en"), question, [FIELD, FIELD, FIELD])
     assert (len(prompts), said.answer) == (3, 2)
     assert question.stem in prompts[0][-1]["content"]
-    (first,), nothing = replay(build_program(cell.program, "en"), question, ())
+    (first,), nothing, _ = replay(build_program(cell.program, "en"), question, ())
     assert (first, nothing) == (prompts[0], None)
+
+
+CATCHES = """
+class Catches(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.ask = dspy.Predict("question, options -> answer: int")
+
+    def forward(self, stem, options):
+        asked = dspy.Example(question=stem, options=options).with_inputs("question", "options")
+        try:
+            return dspy.Parallel(num_threads=1, disable_progress_bar=True)([(self.ask, asked)])[0]
+        except Exception:
+            print("asking failed")
+            raise ValueError("no answer")
+"""
+FAILS = """
+class Fails(dspy.Module):
+    def forward(self, question):
+        raise ValueError("a real\\nfault")
+"""
+ASKS_NOTHING = """
+class AsksNothing(dspy.Module):
+    def forward(self, question):
+        return 1
+"""
+
+
+@pytest.fixture
+def look(tmp_path, capfd, caplog):
+    """`look(source, name)` -> the plan of a module as data, and all that was printed and logged."""
+
+    def call(source, name):
+        (tmp_path / "mine.py").write_text(HEAD + source)
+        (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": FIELD}))
+        document = {
+            "name": "own",
+            "dataset": {"name": "headqa_sample", "limit": 2},
+            "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
+            "program": {"kind": f"{tmp_path / 'mine.py'}:{name}"},
+        }
+        plan = plan_experiment(document, {}, runs_dir=tmp_path / "runs", only_look=True)
+        (entry,) = plan_document(plan)
+        printed = "".join(capfd.readouterr())
+        print_plan(plan)
+        return entry, printed + caplog.text, capfd.readouterr().out
+
+    return call
+
+
+def test_a_plan_shows_a_prompt_and_nothing_of_how_it_was_found(look) -> None:
+    entry, printed, _ = look(CATCHES, "Catches")
+    assert entry["warnings"] == []
+    assert "options" in entry["prompt"][-1]["content"]
+    assert printed == ""
+
+
+def test_a_plan_says_what_a_module_raises_before_it_asks(look) -> None:
+    entry, _, shown = look(FAILS, "Fails")
+    said = "program Fails fails the first question before it asks: mine.py:5 in forward: ValueError: a real fault"
+    assert (entry["prompt"], entry["warnings"]) == ([], [said])
+    assert f"Warning: {said}" in " ".join(shown.split())
+
+
+def test_a_plan_of_a_module_that_asks_nothing_has_no_prompt(look) -> None:
+    entry, *_ = look(ASKS_NOTHING, "AsksNothing")
+    assert (entry["prompt"], entry["warnings"]) == ([], [])
 
 
 def test_votes_at_a_temperature_have_seeds_of_their_own(run, tmp_path) -> None:
@@ -244,6 +350,49 @@ class Votes(dspy.Module):
     with dspy.context(lm=lm):
         build_program(cell.program, "en")(question=question)
     assert seeds == [11, 12, 13]
+
+
+TRIES = """
+def reward(asked, prediction):
+    return prediction.answer / 10
+
+class Tries(dspy.Module):
+    def __init__(self, kind="BestOfN", n=4):
+        super().__init__()
+        ask = dspy.Predict("question, options -> answer: int")
+        self.tries = getattr(dspy, kind)(ask, N=n, reward_fn=reward, threshold=0.3)
+
+    def forward(self, stem, options):
+        return self.tries(question=stem, options=options)
+"""
+
+
+def test_the_best_of_several_attempts_is_taken(run, monkeypatch) -> None:
+    answer = ScriptedEngine.answer
+
+    def answer_by_seed(engine, request):
+        said = [2, 1, 3, 4][request.config.seed]
+        monkeypatch.setitem(engine._replies, "*", ScriptedReply(text=f"[[ ## answer ## ]]\n{said}"))
+        return answer(engine, request)
+
+    monkeypatch.setattr(ScriptedEngine, "answer", answer_by_seed)
+    for said in run(TRIES, "Tries", {"*": "x"}).folder.read_predictions().values():
+        assert said.answer == 3
+        assert [reply.text[-1] for reply in said.generations] == ["2", "1", "3"]
+
+
+def test_a_refined_attempt_is_asked_with_the_advice(run) -> None:
+    advice = '[[ ## discussion ## ]]\nToo low.\n\n[[ ## advice ## ]]\n{"self": "take the third"}'
+    replies = {"target_threshold": advice, "take the third": "[[ ## answer ## ]]\n3", "*": "[[ ## answer ## ]]\n2"}
+    for said in run(TRIES, "Tries", replies, args={"kind": "Refine"}).folder.read_predictions().values():
+        assert said.answer == 3
+        assert len(said.generations) == 3
+
+
+def test_attempts_that_no_server_answers_fail_their_question(run) -> None:
+    stored = run(TRIES, "Tries", {"*": {"error": "transport"}}, limit=2, args={"n": 2})
+    said = stored.folder.read_predictions().values()
+    assert {one.failure and one.failure.kind for one in said} == {"LMTransportError"}
 
 
 def test_a_file_beside_the_spec_is_found_from_anywhere(tmp_path, monkeypatch) -> None:

@@ -34,7 +34,7 @@ def asking(language: str = "en") -> Question:
 
 def turns(spec: WordsSpec, language: str = "en") -> list[tuple[str, str]]:
     """The chat turns of a program's first call, as an engine receives them."""
-    prompts, _ = replay(build_program(spec, language), asking(language), ())
+    prompts, *_ = replay(build_program(spec, language), asking(language), ())
     return [(turn["role"], turn["content"]) for turn in prompts[0]]
 
 
@@ -108,7 +108,7 @@ def test_figure_8_ends_in_a_full_stop(form, asked_for) -> None:
 def test_section_3_2_2_shows_passages_in_the_turn_of_the_question() -> None:
     found = [Hit(Passage("1", "", "Sodium enters first.", "own"), 1.0, 1)]
     context = ProgramContext(finder=SimpleNamespace(find=lambda _: found))
-    (shown,), _ = replay(build_program(RetrieveThenAnswerSpec(), "en", context), asking(), ())
+    (shown,), *_ = replay(build_program(RetrieveThenAnswerSpec(), "en", context), asking(), ())
     assert [turn["role"] for turn in shown] == ["system", "user", "user"]
     assert shown[0]["content"] == ""
     assert shown[2]["content"] == f"Sodium enters first.\n\n{ASKED}"

@@ -129,7 +129,7 @@ def test_a_reader_judges_by_the_probability_of_entailment(question, least, kept,
 
 def test_prompts_are_known_again_from_the_stored_replies(question) -> None:
     program, prediction, requests = ask(verify(answer_format="guided"), question, judging(supported=True))
-    prompts, _ = replay(program, question, [one.text for one in prediction.generations])
+    prompts, *_ = replay(program, question, [one.text for one in prediction.generations])
     assert [[turn["content"] for turn in one if turn["role"] == "user"][-1] for one in prompts] == list(
         map(_turn, requests)
     )

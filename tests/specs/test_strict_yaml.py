@@ -6,7 +6,7 @@ import re
 import pytest
 
 from medexam.errors import SpecError
-from medexam.specs import build_cells, parse_yaml
+from medexam.specs import build_cells, parse_overrides, parse_yaml
 from medexam.specs.validation import LONGEST_VALUE
 
 BOMB = "".join(
@@ -61,3 +61,12 @@ def test_an_error_repeats_no_more_than_a_line_of_a_value() -> None:
     with pytest.raises(SpecError) as caught:
         build_cells({"name": "x" * 10_000}, {})
     assert len(str(caught.value)) < LONGEST_VALUE + 120
+
+
+@pytest.mark.parametrize(
+    "signature",
+    ["question, options -> answer: int", 'question: str, options: list[str] -> answer: Literal["a", "b"], sure: bool'],
+)
+def test_a_signature_on_the_command_line_is_taken_whole(signature) -> None:
+    assert parse_overrides([f"program.signature={signature}"]) == {"program.signature": signature}
+    assert parse_overrides([f"program.signature='{signature}'"]) == {"program.signature": signature}

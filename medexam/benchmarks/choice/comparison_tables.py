@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, Flipped, PairedGroup, PairedRun, signed
 from medexam.benchmarks.resampling import describe_resampling, why_none
-from medexam.formatting import NONE, coefficient, decimal, equals, p_value, percent, with_interval
 from medexam.metrics import Metrics
 from medexam.metrics.paired.power import detectable_difference, questions_needed
 from medexam.metrics.paired.results import Complementarity, Paired
 from medexam.metrics.results import Resampling
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table, coefficient, decimal, equals, p_value, percent, with_interval
 
 
 def scores(all_metrics: Sequence[Metrics], together: Complementarity, names: Sequence[str]) -> Captioned:

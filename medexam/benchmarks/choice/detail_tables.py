@@ -4,12 +4,11 @@ For the terminal and for Markdown, each with a caption that says how to read it.
 passages, has none of theirs.
 """
 
-from medexam.formatting import NONE, coefficient, equals, percent, with_interval
 from medexam.metrics import Metrics, OptionScoreMetrics
 from medexam.metrics.results import WILSON
 from medexam.metrics.retrieval_results import RetrievalMetrics
 from medexam.metrics.vote_results import OrderMetrics
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table, coefficient, equals, percent, with_interval
 
 SHOWN_SOURCES = 20
 QUARTILES = ("1, lowest", "2", "3", "4, highest")

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from medexam.formatting import percent, with_interval
 from medexam.metrics import Metrics
 from medexam.metrics.passages import ENTAILED
 from medexam.metrics.results import WILSON
 from medexam.metrics.retrieval_results import Checked, CitationMetrics, QueryMetrics, VerifiedMetrics
-from medexam.tables import Captioned, Table
+from medexam.tables import Captioned, Table, percent, with_interval
 
 
 def evidence_tables(metrics: Metrics) -> list[Captioned]:

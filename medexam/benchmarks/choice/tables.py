@@ -9,12 +9,11 @@ from typing import Any
 from medexam.benchmarks.choice.detail_tables import score_headline
 from medexam.benchmarks.paired import TableRun
 from medexam.benchmarks.resampling import describe_resampling
-from medexam.formatting import NONE, decimal, mlflow_name, percent, with_interval
 from medexam.metrics import Interval, Metrics, PublishedScores, Scores
 from medexam.metrics.counting import COSTS
 from medexam.metrics.exam_averages import AVERAGES
 from medexam.metrics.results import WILSON
-from medexam.tables import Captioned, Table, unscored_columns
+from medexam.tables import NONE, Captioned, Table, decimal, mlflow_name, percent, unscored_columns, with_interval
 
 _LEGEND = (
     f"Percent of n, in brackets 95 % intervals. Accuracy: right / n ({WILSON}). Exam score: (right - wrong / 3) / n "

@@ -8,13 +8,12 @@ from medexam.benchmarks.base import ScoredRun
 from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, PairedRuns, TableRun, difference_values, signed
 from medexam.benchmarks.words.tables import LEGEND, measures_by_run, name_measure
 from medexam.errors import DatasetError
-from medexam.formatting import equals, p_value, percent
 from medexam.metrics import TaskMetrics
 from medexam.metrics.paired.measures import compare_groups, compare_measures
 from medexam.metrics.paired.pairs import hold_to
 from medexam.metrics.paired.results import Difference, PairedMeasure, Verdict
 from medexam.metrics.tasks import question_of
-from medexam.tables import Captioned, Table
+from medexam.tables import Captioned, Table, equals, p_value, percent
 from medexam.tasks import Task
 
 SAME = 1e-9

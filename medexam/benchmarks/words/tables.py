@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from medexam.benchmarks.paired import TableRun
-from medexam.formatting import NONE, mlflow_name, percent, with_interval
 from medexam.metrics.counting import COSTS
 from medexam.metrics.span_outcomes import SpanOutcome
 from medexam.metrics.tasks import Measure, Measures, TaskMetrics
-from medexam.tables import Table, unscored_columns
+from medexam.tables import NONE, Table, mlflow_name, percent, unscored_columns, with_interval
 
 LEGEND = (
     "Percent of n, in brackets 95 % intervals (bootstrap over questions, none of fewer than five; Wilson where each "

@@ -86,8 +86,7 @@ def _load(folder: "RunFolder") -> "AnyRun | DamagedRun":
 
 def _print(runs: "list[AnyRun | DamagedRun]") -> None:
     from medexam.cli.terminal import Terminal
-    from medexam.formatting import NONE
-    from medexam.tables import Table
+    from medexam.tables import NONE, Table
 
     rows = []
     for run in runs:
@@ -102,7 +101,7 @@ def _print(runs: "list[AnyRun | DamagedRun]") -> None:
 
 def _cells(run: "AnyRun") -> tuple[str, str, str]:
     """Say when the run began, how many of its questions are scored, and how many of these are right."""
-    from medexam.formatting import NONE, percent
+    from medexam.tables import NONE, percent
 
     right, count = run.metrics.right, run.metrics.n
     return (

@@ -117,6 +117,10 @@ def _print_answer(console: "Terminal", prediction: "Prediction | None", document
     if prediction is None:
         console.print("pending: it was not asked yet")
         return
+    traceback = prediction.failure and prediction.failure.traceback
+    if traceback:
+        fault = {name: value for name, value in document["failure"].items() if name != "traceback"}
+        document = {**document, "failure": fault, "traceback": traceback.rstrip()}
     for name, value in document.items():
         if name in LEFT_OUT:
             continue

@@ -12,9 +12,8 @@ from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.hosted import describe_records
 from medexam.experiments.plan.price import describe_prices
-from medexam.formatting import percent
 from medexam.metrics.paired.power import FLIPPED, detectable_difference
-from medexam.tables import Table
+from medexam.tables import Table, percent
 
 
 def print_plan(plan: Plan) -> None:
@@ -29,6 +28,10 @@ def print_plan(plan: Plan) -> None:
     for line in describe_records(plan.cells):
         console.print(line, markup=False, highlight=False)
     for planned, entry in zip(plan.cells, entries, strict=True):
+        for warning in entry["warnings"]:
+            # The others stand on stderr, as before a run.
+            if warning not in planned.warnings:
+                console.print(f"Warning: {warning}", markup=False, highlight=False)
         turns = entry["prompt"]
         if turns:
             text = Text("\n\n").join(Text.assemble((f"{t['role']}\n", "bold"), t["content"]) for t in turns)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import print_lines, print_tables
-from medexam.formatting import NONE
-from medexam.tables import Table
+from medexam.tables import NONE, Table
 
 if TYPE_CHECKING:
     from medexam.experiments.reproduce.catalogue import PaperEntry

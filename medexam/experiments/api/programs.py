@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from medexam.errors import SpecError
 from medexam.experiments.run.language_model import EngineLM, build_lm
+from medexam.programs import Draws
 from medexam.programs import build_program as build_module
 from medexam.questions import Language
 from medexam.serve import build_engine
@@ -38,10 +39,11 @@ def lm(model: str | Mapping[str, Any] | ModelSpec = "embedded", **settings: Any)
     """Build a model as a `dspy.LM`, ready for `dspy.configure(lm=...)`, with `choose` and `score` beside it.
 
     `model` is an engine's name (`embedded`, `vllm`, `litellm`, `scripted`) or the `model` part of a spec, `settings`
-    are its fields: `medexam.lm("vllm", endpoints="http://gpu1:8000/v1", temperature=0.7)`. Raises `EngineError` if it
-    cannot be loaded or reached.
+    are its fields: `medexam.lm("vllm", endpoints="http://gpu1:8000/v1", temperature=0.7)`. Equal requests at a
+    temperature above 0 are drawn one after the other: the first under the model's seed, each other under the next one.
+    Raises `EngineError` if it cannot be loaded or reached.
     """
     part = model.model_dump(exclude_unset=True) if isinstance(model, ModelSpec) else model
     fields = {"engine": part} if isinstance(part, str) else dict(part)
     spec = validate(ModelSpec, {**fields, **settings})
-    return build_lm(spec, background_loop().run(build_engine(spec, EngineNeeds())))
+    return build_lm(spec, background_loop().run(build_engine(spec, EngineNeeds())), Draws())

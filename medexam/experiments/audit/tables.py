@@ -7,10 +7,9 @@ from medexam.experiments.audit.ratings import describe_changes
 from medexam.experiments.audit.result import Audit
 from medexam.experiments.report.escaping import heading
 from medexam.experiments.report.markdown import join_markdown, render_table
-from medexam.formatting import NONE, coefficient, percent
 from medexam.metrics import Interval
 from medexam.metrics.audit import RankCorrelation
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table, coefficient, percent
 
 _COEFFICIENTS = ("Spearman's rho", "Kendall's tau-b")
 _HOW = (

@@ -8,10 +8,9 @@ import numpy as np
 
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.formatting import NONE, coefficient, percent
 from medexam.metrics.paired.item_quality import FEW_RUNS, USELESS, ItemQuality, judge_items, strong_runs, together
 from medexam.metrics.paired.item_response import ItemFit, fit_items
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table, coefficient, percent
 
 SHOWN = 10
 """Questions of each kind in a table; `--json` holds all."""

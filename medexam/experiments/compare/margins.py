@@ -6,12 +6,11 @@ from typing import Any, TypeVar
 
 from medexam.benchmarks.paired import signed
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.formatting import Interval, decimal, equals, p_value
 from medexam.metrics.paired.margins import MarginTest, Told, cluster_test, judge_margin, score_test
 from medexam.metrics.paired.pairs import adjust_holm
 from medexam.metrics.paired.results import Difference
 from medexam.metrics.tasks import cluster_scores
-from medexam.tables import Captioned, Table
+from medexam.tables import Captioned, Interval, Table, decimal, equals, p_value
 
 _VERDICTS: dict[Told, str] = {
     "equivalent": "is equivalent to",

@@ -12,12 +12,11 @@ from medexam.experiments.compare.section import ComparisonScope, ComparisonSecti
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.repeats import find_repeats
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.formatting import decimal, percent
 from medexam.items import AnySet, Item
 from medexam.metrics.paired.repeats import Noise, measure_noise, noise_floor
 from medexam.metrics.paired.results import Difference
 from medexam.predictions import Prediction, Status
-from medexam.tables import Captioned, Table
+from medexam.tables import Captioned, Table, decimal, percent
 
 ENOUGH = 0.9
 """Share of the run's questions that a repeat must have scored; others would leave too few that all have scored."""

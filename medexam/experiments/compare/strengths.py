@@ -6,10 +6,9 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.formatting import NONE
 from medexam.metrics.paired.strengths import Strength, compare_strengths, resampled_with
 from medexam.metrics.results import Resampling
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ import numpy as np
 
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.formatting import percent
 from medexam.metrics.intervals import SEED
 from medexam.metrics.paired.item_quality import FEW_RUNS
 from medexam.metrics.paired.item_response import fit_items
 from medexam.metrics.paired.subsets import SubsetError, choose_subset, measure_subsets
-from medexam.tables import Captioned, Table
+from medexam.tables import Captioned, Table, percent
 
 FEWEST_RUNS = 4
 

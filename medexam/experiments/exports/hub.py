@@ -12,8 +12,7 @@ from medexam.experiments.exports.answers import ExportedAnswer, ExportedRun
 from medexam.experiments.report.escaping import disarm, on_one_line
 from medexam.experiments.report.markdown import render_table
 from medexam.files import whole_file, write_whole
-from medexam.formatting import percent
-from medexam.tables import Table
+from medexam.tables import Table, percent
 
 LICENCES = {"mit", "apache-2.0", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0"}
 """Licences that the hub knows by these names; any other is `other`."""

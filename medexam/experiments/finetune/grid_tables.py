@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from medexam.experiments.finetune.grid import GridCell, grid_rows
-from medexam.formatting import NONE
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table
 
 MEASURES = {"f1": "F1", "exact_match": "Exact match"}
 

@@ -1,13 +1,10 @@
 """An engine whose calls are counted on a budget and answered from the log where it knows the reply."""
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, is_dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dspy.lm15 import Message, Request, Response, TextPart, ThinkingPart, Usage
@@ -15,6 +12,7 @@ from dspy.lm15 import Message, Request, Response, TextPart, ThinkingPart, Usage
 from medexam.experiments.optimize.budget import Budget
 from medexam.experiments.optimize.call_log import CallLog, LoggedCall
 from medexam.model_identity import Answerer
+from medexam.programs.recording import digest_request
 from medexam.serve import Engine
 from medexam.serve.contract import CHOICE, EngineInfo, SyncEngine
 from medexam.serve.network.event_loop import background_loop
@@ -76,7 +74,7 @@ class LoggedEngine:
 
     async def complete(self, request: Request) -> Response:
         """Return the logged reply, or the engine's; raises `StoppedError` if the budget allows no further call."""
-        key, repeatable = _key(request), not request.config.temperature
+        key, repeatable = digest_request(request), not request.config.temperature
         reply = self._log.recall(self._answerer.print, key, repeatable=repeatable)
         if reply is not None:
             return _from_json(reply)
@@ -122,24 +120,6 @@ class LoggedEngine:
             await self._budget.end(most_tokens, tokens)
             call = LoggedCall(group=group.name, key=key, answered_by=answered_by, tokens=tokens, reply=reply)
             self._log.add(call, repeatable=repeatable)
-
-
-def _key(request: Request) -> str:
-    """Compute half a SHA-256 over everything that the reply depends on."""
-    text = json.dumps(_plain(request), sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, Enum):
-        return value.value
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
 def _most_tokens(request: Request) -> int:

@@ -12,12 +12,11 @@ from medexam.experiments.optimize.trials import describe_score, metric_title
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.report.escaping import disarm, heading, on_one_line, paragraphs
 from medexam.experiments.report.markdown import fenced, join_markdown, render_table
-from medexam.formatting import percent, with_interval
 from medexam.programs import ProgramContext, WithNearest, build_program, demonstrations
 from medexam.programs.loading import PROGRAM
 from medexam.questions import Question
 from medexam.signatures import render_question
-from medexam.tables import Table
+from medexam.tables import Table, percent, with_interval
 
 
 def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from medexam.errors import ProgramFaultError
 from medexam.experiments.plan.cells import AnyCell, Plan
 from medexam.experiments.plan.hosted import read_records
 from medexam.programs import AskingProgram, replay
@@ -15,6 +16,7 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
     `capabilities` is what litellm's tables say of a hosted model, None of others.
     """
     records = {name: record.model_dump(mode="json") for name, record in read_records(plan.cells).items()}
+    prompts_and_faults = [_look(planned, planned.question_set.questions[0]) for planned in plan.cells]
     return [
         {
             "run_id": planned.folder.name if planned.corpus_is_here else None,
@@ -27,27 +29,40 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
             "questions": len(planned.question_set.questions),
             "owed": len(planned.pending),
             "calls": planned.calls,
-            "warnings": list(planned.warnings),
-            "prompt": prompt_of(planned, planned.question_set.questions[0]),
+            "warnings": [*planned.warnings, *faults],
+            "prompt": prompt,
         }
-        for planned in plan.cells
+        for planned, (prompt, faults) in zip(plan.cells, prompts_and_faults, strict=True)
     ]
 
 
 def prompt_of(planned: AnyCell, question: Question | Task) -> list[dict[str, str]]:
-    """Render the chat messages of the first call for a question, a line for its picture; empty for a control."""
+    """Render the chat messages of the first call for a question, a line for its picture; empty if none is made."""
+    return _look(planned, question)[0]
+
+
+def _look(planned: AnyCell, question: Question | Task) -> tuple[list[dict[str, str]], tuple[str, ...]]:
+    """Return what `prompt_of` does, and what a module of the user's own raises before it asks: one line, or none."""
     program = planned.build_preview([question])
     if not isinstance(program, AskingProgram):
-        return []
+        return [], ()
     if program.replayed:
-        return replay(program, question, ())[0][0]
+        first_prompts, _, fault = replay(program, question, ())
+        faults = () if fault is None else (_describe_fault(planned, fault),)
+        return first_prompts[0] if first_prompts else [], faults
     call = next(program.steps(question))
     demonstrations = call.inputs.get("demos", call.predictor.demos)
     messages: list[dict[str, str]] = program.adapter.format(call.predictor.signature, demonstrations, call.inputs)
     if isinstance(question, Question) and question.picture is not None:
         last = next(message for message in reversed(messages) if message["role"] == "user")
         last["content"] = f"{_describe(question.picture)}\n\n{last['content']}"
-    return messages
+    return messages, ()
+
+
+def _describe_fault(planned: AnyCell, fault: ProgramFaultError) -> str:
+    message = " ".join(str(fault).split())
+    reason = message if fault.kind in message else f"{fault.kind}: {message}"
+    return f"program {planned.cell.program.label} fails the first question before it asks: {reason}"
 
 
 def _describe(picture: str) -> str:

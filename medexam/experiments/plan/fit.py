@@ -5,7 +5,7 @@ Of every other data set the spec alone says so; `medexam.specs.matrix` checks it
 
 from medexam.errors import SpecError
 from medexam.items import AnySet
-from medexam.specs import ByFormatSpec, CellSpec
+from medexam.specs import CellSpec
 from medexam.tasks import Task
 
 
@@ -25,10 +25,10 @@ def check_answerable(cell: CellSpec, items: AnySet) -> None:
             f"program {program.kind} answers in words, and the questions of {called} have numbered options: set "
             "program.kind to zero_shot or another program that chooses one"
         )
-    if not isinstance(program, ByFormatSpec):
+    if program.asked_groups is None:
         return
-    if unknown := {task.group for task in tasks} - set(program.own_budgets):
+    if unknown := {task.group for task in tasks} - set(program.asked_groups):
         raise SpecError(
             f"program {program.kind} knows no words for the group {min(unknown)} of {called}: the groups that it asks "
-            f"are {', '.join(program.own_budgets)}; give the tasks one of them, or set another program.kind"
+            f"are {', '.join(program.asked_groups)}; give the tasks one of them, or set another program.kind"
         )

@@ -7,9 +7,8 @@ from medexam.errors import SpecError
 from medexam.experiments.compare.ranking import rivals, why_unranked
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import percent
 from medexam.metrics.board import Board, weigh
-from medexam.tables import Table
+from medexam.tables import Table, percent
 
 
 def make_boards(runs: Sequence[AnyRun], weights: Mapping[str, float]) -> dict[str, Board]:

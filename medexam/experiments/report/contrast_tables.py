@@ -1,8 +1,7 @@
 """Tables of what passages change: answers that flipped between a run without passages and those that add them."""
 
 from medexam.experiments.compare.baselines import Against, Contrast
-from medexam.formatting import NONE, p_value
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table, p_value
 
 SHOWN_FLIPS = 10
 """Questions that are named of each way to flip."""

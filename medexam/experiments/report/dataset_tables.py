@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from medexam.datasets.explanations import ExplanationStatistics
 from medexam.experiments.report.dataset_statistics import Lengths, Statistics, TextLengths
-from medexam.formatting import NONE, decimal, p_value, percent
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table, decimal, p_value, percent
 
 
 def statistics_tables(statistics: Statistics) -> list[Captioned]:

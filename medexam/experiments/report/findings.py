@@ -6,8 +6,8 @@ from medexam.experiments.compare.ranking import describe_difference, find_standi
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.silences import silences
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import percent, with_interval
 from medexam.metrics import Metrics
+from medexam.tables import percent, with_interval
 
 NAMED = 4
 """Runs that a sentence names; of more it gives the number."""

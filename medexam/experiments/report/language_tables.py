@@ -2,10 +2,9 @@
 
 from medexam.experiments.compare.languages import Consistency
 from medexam.experiments.report.comparison_tables import comparison_lines, render_comparison
-from medexam.formatting import equals, p_value, percent, with_interval
 from medexam.metrics.intervals import rate_interval
 from medexam.metrics.results import WILSON
-from medexam.tables import Captioned, Table
+from medexam.tables import Captioned, Table, equals, p_value, percent, with_interval
 
 SHOWN = 10
 """Questions that the terminal names."""

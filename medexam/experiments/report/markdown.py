@@ -19,9 +19,8 @@ from medexam.experiments.report.tables import comparison, legend
 from medexam.experiments.store.answerers import describe_answerers, describe_models, read_models
 from medexam.experiments.store.run_folder import RunRecord
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import flatten
 from medexam.predictions import Prediction, Status
-from medexam.tables import Captioned, Table
+from medexam.tables import Captioned, Table, flatten
 
 SHOWN_REPLIES = 3
 SHOWN_CHARACTERS = 600

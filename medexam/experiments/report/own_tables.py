@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import NONE, Interval, equals, p_value
 from medexam.metrics.paired.results import Difference
 from medexam.metrics.results import WILSON, OwnMeasure, RunMetrics
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Interval, Table, equals, p_value
 
 TITLE = "Own metrics"
 _CAPTION = (

@@ -2,10 +2,9 @@
 
 from medexam.experiments.score.refusals import TIMES, find_refused
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import NONE, amount, percent, with_interval
 from medexam.metrics import Metrics
 from medexam.metrics.results import WILSON
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table, amount, percent, with_interval
 
 SHOWN_CHARACTERS = 160
 """Of a failure's message."""

@@ -9,7 +9,6 @@ from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction, Reason, Status
 from medexam.signatures import answer_opening
-from medexam.specs.programs.own import ModuleSpec
 
 SILENT = 0.1
 """Share of questions without an answer from which on a reader is told why."""
@@ -79,8 +78,8 @@ def _advice(run: AnyRun, cause: Reason) -> str:
         return "program.answer_format=guided makes that impossible"
     if cause in (Reason.TRUNCATED, Reason.TRUNCATED_THINKING):
         return "a larger program.max_tokens leaves them room"
-    if cause is Reason.UNPARSED and isinstance(program, ModuleSpec):
-        return f"an answer stands in the format of the module's adapter, {program.adapter}, and is one of the options"
+    if cause is Reason.UNPARSED and (adapter := program.module_adapter) is not None:
+        return f"an answer stands in the format of the module's adapter, {adapter}, and is one of the options"
     return ""
 
 

@@ -18,8 +18,7 @@ from medexam.experiments.compare.ranking import find_standing
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.own_tables import own_tables
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import NONE
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table
 
 BOLD = "Bold: better in accuracy than every other run, by McNemar's test adjusted for their number."
 LONG_NAME = 18

@@ -5,8 +5,7 @@ from typing import Any
 
 from medexam.experiments.report.papers.paper import Grid
 from medexam.experiments.report.papers.paper_tables import DIFFERENCE, EQUAL, PAPER
-from medexam.formatting import NONE
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import dspy
 from dspy.lm15 import Config, Message, Request, Response
 
 from medexam.model_calls import CONTINUATIONS, Continuation, ContinuationLogprobs, ContinuationRequest
-from medexam.programs import AsyncRecordingEngine, RecordingEngine
+from medexam.programs import AsyncRecordingEngine, Draws, RecordingEngine
 from medexam.serve import CHOICE, Engine
 from medexam.serve.contract import SyncEngine
 from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
@@ -65,13 +65,17 @@ class EngineLM(dspy.LM):
         return engine.complete(Request(model=self.model, messages=(Message.user(prompt),), config=config))
 
 
-def build_lm(model: ModelSpec, engine: Askable) -> EngineLM:
-    """Build a language model for DSPy over an engine, which alone retries and never caches."""
+def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None) -> EngineLM:
+    """Build a language model for DSPy over an engine, which alone retries and never caches.
+
+    With `draws`, equal requests at a temperature get one seed after the other. Without, only those of one question of a
+    module of the user's own do.
+    """
     sampling = {"top_p": model.top_p, "top_k": model.top_k, "stop": list(model.stop) or None}
-    recorder = AsyncRecordingEngine(engine)
+    recorder = AsyncRecordingEngine(engine, draws)
     lm = EngineLM(
         model=f"medexam/{model.label}",
-        engine=RecordingEngine(engine.sync),
+        engine=RecordingEngine(engine.sync, draws),
         async_engine=recorder,
         cache=False,
         num_retries=0,

@@ -14,7 +14,6 @@ from medexam.metrics.results import ReadScores
 from medexam.metrics.scoring import read_scores
 from medexam.predictions import Prediction, Reading
 from medexam.specs.identity import IDENTITY_SCHEMA
-from medexam.specs.programs.own import ModuleSpec
 
 _log = logging.getLogger(__name__)
 _UNUSED: Any = object()
@@ -68,7 +67,7 @@ def read_today(folder: RunFolder, record: RunRecord) -> ReadToday | None:
     from medexam.programs import AskingProgram, ProgramContext, build_program, read_again
 
     spec = record.cell.program
-    if isinstance(spec, ModuleSpec):
+    if spec.module_adapter is not None:
         return None
     try:
         items = load_stored(record)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from medexam.formatting import decimal
+from medexam.tables import decimal
 
 RAN_OUT = "questions ran out"
 ALL_ENDED = "all comparisons ended"

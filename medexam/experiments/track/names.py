@@ -8,7 +8,7 @@ import hashlib
 import posixpath
 from collections.abc import Iterable, Mapping
 
-from medexam.formatting import mlflow_name
+from medexam.tables import mlflow_name
 
 ORIGINAL = "medexam.name."
 """How a tag's name begins that keeps an original name; the name in MLflow follows."""

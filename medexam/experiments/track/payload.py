@@ -12,7 +12,7 @@ from medexam.experiments.report.markdown import render_headline
 from medexam.experiments.store.answerers import describe_answerers
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.experiments.track.copies import SOURCE
-from medexam.formatting import flatten
+from medexam.tables import flatten
 
 PARAM_LENGTH = 6_000
 TAG_LENGTH = 8_000

@@ -8,9 +8,8 @@ from medexam.datasets.translate.validity import TranslationFault
 from medexam.datasets.translate.writing import ASPECTS
 from medexam.experiments.translate.outcome import TranslationOutcome
 from medexam.experiments.translate.quality import Quality, TextScores
-from medexam.formatting import NONE, decimal, percent
 from medexam.metrics.audit import Agreement
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table, decimal, percent
 
 _FAULTS = {
     TranslationFault.EMPTY_TEXT: "Empty",

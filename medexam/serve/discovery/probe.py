@@ -137,10 +137,7 @@ class _Probe:
         draw = self._draw_plain if behaviour is not None else self._draw_in_chat
         sampling = await find_sampling(draw, several=several, vllm=is_vllm(version))
         masked = allowed and named_count > 0 and letter is not None and await self._mask_changes_nothing(letter)
-        # The last call, with no other beside it and its connection open: it takes what a call takes.
-        started = time.perf_counter()
-        await calls.complete(_PROMPTS[0], max_tokens=1)
-        call_s = time.perf_counter() - started
+        call_s = await self._time_call()
         return Capabilities(
             endpoint=calls.endpoint.base,
             server_version=version,
@@ -171,6 +168,12 @@ class _Probe:
             refusals=dict(calls.refusals),
             sees=sees,
         )
+
+    async def _time_call(self) -> float:
+        """Take the seconds of one call: the last, with no other beside it and its connection open."""
+        started = time.perf_counter()
+        await self.calls.complete(_PROMPTS[0], max_tokens=1)
+        return time.perf_counter() - started
 
     async def identity(self, capabilities: Capabilities) -> ModelIdentity:
         """Ask which model answers now, and nothing more; `capabilities` is what was seen before."""
@@ -240,8 +243,7 @@ class _Probe:
         return letter is not None and bool(texts) and set(texts) == {_LETTER}, takes_lists
 
     async def _offers_several(self, chat: bool) -> bool:
-        """Return whether `n: 2` brings two replies, the second as under the next seed; on the chat endpoint too, if it
-        chats.
+        """Return whether `n: 2` brings two replies, the second as under the next seed; in a chat too, if it chats.
 
         What is drawn at a temperature may differ by rounding, so the seeds are compared at the likeliest half.
         """
@@ -262,8 +264,7 @@ class _Probe:
 
     async def _draw_in_chat(self, fields: dict[str, Any]) -> list[str]:
         """Draw the texts of replies to a dialogue; none if the fields are refused."""
-        body = {"messages": [_user(_DRAWN_FROM)], **fields}
-        reply = await self.calls.chat(body)
+        reply = await self.calls.chat({"messages": [_user(_DRAWN_FROM)], **fields})
         return [str((choice.get("message") or {}).get("content")) for choice in reply.get("choices") or ()]
 
     async def _echo_alternatives(self) -> int | None:

@@ -29,6 +29,7 @@ from dspy.lm15 import (
     UnsupportedFeatureError,
 )
 
+from medexam.dspy_internals import chat_request_fields
 from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.model_calls import UNSEEDED
 from medexam.model_identity import ModelIdentity
@@ -137,8 +138,6 @@ class LiteLLMEngine(HostedEngine):
         return replace(response, provider_data={**(response.provider_data or {}), UNSEEDED: True})
 
     async def _reply(self, request: Request) -> Response:
-        from dspy.clients.lm15_boundary import request_kwargs
-
         request, pictures = take_pictures(request)
         turns, prefill = to_messages(request)
         messages = put_pictures(self.rules.fit(turns), pictures)
@@ -155,7 +154,7 @@ class LiteLLMEngine(HostedEngine):
                 f"engine {self.kind} cannot make a provider continue given words; use engine vllm or embedded",
                 feature="messages",
             )
-        fields = {**request_kwargs(request, "chat"), "messages": messages}
+        fields = {**chat_request_fields(request), "messages": messages}
         if request.config.top_k is not None:
             fields["top_k"] = request.config.top_k
         return await self.chat(fields)

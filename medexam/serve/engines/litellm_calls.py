@@ -28,6 +28,7 @@ from dspy.lm15 import (
 )
 from dspy.lm15 import TimeoutError as CallTimeoutError
 
+from medexam.dspy_internals import read_litellm_error
 from medexam.model_calls import FINISH_REASON, Ending, read_ending
 from medexam.serve.engines.token_usage import read_usage
 from medexam.serve.network.connections import causes, redirect_fault
@@ -94,8 +95,6 @@ async def call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
 
     None of them contains a key.
     """
-    from dspy.clients.engines.litellm_errors import to_lm15_error
-
     try:
         yield
     except Exception as error:
@@ -104,7 +103,7 @@ async def call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
             _missing_credentials(error)
             or _transport_fault(error, timeout_s)
             or _redirect(replies)
-            or to_lm15_error(error, model=model)
+            or read_litellm_error(error, model)
         )
         if fault is error and isinstance(error, LM15Error | Warning | ImportError):
             raise

@@ -12,6 +12,7 @@ from typing import Any
 
 from dspy.lm15 import Config, FinishReason, Message, ProviderError, Request, Response, ServerError, Usage
 
+from medexam.dspy_internals import chat_request_fields
 from medexam.model_calls import FINISH_REASON, Ending, Generation, read_ending
 from medexam.serve.engines.litellm_calls import check_ending, is_withheld
 from medexam.serve.engines.token_usage import read_usage
@@ -68,9 +69,7 @@ def sampling_fields(config: Config) -> dict[str, Any]:
 
 def chat_fields(request: Request) -> dict[str, Any]:
     """Collect everything but model and messages, as DSPy writes it for OpenAI's chat dialect."""
-    from dspy.clients.lm15_boundary import request_kwargs
-
-    fields: dict[str, Any] = request_kwargs(request, "chat")
+    fields = chat_request_fields(request)
     del fields["messages"]
     if "max_completion_tokens" in fields:
         # The completions endpoint knows only the older name, and chat takes both.

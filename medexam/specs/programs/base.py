@@ -118,6 +118,21 @@ class ProgramSpec(Spec):
         return None
 
     @property
+    def module_adapter(self) -> str | None:
+        """DSPy's adapter of the module that it calls; None where it calls none."""
+        return None
+
+    @property
+    def asked_groups(self) -> tuple[str, ...] | None:
+        """The groups of questions that it has words for; None where it has the same words for all."""
+        return None
+
+    @property
+    def option_text_norm(self) -> str | None:
+        """How the log-probabilities of options' texts are made comparable; None where no texts are read."""
+        return None
+
+    @property
     def takes_labels(self) -> bool:
         """Whether a question with its answer alone is a demonstration of what it asks."""
         return False

@@ -52,6 +52,11 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
         return self
 
     @property
+    def option_text_norm(self) -> str | None:
+        """How the log-probabilities of options' texts are made comparable; None where numbers are read."""
+        return self.norm if self.read == "option_text" else None
+
+    @property
     def engine_needs(self) -> EngineNeeds:
         """What its requests hold: texts to read, behind plain text or behind a dialogue."""
         return EngineNeeds(logprobs=True, chat=self.chat_template)

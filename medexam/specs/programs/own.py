@@ -49,6 +49,11 @@ class ModuleSpec(LookUpSpec):
     predictors; None asks as the module is written."""
 
     @property
+    def module_adapter(self) -> str:
+        """DSPy's adapter of the module that it calls."""
+        return self.adapter
+
+    @property
     def engine_needs(self) -> EngineNeeds:
         """What its requests hold: choices if answers are guided, texts to read, and dialogues if it reads no texts."""
         return EngineNeeds(guided=self.answer_format == "guided", logprobs=self.logprobs, chat=not self.logprobs)

@@ -95,6 +95,11 @@ class ByFormatSpec(TaskLookUpSpec):
         """Format -> tokens a reply may have by default."""
         return {kind: CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS for kind in get_args(Format)}
 
+    @property
+    def asked_groups(self) -> tuple[str, ...]:
+        """The formats that it has words for."""
+        return tuple(self.own_budgets)
+
 
 class ShortAnswerSpec(TaskLookUpSpec):
     """Have the model answer in a few words."""

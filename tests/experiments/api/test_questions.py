@@ -1,5 +1,6 @@
 """Questions, programs and models in Python, as DSPy takes them."""
 
+import asyncio
 import math
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 import medexam
 from medexam.errors import DatasetError, MedExamError, SpecError
 from medexam.questions import Question
+from medexam.serve.engines.scripted import ScriptedEngine
 
 
 def test_what_is_offered_can_be_imported() -> None:
@@ -96,6 +98,35 @@ def test_a_model_is_an_lm_with_settings(scripted) -> None:
     assert lm.choose("Which?", ["2", "1"]) == "2"
     with pytest.raises(SpecError, match="did you mean 'temperature'"):
         medexam.lm(scripted, temperatur=0.5)
+
+
+def test_equal_requests_at_a_temperature_are_drawn_one_after_the_other(scripted, monkeypatch) -> None:
+    seeds, answer = [], ScriptedEngine.answer
+
+    def keep_seed(engine, request):
+        seeds.append(request.config.seed)
+        return answer(engine, request)
+
+    monkeypatch.setattr(ScriptedEngine, "answer", keep_seed)
+    lm = medexam.lm(scripted, temperature=0.7, seed=11)
+    lm("Which vitamin?")
+    lm("Which vitamin?", n=2)
+    lm("Which mineral?")
+    asyncio.run(lm.acall("Which vitamin?"))
+    lm.copy(rollout_id=4)("Which vitamin?")
+    assert seeds == [11, 12, 13, 11, 14, 15]
+    seeds.clear()
+    for _ in range(3):
+        lm("Which vitamin?", temperature=0.0)
+        medexam.lm(scripted, temperature=0.7, seed=11)("Which vitamin?")
+    assert seeds == [11] * 6
+
+
+def test_a_reply_that_is_drawn_again_tells_its_seed(scripted) -> None:
+    question = Question.of("Which vitamin prevents scurvy?", ["A", "C", "D"])
+    program = medexam.build_program("zero_shot")
+    with dspy.context(lm=medexam.lm(scripted, temperature=0.7, seed=11)):
+        assert [program(question=question).generations[0].seed for _ in range(3)] == [11, 12, 13]
 
 
 @pytest.mark.model

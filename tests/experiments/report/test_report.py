@@ -15,8 +15,8 @@ from medexam.experiments.report.run_blocks import overview_blocks
 from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.report.tables import comparison, facet_tables, overview_tables
-from medexam.formatting import decimal, flatten, percent, with_interval
 from medexam.predictions import Failure
+from medexam.tables import decimal, flatten, percent, with_interval
 from terminal import draw
 
 ZERO_SHOT = {"kind": "zero_shot"}

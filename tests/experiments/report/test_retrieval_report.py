@@ -19,9 +19,9 @@ from medexam.experiments.report.plots.pictures import build_pictures, write_pict
 from medexam.experiments.report.plots.relevance import draw_relevance
 from medexam.experiments.report.plots.style import looks
 from medexam.experiments.store.run_folder import PARQUET
-from medexam.formatting import coefficient, p_value
 from medexam.predictions import RetrievedPassage
 from medexam.specs import DatasetSpec
+from medexam.tables import coefficient, p_value
 from stored_runs import made_up_exams
 from terminal import draw
 

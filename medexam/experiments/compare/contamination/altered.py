@@ -12,12 +12,11 @@ from medexam.benchmarks.paired import signed
 from medexam.benchmarks.resampling import describe_resampling
 from medexam.experiments.compare.section import ComparisonScope
 from medexam.experiments.store.run_folder import RunRecord
-from medexam.formatting import NONE, percent
 from medexam.metrics.contamination.contrasts import mean_value, right_by_place
 from medexam.metrics.paired.results import Difference
 from medexam.specs.dataset import Alteration
 from medexam.specs.identity import differing_keys
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table, percent
 
 _BY_ALTERATION = ("dataset.alter", "dataset.fingerprint")
 """What the identities of a run and of the same asking without alteration differ in."""

@@ -10,10 +10,10 @@ import numpy as np
 from medexam.errors import SpecError
 from medexam.experiments.compare.contamination.sides import SideWords, TwoSides, contrast_sides
 from medexam.experiments.compare.section import ComparisonScope
-from medexam.formatting import percent
 from medexam.metrics.contamination.ngram_overlap import WORDS, QuestionGrams
 from medexam.questions import Question
 from medexam.retrievers.corpora import corpus_texts
+from medexam.tables import percent
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from medexam.benchmarks.paired import FEW_CLUSTERS, signed
 from medexam.benchmarks.resampling import describe_resampling, why_none
 from medexam.experiments.compare.section import ComparisonScope
-from medexam.formatting import NONE, percent
 from medexam.metrics.contamination.contrasts import difference_of_means
 from medexam.metrics.paired.results import Difference
-from medexam.specs import LikelihoodSpec
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table, percent
 
 PER_LENGTH = {"token_mean": "a nat per token", "min_k": "a nat per token", "byte": "a nat per byte"}
 """Norm of a likelihood whose scores do not grow with the length of an option -> its unit."""
@@ -210,10 +208,7 @@ def _log_probabilities(compared: ComparisonScope) -> tuple[NDArray[np.float64], 
     """
     cells = [folder.read_record().cell for folder in compared.folders]
     askings = {
-        (cell.program.norm, cell.dataset.alter)
-        if isinstance(cell.program, LikelihoodSpec) and cell.program.read == "option_text"
-        else None
-        for cell in cells
+        (cell.program.option_text_norm, cell.dataset.alter) if cell.program.option_text_norm else None for cell in cells
     }
     rows = [[run[key].option_scores for key in compared.scores[0]] for run in compared.predictions]
     (one, *others) = askings

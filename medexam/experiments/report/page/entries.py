@@ -16,10 +16,10 @@ from medexam.experiments.report.page.prompts import Conversations, read_conversa
 from medexam.experiments.store.data_changes import as_asked
 from medexam.experiments.store.parquet import read_own_scores, read_rows
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import percent
 from medexam.items import AnySet
 from medexam.predictions import Prediction, Status
 from medexam.specs import DatasetSpec
+from medexam.tables import percent
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from medexam.experiments.report.findings import lead
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import decimal
 from medexam.metrics import Interval, Metrics
+from medexam.tables import decimal
 
 STEPS = (1, 2, 5, 10, 20, 50)
 """Percent between two ticks."""

@@ -20,8 +20,7 @@ from medexam.experiments.report.papers.human_baseline import TITLE, human_baseli
 from medexam.experiments.report.run_tables import cost_tables, failure_tables, member_tables
 from medexam.experiments.report.tables import BOLD, comparison, legend, table_runs
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.formatting import NONE
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table
 
 
 def stack(tables: Sequence[Table], names: Sequence[str]) -> list[Table]:

@@ -18,12 +18,11 @@ from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import AnyRun, ExamRun
-from medexam.formatting import decimal, percent
 from medexam.frozen_model import FrozenModel
 from medexam.questions import Discipline, Exam
 from medexam.specs import DatasetSpec
 from medexam.specs.dataset import DatasetName
-from medexam.tables import Captioned, Table
+from medexam.tables import Captioned, Table, decimal, percent
 
 FILE = resources.files("medexam") / "experiments" / "published" / "exam_boards.yaml"
 

@@ -6,8 +6,7 @@ from itertools import groupby
 
 from medexam.experiments.report.papers.paper_tables import PaperTable
 from medexam.experiments.report.tables import LONG_NAME
-from medexam.formatting import NONE
-from medexam.tables import Captioned, Table
+from medexam.tables import NONE, Captioned, Table
 
 GUTTER = 2
 """Characters between the columns of a table."""

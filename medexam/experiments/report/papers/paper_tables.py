@@ -14,11 +14,10 @@ from medexam.experiments.report.markdown import captioned, join_markdown
 from medexam.experiments.report.papers.paper import Paper, TableLayout
 from medexam.experiments.report.papers.printed_averages import printed_accuracy, printed_interval
 from medexam.experiments.store.stored_run import ExamRun
-from medexam.formatting import NONE
 from medexam.metrics.counting import Tally
 from medexam.metrics.exam_averages import headqa_v1_points
 from medexam.metrics.results import Interval
-from medexam.tables import Table
+from medexam.tables import NONE, Table
 
 NO_MODEL = "no model"
 """The row of controls."""

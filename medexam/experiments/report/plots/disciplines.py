@@ -6,9 +6,9 @@ from typing import Any
 
 from medexam.experiments.report.plots.style import WIDTH, Plot, RunStyle, chance_levels, describe_n, wrap, write_title
 from medexam.experiments.store.stored_run import ExamRun
-from medexam.formatting import decimal
 from medexam.metrics import PublishedScores
 from medexam.metrics.results import WILSON
+from medexam.tables import decimal
 
 COLORS = "cividis"
 """A scale that is read alike with and without red-green blindness, and in grey."""

@@ -11,7 +11,7 @@ from typing import Any
 from medexam.benchmarks.resampling import describe_resampling
 from medexam.experiments.compare.flows import Flow, FlowMark, find_flows
 from medexam.experiments.report.plots.style import WIDTH, Plot, RunStyle, split_panels, wrap, write_title
-from medexam.formatting import decimal
+from medexam.tables import decimal
 
 COLORS = {FlowMark.RIGHT: "#0072B2", FlowMark.WRONG: "#E69F00", FlowMark.UNANSWERED: "#999999"}
 """Of the palette of Okabe and Ito, and a grey."""

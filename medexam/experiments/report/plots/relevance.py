@@ -22,9 +22,9 @@ from medexam.experiments.report.plots.style import (
     sample,
     write_title,
 )
-from medexam.formatting import coefficient
 from medexam.metrics.results import WILSON
 from medexam.metrics.retrieval_results import RetrievalMetrics
+from medexam.tables import coefficient
 
 SPREAD = 0.5
 """Width that the runs share around a quartile's place on the axis, where 1 is the distance between quartiles."""

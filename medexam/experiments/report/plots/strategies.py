@@ -21,9 +21,9 @@ from medexam.experiments.report.plots.style import (
     wrap,
     write_title,
 )
-from medexam.formatting import percent, with_interval
 from medexam.metrics import Interval, Metrics
 from medexam.metrics.results import WILSON
+from medexam.tables import percent, with_interval
 
 ROW_HEIGHT = 0.4
 """Inches of a run's row, and of a heading's."""

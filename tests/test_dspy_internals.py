@@ -1,0 +1,40 @@
+"""What is used of DSPy without being documented is there, and does what the product needs of it."""
+
+import dspy
+import pytest
+from dspy.lm15 import Config, Message, RateLimitError, Request, TextPart
+from dspy.utils.exceptions import LMError
+
+from medexam.dspy_internals import chat_request_fields, current_settings, dspy_errors, read_litellm_error
+from medexam.serve.engines.litellm_calls import get_litellm
+
+
+def test_settings_are_those_of_the_context() -> None:
+    outside = current_settings()
+    with dspy.context(disable_history=not outside["disable_history"], trace=[]):
+        assert current_settings()["disable_history"] is not outside["disable_history"]
+        assert current_settings()["trace"] == []
+    assert current_settings() == outside
+    assert {"callbacks", "track_usage", "usage_tracker", "send_stream"} <= outside.keys()
+
+
+def test_errors_of_a_call_become_dspys() -> None:
+    with pytest.raises(LMError, match="slow down"), dspy_errors("tiny"):
+        raise RateLimitError("slow down", status=429)
+
+
+def test_a_request_is_written_in_openais_chat_dialect() -> None:
+    message = Message(role="user", parts=(TextPart("Hello"),))
+    fields = chat_request_fields(
+        Request(model="tiny", messages=(message,), config=Config(max_tokens=7, temperature=0.5))
+    )
+    assert fields["temperature"] == 0.5
+    assert 7 in (fields.get("max_tokens"), fields.get("max_completion_tokens"))
+    assert [turn["role"] for turn in fields["messages"]] == ["user"]
+
+
+def test_an_error_of_litellm_is_read_and_others_stay() -> None:
+    error = get_litellm().RateLimitError("slow down", "openai", "tiny")
+    assert isinstance(read_litellm_error(error, "tiny"), RateLimitError)
+    other = ValueError("no call")
+    assert read_litellm_error(other, "tiny") is other
