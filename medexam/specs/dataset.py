@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name
 from medexam.questions import Discipline, Language
 from medexam.specs.base import Spec
@@ -255,6 +256,15 @@ class DatasetSpec(Spec):
     def known_as(self) -> dict[str, str]:
         """What a run's identity says beside content and form: of one's own questions the kind, never the name."""
         return {"name": self.called} if self.kind is None else {"kind": self.kind}
+
+
+def check_named(tree: Mapping[str, Any]) -> None:
+    """Raise `SpecError` where a `dataset` part says much of the questions and not which they are."""
+    if tree.get("name") is None and tree.get("kind") is None:
+        raise SpecError(
+            f"dataset: it names no data set: set dataset.name, such as headqa_v1, or {SAMPLE.name} for the sample that "
+            "ships; for questions of your own set dataset.kind and dataset.path"
+        )
 
 
 def _fields_of(kind: OwnKind | None, name: str) -> frozenset[str]:

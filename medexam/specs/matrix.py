@@ -3,6 +3,8 @@
 An override on an axis of the matrix takes the axis's place; an override below an axis
 (`program.max_tokens` where `program` varies) applies to each of its values, and one below a kind of program
 (`program.span_reader.reader`) to the programs of that kind. A list as an override of a whole part is an axis.
+A mapping as an override of a whole part sets its fields one by one (`dataset={language: en}` is `dataset.language=en`),
+unless it names another data set, program or engine than the spec: then it stands in place of the part.
 A text stands for a part by its first field: `program: longest` is `program: {kind: longest}`.
 """
 
@@ -16,8 +18,9 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from medexam.errors import SpecError
+from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE
-from medexam.specs.dataset import DatasetSpec, OwnKind
+from medexam.specs.dataset import DatasetSpec, OwnKind, check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.programs.kinds import KINDS
 from medexam.specs.validation import field_at, validate
@@ -26,6 +29,10 @@ Tree = dict[str, Any]
 _log = logging.getLogger(__name__)
 SHORT_FORMS: Mapping[str, str] = MappingProxyType({"program": "kind", "dataset": "name", "model": "engine"})
 """Part of a spec -> the field that a text in its place means."""
+_NAMED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"program": ("kind",), "dataset": ("kind", "name"), "model": ("engine",), "optimizer": ("kind",), "stop_when": ()}
+)
+"""Part of a spec -> the fields that say which one it is."""
 _OF_EXPERIMENTS = ("optimizer", "stop_when")
 """Parts of a spec that no cell has."""
 MOST_CELLS = 10_000
@@ -37,7 +44,8 @@ CELLS = "cells"
 def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[ExperimentSpec, list[CellSpec]]:
     """Build the experiment and its cells, in the order of the matrix.
 
-    Raises `SpecError` for a key that does not exist, a value of the wrong type, or two cells that are equal.
+    Raises `SpecError` for a key that does not exist, a value of the wrong type, a `dataset` part that names no data
+    set, or two cells that are equal.
     """
     tree: Tree = {"program": "zero_shot", **copy.deepcopy(dict(document))}
     tree["program"] = _as_program(tree["program"])
@@ -47,6 +55,8 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     tree, axes, overrides = (
         {path: _spell_out(path, value) for path, value in part.items()} for part in (tree, axes, overrides)
     )
+    needs_name = any(part.get("dataset") for part in (tree, axes, overrides)) or "dataset" in _varied_by_cells(axes)
+    overrides = _spell_out_fields(tree, axes, overrides)
     _change_kind(tree, axes, overrides)
     varied = {path: overrides.pop(path) for path in SHORT_FORMS if isinstance(overrides.get(path), list)}
     axes = {**varied, **{path: values for path, values in axes.items() if path not in varied}}
@@ -76,12 +86,48 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         for path, value in ChainMap(below, *reversed(changes)).items():
             put(cell, path, copy.deepcopy(value))
         _put_by_kind(cell, by_kind, used_paths)
-        cells.append(_check_fit(_ask_only_pictures(validate(CellSpec, cell))))
+        spec = validate(CellSpec, cell)
+        questions = cell.get("dataset")
+        if needs_name and isinstance(questions, Mapping):
+            check_named(questions)
+        cells.append(_check_fit(_ask_only_pictures(spec)))
     _check_reached(by_kind, used_paths)
     for first, second in itertools.combinations(range(len(cells)), 2):
         if cells[first] == cells[second]:
             raise SpecError(f"matrix: cells {first + 1} and {second + 1} are the same run; remove one")
     return experiment, cells
+
+
+def _spell_out_fields(tree: Tree, axes: Tree, overrides: Mapping[str, Any]) -> Tree:
+    """Spell out each mapping for a whole part as an override of each of its fields.
+
+    One that names another than the spec does stays as it is, and so does a `Spec`, which holds every field.
+    """
+    fields: Tree = {}
+    for path, value in overrides.items():
+        if isinstance(value, Spec):
+            fields[path] = value.model_dump(mode="json")
+        elif isinstance(value, Mapping) and _is_same(path, value, tree, axes):
+            fields |= {f"{path}.{field}": setting for field, setting in value.items()}
+        else:
+            fields[path] = value
+    return fields
+
+
+def _is_same(path: str, value: Mapping[str, Any], tree: Tree, axes: Tree) -> bool:
+    """Return whether a mapping for a whole part names none, or the one that the spec names."""
+    if path not in _NAMED_BY:
+        return False
+    name = _name_of(path, value)
+    if path in axes or path in _varied_by_cells(axes):
+        return not name
+    part = tree.get(path, {})
+    return isinstance(part, Mapping) and (name.items() <= _name_of(path, part).items() or not _name_of(path, part))
+
+
+def _name_of(path: str, part: Mapping[str, Any]) -> Tree:
+    """Return the fields of a part that say which one it is; empty where it does not say."""
+    return {field: part[field] for field in _NAMED_BY[path] if part.get(field) is not None}
 
 
 def _change_kind(tree: Tree, axes: Tree, overrides: Mapping[str, Any]) -> None:

@@ -171,7 +171,8 @@ def test_an_index_that_is_named_is_searched(medexam, run, corpus, encoder, tmp_p
 def test_relevance_answers_in_both_languages_without_a_model(run, tmp_path, language) -> None:
     relevance = {"kind": "relevance", "query_language": "en", "retriever": {"kind": "bm25", "corpus": "any"}}
     spec = tmp_path / "relevance.yaml"
-    spec.write_text(yaml.safe_dump({"name": "relevance", "dataset": {"language": language}, "program": relevance}))
+    dataset = {"name": "headqa_sample", "language": language}
+    spec.write_text(yaml.safe_dump({"name": "relevance", "dataset": dataset, "program": relevance}))
     code, _, err = run("program.retriever.kind=medcpt", spec=str(spec))
     assert code == 0, err
     assert "Preparing" not in err

@@ -172,7 +172,7 @@ def test_the_digest_follows_the_source_and_not_its_place(tmp_path) -> None:
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / "mine.py").write_text(HEAD + source)
         program = {"kind": f"{tmp_path / folder / 'mine.py'}:Debate", **program}
-        document = {"name": "x", "dataset": {"limit": 2}, "program": program}
+        document = {"name": "x", "dataset": {"name": "headqa_sample", "limit": 2}, "program": program}
         return plan_experiment(document, {}, runs_dir=tmp_path / "runs").cells[0].spec_digest
 
     assert digest("a", DEBATE) == digest("b", DEBATE)

@@ -85,6 +85,49 @@ def test_an_override_below_an_axis_reaches_each_of_its_values() -> None:
     assert [c.program.max_tokens for c in cells] == [5, 5]
 
 
+DIRECT = {"kind": "zero_shot"}
+NAMED = {"name": "x", "dataset": {"name": "headqa_v1", "language": "es", "split": "test"}}
+
+
+@pytest.mark.parametrize(
+    ("mapping", "asked"),
+    [
+        ({"language": "en"}, ("headqa_v1", "en", "test")),
+        ({"name": "headqa_v1", "years": [2016]}, ("headqa_v1", "es", "test")),
+        ({"name": "headqa_v2"}, ("headqa_v2", "en", "all")),
+        ({"kind": "choice", "path": "mine.csv"}, ("mine", "en", "all")),
+    ],
+)
+def test_a_mapping_changes_the_fields_of_a_part_or_names_another(mapping, asked) -> None:
+    _, (cell,) = build_cells(NAMED, {"dataset": mapping})
+    assert (cell.dataset.name, cell.dataset.language, cell.dataset.split) == asked
+
+
+def test_a_mapping_that_names_none_reaches_each_value_of_an_axis() -> None:
+    document = {**NAMED, "matrix": {"program": ["zero_shot", "few_shot"], "model": [{"name": "a/b"}, {"name": "a/c"}]}}
+    _, cells = build_cells(document, {"program": {"max_tokens": 5}, "model": {"temperature": 0.5}})
+    told = [(cell.program.kind, cell.program.max_tokens, cell.model.name, cell.model.temperature) for cell in cells]
+    assert told == [(kind, 5, name, 0.5) for kind in ("zero_shot", "few_shot") for name in ("a/b", "a/c")]
+    _, (cell,) = build_cells(document, {"program": {"kind": "random"}, "model": {"engine": "vllm"}})
+    assert (cell.program.kind, cell.model.engine, cell.model.name) == ("random", "vllm", None)
+
+
+@pytest.mark.parametrize(
+    ("document", "overrides"),
+    [
+        ({"name": "x", "dataset": {"language": "es"}}, {}),
+        ({"name": "x"}, {"dataset": {"language": "es"}}),
+        ({**NAMED, "matrix": {"dataset": [{"language": "es"}]}}, {}),
+        (NAMED, {"dataset": [{"language": "es"}]}),
+    ],
+)
+def test_questions_of_no_named_data_set_are_refused(document, overrides) -> None:
+    with pytest.raises(SpecError, match=r"dataset: it names no data set: set dataset\.name"):
+        build_cells(document, overrides)
+    assert build_cells(document, {**overrides, "dataset.name": "headqa_sample"})
+    assert build_cells({"name": "x"}, {"dataset.limit": 5})
+
+
 @pytest.mark.parametrize(
     ("document", "overrides", "said"),
     [
@@ -317,7 +360,10 @@ def test_only_is_shown_on_the_questions_with_a_picture() -> None:
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ({"dataset": {"images": "without"}, "program": {"kind": "zero_shot", "images": "only"}}, "leaves them out"),
+        (
+            {"dataset": {"kind": "choice", "path": "a", "images": "without"}, "program": {**DIRECT, "images": "only"}},
+            "leaves them out",
+        ),
         ({"program": {"kind": "zero_shot", "image_side": 512}}, "image_side belongs to images: shown"),
         ({"program": {"kind": "likelihood", "images": "shown"}}, "images"),
     ],

@@ -41,7 +41,11 @@ def _cell(dataset: dict, program: dict):
         ({"alter": "paraphrased"}, {"kind": "zero_shot"}, "set both, or leave both out"),
         ({"alter_seed": 3}, {"kind": "zero_shot"}, "alter_seed chooses what `alter: options_replaced`"),
         ({"name": "./mine.py:Mine", "alter": "none_of_the_above"}, {"kind": "zero_shot"}, "alter belongs to questions"),
-        ({"alter": "question_withheld"}, {"kind": "zero_shot", "images": "shown"}, "set program.images to hidden"),
+        (
+            {"name": "headqa_v1", "alter": "question_withheld"},
+            {"kind": "zero_shot", "images": "shown"},
+            "set program.images to hidden",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(dataset, program, said) -> None:

@@ -10,6 +10,7 @@ from medexam.experiments.report.shown import Block, Displayed, shown_table
 from medexam.items import AnySet
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
+from medexam.specs.dataset import check_named
 from medexam.specs.validation import validate
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def load_questions(dataset: str | Path | Mapping[str, Any] | DatasetSpec | None 
     `selection` are fields of `DatasetSpec`: `language="es"`, `years=2016`, `disciplines="medicine"`, `limit=100`. A
     file's `kind` is `choice` unless it is given. None is the sample that ships, or what the fields say. Raises
     `DatasetError` if the files are missing or unsound, or nothing is selected, and `SpecError` for a field that does
-    not exist.
+    not exist and for a part that names no data set.
     """
     fields: dict[str, Any] = {}
     if isinstance(dataset, DatasetSpec):
@@ -107,6 +108,8 @@ def load_questions(dataset: str | Path | Mapping[str, Any] | DatasetSpec | None 
         is_file = Path(dataset).suffix and Path(dataset).is_file()
         fields = {"kind": "choice", "path": dataset} if is_file else {"name": str(dataset)}
     spec = validate(DatasetSpec, {**fields, **selection})
+    if isinstance(dataset, Mapping):
+        check_named({**fields, **selection})
     return Questions(find_benchmark(spec).load(spec), spec)
 
 

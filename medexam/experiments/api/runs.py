@@ -68,13 +68,14 @@ def run(
     """Run an experiment, or continue it where it stopped; what is answered already is not asked again.
 
     `spec` is a YAML file, the name of a shipped experiment or of a data set, a mapping, or an `ExperimentSpec`.
-    `program`, `model` and `dataset` replace those parts: a spec, a mapping, or a text such as `"few_shot"`; a list
-    makes a run of each. `overrides` set single keys, with two underscores for a dot: `dataset__language="es"`.
-    `repeat` asks each run's questions that often again, in other orders: `compare` then knows how far answers vary
-    by themselves. `accept_refusals` counts questions as unanswered that a server refused in three runs in a row.
-    `limits` end the asking, such as `medexam.Limits(minutes=10)`. `workers` processes of this machine ask, `"auto"`
-    is as many as help; `{"address": "10.0.0.1:6379"}` has the workers of that Ray cluster ask. `track` is an MLflow
-    store; True: the one beside the runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
+    `program`, `model` and `dataset` replace those parts: a spec, or a text such as `"few_shot"`; a list makes a run of
+    each. A mapping changes the fields that it holds, or replaces a part if it names another. `overrides` set single
+    keys, with two underscores for a dot: `dataset__language="es"`. `repeat` asks each run's questions that often again,
+    in other orders: `compare` then knows how far answers vary by themselves. `accept_refusals` counts questions as
+    unanswered that a server refused in three runs in a row. `limits` end the asking, such as
+    `medexam.Limits(minutes=10)`. `workers` processes of this machine ask, `"auto"` is as many as help; `{"address":
+    "10.0.0.1:6379"}` has the workers of that Ray cluster ask. `track` is an MLflow store; True: the one beside the
+    runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
     Raises `MedExamError` for whatever a user can cure.
     """
     settings = gather(overrides, program=program, model=model, dataset=dataset)

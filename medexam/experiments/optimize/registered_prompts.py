@@ -8,6 +8,7 @@ the digest of its text and of the program's demonstrations, so sending the same 
 import hashlib
 import json
 import logging
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -69,9 +70,8 @@ def prompt_templates(optimization: Optimization) -> dict[str, Messages]:
     stem = f"{cell.name}-{name_part(cell.program.kind.rpartition(':')[2])}-{cell.dataset.language}"
     predictors = {id(predictor): name.rsplit(".", 1)[-1] for name, predictor in program.named_predictors()}
     if not isinstance(program, ExamProgram):
-        # MLflow takes no brackets in a name, which predictors in a list have.
         return {
-            f"{stem}-{name_part(name)}": _module_prompt(program, predictor)
+            f"{stem}-{registered_name(name)}": _module_prompt(program, predictor)
             for name, predictor in program.named_predictors()
         }
     calls = list(_calls(program))
@@ -82,6 +82,16 @@ def prompt_templates(optimization: Optimization) -> dict[str, Messages]:
         messages = program.adapter.format(call.predictor.signature, demos, call.inputs)
         templates[name] = [_with_variables(message) for message in messages]
     return templates
+
+
+def registered_name(predictor: str) -> str:
+    """Name a predictor as MLflow takes it, which takes no brackets: `module.steps[0]` is `module.steps.0`.
+
+    A name that loses other characters ends in a digest of the whole, since two could otherwise be equal.
+    """
+    plain_name = re.sub(r"\[(['\"]?)(.*?)\1\]", r".\2", predictor)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", plain_name)
+    return name if name == plain_name else f"{name}-{hashlib.sha256(predictor.encode()).hexdigest()[:6]}"
 
 
 def _module_prompt(program: dspy.Module, predictor: dspy.Predict) -> Messages:

@@ -81,6 +81,17 @@ def test_a_spec_is_a_part(ask, scripted) -> None:
     assert run.stored.record.cell.program == ChainOfThoughtSpec(max_tokens=7)
 
 
+def test_a_mapping_changes_fields_of_the_part_that_the_spec_names(ask) -> None:
+    document = {"name": "x", "dataset": {"name": "headqa_sample", "language": "es"}, "program": "random"}
+    (run,) = ask(document, dataset={"years": [2016]})
+    dataset = run.stored.record.cell.dataset
+    assert (dataset.name, dataset.language, dataset.years) == ("headqa_sample", "es", (2016,))
+    with pytest.raises(SpecError, match="it names no data set"):
+        ask({"name": "x"}, dataset={"language": "es"})
+    with pytest.raises(SpecError, match="it names no data set"):
+        medexam.load_questions({"language": "es"})
+
+
 def test_predictions_are_a_mapping_and_a_table(ask) -> None:
     (run,) = ask()
     assert len(run.predictions) == 6
@@ -178,7 +189,7 @@ def test_progress_is_a_bar(ask, capsys) -> None:
 def test_optimize_finds_a_program_to_run(ask, scripted, runs_dir) -> None:
     document = {
         "name": "better",
-        "dataset": {"years": [2016]},
+        "dataset": {"name": "headqa_sample", "years": [2016]},
         "optimizer": {"kind": "labeled", "train": {"split": "train"}, "validation": {"split": "dev", "limit": 4}},
     }
     done = medexam.optimize(document, model=scripted, program="few_shot", runs_dir=runs_dir, progress=False)

@@ -9,7 +9,7 @@ import yaml
 
 from medexam.errors import SpecError
 from medexam.experiments.optimize.plan import plan_optimization
-from medexam.experiments.optimize.registered_prompts import prompt_templates
+from medexam.experiments.optimize.registered_prompts import prompt_templates, registered_name
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
 from medexam.programs import build_program, demonstrations
@@ -77,9 +77,18 @@ def test_prompts_of_predictors_in_a_list_are_registered(module, run_optimizer, t
     )
     done, _ = run_optimizer({"optimizer.kind": "bootstrap", "optimizer.demos": 1}, module)
     names = list(prompt_templates(done))
-    assert names == ["scripted-Judge-en-module.steps_0_", "scripted-Judge-en-module.steps_1_"]
+    assert names == ["scripted-Judge-en-module.steps.0", "scripted-Judge-en-module.steps.1"]
     for name in names:
         validate_prompt_name(name)
+
+
+@pytest.mark.parametrize(
+    ("predictor", "name"),
+    [("module.note", "module.note"), ("module.steps[0].predict", "module.steps.0.predict"), ("by['el']", "by.el")],
+)
+def test_a_predictor_is_registered_under_a_readable_name(predictor, name) -> None:
+    assert registered_name(predictor) == name
+    assert registered_name("by['sí']") != registered_name("by['só']")
 
 
 def test_demonstrations_of_asked_questions_are_refused(module, run_optimizer, tmp_path) -> None:
