@@ -262,8 +262,8 @@ def check_named(tree: Mapping[str, Any]) -> None:
     """Raise `SpecError` where a `dataset` part says much of the questions and not which they are."""
     if tree.get("name") is None and tree.get("kind") is None:
         raise SpecError(
-            f"dataset: it names no data set: set dataset.name, such as headqa_v1, or {SAMPLE.name} for the sample that "
-            "ships; for questions of your own set dataset.kind and dataset.path"
+            f"dataset: it names no data set: set dataset.name, such as {SAMPLE.name} for the sample that ships, or "
+            "dataset.kind and dataset.path for questions of your own"
         )
 
 
