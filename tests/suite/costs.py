@@ -94,37 +94,41 @@ class Costs:
         """File -> processor seconds of this process and of those that it waited for."""
         self.peaks_mb: list[float] = []
         """Most memory of each process that ran tests."""
+        self.growth_mb: Counter[str] = Counter()
+        """File -> by how much its tests raised the most memory of a process."""
         self._before_tests = _processor_seconds()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Count what a test costs, with the fixtures that it sets up or ends."""
-        before = _processor_seconds()
+        before, peak = _processor_seconds(), _peak_mb()
+        file = item.nodeid.partition("::")[0]
         if not self.seconds:
             self.seconds["collection"] = before - self._before_tests
+            self.growth_mb["collection"] = peak
         try:
             return (yield)
         finally:
-            self.seconds[item.nodeid.partition("::")[0]] += _processor_seconds() - before
+            self.seconds[file] += _processor_seconds() - before
+            self.growth_mb[file] += _peak_mb() - peak
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Hand the figures over; the process that prints them counts itself only if it ran tests."""
         if self.seconds:
-            # kilobytes, but bytes on macOS
-            unit = 1024**2 if sys.platform == "darwin" else 1024
-            self.peaks_mb.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
+            self.peaks_mb.append(_peak_mb())
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
-            output[_OUTPUT] = json.dumps([self.seconds, self.peaks_mb])
+            output[_OUTPUT] = json.dumps([self.seconds, self.peaks_mb, self.growth_mb])
         elif self._folders_over_budget(session.config):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take over what a worker counted; one that crashed has counted nothing."""
-        seconds, peaks_mb = json.loads(getattr(node, "workeroutput", {}).get(_OUTPUT, "[{}, []]"))
+        seconds, peaks_mb, growth_mb = json.loads(getattr(node, "workeroutput", {}).get(_OUTPUT, "[{}, [], {}]"))
         self.seconds.update(seconds)
         self.peaks_mb += peaks_mb
+        self.growth_mb.update(growth_mb)
 
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
         """Print the slowest files, the memory, and what is over its budget."""
@@ -136,6 +140,8 @@ class Costs:
         for file, seconds in self.seconds.most_common(LISTED):
             write(f"{seconds:7.1f} s  {file}")
         write("most memory of a worker: " + ", ".join(f"{peak:,.0f} MB" for peak in self.peaks_mb))
+        for file, growth in self.growth_mb.most_common(LISTED):
+            write(f"{growth:6,.0f} MB  {file}")
         for folder, (seconds, budget) in self._folders_over_budget(config).items():
             write(f"OVER BUDGET: {folder} took {seconds:.0f} s, {budget} s stand in {BUDGET.name}", red=True)
 
@@ -163,6 +169,13 @@ def over_budget(seconds: Mapping[str, float], budget: Mapping[str, float]) -> di
         for folder, taken in spent.items()
         if taken > OVER_BUDGET * slower * budget.get(folder, UNLISTED_S)
     }
+
+
+def _peak_mb() -> float:
+    """Return the most memory that this process had so far, in megabytes."""
+    # kilobytes, but bytes on macOS
+    unit = 1024**2 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def _processor_seconds() -> float:
