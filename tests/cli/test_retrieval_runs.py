@@ -1,5 +1,6 @@
 """Indexes and runs that look up passages, from the command line: real passages, encoders of MedCPT's layout."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -14,6 +15,7 @@ from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
 from medexam.retrievers.index_manifest import read_manifest
 from retrievers.tiny_models import save_medcpt
+from waiting import until
 from watching import Silent
 
 SAMPLE = Path(__file__).parents[1] / "retrievers" / "corpus_sample"
@@ -260,13 +262,14 @@ def test_the_papers_setting_is_planned_without_the_hub(medexam, monkeypatch) -> 
 
 def test_ctrl_c_while_an_index_is_made_is_heard_and_the_next_run_goes_on(encoder, tmp_path) -> None:
     class Interrupting(Silent):
-        def __init__(self) -> None:
-            self.done: list[int] = []
+        def retrieval_starts(self, planned) -> None:
+            self.task = asyncio.current_task()
 
         def passages_encoded(self, planned, count) -> None:
-            self.done.append(count)
             if count == 0:
                 os.kill(os.getpid(), signal.SIGINT)
+                # The main thread hears it when it is next scheduled, and all would be encoded by then.
+                until(self.task.cancelling, "Ctrl-C")
 
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
     rows = [{"id": str(n), "content": f"passage {n} of the heart"} for n in range(600)]
@@ -282,11 +285,9 @@ def test_ctrl_c_while_an_index_is_made_is_heard_and_the_next_run_goes_on(encoder
     def go(observer: Silent):
         return Runner(plan_experiment(document, {}, runs_dir=tmp_path / "runs"), observer).run()
 
-    stopped = Interrupting()
-    (stored,), interrupted = go(stopped)
+    (stored,), interrupted = go(Interrupting())
     assert interrupted
     assert stored.metrics.missing == 3
-    assert stopped.done == [0]
     (stored,), interrupted = go(Silent())
     assert not interrupted
     assert stored.complete
