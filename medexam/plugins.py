@@ -67,6 +67,21 @@ def load_object(name: str, group: str) -> Any:
     return target
 
 
+def read_first_line(name: str, group: str) -> str:
+    """Read what the documentation string of a function, or else of its module, says first; nothing is imported.
+
+    Empty if there is none; the reason if there is no source to read.
+    """
+    try:
+        place, attribute = resolve_name(name, group)
+        tree = ast.parse(_source_file(name, place).read_bytes())
+    except (SpecError, SyntaxError, OSError) as error:
+        return f"It cannot be read: {error}"
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == attribute)
+    text = ast.get_docstring(next(functions, tree)) or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
 def hash_source(name: str, group: str) -> dict[str, Any]:
     """Hash what tells one version of the code from another: SHA-256 of its source and of the modules beside it.
 

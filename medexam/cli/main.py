@@ -9,7 +9,7 @@ import io
 import logging
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from types import MappingProxyType
@@ -17,19 +17,20 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_group
+from typer.main import get_command, get_group
 
 from medexam.cli.help.examples import add_examples
 from medexam.cli.progress.hashing import ReadingLine
 from medexam.cli.views.interrupts import interrupts_heard
 from medexam.cli.views.system_faults import check_memory_limit, describe_system_fault
 from medexam.cli.views.usage import usage_in_one_line
-from medexam.fingerprints import watch_hashing
+from medexam.companions.shipped import SHIPPED_COMMANDS
+from medexam.errors import SpecError
 from medexam.gc_pause import gc_seldom
 from medexam.text import hide_secrets
 
 USAGE = 2
-COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "init": (
             "start:init",
@@ -87,15 +88,39 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "data": ("data.commands:app", "Data sets: what is here, is it sound, what does it ask."),
         "index": ("index:app", "Vector indexes for dense retrieval."),
-        "audit": ("audit:app", "Have people judge answers, and compare measures with them."),
     }
 )
 """Name -> where it is in `medexam.cli`, and the first line of its help, which is all that `medexam --help` shows."""
+GROUP = "medexam.commands"
+"""The entry points by which an installed package adds commands; a name with a blank is a command of a group."""
 _TAKES_FLAGS_OF_VLLM = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def _list_commands() -> Mapping[str, tuple[str, str]]:
+    """List the commands of the core and, each behind the one that it follows, those of the companions."""
+    commands = [(name, (f"medexam.cli.{place}", line)) for name, (place, line) in CORE_COMMANDS.items()]
+    for name, command in SHIPPED_COMMANDS.items():
+        if " " not in name:
+            place = [other for other, _ in commands].index(command.after) + 1
+            commands.insert(place, (name, (command.target, command.line)))
+    return MappingProxyType(dict(commands))
+
+
+COMMANDS = _list_commands()
+"""Name -> `package.module:Name` of what ships, and the first line of its help, in the order of `medexam --help`."""
 
 
 class Commands(TyperGroup):
     """Replaces the command that is called, and no other, with the one in its module."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the commands that ship, then those that installed packages add."""
+        return [*super().list_commands(ctx), *_added_commands()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return what stands for a command; None if there is none of that name."""
+        command = super().get_command(ctx, cmd_name)
+        return _stand_in(cmd_name) if command is None and cmd_name in _added_commands() else command
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         """Parse as usual; wrong usage is one line, and so is Ctrl-C."""
@@ -104,7 +129,10 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke as usual; wrong usage is one line, and so is Ctrl-C that the command does not hear."""
-        with interrupts_heard(), usage_in_one_line():
+        # A help needs no hashes, and what makes them takes a tenth of its time to import.
+        from medexam.fingerprints import watch_hashing
+
+        with watch_hashing(ReadingLine()), interrupts_heard(), usage_in_one_line():
             return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -125,15 +153,66 @@ app = typer.Typer(
 
 
 def load_command(name: str) -> Any:
-    """Load the command or group of commands called `name`, from its module."""
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    target = getattr(import_module(f"medexam.cli.{module}"), attribute)
+    """Load the command or group of commands called `name`, from its module.
+
+    Raises `SpecError` if a package adds it, and importing it fails or gives neither a function nor a `typer.Typer`.
+    """
+    command = _make_command(name, _find_target(name, COMMANDS[name][0] if name in COMMANDS else None))
+    for inner, target in _inner_commands(name):
+        command.add_command(_make_command(inner, target))
+    return add_examples(command, name)
+
+
+def _find_target(name: str, shipped: str | None) -> Any:
+    if shipped is None:
+        from medexam.plugins import load_object
+
+        return load_object(name, GROUP)
+    module, _, attribute = shipped.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _make_command(name: str, target: Any) -> Any:
+    """Make a command or a group of a function or a `typer.Typer`."""
     alone = typer.Typer()
     if isinstance(target, typer.Typer):
         alone.add_typer(target, name=name)
-    else:
+    elif callable(target):
         alone.command(name, context_settings=_TAKES_FLAGS_OF_VLLM if name == "serve" else None)(target)
-    return add_examples(get_group(alone).commands[name], name)
+    else:
+        raise SpecError(f"medexam {name}: {target!r} is neither a function nor a typer.Typer")
+    return get_group(alone).commands[name]
+
+
+def _inner_commands(group: str) -> Iterator[tuple[str, Any]]:
+    """Find the commands that companions and installed packages add to a group, by their names within it."""
+    start = f"{group} "
+    for name, command in SHIPPED_COMMANDS.items():
+        if name.startswith(start):
+            yield name.removeprefix(start), _find_target(name, command.target)
+    for name in _added_commands(start):
+        yield name.removeprefix(start), _find_target(name, None)
+
+
+def _added_commands(start: str = "") -> tuple[str, ...]:
+    """List the commands that installed packages add at the top, or whose names begin with `start`.
+
+    A name that ships is not theirs to replace.
+    """
+    # Not by `medexam.plugins`, which takes as long to import as this takes: every help waits for it.
+    from importlib.metadata import entry_points
+
+    names = sorted(entry_points(group=GROUP).names - {*COMMANDS, *SHIPPED_COMMANDS})
+    return tuple(name for name in names if (name.startswith(start) if start else " " not in name))
+
+
+def _stand_in(name: str) -> Any:
+    """Make what the help lists for a package's command; its code is read and not imported."""
+    from medexam.plugins import read_first_line
+
+    alone = typer.Typer()
+    alone.command(name, help=read_first_line(name, GROUP))(_stands_for)
+    return get_command(alone)
 
 
 def _version(flag: bool) -> None:
@@ -169,7 +248,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     logging.setLogRecordFactory(_Record)
     try:
-        with gc_seldom(), watch_hashing(ReadingLine()):
+        with gc_seldom():
             app(prog_name="medexam")
     except Exception as error:
         fault = describe_system_fault(error)

@@ -197,8 +197,8 @@ def _write_sheet(plans: "list[TranslationPlan]", path: Path, seed: int) -> None:
 
 
 def _read_reviews(paths: tuple[Path, ...], *, as_json: bool) -> None:
+    from medexam.companions.audit.agreement import agree
     from medexam.datasets.translate.writing import ASPECTS, read_reviews
-    from medexam.metrics.audit import agree
 
     reviews = read_reviews(paths)
     agreements = [

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from medexam.companions.audit.review_sheets import COMMENT, Review, render_sheet
+from medexam.companions.audit.review_sheets import load_review_sheets as read_sheets
 from medexam.datasets.exam_table import render_record, write_exam_table
 from medexam.datasets.pictures.originals import Pictures
-from medexam.datasets.review_sheets import COMMENT, Review, render_sheet
-from medexam.datasets.review_sheets import load_review_sheets as read_sheets
 from medexam.datasets.translate.layout import QuestionText, render_layout
 from medexam.errors import DatasetError
 from medexam.files import write_whole

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from medexam.datasets.review_sheets import Review
+from medexam.companions.audit.agreement import Agreement
+from medexam.companions.audit.review_sheets import Review
 from medexam.datasets.translate.terms import KINDS
 from medexam.datasets.translate.validity import TranslationFault
 from medexam.datasets.translate.writing import ASPECTS
 from medexam.experiments.translate.outcome import TranslationOutcome
 from medexam.experiments.translate.quality import Quality, TextScores
-from medexam.metrics.audit import Agreement
 from medexam.tables import NONE, Captioned, Table, decimal, percent
 
 _FAULTS = {

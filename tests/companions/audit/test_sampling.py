@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medexam.experiments.audit.items import choose_sample
+from medexam.companions.audit.items import choose_sample
 from medexam.metrics.audit import AuditItem
 
 ANSWERS = st.sets(st.tuples(st.sampled_from("ab"), st.sampled_from(["list", "short"]), st.integers(0, 9)), max_size=40)

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from medexam.metrics.audit import (
-    AuditItem,
+from medexam.companions.audit.agreement import (
     RankCorrelation,
     _coefficients,
     _order,
@@ -17,6 +16,7 @@ from medexam.metrics.audit import (
     mean_marks,
     measure_agreement,
 )
+from medexam.metrics.audit import AuditItem
 
 MARKS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 4)), min_size=3, max_size=25)
 

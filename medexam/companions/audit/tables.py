@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 
-from medexam.experiments.audit.folder import ASPECTS
-from medexam.experiments.audit.ratings import describe_changes
-from medexam.experiments.audit.result import Audit
-from medexam.experiments.report.escaping import heading
-from medexam.experiments.report.markdown import join_markdown, render_table
-from medexam.metrics import Interval
-from medexam.metrics.audit import RankCorrelation
-from medexam.tables import NONE, Captioned, Table, coefficient, percent
+from medexam.companions.audit.agreement import RankCorrelation
+from medexam.companions.audit.folder import ASPECTS
+from medexam.companions.audit.ratings import describe_changes
+from medexam.companions.audit.result import Audit
+from medexam.toolkit.statistics import Interval
+from medexam.toolkit.tables import NONE, Captioned, Table, coefficient, heading, join_markdown, percent, render_table
 
 _COEFFICIENTS = ("Spearman's rho", "Kendall's tau-b")
 _HOW = (

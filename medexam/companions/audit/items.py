@@ -3,12 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from medexam.benchmarks import find_benchmark
-from medexam.datasets.selection import draw_lot
-from medexam.errors import SpecError
-from medexam.experiments.store.data_changes import load_stored
-from medexam.experiments.store.run_folder import RunFolder, RunRecord
-from medexam.metrics.audit import AuditItem
+from medexam.toolkit.data import AuditItem, draw_lot, find_benchmark
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.runs import RunFolder, RunRecord, load_stored
 
 
 def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from medexam.companions.audit.folder import AuditFolder
 from medexam.datasets import load_exam_set
-from medexam.experiments.audit.folder import AuditFolder
 from medexam.metrics.audit import AuditItem
 from medexam.specs import DatasetSpec
 from stored_runs import write_run

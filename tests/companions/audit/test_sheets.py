@@ -8,9 +8,9 @@ import stat
 
 import pytest
 
+from medexam.companions.audit.folder import COLUMNS, AuditFolder, write_sheets
+from medexam.companions.audit.ratings import read_ratings
 from medexam.errors import DatasetError, RunFolderError
-from medexam.experiments.audit.folder import COLUMNS, AuditFolder, write_sheets
-from medexam.experiments.audit.ratings import read_ratings
 
 
 def read(path):

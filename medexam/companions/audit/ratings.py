@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from medexam.datasets.review_sheets import Review, load_review_sheets
-from medexam.errors import DatasetError, MedExamError
-from medexam.experiments.audit.folder import ASPECTS, CODE, AuditFolder, AuditKey, KeyEntry, shown_digest
-from medexam.experiments.audit.items import read_audit_items
-from medexam.experiments.store.run_folder import RunFolder
-from medexam.metrics.audit import AuditItem
+from medexam.companions.audit.folder import ASPECTS, CODE, AuditFolder, AuditKey, KeyEntry, shown_digest
+from medexam.companions.audit.items import read_audit_items
+from medexam.companions.audit.review_sheets import Review, load_review_sheets
+from medexam.toolkit.data import AuditItem
+from medexam.toolkit.errors import DatasetError, MedExamError
+from medexam.toolkit.runs import RunFolder
 
 
 @dataclass(frozen=True)

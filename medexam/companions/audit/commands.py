@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli.options import JsonOption, RunsDirOption
-from medexam.cli.views.output import print_json, write_file
-from medexam.experiments.store.paths import default_runs_dir, run_paths
+from medexam.toolkit.commands import (
+    JsonOption,
+    RunsDirOption,
+    Terminal,
+    default_runs_dir,
+    print_json,
+    print_tables,
+    run_paths,
+    write_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from medexam.metrics.audit import AuditItem
+    from medexam.toolkit.data import AuditItem
 
 app = typer.Typer(help="Have people judge answers, and compare measures with them.", no_args_is_help=True)
 
@@ -32,9 +39,9 @@ def export(
     runs_dir: RunsDirOption = None,
 ) -> None:
     """Write a sheet for each rater: a sample of answers, blinded, each sheet in an order of its own."""
-    from medexam.experiments.audit.folder import INSTRUCTIONS, KEY, AuditFolder, write_sheets
-    from medexam.experiments.audit.items import choose_sample, read_audit_items
-    from medexam.experiments.store.run_folder import find_runs
+    from medexam.companions.audit.folder import INSTRUCTIONS, KEY, AuditFolder, write_sheets
+    from medexam.companions.audit.items import choose_sample, read_audit_items
+    from medexam.toolkit.runs import find_runs
 
     folders = find_runs(run_paths(runs, runs_dir or default_runs_dir()))
     items = read_audit_items(folders)
@@ -64,10 +71,10 @@ def import_ratings(
 
     Marks of answers that have changed since they were exported are left out and named.
     """
-    from medexam.experiments.audit.folder import AuditFolder
-    from medexam.experiments.audit.ratings import check_answers, describe_changes, read_ratings
-    from medexam.experiments.audit.result import audit_document, find_audit
-    from medexam.experiments.audit.tables import audit_report, audit_tables
+    from medexam.companions.audit.folder import AuditFolder
+    from medexam.companions.audit.ratings import check_answers, describe_changes, read_ratings
+    from medexam.companions.audit.result import audit_document, find_audit
+    from medexam.companions.audit.tables import audit_report, audit_tables
 
     ratings = check_answers(read_ratings(AuditFolder(folder), sheet or ()), runs_dir or default_runs_dir())
     sys.stderr.write("".join(f"medexam: {line}\n" for line in describe_changes(ratings)))
@@ -77,9 +84,6 @@ def import_ratings(
     if as_json:
         print_json(audit_document(audit))
         return
-    from medexam.cli.terminal import Terminal
-    from medexam.cli.views.runs import print_tables
-
     print_tables(Terminal(), audit_tables(audit))
 
 

@@ -4,10 +4,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from medexam.experiments.audit.folder import ASPECTS, COMPLETENESS, CORRECTNESS, KeyEntry
-from medexam.experiments.audit.ratings import Ratings
-from medexam.metrics.audit import MeasureAgreement, RaterPair, compare_raters, mean_marks, measure_agreement
-from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
+from medexam.companions.audit.agreement import (
+    MeasureAgreement,
+    RaterPair,
+    compare_raters,
+    mean_marks,
+    measure_agreement,
+)
+from medexam.companions.audit.folder import ASPECTS, COMPLETENESS, CORRECTNESS, KeyEntry
+from medexam.companions.audit.ratings import Ratings
+from medexam.toolkit.statistics import LEVEL, RESAMPLES, SEED
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import pytest
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from medexam.metrics.audit import agree
+from medexam.companions.audit.agreement import agree
 
 
 def test_agreement_is_cohens_kappa_with_quadratic_weights() -> None:

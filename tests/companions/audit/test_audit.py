@@ -5,10 +5,10 @@ import json
 import pandas as pd
 import pytest
 
-from medexam.experiments.audit.folder import write_sheets
-from medexam.experiments.audit.ratings import read_ratings
-from medexam.experiments.audit.result import audit_document, find_audit
-from medexam.experiments.audit.tables import audit_report, audit_tables
+from medexam.companions.audit.folder import write_sheets
+from medexam.companions.audit.ratings import read_ratings
+from medexam.companions.audit.result import audit_document, find_audit
+from medexam.companions.audit.tables import audit_report, audit_tables
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from medexam.companions.audit.items import read_audit_items
 from medexam.datasets import load_exam_set
 from medexam.errors import SpecError
-from medexam.experiments.audit.items import read_audit_items
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.predictions import Failure, Reason, Status
 from medexam.signatures.rendering import render_question
