@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from medexam.companions.shipped import SHIPPED_PARTS
 from medexam.errors import SpecError
 
 _SITES = ("site-packages", "dist-packages")
@@ -65,6 +66,15 @@ def load_object(name: str, group: str) -> Any:
             raise SpecError(f"{name}: {place} has no {attribute!r}; it has {offered}")
         target = getattr(target, part)
     return target
+
+
+def load_part(name: str, group: str) -> Any:
+    """Load what a companion that ships registers under `name` in `group`, or what `name` means to `load_object`."""
+    target = SHIPPED_PARTS.get(group, {}).get(name)
+    if target is None:
+        return load_object(name, group)
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def read_first_line(name: str, group: str) -> str:

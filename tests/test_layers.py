@@ -15,6 +15,7 @@ ROOT = Path(medexam.__file__).parent
 GROUND = {"specs"}
 FLOOR_2 = {"datasets", "signatures", "metrics", "retrievers", "serve"}
 MAY_IMPORT = {
+    "": {"companions.shipped"},
     "specs": set(),
     **dict.fromkeys(FLOOR_2, GROUND),
     "datasets": GROUND | {"companions.audit"},
@@ -25,7 +26,7 @@ MAY_IMPORT = {
     "toolkit": GROUND | FLOOR_2 | {"programs", "benchmarks", "experiments", "cli"},
     "companions": {"toolkit"},
 }
-"""Wing -> the wings, or single modules of them, that it may import beside itself and the modules at the root."""
+"""Wing -> the wings, or single modules of them, that it may import beside itself and the modules at the root, `""`."""
 INNER_FLOORS = {
     "experiments": (
         *("store", "plan", "score", "compare"),
@@ -34,8 +35,6 @@ INNER_FLOORS = {
             "run",
             "run.workers",
             "run.ray",
-            "imports",
-            "exports",
             "entry",
             "audit",
             "translate",

@@ -54,11 +54,6 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "trend:trend",
             "Show a score over dated runs, a line for each strategy, model and data set; asks no model.",
         ),
-        "import": ("imports:import_results", "Make runs of the results of other harnesses; asks no model."),
-        "export": (
-            "exports:export",
-            "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
-        ),
         "reproduce": (
             "reproduce:reproduce",
             "Make a table or figure of a paper anew, beside the one that is printed.",
@@ -157,19 +152,20 @@ def load_command(name: str) -> Any:
 
     Raises `SpecError` if a package adds it, and importing it fails or gives neither a function nor a `typer.Typer`.
     """
-    command = _make_command(name, _find_target(name, COMMANDS[name][0] if name in COMMANDS else None))
+    command = _make_command(name, _find_target(name))
     for inner, target in _inner_commands(name):
         command.add_command(_make_command(inner, target))
     return add_examples(command, name)
 
 
-def _find_target(name: str, shipped: str | None) -> Any:
-    if shipped is None:
-        from medexam.plugins import load_object
+def _find_target(name: str) -> Any:
+    """Find the function or `typer.Typer` of a command of the core, a companion or an installed package."""
+    if name not in CORE_COMMANDS:
+        from medexam.plugins import load_part
 
-        return load_object(name, GROUP)
-    module, _, attribute = shipped.partition(":")
-    return getattr(import_module(module), attribute)
+        return load_part(name, GROUP)
+    module, _, attribute = CORE_COMMANDS[name][0].partition(":")
+    return getattr(import_module(f"medexam.cli.{module}"), attribute)
 
 
 def _make_command(name: str, target: Any) -> Any:
@@ -187,11 +183,9 @@ def _make_command(name: str, target: Any) -> Any:
 def _inner_commands(group: str) -> Iterator[tuple[str, Any]]:
     """Find the commands that companions and installed packages add to a group, by their names within it."""
     start = f"{group} "
-    for name, command in SHIPPED_COMMANDS.items():
+    for name in (*SHIPPED_COMMANDS, *_added_commands(start)):
         if name.startswith(start):
-            yield name.removeprefix(start), _find_target(name, command.target)
-    for name in _added_commands(start):
-        yield name.removeprefix(start), _find_target(name, None)
+            yield name.removeprefix(start), _find_target(name)
 
 
 def _added_commands(start: str = "") -> tuple[str, ...]:

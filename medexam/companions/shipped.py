@@ -1,7 +1,7 @@
-"""The commands of the companions that ship. The core reads this table and imports no companion.
+"""What the companions that ship add to the core: the core reads these tables and imports no companion.
 
-An installed package adds commands by entry points of the group `medexam.commands`; these stand here, so that a help
-imports nothing and reads no metadata, and an installation whose metadata is older than its sources lacks no command.
+An installed package adds its parts by entry points of the same groups. These stand here, so that a help imports nothing
+and reads no metadata, and an installation whose metadata is older than its sources lacks none of them.
 """
 
 from collections.abc import Mapping
@@ -22,6 +22,16 @@ class CompanionCommand(NamedTuple):
 
 SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
     {
+        "import": CompanionCommand(
+            "medexam.companions.harnesses.import_command:import_results",
+            "Make runs of the results of other harnesses; asks no model.",
+            "trend",
+        ),
+        "export": CompanionCommand(
+            "medexam.companions.harnesses.export_command:export",
+            "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
+            "import",
+        ),
         "audit": CompanionCommand(
             "medexam.companions.audit.commands:app",
             "Have people judge answers, and compare measures with them.",
@@ -30,3 +40,10 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
     }
 )
 """Name of a command, groups before it -> the command."""
+SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "medexam.commands": {name: command.target for name, command in SHIPPED_COMMANDS.items()},
+        "medexam.importers": {"results": "medexam.companions.harnesses.imports.importing:Importer"},
+    }
+)
+"""Group of entry points -> name of a part -> `package.module:Name`."""

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from medexam import MedExamError
 from medexam.companions.audit.folder import ASPECTS, CODE, AuditFolder, AuditKey, KeyEntry, shown_digest
 from medexam.companions.audit.items import read_audit_items
 from medexam.companions.audit.review_sheets import Review, load_review_sheets
 from medexam.toolkit.data import AuditItem
-from medexam.toolkit.errors import DatasetError, MedExamError
+from medexam.toolkit.errors import DatasetError
 from medexam.toolkit.runs import RunFolder
 
 
