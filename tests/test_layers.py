@@ -78,8 +78,8 @@ INNER_FLOORS = {
     ),
     "datasets": (
         *("", "casimedicos", "own", "altering", "readers", "loading", "pictures", "fetching", "checking", "translate"),
-        *("build.pages", "build"),
     ),
+    "companions": ("shipped", "audit", "harnesses", "booklets.pages", "booklets"),
     "cli": ("options", "terminal", "help", "progress", "views", "data", "training", "stored", "serving", ""),
 }
 """Wing -> its rooms from the ground up; a room imports itself and those before it. `""`: modules beside the rooms."""

@@ -9,7 +9,7 @@ import io
 import logging
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from types import MappingProxyType
@@ -91,17 +91,28 @@ GROUP = "medexam.commands"
 _TAKES_FLAGS_OF_VLLM = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
-def _list_commands() -> Mapping[str, tuple[str, str]]:
-    """List the commands of the core and, each behind the one that it follows, those of the companions."""
-    commands = [(name, (f"medexam.cli.{place}", line)) for name, (place, line) in CORE_COMMANDS.items()]
+def _place_shipped(names: Iterable[str], group: str = "") -> list[str]:
+    """List the commands of a group, or of none, and those of companions, each behind the one that it follows.
+
+    All names have the group before them.
+    """
+    ordered = list(names)
     for name, command in SHIPPED_COMMANDS.items():
-        if " " not in name:
-            place = [other for other, _ in commands].index(command.after) + 1
-            commands.insert(place, (name, (command.target, command.line)))
-    return MappingProxyType(dict(commands))
+        if name.rpartition(" ")[0] == group:
+            ordered.insert(ordered.index(command.after) + 1, name)
+    return ordered
 
 
-COMMANDS = _list_commands()
+def _list_commands() -> Iterator[tuple[str, tuple[str, str]]]:
+    for name in _place_shipped(CORE_COMMANDS):
+        if name in CORE_COMMANDS:
+            place, line = CORE_COMMANDS[name]
+            yield name, (f"medexam.cli.{place}", line)
+        else:
+            yield name, SHIPPED_COMMANDS[name][:2]
+
+
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(dict(_list_commands()))
 """Name -> `package.module:Name` of what ships, and the first line of its help, in the order of `medexam --help`."""
 
 
@@ -153,8 +164,11 @@ def load_command(name: str) -> Any:
     Raises `SpecError` if a package adds it, and importing it fails or gives neither a function nor a `typer.Typer`.
     """
     command = _make_command(name, _find_target(name))
-    for inner, target in _inner_commands(name):
-        command.add_command(_make_command(inner, target))
+    if hasattr(command, "commands"):
+        inner = {f"{name} {each}": own for each, own in command.commands.items()}
+        names = (*_place_shipped(inner, name), *_added_commands(name))
+        commands = [inner.get(each) or _make_command(each, _find_target(each)) for each in names]
+        command.commands = {each.name: each for each in commands}
     return add_examples(command, name)
 
 
@@ -170,34 +184,26 @@ def _find_target(name: str) -> Any:
 
 def _make_command(name: str, target: Any) -> Any:
     """Make a command or a group of a function or a `typer.Typer`."""
-    alone = typer.Typer()
+    alone, word = typer.Typer(), name.rpartition(" ")[2]
     if isinstance(target, typer.Typer):
-        alone.add_typer(target, name=name)
+        alone.add_typer(target, name=word)
     elif callable(target):
-        alone.command(name, context_settings=_TAKES_FLAGS_OF_VLLM if name == "serve" else None)(target)
+        alone.command(word, context_settings=_TAKES_FLAGS_OF_VLLM if name == "serve" else None)(target)
     else:
         raise SpecError(f"medexam {name}: {target!r} is neither a function nor a typer.Typer")
-    return get_group(alone).commands[name]
+    return get_group(alone).commands[word]
 
 
-def _inner_commands(group: str) -> Iterator[tuple[str, Any]]:
-    """Find the commands that companions and installed packages add to a group, by their names within it."""
-    start = f"{group} "
-    for name in (*SHIPPED_COMMANDS, *_added_commands(start)):
-        if name.startswith(start):
-            yield name.removeprefix(start), _find_target(name)
+def _added_commands(group: str = "") -> list[str]:
+    """List the commands that installed packages add to a group, or to none; a name that ships is not theirs to replace.
 
-
-def _added_commands(start: str = "") -> tuple[str, ...]:
-    """List the commands that installed packages add at the top, or whose names begin with `start`.
-
-    A name that ships is not theirs to replace.
+    All names have the group before them.
     """
     # Not by `medexam.plugins`, which takes as long to import as this takes: every help waits for it.
     from importlib.metadata import entry_points
 
-    names = sorted(entry_points(group=GROUP).names - {*COMMANDS, *SHIPPED_COMMANDS})
-    return tuple(name for name in names if (name.startswith(start) if start else " " not in name))
+    names = entry_points(group=GROUP).names - {*COMMANDS, *SHIPPED_COMMANDS}
+    return sorted(name for name in names if name.rpartition(" ")[0] == group)
 
 
 def _stand_in(name: str) -> Any:

@@ -32,6 +32,11 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
             "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
             "import",
         ),
+        "data build": CompanionCommand(
+            "medexam.companions.booklets.commands:build",
+            "Turn an exam booklet and its answer key into a data set, with a report and a page to check it by.",
+            "data init",
+        ),
         "audit": CompanionCommand(
             "medexam.companions.audit.commands:app",
             "Have people judge answers, and compare measures with them.",

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from medexam.cli.main import COMMANDS, load_command
+from medexam.companions.shipped import SHIPPED_COMMANDS
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -15,11 +16,18 @@ def test_the_line_is_the_first_of_the_commands_own_help(name) -> None:
     assert " ".join(command.help.split("\n\n")[0].split()) == COMMANDS[name][1]
 
 
+@pytest.mark.parametrize("name", [name for name in SHIPPED_COMMANDS if " " in name])
+def test_so_is_that_of_a_companions_command_in_a_group(name) -> None:
+    group, _, word = name.rpartition(" ")
+    command = load_command(group).commands[word]
+    assert " ".join(command.help.split("\n\n")[0].split()) == SHIPPED_COMMANDS[name].line
+
+
 def test_help_imports_no_command() -> None:
     code = (
         "import sys\nfrom medexam.cli.main import COMMANDS, app\n"
         "try: app(['--help'])\nexcept SystemExit: pass\n"
-        "print({'medexam.cli.' + where.split(':')[0] for where, _ in COMMANDS.values()} & set(sys.modules))"
+        "print({where.split(':')[0] for where, _ in COMMANDS.values()} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "set()"

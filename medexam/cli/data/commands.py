@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from medexam.cli.data.build import build
 from medexam.cli.data.own import KindOption, find_own, init, print_task
 from medexam.cli.data.quality import quality
 from medexam.cli.data.translate import translate
@@ -30,7 +29,6 @@ UNSOUND = 2
 app = typer.Typer(help="Data sets: what is here, is it sound, what does it ask.", no_args_is_help=True)
 
 app.command()(init)
-app.command()(build)
 app.command()(translate)
 app.command()(quality)
 
