@@ -109,7 +109,7 @@ def _list_commands() -> Iterator[tuple[str, tuple[str, str]]]:
             place, line = CORE_COMMANDS[name]
             yield name, (f"medexam.cli.{place}", line)
         else:
-            yield name, SHIPPED_COMMANDS[name][:2]
+            yield name, (SHIPPED_COMMANDS[name].target, SHIPPED_COMMANDS[name].line)
 
 
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(dict(_list_commands()))

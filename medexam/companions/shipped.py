@@ -10,37 +10,35 @@ from typing import NamedTuple
 
 
 class CompanionCommand(NamedTuple):
-    """Where a command is, and what the help that lists it says."""
+    """Where a command is, and where and how the help lists it."""
 
     target: str
     """`package.module:Name` of a function or a `typer.Typer`, as an entry point's value."""
-    line: str
-    """The first line of its own help."""
     after: str
-    """The command that it follows in the help."""
+    """The command that it follows in the help, with the groups before it."""
+    line: str = ""
+    """The first line of its own help; empty for a command of a group, whose help imports it."""
 
 
 SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
     {
         "import": CompanionCommand(
             "medexam.companions.harnesses.import_command:import_results",
-            "Make runs of the results of other harnesses; asks no model.",
             "trend",
+            "Make runs of the results of other harnesses; asks no model.",
         ),
         "export": CompanionCommand(
             "medexam.companions.harnesses.export_command:export",
-            "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
             "import",
+            "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
         ),
-        "data build": CompanionCommand(
-            "medexam.companions.booklets.commands:build",
-            "Turn an exam booklet and its answer key into a data set, with a report and a page to check it by.",
-            "data init",
-        ),
+        "data build": CompanionCommand("medexam.companions.booklets.commands:build", "data init"),
+        "data translate": CompanionCommand("medexam.companions.translation.translate_command:translate", "data build"),
+        "data quality": CompanionCommand("medexam.companions.translation.quality_command:quality", "data translate"),
         "audit": CompanionCommand(
             "medexam.companions.audit.commands:app",
-            "Have people judge answers, and compare measures with them.",
             "index",
+            "Have people judge answers, and compare measures with them.",
         ),
     }
 )

@@ -2,6 +2,7 @@
 
 from medexam.experiments.store.work_folder import WorkFolder, name_part
 from medexam.files import file_name, make_private_folder, whole_file, whole_folder, write_whole
+from medexam.fingerprints import fingerprint_folder, resolve_commit
 from medexam.frozen_model import FrozenModel
 from medexam.gc_pause import gc_paused
 from medexam.inputs import (
@@ -29,6 +30,7 @@ __all__ = [
     "check_length",
     "decode",
     "file_name",
+    "fingerprint_folder",
     "first_line",
     "gc_paused",
     "make_private_folder",
@@ -40,6 +42,7 @@ __all__ = [
     "parse_json",
     "read_json",
     "read_regular",
+    "resolve_commit",
     "whole_file",
     "whole_folder",
     "write_whole",

@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from medexam.cli.main import COMMANDS, load_command
-from medexam.companions.shipped import SHIPPED_COMMANDS
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -14,13 +13,6 @@ def test_the_line_is_the_first_of_the_commands_own_help(name) -> None:
     command = load_command(name)
     assert command.name == name
     assert " ".join(command.help.split("\n\n")[0].split()) == COMMANDS[name][1]
-
-
-@pytest.mark.parametrize("name", [name for name in SHIPPED_COMMANDS if " " in name])
-def test_so_is_that_of_a_companions_command_in_a_group(name) -> None:
-    group, _, word = name.rpartition(" ")
-    command = load_command(group).commands[word]
-    assert " ".join(command.help.split("\n\n")[0].split()) == SHIPPED_COMMANDS[name].line
 
 
 def test_help_imports_no_command() -> None:

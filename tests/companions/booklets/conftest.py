@@ -10,6 +10,10 @@ import pytest
 from fpdf import FPDF
 from PIL import Image
 
+from data_folders import full_data, only_what_a_test_brings
+
+__all__ = ["full_data", "only_what_a_test_brings"]
+
 WIDTH, HEIGHT = 595.0, 842.0
 SIZE, LEADING = 10.0, 11.5
 TOP, BOTTOM = 60.0, 770.0
