@@ -62,14 +62,6 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "optimize:optimize",
             "Optimize a program's demonstrations and instructions, or continue where that stopped.",
         ),
-        "finetune": (
-            "training.finetune:finetune",
-            "Fine-tune an encoder on spans, into a folder that `span_reader` reads with.",
-        ),
-        "finetune-grid": (
-            "training.grid:finetune_grid",
-            "Fine-tune encoders in every training and variant of a grid, or continue where that stopped.",
-        ),
         "track": ("track:track", "Send stored runs and optimizations to MLflow; what is already there is updated."),
         "ui": ("ui:ui", "Serve the MLflow UI until Ctrl-C."),
         "schema": ("start:schema", "Print the JSON Schema of a spec, for editors that complete and check YAML."),

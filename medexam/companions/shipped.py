@@ -35,6 +35,16 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "data build": CompanionCommand("medexam.companions.booklets.commands:build", "data init"),
         "data translate": CompanionCommand("medexam.companions.translation.translate_command:translate", "data build"),
         "data quality": CompanionCommand("medexam.companions.translation.quality_command:quality", "data translate"),
+        "finetune": CompanionCommand(
+            "medexam.companions.finetuning.finetune_command:finetune",
+            "optimize",
+            "Fine-tune an encoder on spans, into a folder that `span_reader` reads with.",
+        ),
+        "finetune-grid": CompanionCommand(
+            "medexam.companions.finetuning.grid_command:finetune_grid",
+            "finetune",
+            "Fine-tune encoders in every training and variant of a grid, or continue where that stopped.",
+        ),
         "audit": CompanionCommand(
             "medexam.companions.audit.commands:app",
             "index",

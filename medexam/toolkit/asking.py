@@ -4,7 +4,7 @@ from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import Spending, Stop
-from medexam.library_logging import quiet_dspy
+from medexam.library_logging import quiet_dspy, quiet_transformers
 from medexam.model_calls import is_cut
 from medexam.model_identity import Answerer
 from medexam.programs import ProgramOutput
@@ -44,6 +44,7 @@ __all__ = [
     "is_cut",
     "known_model",
     "quiet_dspy",
+    "quiet_transformers",
     "read_generation",
     "read_leniently",
     "read_reply_text",

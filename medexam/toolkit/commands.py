@@ -11,7 +11,7 @@ from medexam.cli.options import (
     refuse_others,
     settings_as_flags,
 )
-from medexam.cli.progress.bars import WorkProgress, open_bars
+from medexam.cli.progress.bars import TrainingProgress, WorkProgress, open_bars
 from medexam.cli.result_files import ImportedRun, ImportSettings, take_files
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_by_kind, print_json, send_to_mlflow, write_file
@@ -30,6 +30,7 @@ __all__ = [
     "Setting",
     "Terminal",
     "TrackingOption",
+    "TrainingProgress",
     "WorkProgress",
     "default_runs_dir",
     "describe_stop",

@@ -7,6 +7,7 @@ from medexam.datasets.own.tables import Record, SourceTable, read_file
 from medexam.datasets.pictures.originals import Pictures, read_embedded
 from medexam.datasets.rows import RowError, parse_discipline, parse_exam, parse_whole_number
 from medexam.datasets.selection import draw_lot
+from medexam.datasets.squad import SpanItem, read_squad
 from medexam.items import AnswerKey, ExamSet, Gold
 from medexam.metrics.audit import AuditItem
 from medexam.predictions import Failure, Reason, Status
@@ -29,6 +30,7 @@ __all__ = [
     "Record",
     "RowError",
     "SourceTable",
+    "SpanItem",
     "Status",
     "draw_lot",
     "find_benchmark",
@@ -39,6 +41,7 @@ __all__ = [
     "parse_whole_number",
     "read_embedded",
     "read_file",
+    "read_squad",
     "render_record",
     "sample_evenly",
     "write_exam_table",

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from medexam.experiments.finetune.grid import GridCell, grid_rows
-from medexam.tables import NONE, Captioned, Table
+from medexam.companions.finetuning.grid import GridCell, grid_rows
+from medexam.toolkit.tables import NONE, Captioned, Table
 
 MEASURES = {"f1": "F1", "exact_match": "Exact match"}
 

@@ -8,17 +8,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from medexam.errors import DatasetError, SpecError
-from medexam.experiments.finetune.settings import FinetuningSettings
-from medexam.experiments.finetune.training import FinetuningObserver, teach
-from medexam.experiments.finetune.windows import SpanFile, make_lessons, read_span_file, seen_before
-from medexam.experiments.store.environment import describe_environment
-from medexam.files import whole_folder, written_by_library
-from medexam.library_logging import quiet_transformers
-from medexam.metrics.spans import SpanSetScores, score_spans
-from medexam.retrievers.reading.loading import LoadedReader, load_trainable
-from medexam.retrievers.reading.spans import TransformersSpanReader
-from medexam.retrievers.reading.windows import by_length
+from medexam.companions.finetuning.settings import FinetuningSettings
+from medexam.companions.finetuning.training import FinetuningObserver, teach
+from medexam.companions.finetuning.windows import SpanFile, make_lessons, read_span_file, seen_before
+from medexam.toolkit.asking import quiet_transformers
+from medexam.toolkit.encoders import LoadedReader, TransformersSpanReader, by_length, load_trainable
+from medexam.toolkit.errors import DatasetError, SpecError
+from medexam.toolkit.files import whole_folder, written_by_library
+from medexam.toolkit.runs import describe_environment
+from medexam.toolkit.statistics import SpanSetScores, score_spans
 
 RECORD = "finetuning.json"
 PREDICTIONS = "validation_predictions.jsonl"

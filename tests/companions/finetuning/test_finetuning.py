@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from medexam.companions.finetuning.encoder import finetune
+from medexam.companions.finetuning.settings import FinetuningSettings
+from medexam.companions.finetuning.windows import SpanFile, make_lessons, read_span_file, seen_before
 from medexam.datasets.casimedicos.documents import read_casimedicos
 from medexam.datasets.squad import SpanAnswer, SpanItem
 from medexam.errors import DatasetError, EngineError, SpecError
-from medexam.experiments.finetune.encoder import finetune
-from medexam.experiments.finetune.settings import FinetuningSettings
-from medexam.experiments.finetune.windows import SpanFile, make_lessons, read_span_file, seen_before
 from medexam.retrievers.reading.spans import load_span_reader
 from retrievers.tiny_models import save_bert, save_reader
 

@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from medexam.errors import SpecError
-from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS
-from medexam.settings import Setting
+from medexam.toolkit.commands import Setting
+from medexam.toolkit.encoders import SHARED_TOKENS, WINDOW_TOKENS
+from medexam.toolkit.errors import SpecError
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from medexam.encoder_weights import find_encoder_weights
-from medexam.errors import DatasetError, EngineError, SpecError
-from medexam.experiments.finetune.encoder import RECORD, Finetuned, finetune
-from medexam.experiments.finetune.settings import FinetuningSettings
-from medexam.experiments.finetune.training import FinetuningObserver
-from medexam.experiments.store.work_folder import name_part
-from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS
-from medexam.specs.base import Spec
-from medexam.specs.dataset import Variant
-from medexam.specs.identity import digest
-from medexam.specs.strict_yaml import parse_yaml
-from medexam.specs.validation import validate
+from medexam.companions.finetuning.encoder import RECORD, Finetuned, finetune
+from medexam.companions.finetuning.settings import FinetuningSettings
+from medexam.companions.finetuning.training import FinetuningObserver
+from medexam.toolkit.encoders import SHARED_TOKENS, WINDOW_TOKENS, find_encoder_weights
+from medexam.toolkit.errors import DatasetError, EngineError, SpecError
+from medexam.toolkit.files import name_part
+from medexam.toolkit.specs import Spec, Variant, digest, parse_yaml, validate
 
 Count = Annotated[int, Field(ge=1)]
 GRIDS = Path(__file__).with_name("grids")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from medexam.datasets.squad import SpanItem, read_squad
-from medexam.errors import DatasetError
-from medexam.retrievers.reading.windows import Window, cut_windows
+from medexam.toolkit.data import SpanItem, read_squad
+from medexam.toolkit.encoders import Window, cut_windows
+from medexam.toolkit.errors import DatasetError
 
 Reason = Literal["too_long", "misplaced", "unanswerable"]
 REASONS: dict[Reason, str] = {

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from medexam.companions.finetuning.encoder import finetune
+from medexam.companions.finetuning.grid import GridSpec, grid_rows, load_grid, narrow_grid, plan_grid, run_grid
+from medexam.companions.finetuning.grid_tables import grid_tables
+from medexam.companions.finetuning.settings import FinetuningSettings
 from medexam.errors import DatasetError, SpecError
-from medexam.experiments.finetune.encoder import finetune
-from medexam.experiments.finetune.grid import GridSpec, grid_rows, load_grid, narrow_grid, plan_grid, run_grid
-from medexam.experiments.finetune.grid_tables import grid_tables
-from medexam.experiments.finetune.settings import FinetuningSettings
 from retrievers.tiny_models import save_bert
 
 TEXTS = ["the heart is blood", "the kidney and fever", "bone of the lung", "treat the nerve"]

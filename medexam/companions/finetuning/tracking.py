@@ -3,10 +3,8 @@
 import json
 import time
 
-from medexam.experiments.finetune.encoder import RECORD, Finetuned
-from medexam.experiments.track.copies import Copy, send_copy
-from medexam.experiments.track.payload import version_tags
-from medexam.experiments.track.store import experiment_id, open_store
+from medexam.companions.finetuning.encoder import RECORD, Finetuned
+from medexam.toolkit.tracking import Copy, experiment_id, open_store, send_copy, version_tags
 
 EXPERIMENT = "finetuning"
 

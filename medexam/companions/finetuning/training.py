@@ -6,10 +6,10 @@ from math import isfinite
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
-from medexam.errors import EngineError
-from medexam.experiments.finetune.settings import FinetuningSettings
-from medexam.experiments.finetune.windows import Lesson, Lessons
-from medexam.retrievers.reading.loading import LoadedReader
+from medexam.companions.finetuning.settings import FinetuningSettings
+from medexam.companions.finetuning.windows import Lesson, Lessons
+from medexam.toolkit.encoders import LoadedReader
+from medexam.toolkit.errors import EngineError
 
 _LABELS = ("start_positions", "end_positions")
 

@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption, TrackingOption
-from medexam.cli.views.output import print_json, send_to_mlflow
-from medexam.cli.views.runs import print_tables
-from medexam.experiments.store.paths import default_runs_dir
+from medexam.toolkit.commands import (
+    INCOMPLETE,
+    JsonOption,
+    TrackingOption,
+    default_runs_dir,
+    print_json,
+    print_tables,
+    send_to_mlflow,
+)
 
 if TYPE_CHECKING:
-    from medexam.experiments.finetune.grid import GridCell
+    from medexam.companions.finetuning.grid import GridCell
 
 
 def finetune_grid(
@@ -34,9 +39,9 @@ def finetune_grid(
     as_json: JsonOption = False,
 ) -> None:
     """Fine-tune encoders in every training and variant of a grid, or continue where that stopped."""
-    from medexam.cli.progress.bars import TrainingProgress
-    from medexam.experiments.finetune.grid import load_grid, narrow_grid, plan_grid, run_grid
-    from medexam.experiments.finetune.tracking import track_finetuning
+    from medexam.companions.finetuning.grid import load_grid, narrow_grid, plan_grid, run_grid
+    from medexam.companions.finetuning.tracking import track_finetuning
+    from medexam.toolkit.commands import TrainingProgress
 
     grid = narrow_grid(load_grid(spec), encoder or (), training or (), variant or ())
     cells = plan_grid(grid, out, device, only_look=plan)
@@ -53,8 +58,8 @@ def finetune_grid(
     if as_json:
         print_json(_document(cells))
         return
-    from medexam.cli.terminal import Terminal
-    from medexam.experiments.finetune.grid_tables import grid_tables
+    from medexam.companions.finetuning.grid_tables import grid_tables
+    from medexam.toolkit.commands import Terminal
 
     print_tables(Terminal(), grid_tables(cells))
     if plan:

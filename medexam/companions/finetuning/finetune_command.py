@@ -5,13 +5,20 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption, TrackingOption, refuse, settings_as_flags
-from medexam.cli.views.output import print_json, send_to_mlflow
-from medexam.experiments.finetune.settings import FinetuningSettings
-from medexam.experiments.store.paths import default_runs_dir
+from medexam.companions.finetuning.settings import FinetuningSettings
+from medexam.toolkit.commands import (
+    INCOMPLETE,
+    JsonOption,
+    TrackingOption,
+    default_runs_dir,
+    print_json,
+    refuse,
+    send_to_mlflow,
+    settings_as_flags,
+)
 
 if TYPE_CHECKING:
-    from medexam.experiments.finetune.encoder import Finetuned
+    from medexam.companions.finetuning.encoder import Finetuned
 
 
 @settings_as_flags
@@ -22,9 +29,9 @@ def finetune(
     as_json: JsonOption = False,
 ) -> None:
     """Fine-tune an encoder on spans, into a folder that `span_reader` reads with."""
-    from medexam.cli.progress.bars import TrainingProgress
-    from medexam.experiments.finetune.encoder import finetune as carry_out
-    from medexam.experiments.finetune.tracking import track_finetuning
+    from medexam.companions.finetuning.encoder import finetune as carry_out
+    from medexam.companions.finetuning.tracking import track_finetuning
+    from medexam.toolkit.commands import TrainingProgress
 
     if not settings.intermediate:
         refuse(context, {"intermediate_epochs"}, "name the questions to learn from first with --intermediate FILE")
@@ -44,7 +51,7 @@ def finetune(
 
 
 def _lines(trained_encoder: "Finetuned") -> list[str]:
-    from medexam.specs.loading import shipped_with
+    from medexam.toolkit.specs import shipped_with
 
     record = trained_encoder.record
     lines = []
