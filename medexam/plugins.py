@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from medexam.companions.shipped import SHIPPED_PARTS
 from medexam.errors import SpecError
 
 _SITES = ("site-packages", "dist-packages")
@@ -65,6 +66,30 @@ def load_object(name: str, group: str) -> Any:
             raise SpecError(f"{name}: {place} has no {attribute!r}; it has {offered}")
         target = getattr(target, part)
     return target
+
+
+def load_part(name: str, group: str) -> Any:
+    """Load what a companion that ships registers under `name` in `group`, or what `name` means to `load_object`."""
+    target = SHIPPED_PARTS.get(group, {}).get(name)
+    if target is None:
+        return load_object(name, group)
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def read_first_line(name: str, group: str) -> str:
+    """Read what the documentation string of a function, or else of its module, says first; nothing is imported.
+
+    Empty if there is none; the reason if there is no source to read.
+    """
+    try:
+        place, attribute = resolve_name(name, group)
+        tree = ast.parse(_source_file(name, place).read_bytes())
+    except (SpecError, SyntaxError, OSError) as error:
+        return f"It cannot be read: {error}"
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == attribute)
+    text = ast.get_docstring(next(functions, tree)) or ""
+    return " ".join(text.partition("\n\n")[0].split())
 
 
 def hash_source(name: str, group: str) -> dict[str, Any]:

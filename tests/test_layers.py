@@ -15,14 +15,17 @@ ROOT = Path(medexam.__file__).parent
 GROUND = {"specs"}
 FLOOR_2 = {"datasets", "signatures", "metrics", "retrievers", "serve"}
 MAY_IMPORT = {
+    "": {"companions.shipped"},
     "specs": set(),
     **dict.fromkeys(FLOOR_2, GROUND),
     "programs": GROUND | {"signatures", "retrievers.base"},
     "benchmarks": GROUND | {"datasets", "metrics"},
-    "experiments": GROUND | FLOOR_2 | {"programs", "benchmarks"},
-    "cli": GROUND | FLOOR_2 | {"programs", "benchmarks", "experiments"},
+    "experiments": GROUND | FLOOR_2 | {"programs", "benchmarks", "companions.finetuning"},
+    "cli": GROUND | FLOOR_2 | {"programs", "benchmarks", "experiments", "companions.shipped"},
+    "toolkit": GROUND | FLOOR_2 | {"programs", "benchmarks", "experiments", "cli"},
+    "companions": {"toolkit"},
 }
-"""Wing -> the wings, or single modules of them, that it may import beside itself and the modules at the root."""
+"""Wing -> the wings, or single modules of them, that it may import beside itself and the modules at the root, `""`."""
 INNER_FLOORS = {
     "experiments": (
         *("store", "plan", "score", "compare"),
@@ -31,12 +34,8 @@ INNER_FLOORS = {
             "run",
             "run.workers",
             "run.ray",
-            "imports",
-            "exports",
             "entry",
             "audit",
-            "translate",
-            "finetune",
             "optimize",
             "reproduce",
             "api",
@@ -74,13 +73,15 @@ INNER_FLOORS = {
         "combining",
         "building",
     ),
-    "datasets": (
-        *("", "casimedicos", "own", "altering", "readers", "loading", "pictures", "fetching", "checking", "translate"),
-        *("build.pages", "build"),
-    ),
-    "cli": ("options", "terminal", "help", "progress", "views", "data", "training", "stored", "serving", ""),
+    "datasets": (*("", "casimedicos", "own", "altering", "readers", "loading", "pictures", "fetching", "checking"),),
+    "companions": ("shipped", "audit", "harnesses", "booklets.pages", "booklets", "translation", "finetuning"),
+    "cli": ("options", "terminal", "help", "progress", "views", "data", "stored", "serving", ""),
 }
 """Wing -> its rooms from the ground up; a room imports itself and those before it. `""`: modules beside the rooms."""
+OTHER_COMPANIONS = {"translation": {"audit"}}
+"""Companion -> the companions that it stands on."""
+MOST_PUBLIC = 200
+"""Names of the toolkit."""
 MOST_MODULES = 20
 HEAVY = {
     "dspy",
@@ -206,6 +207,17 @@ def _faults(imports: Mapping[str, frozenset[str]]) -> Iterator[str]:
         yield from (f"{path} is called like its package" for path in modules if path.stem == name)
 
 
+def _companion_faults(imports: Mapping[str, frozenset[str]]) -> Iterator[str]:
+    """Imports of companions that are no plug-in's: neither of `medexam`, nor of the toolkit, nor of their own room."""
+    for here, target in _find_arrows(imports):
+        wing, room, *_ = (*here.split("."), "", "")
+        if wing == "companions" and room:
+            other_wing, other_room, *_ = (*target.split("."), "")
+            is_own = other_wing == "companions" and other_room in {room} | OTHER_COMPANIONS.get(room, set())
+            if not is_own and other_wing != "toolkit" and target not in medexam.__all__:
+                yield f"{here} may not import {target}: it is not in the toolkit"
+
+
 def _floor(wing: str, name: str) -> int:
     """Where the longest listed room that holds `name` stands in its wing."""
     floors, parts = INNER_FLOORS[wing], name.split(".")[1:]
@@ -217,6 +229,42 @@ def test_every_import_goes_down() -> None:
     assert not list(_faults(_imports_of_modules()))
 
 
+def test_a_companion_stands_on_the_toolkit_alone() -> None:
+    assert not list(_companion_faults(_imports_of_modules()))
+
+
+@pytest.mark.parametrize(
+    "added", ["from medexam.tables import Table", "from medexam.companions.shipped import SHIPPED_COMMANDS"]
+)
+def test_a_companion_that_reaches_into_the_core_is_found(added: str) -> None:
+    module, imports = "companions/audit/tables.py", _imports_of_modules()
+    (fault,) = _companion_faults({**imports, module: imports[module] | _imports(ast.parse(added).body)})
+    assert fault.startswith("companions.audit.tables may not import")
+
+
+def test_the_toolkit_offers_what_companions_use_and_no_more() -> None:
+    offers = {
+        f"medexam.toolkit.{path.stem}.{name}"
+        for path in (ROOT / "toolkit").glob("[!_]*.py")
+        for name in importlib.import_module(f"medexam.toolkit.{path.stem}").__all__
+    }
+    uses = {
+        name
+        for path, source in _sources().items()
+        if path.startswith("companions/")
+        for name in source.imports
+        if name.startswith("medexam.toolkit.")
+    }
+    assert offers == uses
+    assert len(offers) <= MOST_PUBLIC
+
+
+def test_the_toolkit_holds_imports_only() -> None:
+    for path in (ROOT / "toolkit").glob("[!_]*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert all(map(_is_import, tree.body)), path
+
+
 @pytest.mark.parametrize(
     ("module", "added"),
     [
@@ -224,6 +272,8 @@ def test_every_import_goes_down() -> None:
         ("experiments/plan/words.py", "from medexam.experiments.score import current"),
         ("serve/network/retry.py", "from medexam.serve.pool.server_pool import Server"),
         ("metrics/board.py", "from medexam.datasets import ExamSet"),
+        ("cli/track.py", "from medexam.companions.booklets.keys import read_key"),
+        ("experiments/score/own.py", "from medexam.toolkit.tables import Table"),
         ("questions.py", "from medexam.specs import ModelSpec"),
     ],
 )

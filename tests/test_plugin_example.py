@@ -50,3 +50,6 @@ def test_every_part_runs_by_its_short_name_and_is_reported_without_its_code(mede
     assert [run["metrics"] for run in gone] == [run["metrics"] for run in runs]
     assert gone[0]["program"] == "SecondThought-guided"
     assert any("metric brief is shown as it was scored" in warning for warning in gone[0]["warnings"])
+    assert "Count the words of the replies" in " ".join(medexam("--help").split())
+    (line,) = (line for line in medexam("lengths", runs[1]["run_dir"]).splitlines() if line.split()[-2:-1] == ["8"])
+    assert int(line.split()[-1]) == sum(len(json.loads(line)["reply"].split()) for line in lines)

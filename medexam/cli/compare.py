@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.imports import ImportSettings, replace_files
 from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption, settings_as_flags
+from medexam.cli.result_files import ImportSettings, replace_files
 from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import print_notice
 from medexam.errors import SpecError

@@ -9,7 +9,7 @@ import io
 import logging
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from types import MappingProxyType
@@ -17,19 +17,20 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_group
+from typer.main import get_command, get_group
 
 from medexam.cli.help.examples import add_examples
 from medexam.cli.progress.hashing import ReadingLine
 from medexam.cli.views.interrupts import interrupts_heard
 from medexam.cli.views.system_faults import check_memory_limit, describe_system_fault
 from medexam.cli.views.usage import usage_in_one_line
-from medexam.fingerprints import watch_hashing
+from medexam.companions.shipped import SHIPPED_COMMANDS
+from medexam.errors import SpecError
 from medexam.gc_pause import gc_seldom
 from medexam.text import hide_secrets
 
 USAGE = 2
-COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "init": (
             "start:init",
@@ -53,11 +54,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "trend:trend",
             "Show a score over dated runs, a line for each strategy, model and data set; asks no model.",
         ),
-        "import": ("imports:import_results", "Make runs of the results of other harnesses; asks no model."),
-        "export": (
-            "exports:export",
-            "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
-        ),
         "reproduce": (
             "reproduce:reproduce",
             "Make a table or figure of a paper anew, beside the one that is printed.",
@@ -65,14 +61,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "optimize": (
             "optimize:optimize",
             "Optimize a program's demonstrations and instructions, or continue where that stopped.",
-        ),
-        "finetune": (
-            "training.finetune:finetune",
-            "Fine-tune an encoder on spans, into a folder that `span_reader` reads with.",
-        ),
-        "finetune-grid": (
-            "training.grid:finetune_grid",
-            "Fine-tune encoders in every training and variant of a grid, or continue where that stopped.",
         ),
         "track": ("track:track", "Send stored runs and optimizations to MLflow; what is already there is updated."),
         "ui": ("ui:ui", "Serve the MLflow UI until Ctrl-C."),
@@ -87,15 +75,50 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "data": ("data.commands:app", "Data sets: what is here, is it sound, what does it ask."),
         "index": ("index:app", "Vector indexes for dense retrieval."),
-        "audit": ("audit:app", "Have people judge answers, and compare measures with them."),
     }
 )
 """Name -> where it is in `medexam.cli`, and the first line of its help, which is all that `medexam --help` shows."""
+GROUP = "medexam.commands"
+"""The entry points by which an installed package adds commands; a name with a blank is a command of a group."""
 _TAKES_FLAGS_OF_VLLM = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def _place_shipped(names: Iterable[str], group: str = "") -> list[str]:
+    """List the commands of a group, or of none, and those of companions, each behind the one that it follows.
+
+    All names have the group before them.
+    """
+    ordered = list(names)
+    for name, command in SHIPPED_COMMANDS.items():
+        if name.rpartition(" ")[0] == group:
+            ordered.insert(ordered.index(command.after) + 1, name)
+    return ordered
+
+
+def _list_commands() -> Iterator[tuple[str, tuple[str, str]]]:
+    for name in _place_shipped(CORE_COMMANDS):
+        if name in CORE_COMMANDS:
+            place, line = CORE_COMMANDS[name]
+            yield name, (f"medexam.cli.{place}", line)
+        else:
+            yield name, (SHIPPED_COMMANDS[name].target, SHIPPED_COMMANDS[name].line)
+
+
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(dict(_list_commands()))
+"""Name -> `package.module:Name` of what ships, and the first line of its help, in the order of `medexam --help`."""
 
 
 class Commands(TyperGroup):
     """Replaces the command that is called, and no other, with the one in its module."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the commands that ship, then those that installed packages add."""
+        return [*super().list_commands(ctx), *_added_commands()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return what stands for a command; None if there is none of that name."""
+        command = super().get_command(ctx, cmd_name)
+        return _stand_in(cmd_name) if command is None and cmd_name in _added_commands() else command
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
         """Parse as usual; wrong usage is one line, and so is Ctrl-C."""
@@ -104,7 +127,10 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke as usual; wrong usage is one line, and so is Ctrl-C that the command does not hear."""
-        with interrupts_heard(), usage_in_one_line():
+        # A help needs no hashes, and what makes them takes a tenth of its time to import.
+        from medexam.fingerprints import watch_hashing
+
+        with watch_hashing(ReadingLine()), interrupts_heard(), usage_in_one_line():
             return super().invoke(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -125,15 +151,60 @@ app = typer.Typer(
 
 
 def load_command(name: str) -> Any:
-    """Load the command or group of commands called `name`, from its module."""
-    module, _, attribute = COMMANDS[name][0].partition(":")
-    target = getattr(import_module(f"medexam.cli.{module}"), attribute)
-    alone = typer.Typer()
+    """Load the command or group of commands called `name`, from its module.
+
+    Raises `SpecError` if a package adds it, and importing it fails or gives neither a function nor a `typer.Typer`.
+    """
+    command = _make_command(name, _find_target(name))
+    if hasattr(command, "commands"):
+        inner = {f"{name} {each}": own for each, own in command.commands.items()}
+        names = (*_place_shipped(inner, name), *_added_commands(name))
+        commands = [inner.get(each) or _make_command(each, _find_target(each)) for each in names]
+        command.commands = {each.name: each for each in commands}
+    return add_examples(command, name)
+
+
+def _find_target(name: str) -> Any:
+    """Find the function or `typer.Typer` of a command of the core, a companion or an installed package."""
+    if name not in CORE_COMMANDS:
+        from medexam.plugins import load_part
+
+        return load_part(name, GROUP)
+    module, _, attribute = CORE_COMMANDS[name][0].partition(":")
+    return getattr(import_module(f"medexam.cli.{module}"), attribute)
+
+
+def _make_command(name: str, target: Any) -> Any:
+    """Make a command or a group of a function or a `typer.Typer`."""
+    alone, word = typer.Typer(), name.rpartition(" ")[2]
     if isinstance(target, typer.Typer):
-        alone.add_typer(target, name=name)
+        alone.add_typer(target, name=word)
+    elif callable(target):
+        alone.command(word, context_settings=_TAKES_FLAGS_OF_VLLM if name == "serve" else None)(target)
     else:
-        alone.command(name, context_settings=_TAKES_FLAGS_OF_VLLM if name == "serve" else None)(target)
-    return add_examples(get_group(alone).commands[name], name)
+        raise SpecError(f"medexam {name}: {target!r} is neither a function nor a typer.Typer")
+    return get_group(alone).commands[word]
+
+
+def _added_commands(group: str = "") -> list[str]:
+    """List the commands that installed packages add to a group, or to none; a name that ships is not theirs to replace.
+
+    All names have the group before them.
+    """
+    # Not by `medexam.plugins`, which takes as long to import as this takes: every help waits for it.
+    from importlib.metadata import entry_points
+
+    names = entry_points(group=GROUP).names - {*COMMANDS, *SHIPPED_COMMANDS}
+    return sorted(name for name in names if name.rpartition(" ")[0] == group)
+
+
+def _stand_in(name: str) -> Any:
+    """Make what the help lists for a package's command; its code is read and not imported."""
+    from medexam.plugins import read_first_line
+
+    alone = typer.Typer()
+    alone.command(name, help=read_first_line(name, GROUP))(_stands_for)
+    return get_command(alone)
 
 
 def _version(flag: bool) -> None:
@@ -169,7 +240,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     logging.setLogRecordFactory(_Record)
     try:
-        with gc_seldom(), watch_hashing(ReadingLine()):
+        with gc_seldom():
             app(prog_name="medexam")
     except Exception as error:
         fault = describe_system_fault(error)

@@ -1,56 +1,5 @@
 """The command line in this process."""
 
-import sys
+from command_line import _untracked, failing, medexam, tracked
 
-import pytest
-from dspy.lm15 import ServerError
-
-from medexam.cli.main import main
-from medexam.serve import ScriptedEngine
-
-
-@pytest.fixture
-def medexam(monkeypatch, capsys, tmp_path):
-    """Run the command line; gives its exit code, standard output and standard error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MEDEXAM_RUNS", raising=False)
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["medexam", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as done:
-            code = done.code or 0
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
-
-
-@pytest.fixture
-def tracked() -> None:
-    """For a test of what a run sends to MLflow."""
-
-
-@pytest.fixture(autouse=True)
-def _untracked(request, monkeypatch) -> None:
-    """Runs send nothing to MLflow, unless the test asks for `tracked`: it takes longer than the questions."""
-    if "tracked" not in request.fixturenames:
-        monkeypatch.setattr("medexam.cli.run.send_to_mlflow", lambda *_, **__: None)
-
-
-@pytest.fixture
-def failing(monkeypatch):
-    """Have the scripted model fail at prompts that `fits` accepts, under the same script; call again for others."""
-    answer = ScriptedEngine.answer
-
-    def fail(fits) -> None:
-        def answer_or_fail(engine, request):
-            if fits(request.messages[-1].text):
-                raise ServerError("scripted server failure")
-            return answer(engine, request)
-
-        monkeypatch.setattr(ScriptedEngine, "answer", answer_or_fail)
-
-    return fail
+__all__ = ["_untracked", "failing", "medexam", "tracked"]

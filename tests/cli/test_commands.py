@@ -19,7 +19,7 @@ def test_help_imports_no_command() -> None:
     code = (
         "import sys\nfrom medexam.cli.main import COMMANDS, app\n"
         "try: app(['--help'])\nexcept SystemExit: pass\n"
-        "print({'medexam.cli.' + where.split(':')[0] for where, _ in COMMANDS.values()} & set(sys.modules))"
+        "print({where.split(':')[0] for where, _ in COMMANDS.values()} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "set()"

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,26 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from data_folders import full_data, only_what_a_test_brings
 from medexam.datasets.locating import SAMPLE_FOLDER
 
-FULL_DATA = os.environ.get("MEDEXAM_DATA")
+__all__ = ["full_data", "only_what_a_test_brings"]
+
 Document = dict[str, Any]
 Record = dict[str, Any]
-
-
-@pytest.fixture(autouse=True)
-def only_what_a_test_brings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("MEDEXAM_DATA", raising=False)
-    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
-
-
-@pytest.fixture
-def full_data(monkeypatch: pytest.MonkeyPatch) -> Path:
-    if not FULL_DATA:
-        pytest.skip("MEDEXAM_DATA does not name a folder with the full data sets")
-    monkeypatch.setenv("MEDEXAM_DATA", FULL_DATA)
-    return Path(FULL_DATA)
 
 
 @pytest.fixture(scope="session")

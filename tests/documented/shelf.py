@@ -139,7 +139,7 @@ def _write_files(files: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text), encoding="utf-8")
     _print_booklet(files)
-    logs = TESTS / "experiments" / "imports" / "logs"
+    logs = TESTS / "companions" / "harnesses" / "imports" / "logs"
     for log in logs.glob("*_2026-*"):
         (files / log.name).symlink_to(log)
     (files / "log.eval").symlink_to(logs / "inspect_headqa.eval")

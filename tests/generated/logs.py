@@ -16,13 +16,13 @@ from generated.boundary import Boundary
 from generated.commands import EndError, call, refusing
 from generated.elsewhere import ending
 from generated.mutations import NUMBERS, changed_json, changed_value, json_bytes
+from medexam.companions.harnesses.imports.inspect_logs import _read_archive
+from medexam.companions.harnesses.imports.lines import read_lines
+from medexam.companions.harnesses.imports.reading import read_results
+from medexam.companions.harnesses.imports.samples import ResultsError
 from medexam.datasets.own.tables import read_file
-from medexam.experiments.imports.inspect_logs import _read_archive
-from medexam.experiments.imports.lines import read_lines
-from medexam.experiments.imports.reading import read_results
-from medexam.experiments.imports.samples import ResultsError
 
-LOGS = Path(__file__).parents[1] / "experiments" / "imports" / "logs"
+LOGS = Path(__file__).parents[1] / "companions" / "harnesses" / "imports" / "logs"
 SAMPLES = 3
 """Samples of each log, so that changes meet each of its fields."""
 IMPORTED_SHARE = 10
@@ -129,7 +129,7 @@ _DOCUMENTS: dict[str, str] = {}
 def limits(folder: Path, closing: ExitStack) -> Boundary:
     """Cells and lines around the limit, which is small here: what is longer is refused, and what is not is read."""
     own = ("medexam.datasets.own.formats", "medexam.datasets.own.texts")
-    for module in ("medexam.inputs", "medexam.experiments.imports.lines", *own):
+    for module in ("medexam.inputs", "medexam.companions.harnesses.imports.lines", *own):
         closing.enter_context(patch(f"{module}.LONGEST_TEXT", LIMIT))
     lengths = st.one_of(st.integers(0, 4 * LIMIT), st.integers(LIMIT - 40, LIMIT + 3))
     signs = st.sampled_from(["x", "é", "🩺", " ", '"', "\\", "\n", "\r", ",", "\t", "'", "\u2028", "\x00"])

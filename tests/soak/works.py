@@ -23,7 +23,7 @@ from soak.results import (
 from soak.server import LATEST
 from soak.stage import Stage
 
-BOOKLET = Path(__file__).parents[1] / "datasets" / "build" / "booklets" / "libreoffice.pdf"
+BOOKLET = Path(__file__).parents[1] / "companions" / "booklets" / "booklets" / "libreoffice.pdf"
 EMPTY_STORE = "empty.db"
 PASSAGES = 1_500
 

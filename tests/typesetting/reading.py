@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medexam.datasets.build.drafts import Draft, draft_questions
-from medexam.datasets.build.pages.hyphens import Vocabulary, load_dictionary
-from medexam.datasets.build.pages.layout import read_booklet_layout
-from medexam.datasets.build.pages.numbering import read_numbers
-from medexam.datasets.build.pages.opening import open_booklet
+from medexam.companions.booklets.drafts import Draft, draft_questions
+from medexam.companions.booklets.pages.hyphens import Vocabulary, load_dictionary
+from medexam.companions.booklets.pages.layout import read_booklet_layout
+from medexam.companions.booklets.pages.numbering import read_numbers
+from medexam.companions.booklets.pages.opening import open_booklet
 from typesetting.texts import Asked
 
 

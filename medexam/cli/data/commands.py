@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from medexam.cli.data.build import build
 from medexam.cli.data.own import KindOption, find_own, init, print_task
-from medexam.cli.data.quality import quality
-from medexam.cli.data.translate import translate
 from medexam.cli.options import JsonOption, PathOption, refuse, settings_as_flags
 from medexam.cli.views.output import print_by_kind, print_json
 from medexam.cli.views.questions import print_question
@@ -30,9 +27,6 @@ UNSOUND = 2
 app = typer.Typer(help="Data sets: what is here, is it sound, what does it ask.", no_args_is_help=True)
 
 app.command()(init)
-app.command()(build)
-app.command()(translate)
-app.command()(quality)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set, as `medexam data list` names it.")]
 NameOrSpec = Annotated[

@@ -5,8 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medexam.companions.finetuning.grid import (
+    GridCell,
+    GridSpec,
+    grid_rows,
+    load_grid,
+    narrow_grid,
+    plan_grid,
+    run_grid,
+)
 from medexam.errors import SpecError
-from medexam.experiments.finetune.grid import GridCell, GridSpec, grid_rows, load_grid, narrow_grid, plan_grid, run_grid
 from medexam.experiments.report.papers.paper import Grid
 from medexam.experiments.report.plots.pictures import PlotPicture
 from medexam.experiments.reproduce.beside import Beside

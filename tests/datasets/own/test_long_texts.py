@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from medexam.companions.harnesses.imports.lines import read_lines
+from medexam.companions.harnesses.imports.samples import ResultsError
 from medexam.datasets.own.tables import read_file
 from medexam.errors import DatasetError, RunFolderError, SpecError
-from medexam.experiments.imports.lines import read_lines
-from medexam.experiments.imports.samples import ResultsError
 from medexam.experiments.store import log_lines
 from medexam.experiments.store.log_lines import cut_torn_line, read_whole_lines
 from medexam.experiments.store.trust import is_own

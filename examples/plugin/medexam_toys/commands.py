@@ -1,0 +1,19 @@
+"""A command: a function whose arguments typer reads."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medexam.toolkit.commands import RunsDirOption, Terminal, default_runs_dir, print_tables, run_paths
+from medexam.toolkit.runs import find_runs
+from medexam.toolkit.tables import Table
+
+
+def lengths(runs: Annotated[list[Path], typer.Argument(metavar="RUN...")], runs_dir: RunsDirOption = None) -> None:
+    """Count the words of the replies of stored runs; asks no model."""
+    rows = []
+    for folder in find_runs(run_paths(runs, runs_dir or default_runs_dir())):
+        counts = [len((prediction.reply or "").split()) for prediction in folder.scan_predictions()]
+        rows.append((folder.path.name, f"{len(counts):,}", f"{sum(counts):,}"))
+    print_tables(Terminal(), [(Table("Lengths", ("Run", "Replies", "Words"), tuple(rows)), "")])

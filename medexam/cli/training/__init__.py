@@ -1,1 +1,0 @@
-"""`medexam finetune` and `medexam finetune-grid`."""

@@ -1,0 +1,54 @@
+"""The answers of stored runs for people to judge, and which of them are judged; nothing is asked of a model."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from medexam.toolkit.data import AuditItem, draw_lot, find_benchmark
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.runs import RunFolder, RunRecord, load_stored
+
+
+def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
+    """Read every answer in words that the runs in `folders` hold, in the order of the runs and of their questions.
+
+    What a program reasoned is part of its answer. Questions whose asking failed are left out. Raises `SpecError` where
+    two runs share an id or a run holds no reply, and `DatasetError` where a data set cannot be read or lacks one.
+    """
+    records = [folder.read_record() for folder in folders]
+    _check_ids(records)
+    items: list[AuditItem] = []
+    for folder, record in zip(folders, records, strict=True):
+        data = load_stored(record)
+        with folder.opened_predictions() as predictions:
+            answers = list(find_benchmark(record.cell.dataset).audit_items(record.run_id, data, predictions))
+        if not answers:
+            raise SpecError(
+                f"run {record.run_id} holds no reply to judge ({record.cell.program.label}): leave it out, and name "
+                "runs of programs that have a model write, such as chain_of_thought"
+            )
+        items += answers
+    return items
+
+
+def _check_ids(records: Sequence[RunRecord]) -> None:
+    (run_id, times), *_ = Counter(record.run_id for record in records).most_common(1)
+    if times > 1:
+        raise SpecError(f"two of the folders hold run {run_id}: name each run once")
+
+
+def choose_sample(items: Sequence[AuditItem], per_group: int, seed: int) -> tuple[AuditItem, ...]:
+    """Choose at most `per_group` answers of each run in each group, in the order of `items`.
+
+    Questions that most runs have answered come first, and among them lots decide, so that all runs are judged on the
+    same questions as far as they share enough. A larger `per_group` with the same seed keeps every answer of a smaller
+    one.
+    """
+    runs_with = Counter(item.key for item in items)
+    parts: defaultdict[tuple[str, str], list[AuditItem]] = defaultdict(list)
+    for item in items:
+        parts[item.run, item.group].append(item)
+    sample: set[tuple[str, str]] = set()
+    for part_items in parts.values():
+        part_items.sort(key=lambda item: (-runs_with[item.key], draw_lot(seed, item.key)))
+        sample |= {(item.run, item.key) for item in part_items[:per_group]}
+    return tuple(item for item in items if (item.run, item.key) in sample)

@@ -1,0 +1,133 @@
+"""`medexam data build`: an exam booklet and its answer key to a data set that every strategy can be run on.
+
+It parses, calls `medexam.companions.booklets` and prints; it knows nothing of PDFs.
+"""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from medexam.toolkit.commands import JsonOption, print_by_kind
+from medexam.toolkit.errors import DatasetError
+
+if TYPE_CHECKING:
+    from medexam.companions.booklets import BuildReport, Built
+    from medexam.toolkit.commands import Terminal
+    from medexam.toolkit.data import Discipline, Language
+
+
+def build(
+    booklet: Annotated[Path, typer.Option(metavar="PDF", help="The exam as the Ministry publishes it.")],
+    key: Annotated[
+        list[Path],
+        typer.Option(metavar="CSV|PDF", help="The official answers; may be repeated, then they must agree."),
+    ],
+    name: Annotated[str, typer.Option(help="Such as Cuaderno_2020_0_B: year, version, discipline.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the data set; it may hold other exams.")],
+    images: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The exam's pictures, numbered in their names.")
+    ] = None,
+    without_images: Annotated[
+        bool, typer.Option("--without-images", help="Build questions that are linked to pictures without them.")
+    ] = False,
+    corrections: Annotated[
+        Path | None, typer.Option(metavar="YAML", help="Corrections by question, each with a reason.")
+    ] = None,
+    formula_reader: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CMD",
+            help="A command that gets the PNG of a chemical structure and prints its SMILES.",
+        ),
+    ] = None,
+    language: Annotated[str, typer.Option(help="The language that the booklet is in.")] = "es",
+    year: Annotated[int | None, typer.Option(help="Year of the exam; that in --name by default.")] = None,
+    discipline: Annotated[str | None, typer.Option(help="Discipline of the exam; that in --name by default.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn an exam booklet and its answer key into a data set, with a report and a page to check it by."""
+    from medexam.companions.booklets import BuildRequest, build_exam
+    from medexam.toolkit.commands import open_bars
+    from medexam.toolkit.specs import BUILT, check_language
+
+    check_language(BUILT.name, language)
+    request = BuildRequest(
+        booklet=booklet,
+        keys=tuple(key),
+        name=name,
+        language=cast("Language", language),
+        images=images,
+        without_images=without_images,
+        corrections=corrections,
+        formula_reader=formula_reader,
+        year=year,
+        discipline=_parse_discipline(discipline),
+    )
+    start = time.monotonic()
+    with open_bars() as bars:
+        task = bars.add_task("Reading pages", total=None, note="")
+        exam = build_exam(request, out, lambda count, total: bars.update(task, completed=count, total=total))
+    if as_json:
+        typer.echo(exam.report.model_dump_json(indent=2))
+        return
+    from medexam.toolkit.commands import Terminal
+
+    _print_built(Terminal(highlight=False, markup=False, soft_wrap=True), exam, out, time.monotonic() - start)
+
+
+def _parse_discipline(name: str | None) -> "Discipline | None":
+    from medexam.toolkit.data import Discipline, parse_discipline
+
+    discipline = None if name is None else parse_discipline(name)
+    if name is not None and discipline is None:
+        raise DatasetError(f"--discipline {name!r}: the disciplines are {', '.join(Discipline)}")
+    return discipline
+
+
+def _print_built(console: "Terminal", exam: "Built", out: Path, seconds: float) -> None:
+    from rich.table import Table
+
+    from medexam.toolkit.specs import BUILT
+
+    report = exam.report
+    console.print(
+        f"{report.name}: {report.discipline} {report.year}, {report.language}, {report.pages} pages in {seconds:.1f} s",
+        style="bold",
+    )
+    table = Table("", "Questions", "", box=None, pad_edge=False)
+    for label, count, note in _count(report):
+        table.add_row(label, f"{count:,}", note)
+    console.print(table)
+    for word, style, findings in (("left out", "red", report.left_out), ("suspicious", "yellow", report.suspicious)):
+        lines = [
+            (finding.kind, f"{finding.key}{f', page {finding.page}' if finding.page else ''}: {finding.detail}")
+            for finding in findings
+        ]
+        print_by_kind(console, word, style, lines, " in the report")
+    console.print(f"questions: {exam.parquet}\nreport:    {exam.report_path}\nlook at:   {exam.review}")
+    console.print(f"check it:  medexam data check {BUILT.name} --path {out} --language {report.language}")
+
+
+def _count(report: "BuildReport") -> list[tuple[str, int, str]]:
+    announced = f"the cover announces {report.announced}" if report.announced else ""
+    options = ", ".join(f"{count} with {number} options" for number, count in report.by_option_count.items())
+    return [
+        ("printed", report.printed, announced),
+        ("not found", len(report.missing), _list(report.missing)),
+        ("annulled", len(report.annulled), _list(report.annulled)),
+        ("left out", len(report.left_out), _list(tuple(finding.number for finding in report.left_out))),
+        ("built", report.built, options),
+        ("with image", report.with_images, ""),
+        (
+            "corrected by hand",
+            len(report.corrections),
+            _list(tuple(correction.number for correction in report.corrections)),
+        ),
+        ("suspicious", len({finding.number for finding in report.suspicious}), ""),
+    ]
+
+
+def _list(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))

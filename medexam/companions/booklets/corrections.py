@@ -1,0 +1,92 @@
+"""Corrections made by hand: what the parser cannot know, by question, each with its reason.
+
+They are applied after parsing and before judging, and the report lists them.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from medexam.toolkit.data import parse_whole_number
+from medexam.toolkit.errors import DatasetError, SpecError
+from medexam.toolkit.files import FrozenModel, UnreadableError, decode, read_regular
+from medexam.toolkit.specs import parse_yaml
+
+
+class Correction(FrozenModel):
+    """What replaces what was parsed; a field that is not given changes nothing."""
+
+    reason: str = Field(min_length=1)
+    """Why, for the report."""
+    stem: str | None = Field(default=None, min_length=1)
+    options: dict[int, str | None] | None = None
+    """By option number; None removes one, a new number adds one."""
+    answer: int | None = None
+    """Another official answer than the key's."""
+    image: Path | None = None
+    """A picture file, relative to the corrections file."""
+    leave_out: bool = False
+    """Whether to leave the question out of the data set."""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Names of the fields that it changes."""
+        fields = {
+            "stem": self.stem,
+            "options": self.options,
+            "answer": self.answer,
+            "image": self.image,
+            "leave_out": self.leave_out or None,
+        }
+        return tuple(name for name, value in fields.items() if value is not None)
+
+
+def read_corrections(path: Path, prefix: str, exam: str) -> dict[int, Correction]:
+    """Read the corrections at `path` by question number.
+
+    A key is a number, or the question's key: `prefix` or `exam` before `/NUMBER`. Raises `DatasetError` naming the
+    entry that is wrong.
+    """
+    try:
+        entries = parse_yaml(decode(read_regular(path)), str(path), numbered=True) or {}
+    except (OSError, UnreadableError) as error:
+        raise DatasetError(f"{path}: cannot be read ({error}): correct --corrections") from None
+    except SpecError as error:
+        raise DatasetError(f"{error}: correct it") from None
+    if not isinstance(entries, Mapping):
+        raise DatasetError(f"{path}: needs an entry for each question: `{prefix}/17: {{stem: ..., reason: ...}}`")
+    correction_by_number: dict[int, Correction] = {}
+    for key, value in entries.items():
+        number = _parse_key(key, prefix, exam)
+        if number is None:
+            raise DatasetError(f"{path}: {key!r} is no question of {exam}: its keys look like {prefix}/17, or 17 alone")
+        if number in correction_by_number:
+            raise DatasetError(f"{path}: corrects question {number} twice: make it one entry")
+        correction_by_number[number] = _parse(path, key, value)
+    return correction_by_number
+
+
+def _parse_key(key: object, prefix: str, exam: str) -> int | None:
+    if isinstance(key, int) and not isinstance(key, bool):
+        return key
+    if not isinstance(key, str):
+        return None
+    before, _, number = key.rpartition("/")
+    return parse_whole_number(number) if before in (prefix, f"{prefix}/{exam}", exam, "") else None
+
+
+def _parse(path: Path, key: object, value: Any) -> Correction:
+    try:
+        correction = Correction.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the entry"
+        raise DatasetError(
+            f"{path}: {key}: {where}: {first['msg'].lower()}: an entry has a reason and one or more of stem, options, "
+            f"answer, image, leave_out"
+        ) from None
+    if not correction.changes:
+        raise DatasetError(f"{path}: {key}: changes nothing: give stem, options, answer, image or leave_out")
+    return correction

@@ -1,0 +1,75 @@
+"""What a build found, for the report that lies beside the data set."""
+
+from medexam.toolkit.data import Discipline, Language
+from medexam.toolkit.files import FrozenModel
+
+
+class BuildFinding(FrozenModel):
+    """One thing about one question."""
+
+    kind: str
+    """What sort of thing, such as `long_option`."""
+    key: str
+    """The question's key."""
+    number: int
+    page: int | None
+    """Of the PDF, from 1; None for a question that was added by hand."""
+    detail: str
+
+
+class Applied(FrozenModel):
+    """One correction made by hand."""
+
+    key: str
+    number: int
+    changes: tuple[str, ...]
+    """Names of the fields that were changed."""
+    reason: str
+
+
+class LineEnd(FrozenModel):
+    """One hyphen at the end of a line, and what was done with it."""
+
+    number: int
+    text: str
+    """The word as it was put together."""
+    kept: bool
+    reason: str
+
+
+class BuildReport(FrozenModel):
+    """How one booklet became questions."""
+
+    name: str
+    year: int
+    discipline: Discipline
+    language: Language
+    version: str | None
+    """The booklet's version; None if neither name nor cover tells it."""
+    booklet: str
+    booklet_sha256: str
+    dated: str | None
+    """The day that the booklet's file says it was last changed; None if it does not say."""
+    keys: tuple[str, ...]
+    pages: int
+    columns: int
+    announced: int | None
+    """Questions that the cover promises, those in reserve included; None if it does not say."""
+    printed: int
+    """Questions that were found in the booklet."""
+    missing: tuple[int, ...]
+    """Numbers that the booklet should have and that were not found."""
+    annulled: tuple[int, ...]
+    """Numbers without an official answer: removed."""
+    built: int
+    """Questions in the data set."""
+    with_images: int
+    by_option_count: dict[int, int]
+    left_out: tuple[BuildFinding, ...]
+    """Questions with an answer that could not be built, or that a correction leaves out."""
+    suspicious: tuple[BuildFinding, ...]
+    """What a human should look at; the questions are in the data set unless `left_out` has them too."""
+    corrections: tuple[Applied, ...]
+    hyphens: tuple[LineEnd, ...]
+    headers: tuple[str, ...]
+    """Headers and footers that were left out, `#` for their digits."""

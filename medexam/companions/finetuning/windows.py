@@ -1,0 +1,147 @@
+"""From questions with spans to what a model learns from: windows with the first and the last token of the answer."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from medexam.toolkit.data import SpanItem, read_squad
+from medexam.toolkit.encoders import Window, cut_windows
+from medexam.toolkit.errors import DatasetError
+
+Reason = Literal["too_long", "misplaced", "unanswerable"]
+REASONS: dict[Reason, str] = {
+    "too_long": "answers that fit into no window",
+    "misplaced": "answers that do not stand at their offset",
+    "unanswerable": "no answer",
+}
+
+Lesson = dict[str, Any]
+"""The model's inputs of one window, with `start_positions` and `end_positions`."""
+
+
+@dataclass(frozen=True)
+class SpanFile:
+    """A file of questions with spans."""
+
+    path: Path
+    sha256: str
+    items: tuple[SpanItem, ...]
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """What a model learns from one file."""
+
+    file: SpanFile
+    windows: tuple[Lesson, ...]
+    omissions: dict[str, Reason]
+    """Key of each question that nothing is learnt from -> why."""
+
+    @property
+    def used(self) -> int:
+        """Questions that something is learnt from."""
+        return len(self.file.items) - len(self.omissions)
+
+    def warnings(self, limit: int = 5) -> list[str]:
+        """Write a line for each reason for which questions are left out, with the first keys."""
+        lines = []
+        for reason, words in REASONS.items():
+            keys = [key for key, cause in self.omissions.items() if cause == reason]
+            if keys:
+                note = f" and {len(keys) - limit:,} more" if len(keys) > limit else ""
+                examples = f"{', '.join(keys[:limit])}{note}"
+                advice = "; raise --window to take them in, where the model has places" if reason == "too_long" else ""
+                total = len(self.file.items)
+                lines.append(
+                    f"{self.file.path}: {len(keys):,} of {total:,} questions are left out ({words}): {examples}{advice}"
+                )
+        return lines
+
+    def document(self) -> dict[str, Any]:
+        """Build what the record says of the file, JSON-ready."""
+        return {
+            "path": str(self.file.path.resolve()),
+            "sha256": self.file.sha256,
+            "questions": len(self.file.items),
+            "used": self.used,
+            "windows": len(self.windows),
+            "left_out": self.omissions,
+        }
+
+
+def read_span_file(path: Path, variant: str | None = None) -> SpanFile:
+    """Read the questions of a file, of one variant alone where its rows tell theirs, and its hash.
+
+    Raises `DatasetError` where it cannot be read, or holds other variants alone.
+    """
+    items_in_file = read_squad(path)
+    items = tuple(item for item in items_in_file if variant is None or item.variant in {None, variant})
+    if not items:
+        others = ", ".join(sorted({str(item.variant) for item in items_in_file}))
+        raise DatasetError(f"{path}: holds no question of variant {variant}: its variants are {others}")
+    with path.open("rb") as stream:
+        return SpanFile(path, hashlib.file_digest(stream, "sha256").hexdigest(), items)
+
+
+def make_lessons(file: SpanFile, tokenizer: Any, window: int, shared: int) -> Lessons:
+    """Cut a file's questions into windows, each with its answer, the first if it has several.
+
+    A window that does not hold the whole answer teaches the first token, as SQuAD's baselines do; a question whose
+    answer no window holds is left out, with all its windows. Raises `DatasetError` where no question is left.
+    """
+    omissions: dict[str, Reason] = {}
+    sound_items: list[SpanItem] = []
+    for item in file.items:
+        if not item.answers or not item.answers[0].text.strip():
+            omissions[item.key] = "unanswerable"
+        elif not item.context.startswith(item.answers[0].text, item.answers[0].start):
+            omissions[item.key] = "misplaced"
+        else:
+            sound_items.append(item)
+    windows_by_item: list[list[Window]] = [[] for _ in sound_items]
+    for piece in cut_windows(tokenizer, [(item.question, item.context) for item in sound_items], window, shared):
+        windows_by_item[piece.pair].append(piece)
+    lessons: list[Lesson] = []
+    for item, windows in zip(sound_items, windows_by_item, strict=True):
+        places = [_place(item, piece) for piece in windows]
+        if not any(places):
+            omissions[item.key] = "too_long"
+            continue
+        lessons += [_lesson(piece, place, tokenizer) for piece, place in zip(windows, places, strict=True)]
+    if not lessons:
+        reasons = ", ".join(words for reason, words in REASONS.items() if reason in omissions.values())
+        raise DatasetError(
+            f"{file.path}: no question is left to learn from ({reasons}): mend the file or raise --window"
+        )
+    return Lessons(file, tuple(lessons), omissions)
+
+
+def seen_before(validation: SpanFile, training_files: Sequence[SpanFile]) -> list[str]:
+    """Find the keys of the validation questions that stand in the training files, with the same context."""
+    training_pairs = {(item.question, item.context) for file in training_files for item in file.items}
+    return [item.key for item in validation.items if (item.question, item.context) in training_pairs]
+
+
+def _place(item: SpanItem, window: Window) -> tuple[int, int] | None:
+    """Find the first and last token of the answer in a window; None where it does not hold the whole answer."""
+    answer = item.answers[0]
+    text = answer.text.strip()
+    start = answer.start + answer.text.index(text)
+    end = start + len(text)
+    inside = [place for place, offset in enumerate(window.offsets) if offset and offset[1] > start and offset[0] < end]
+    if not inside:
+        return None
+    first, last = window.offsets[inside[0]], window.offsets[inside[-1]]
+    holds_answer = first is not None and last is not None and first[0] <= start and last[1] >= end
+    return (inside[0], inside[-1]) if holds_answer else None
+
+
+def _lesson(window: Window, place: tuple[int, int] | None, tokenizer: Any) -> Lesson:
+    """Build a window with its labels; without the answer, both stand at the token that means the whole text."""
+    nowhere = 0
+    if tokenizer.cls_token_id in window.inputs["input_ids"]:
+        nowhere = window.inputs["input_ids"].index(tokenizer.cls_token_id)
+    start, end = place or (nowhere, nowhere)
+    return {**window.inputs, "start_positions": start, "end_positions": end}

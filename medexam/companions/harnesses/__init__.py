@@ -1,0 +1,1 @@
+"""Results of other harnesses as runs, and runs as the files of other harnesses."""

@@ -1,0 +1,36 @@
+"""Which files an export writes, by format."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from medexam.companions.harnesses.exports.answers import ExportedRun
+from medexam.companions.harnesses.exports.every_eval_ever import write_every_eval_ever
+from medexam.companions.harnesses.exports.hub import write_hub
+from medexam.companions.harnesses.exports.inspect_logs import write_inspect
+from medexam.companions.harnesses.exports.lm_eval import write_lm_eval
+from medexam.toolkit.errors import RunFolderError
+from medexam.toolkit.runs import AnyRun
+
+Format = Literal["lm-eval", "inspect", "every-eval-ever", "hub"]
+_WRITERS: Mapping[str, Callable[[ExportedRun, Path], list[Path]]] = {
+    "lm-eval": write_lm_eval,
+    "inspect": write_inspect,
+    "every-eval-ever": write_every_eval_ever,
+}
+
+
+def export_runs(runs: Sequence[AnyRun], to: Format, folder: Path) -> list[Path]:
+    """Write the runs' answers into `folder`. Return the files that were written.
+
+    Raises `SpecError` for a run without answers by numbered options, and `RunFolderError` if a file cannot be written.
+    """
+    exported = [ExportedRun.read(run) for run in runs]
+    try:
+        if to == "hub":
+            return write_hub(exported, folder)
+        return [path for run in exported for path in _WRITERS[to](run, folder)]
+    except OSError as error:
+        raise RunFolderError(
+            f"cannot write {error.filename or folder}: {error.strerror}; choose another folder with --out"
+        ) from None

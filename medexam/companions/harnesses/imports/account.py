@@ -1,0 +1,55 @@
+"""What is kept of an import, and what a reader of its scores is told: no sample is left out silently."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from medexam import Prediction
+from medexam.companions.harnesses.imports.answers import ChoiceReader, Pair, is_other_gold
+from medexam.companions.harnesses.imports.matching import MatchReport
+from medexam.companions.harnesses.imports.samples import Results
+from medexam.toolkit.data import Reason
+
+_LEFT_OUT = {
+    "unmatched": "match no question",
+    "ambiguous": "may be of several questions",
+    "repeated": "are further ones of the same question",
+    "failed": "could not be asked or scored there",
+}
+"""Count of samples that are left out -> what is said of them."""
+
+
+def describe_import(
+    path: Path, results: Results, matched: MatchReport, pairs: Sequence[Pair], reader: ChoiceReader
+) -> dict[str, Any]:
+    """Describe the import as it is stored, JSON-ready: the file, and how its samples were matched and read."""
+    account = asdict(replace(results, samples=()))
+    del account["samples"], account["companions"]
+    return {
+        "file": str(path),
+        "beside": [companion.name for companion in results.companions],
+        **account,
+        "notes": list(results.notes),
+        **matched.counts(),
+        "unreadable": len(reader.unreadable),
+        "other_gold": sum(is_other_gold(reader.target(question), gold) for _, question, gold in pairs),
+    }
+
+
+def warn_of(results: Results, account: dict[str, Any], predictions: Sequence[Prediction]) -> tuple[str, ...]:
+    """List what a reader of the run's scores should know."""
+    warnings = list(results.notes)
+    losses = [f"{account[name]:,} {word}" for name, word in _LEFT_OUT.items() if account[name]]
+    if losses:
+        warnings.append(f"of {account['samples']:,} samples in the file {', '.join(losses)}; they are not counted")
+    if account["other_gold"]:
+        warnings.append(f"the file names another right answer than the data set to {account['other_gold']:,} questions")
+    if account["unreadable"]:
+        warnings.append(f"{account['unreadable']:,} answers in the file cannot be read: they count as unanswered")
+    if untold_count := sum(prediction.reason is Reason.NOT_TOLD for prediction in predictions):
+        warnings.append(
+            f"the file says of {untold_count:,} answers only that they are wrong: they count as unanswered, so "
+            "accuracy is the harness's own, and exam score and points are higher than what was answered"
+        )
+    return tuple(warnings)

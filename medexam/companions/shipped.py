@@ -1,0 +1,62 @@
+"""What the companions that ship add to the core: the core reads these tables and imports no companion.
+
+An installed package adds its parts by entry points of the same groups. These stand here, so that a help imports nothing
+and reads no metadata, and an installation whose metadata is older than its sources lacks none of them.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class CompanionCommand(NamedTuple):
+    """Where a command is, and where and how the help lists it."""
+
+    target: str
+    """`package.module:Name` of a function or a `typer.Typer`, as an entry point's value."""
+    after: str
+    """The command that it follows in the help, with the groups before it."""
+    line: str = ""
+    """The first line of its own help; empty for a command of a group, whose help imports it."""
+
+
+SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
+    {
+        "import": CompanionCommand(
+            "medexam.companions.harnesses.import_command:import_results",
+            "trend",
+            "Make runs of the results of other harnesses; asks no model.",
+        ),
+        "export": CompanionCommand(
+            "medexam.companions.harnesses.export_command:export",
+            "import",
+            "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
+        ),
+        "data build": CompanionCommand("medexam.companions.booklets.commands:build", "data init"),
+        "data translate": CompanionCommand("medexam.companions.translation.translate_command:translate", "data build"),
+        "data quality": CompanionCommand("medexam.companions.translation.quality_command:quality", "data translate"),
+        "finetune": CompanionCommand(
+            "medexam.companions.finetuning.finetune_command:finetune",
+            "optimize",
+            "Fine-tune an encoder on spans, into a folder that `span_reader` reads with.",
+        ),
+        "finetune-grid": CompanionCommand(
+            "medexam.companions.finetuning.grid_command:finetune_grid",
+            "finetune",
+            "Fine-tune encoders in every training and variant of a grid, or continue where that stopped.",
+        ),
+        "audit": CompanionCommand(
+            "medexam.companions.audit.commands:app",
+            "index",
+            "Have people judge answers, and compare measures with them.",
+        ),
+    }
+)
+"""Name of a command, groups before it -> the command."""
+SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "medexam.commands": {name: command.target for name, command in SHIPPED_COMMANDS.items()},
+        "medexam.importers": {"results": "medexam.companions.harnesses.imports.importing:Importer"},
+    }
+)
+"""Group of entry points -> name of a part -> `package.module:Name`."""

@@ -1,0 +1,216 @@
+"""The words that ask for a translation, and the DSPy program that asks: one call a question, never a second.
+
+The words are shipped as data, or a user's own file of the same form. A language is named by its code if the file knows
+it, and by its own name, such as `Basque`, if not. The program gives the reply as it came; what of it is the translation
+is for `medexam.companions.translation` to say.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import dspy
+from dspy.lm15 import Request, Response
+from pydantic import Field
+
+from medexam.companions.translation.layout import QuestionText, render_layout
+from medexam.toolkit.asking import (
+    PLAIN,
+    Fields,
+    ProgramOutput,
+    Signature,
+    SingleCallAdapter,
+    chat_request,
+    read_generation,
+    read_reply_text,
+    validate_words,
+)
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.files import FrozenModel, read_regular
+
+WORDS = resources.files("medexam.companions.translation") / "words"
+SETUPS = ("zero_shot", "one_shot", "expert")
+"""The shipped ones; a file of one's own may hold others."""
+_EXAMPLE = ("example_source", "example_target")
+
+
+@dataclass(frozen=True)
+class SetupWords:
+    """The words of one set-up for one pair of languages."""
+
+    setup: str
+    system: str | None
+    user: str
+    """With `$question` where the question stands."""
+    keywords: tuple[str, ...]
+    """What opens a part of the prompt; where a reply writes one again, the translation has ended."""
+
+    def render_user(self, source: QuestionText) -> str:
+        """Render the user's turn for a question."""
+        return Template(self.user).safe_substitute(question=render_layout(source))
+
+    def to_json(self) -> dict[str, Any]:
+        """Convert the words to data, for the identity of what they ask for."""
+        return {"system": self.system, "user": self.user, "keywords": list(self.keywords)}
+
+
+class _Setup(FrozenModel):
+    system: str | None = None
+    user: str
+
+
+class _Example(FrozenModel):
+    stem: str
+    options: list[str] = Field(min_length=2)
+
+
+class _File(FrozenModel):
+    languages: dict[str, str]
+    keywords: list[str]
+    setups: dict[str, _Setup] = Field(min_length=1)
+    example: dict[str, _Example] = Field(default_factory=dict)
+
+
+def load_setups(names: Sequence[str], source: str, target: str, path: Path | None = None) -> tuple[SetupWords, ...]:
+    """Load the words of the set-ups `names` from language `source` to `target`, from `path` or, None, as shipped.
+
+    Raises `SpecError` for a file that cannot be read, a set-up or code that it does not know, the same language twice,
+    or a set-up with an example where the file has none in one of the languages.
+    """
+    file, origin = _read(path)
+    if source == target:
+        raise SpecError(f"--from and --to are both {source}: name two languages")
+    if unknown := [name for name in names if name not in file.setups]:
+        raise SpecError(f"{origin} has no set-up {unknown[0]!r}: the choices are {', '.join(file.setups)}")
+    if not names or len(set(names)) < len(names):
+        raise SpecError(f"--setups names none, or one twice: the choices are {', '.join(file.setups)}")
+    return tuple(_words(file, name, source, target, origin) for name in names)
+
+
+def _words(file: _File, name: str, source: str, target: str, origin: str) -> SetupWords:
+    setup = file.setups[name]
+    substitutions = {
+        "source": _name(file, source, origin),
+        "target": _name(file, target, origin),
+        "question": "$question",
+    }
+    if any(f"${word}" in setup.user for word in _EXAMPLE):
+        if missing := [code for code in (source, target) if code not in file.example]:
+            raise SpecError(
+                f"{origin} has no example in {missing[0]}, which {name} shows: leave {name} out of --setups, or give a "
+                "file with one by --words"
+            )
+        substitutions |= {
+            word: _example(file.example[code]) for word, code in zip(_EXAMPLE, (source, target), strict=True)
+        }
+    try:
+        system = None if setup.system is None else Template(setup.system).substitute(substitutions)
+        user = Template(setup.user).substitute(substitutions)
+        keywords = tuple(Template(keyword).substitute(substitutions) for keyword in file.keywords)
+    except (KeyError, ValueError) as error:
+        raise SpecError(f"{origin}: {name}: {error} may not stand behind a $") from None
+    if "$question" not in user:
+        raise SpecError(f"{origin}: {name}: user lacks $question, where the question stands")
+    return SetupWords(name, system, user, keywords)
+
+
+def _name(file: _File, code: str, origin: str) -> str:
+    if code in file.languages:
+        return file.languages[code]
+    if len(code) > 3 and code[:1].isupper():
+        return code
+    raise SpecError(
+        f"{origin} does not know the language {code!r}: the codes are {', '.join(file.languages)}; or write its name, "
+        "such as Swedish"
+    )
+
+
+def _example(example: _Example) -> str:
+    return render_layout(QuestionText("example", example.stem, tuple(enumerate(example.options, start=1))))
+
+
+def _read(path: Path | None) -> tuple[_File, str]:
+    if path is None:
+        origin = "the shipped words"
+        text = (WORDS / "translate.yaml").read_text(encoding="utf-8")
+    else:
+        origin = str(path)
+        try:
+            text = read_regular(path).decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SpecError(f"--words: cannot read {path}: {error}") from None
+    return validate_words(_File, text, origin), origin
+
+
+REPLY_TOKENS = 1024
+"""Default budget of a reply: the longest question of ten years of exams has some 400 words."""
+
+
+class TranslateQuestion(dspy.Signature):
+    """Translate a multiple-choice question."""
+
+    source: QuestionText = dspy.InputField()
+    reply: str = dspy.OutputField()
+
+
+class TranslationAdapter(SingleCallAdapter):
+    """Asks in the words of one set-up; a prediction carries `generation`, the reply as the engine gave it.
+
+    The reply stops where it opens a part of the prompt again, or an option behind the last one.
+    """
+
+    def __init__(self, words: SetupWords, *, plain: bool) -> None:
+        """Take the words; with `plain`, the reply continues them as plain text, and any keyword of theirs ends it."""
+        super().__init__()
+        self.words = words
+        self.plain = plain
+
+    def format(self, signature: Signature, demos: list[Fields], inputs: Fields) -> list[dict[str, str]]:  # noqa: ARG002
+        """Render the turns of the prompt."""
+        system = [] if self.words.system is None else [{"role": "system", "content": self.words.system}]
+        return [*system, {"role": "user", "content": self.words.render_user(inputs["source"])}]
+
+    def build_request(
+        self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
+    ) -> Request:
+        """Build the request: the turns, and where to stop."""
+        # A chat model ends by itself, and providers allow few stop strings.
+        labels = [keyword for keyword in self.words.keywords[: None if self.plain else 2] if keyword]
+        stop = (*(f"\n{label}" for label in labels), f"\n{inputs['source'].numbers[-1] + 1}. ")
+        extensions = {PLAIN: True} if self.plain else {}
+        return chat_request(model, self.format(signature, demos, inputs), {**settings, "stop": stop}, extensions)
+
+    def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:  # noqa: ARG002
+        """Read what was said, without what was thought."""
+        text = read_reply_text(response)
+        return {"reply": text, "generation": replace(read_generation(response), reply=text)}
+
+
+class Translate(dspy.Module):
+    """Translates one question in the words of one set-up.
+
+    Called with `question=`, a `QuestionText`, it returns a `ProgramOutput` as the programs that answer do: `answer`
+    and `rationale` are None, `generations` holds the reply.
+    """
+
+    def __init__(self, words: SetupWords, max_tokens: int | None = None, *, plain: bool = False) -> None:
+        super().__init__()
+        self.adapter = TranslationAdapter(words, plain=plain)
+        self.translate = dspy.Predict(TranslateQuestion, max_tokens=max_tokens or REPLY_TOKENS)
+
+    def forward(self, question: QuestionText) -> ProgramOutput:
+        """Translate one question."""
+        with dspy.context(adapter=self.adapter):
+            return _to_output(self.translate(source=question))
+
+    async def aforward(self, question: QuestionText) -> ProgramOutput:
+        """Translate one question without blocking."""
+        with dspy.context(adapter=self.adapter):
+            return _to_output(await self.translate.acall(source=question))
+
+
+def _to_output(output: dspy.Prediction) -> ProgramOutput:
+    return ProgramOutput(generations=[output.generation])

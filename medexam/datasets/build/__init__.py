@@ -1,6 +1,0 @@
-"""Exam booklets as the Ministry publishes them, made into tables of exams."""
-
-from medexam.datasets.build.building import BuildRequest, Built, build_exam
-from medexam.datasets.build.report import Applied, BuildFinding, BuildReport, LineEnd
-
-__all__ = ["Applied", "BuildFinding", "BuildReport", "BuildRequest", "Built", "LineEnd", "build_exam"]

@@ -1,0 +1,51 @@
+"""A command: its options and settings, what it prints and where."""
+
+from medexam.cli.options import (
+    INCOMPLETE,
+    FailuresOption,
+    JsonOption,
+    PathOption,
+    RunsDirOption,
+    TrackingOption,
+    refuse,
+    refuse_others,
+    settings_as_flags,
+)
+from medexam.cli.progress.bars import TrainingProgress, WorkProgress, open_bars
+from medexam.cli.result_files import ImportedRun, ImportSettings, take_files
+from medexam.cli.terminal import Terminal
+from medexam.cli.views.output import print_by_kind, print_json, send_to_mlflow, write_file
+from medexam.cli.views.runs import describe_stop, print_lines, print_notice, print_tables, read_current
+from medexam.experiments.store.paths import default_runs_dir, run_paths
+from medexam.settings import Setting
+
+__all__ = [
+    "INCOMPLETE",
+    "FailuresOption",
+    "ImportSettings",
+    "ImportedRun",
+    "JsonOption",
+    "PathOption",
+    "RunsDirOption",
+    "Setting",
+    "Terminal",
+    "TrackingOption",
+    "TrainingProgress",
+    "WorkProgress",
+    "default_runs_dir",
+    "describe_stop",
+    "open_bars",
+    "print_by_kind",
+    "print_json",
+    "print_lines",
+    "print_notice",
+    "print_tables",
+    "read_current",
+    "refuse",
+    "refuse_others",
+    "run_paths",
+    "send_to_mlflow",
+    "settings_as_flags",
+    "take_files",
+    "write_file",
+]

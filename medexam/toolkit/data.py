@@ -1,0 +1,48 @@
+"""Questions, golds, predictions, and the data sets and benchmarks that they come from."""
+
+from medexam.benchmarks import find_benchmark
+from medexam.datasets import find_files, load_exam_set, sample_evenly
+from medexam.datasets.exam_table import FIELDS, SOURCE_METADATA, WHOLE, render_record, write_exam_table
+from medexam.datasets.own.tables import Record, SourceTable, read_file
+from medexam.datasets.pictures.originals import Pictures, read_embedded
+from medexam.datasets.rows import RowError, parse_discipline, parse_exam, parse_whole_number
+from medexam.datasets.selection import draw_lot
+from medexam.datasets.squad import SpanItem, read_squad
+from medexam.items import AnswerKey, ExamSet, Gold
+from medexam.metrics.audit import AuditItem
+from medexam.predictions import Failure, Reason, Status
+from medexam.questions import Discipline, Exam, Language
+
+__all__ = [
+    "FIELDS",
+    "SOURCE_METADATA",
+    "WHOLE",
+    "AnswerKey",
+    "AuditItem",
+    "Discipline",
+    "Exam",
+    "ExamSet",
+    "Failure",
+    "Gold",
+    "Language",
+    "Pictures",
+    "Reason",
+    "Record",
+    "RowError",
+    "SourceTable",
+    "SpanItem",
+    "Status",
+    "draw_lot",
+    "find_benchmark",
+    "find_files",
+    "load_exam_set",
+    "parse_discipline",
+    "parse_exam",
+    "parse_whole_number",
+    "read_embedded",
+    "read_file",
+    "read_squad",
+    "render_record",
+    "sample_evenly",
+    "write_exam_table",
+]

@@ -1,0 +1,47 @@
+"""Stored runs: where they lie, what they hold, what was asked, and their scores."""
+
+from medexam.experiments.report.current import current_run
+from medexam.experiments.report.derived import score_cell
+from medexam.experiments.store.answerers import (
+    MODELS,
+    AnswererCount,
+    KnownModel,
+    admit,
+    describe_answerers,
+    read_models,
+)
+from medexam.experiments.store.data_changes import load_stored
+from medexam.experiments.store.earlier_texts import as_asked_before
+from medexam.experiments.store.environment import Invocation, build_environment, describe_environment
+from medexam.experiments.store.log_lines import parse_lines
+from medexam.experiments.store.prediction_lines import PredictionLog, open_log
+from medexam.experiments.store.protocol import digest_of
+from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS, RunFolder, RunRecord, find_runs
+from medexam.experiments.store.stored_run import AnyRun, run_document
+
+__all__ = [
+    "ENVIRONMENT",
+    "MODELS",
+    "PREDICTIONS",
+    "AnswererCount",
+    "AnyRun",
+    "Invocation",
+    "KnownModel",
+    "PredictionLog",
+    "RunFolder",
+    "RunRecord",
+    "admit",
+    "as_asked_before",
+    "build_environment",
+    "current_run",
+    "describe_answerers",
+    "describe_environment",
+    "digest_of",
+    "find_runs",
+    "load_stored",
+    "open_log",
+    "parse_lines",
+    "read_models",
+    "run_document",
+    "score_cell",
+]

@@ -1,0 +1,33 @@
+"""What a YAML says, checked, and the digest of it."""
+
+from medexam.specs import CellSpec, DatasetSpec, EngineNeeds, ModelSpec, parse_overrides, parse_yaml
+from medexam.specs.base import Spec
+from medexam.specs.catalogue import BUILT, CATALOGUE, TERMS, check_language
+from medexam.specs.dataset import Variant
+from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest, identity
+from medexam.specs.loading import shipped_with
+from medexam.specs.programs.imported import Harness, ImportedSpec
+from medexam.specs.validation import validate
+
+__all__ = [
+    "BUILT",
+    "CATALOGUE",
+    "IDENTITY_SCHEMA",
+    "TERMS",
+    "CellSpec",
+    "DatasetSpec",
+    "EngineNeeds",
+    "Harness",
+    "ImportedSpec",
+    "ModelSpec",
+    "Spec",
+    "Variant",
+    "check_language",
+    "differing_keys",
+    "digest",
+    "identity",
+    "parse_overrides",
+    "parse_yaml",
+    "shipped_with",
+    "validate",
+]

@@ -1,0 +1,92 @@
+"""Commands that installed packages add, by entry points of the group `medexam.commands`."""
+
+import pytest
+
+from medexam.plugins import added_names
+
+CODE = '''
+"""What this module holds."""
+import typer
+
+app = typer.Typer()
+
+@app.command()
+def one() -> None:
+    """Say one."""
+    print("one")
+
+@app.command()
+def two() -> None:
+    """Say two."""
+    print("two")
+
+def grade(points: int = 3) -> None:
+    """Grade a run.
+
+    More of it.
+    """
+    print(f"{points} points")
+'''
+BROKEN = '"""A module that cannot be imported."""\nimport no_such_module\ndef grade(): ...\n'
+POINTS = {
+    "grade": "own_commands:grade",
+    "numbers": "own_commands:app",
+    "data grade": "own_commands:grade",
+    "run": "own_commands:grade",
+    "broken": "broken_commands:grade",
+    "lost": "lost_commands:grade",
+    "version": "own_commands:__name__",
+}
+
+
+@pytest.fixture(autouse=True)
+def _installed(tmp_path, monkeypatch):
+    metadata = tmp_path / "site" / "own-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
+    lines = "\n".join(f"{name} = {target}" for name, target in POINTS.items())
+    (metadata / "entry_points.txt").write_text(f"[medexam.commands]\n{lines}\n")
+    (tmp_path / "site" / "own_commands.py").write_text(CODE)
+    (tmp_path / "site" / "broken_commands.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    added_names.cache_clear()
+    yield
+    added_names.cache_clear()
+
+
+def test_the_help_lists_them_with_the_first_line_of_their_own(medexam) -> None:
+    code, out, _ = medexam("--help")
+    assert code == 0
+    lines = {name: line for name, _, line in (line.strip("│ ").partition(" ") for line in out.splitlines())}
+    assert lines["grade"].strip(" │") == "Grade a run."
+    assert lines["numbers"].strip(" │") == "What this module holds."
+    assert "cannot be read" in lines["lost"]
+    assert "experiment" in lines["run"], "a name that ships is not a package's to replace"
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (["grade"], "3 points\n"),
+        (["grade", "--points", "4"], "4 points\n"),
+        (["numbers", "two"], "two\n"),
+        (["data", "grade"], "3 points\n"),
+    ],
+)
+def test_they_are_called_by_their_names(medexam, words, printed) -> None:
+    assert medexam(*words) == (0, printed, "")
+
+
+def test_a_group_lists_those_that_are_added_to_it(medexam) -> None:
+    _, out, _ = medexam("data", "--help")
+    assert "Grade a run." in out
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("broken", "no_such_module"), ("lost", "lost_commands"), ("version", "neither a function")]
+)
+def test_one_that_cannot_be_loaded_is_one_line(medexam, name, words) -> None:
+    code, out, err = medexam(name)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.splitlines()) == 1

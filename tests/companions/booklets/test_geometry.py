@@ -1,0 +1,158 @@
+"""Booklets set in many ways, each read question by question as it was set: sizes, spaces, turned pages."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from medexam.companions.booklets.pages.frames import Box
+from medexam.companions.booklets.pages.opening import open_booklet
+from typesetting.booklet import Press, Style
+from typesetting.pdf import escape, measure
+from typesetting.reading import compare, read_drafts
+from typesetting.styles import choose_style
+from typesetting.texts import Asked, sample_questions
+
+QUESTIONS = sample_questions(11)
+
+
+def check(style: Style, folder: Path) -> None:
+    compared = compare(Press(style).set(QUESTIONS, folder / "set.pdf"), QUESTIONS)
+    assert compared.found == compared.set
+    assert not compared.wrong
+
+
+@pytest.mark.parametrize("sizing", ["font", "matrix", "page", "large", "flipped", "negative"])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_the_size_is_that_of_the_type_as_drawn(tmp_path, sizing, columns) -> None:
+    check(Style(sizing=sizing, columns=columns), tmp_path)
+
+
+@pytest.mark.parametrize("filling", ["tw", "tc", "tj", "words", "glyphs", "kerned"])
+@pytest.mark.parametrize("spaces", [True, False])
+def test_spaces_are_found_however_lines_are_filled(tmp_path, filling, spaces) -> None:
+    check(Style(sizing="matrix", filling=filling, spaces=spaces, justify=True), tmp_path)
+
+
+@pytest.mark.parametrize("size", [6, 8, 9, 11, 12, 14])
+def test_type_of_any_size(tmp_path, size) -> None:
+    check(Style(size=size, columns=2 if size < 12 else 1, sizing="matrix", filling="tj", spaces=False), tmp_path)
+
+
+@pytest.mark.parametrize("turn", [90, 180, 270])
+def test_pages_and_text_may_be_turned(tmp_path, turn) -> None:
+    check(Style(rotate=turn), tmp_path)
+    check(Style(turned=turn), tmp_path)
+    check(Style(rotate=turn, turned=90, origin=(40, -30)), tmp_path)
+
+
+def test_the_page_s_box_may_begin_anywhere(tmp_path) -> None:
+    check(Style(origin=(100, -50)), tmp_path)
+
+
+def test_a_turned_page_is_cut_out_upright(tmp_path) -> None:
+    crops = []
+    for turn in (0, 90, 180, 270):
+        style = replace(Style(cover=False), rotate=turn, turned=90)
+        with open_booklet(Press(style).set(QUESTIONS[:2], tmp_path / f"{turn}.pdf")) as booklet:
+            glyphs = booklet.read_pages()[0].glyphs
+            top = max(glyph.baseline for glyph in glyphs)
+            row = [glyph for glyph in glyphs if glyph.baseline == top]
+            box = Box(1, row[0].x0, top - 2, row[-1].x1, top + 8)
+            crops.append(booklet.crop(box, 2.0).convert("L"))
+            assert booklet.read_again(box).startswith("1.")
+    assert len({crop.size for crop in crops}) == 1
+    inked = [sum(crop.histogram()[:128]) for crop in crops]
+    assert min(inked) > 0.9 * max(inked) > 100
+
+
+@pytest.mark.parametrize("by_rise", [True, False])
+@pytest.mark.parametrize("size", [8, 11])
+def test_raised_and_lowered_signs_of_scaled_type(tmp_path, by_rise, size) -> None:
+    press = Press(Style(sizing="matrix", size=size, cover=False))
+    for question in QUESTIONS[:3]:
+        press.question(question)
+    press.paragraph("4.", "La concentración es de:", 0, 24)
+    signs = (
+        ("10", "-6", 0.35, " M."),
+        ("Ca", "2+", 0.35, "."),
+        ("CO", "2", -0.15, " más."),
+        ("10", "3", 0.35, "."),
+    )
+    for place, (before, small, rise, after) in enumerate(signs, start=1):
+        x = press.style.margin + 26
+        for text, share, up in ((f"{place}. {before}", 1.0, 0.0), (small, 0.65, rise), (after, 1.0, 0.0)):
+            if by_rise and up:
+                shown = b"%.3f Ts %s Tj 0 Ts" % (up / share, escape(text))
+                press._show(x, press.y, "times", size * share, shown)
+            else:
+                press.write(x, press.y + up * size, text, "times", size * share)
+            x += measure(text, "times", size * share)
+        press.y -= 1.2 * size
+    drafts = read_drafts(press.document.save(tmp_path / "signs.pdf"))
+    assert list(drafts[4].options.values()) == ["10^-6 M.", "Ca2+.", "CO2 más.", "10^3."]
+
+
+@pytest.mark.parametrize("aside", [0.0, 0.25, 0.5])
+@pytest.mark.parametrize("filling", ["tw", "glyphs"])
+def test_bold_that_is_printed_twice_is_read_once(tmp_path, aside, filling) -> None:
+    class Twice(Press):
+        def write(self, x, y, text, font, size, filled=None) -> None:
+            super().write(x, y, text, font, size, filled)
+            if font.endswith("B"):
+                super().write(x + aside, y, text, font, size, filled)
+
+    compared = compare(Twice(Style(sizing="matrix", filling=filling)).set(QUESTIONS, tmp_path / "b.pdf"), QUESTIONS)
+    assert (compared.exact, compared.wrong) == (len(QUESTIONS), ())
+
+
+def test_text_that_is_turned_aside_or_narrowed(tmp_path) -> None:
+    class Marked(Press):
+        def _open_page(self) -> None:
+            super()._open_page()
+            self.page.append(b"BT /helveticaB 1 Tf 50 50 -50 50 150 250 Tm (BORRADOR) Tj ET")
+            self.page.append(b"BT /helveticaB 1 Tf 0 9 -9 0 20 250 Tm (MINISTERIO DE SANIDAD) Tj ET 85 Tz")
+
+    compared = compare(Marked(Style(sizing="matrix")).set(QUESTIONS, tmp_path / "m.pdf"), QUESTIONS)
+    assert (compared.exact, compared.wrong) == (len(QUESTIONS), ())
+
+
+def test_fills_frames_and_rules_are_no_drawings(tmp_path) -> None:
+    path = Press(Style(sizing="matrix", rules=True)).set(QUESTIONS, tmp_path / "rules.pdf")
+    drafts = read_drafts(path)
+    assert len(drafts) == len(QUESTIONS)
+    assert not any(draft.drawings for draft in drafts.values())
+
+
+@pytest.mark.parametrize(("question_label", "option_label", "letters"), [
+    ("{}.", "{}.", False), ("{}.-", "{}.-", False), ("{})", "{})", False), ("{} .", "{} .", False),
+    ("{}", "{}.", False), ("{}.", "({})", False), ("{}.", "{})", True), ("{}.-", "{}.", True),
+])  # fmt: skip
+def test_labels_of_questions_and_options(tmp_path, question_label, option_label, letters) -> None:
+    check(Style(question_label=question_label, option_label=option_label, letters=letters), tmp_path)
+
+
+@pytest.mark.parametrize("gutter", [9, 14, 40])
+def test_columns_that_stand_close(tmp_path, gutter) -> None:
+    check(Style(gutter=gutter, justify=True, filling="tw", apart=0), tmp_path)
+
+
+@pytest.mark.parametrize("tracking", [0.3, 1.0, 2.0])
+def test_letters_that_are_set_wide(tmp_path, tracking) -> None:
+    check(Style(tracking=tracking, columns=1, filling="tj", spaces=False), tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_layouts_drawn_by_chance(tmp_path, seed) -> None:
+    style = choose_style(seed)
+    questions = sample_questions(10, seed * 5 % 100, 4 + seed % 2)
+    compared = compare(Press(style).set(questions, tmp_path / "set.pdf"), questions)
+    assert compared.found == compared.set, style
+    assert [(one, two) for one, two in compared.wrong if one.replace("-", "") != two.replace("-", "")] == [], style
+
+
+def test_signs_that_all_stand_apart_keep_their_spaces(tmp_path) -> None:
+    sums = ("A + G = T + C.", "O < N < P < Si.", "8 + 6 0,5 1 .", "3 + 2 + 1 = 6.")
+    asked = [*QUESTIONS[:4], Asked(5, "Es cierto que:", sums)]
+    path = Press(Style(sizing="matrix", filling="tj", spaces=False)).set(asked, tmp_path / "sums.pdf")
+    assert tuple(read_drafts(path)[5].options.values()) == sums

@@ -1,0 +1,82 @@
+"""`medexam import`, and `medexam compare` of other harnesses' files."""
+
+import json
+from pathlib import Path
+
+LOGS = Path(__file__).parent / "imports" / "logs"
+SAMPLES = next(LOGS.glob("samples_headqa_en_2*.jsonl"))
+INSPECT = LOGS / "inspect_headqa.eval"
+SPEC = "{name: own, dataset: headqa_sample, program: {kind: random}}"
+PROGRAM = {"kind": "imported", "harness": "table", "task": "a", "measure": "b", "sha256": "c", "file": "d"}
+
+
+def test_imported_runs_are_runs(medexam, tmp_path, runs_dir) -> None:
+    code, out, err = medexam("import", SAMPLES, "--dataset", "headqa_sample", "--measure", "acc", "--json")
+    (document,) = json.loads(out)
+    folder = Path(document["run_dir"])
+    assert (code, document["model"], document["imported"]["stated"]) == (0, "SmolLM2-135M-Instruct", 0.2)
+    assert err == f"medexam: {folder.relative_to(tmp_path)}\n"
+    _, listed, _ = medexam("list", "--json")
+    assert [run["run_id"] for run in json.loads(listed)] == [folder.name]
+    code, out, err = medexam("report", folder, "--html", "page.html", "--markdown", "report.md")
+    assert (code, Path("page.html").exists(), "lm_eval-headqa_en-acc" in out) == (0, True, True)
+    assert "imported.version" in Path("report.md").read_text()
+    code, _, err = medexam("track", folder, "--runs-dir", runs_dir)
+    assert code == 0, err
+
+
+def test_files_and_runs_are_compared_as_they_are(medexam) -> None:
+    Path("spec.yaml").write_text(SPEC)
+    medexam("run", "spec.yaml")
+    (run,) = Path("runs").glob("*random*")
+    code, out, err = medexam("compare", run, SAMPLES, INSPECT, "--measure", "acc", "--json")
+    assert code == 2
+    assert "has no measure 'acc'" in err
+    code, out, err = medexam("compare", run, SAMPLES, INSPECT, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["questions"] == 10
+    assert [one["program"] for one in found["runs"]] == [
+        "random",
+        *("lm_eval-headqa_en-acc", "lm_eval-headqa_en-acc_norm"),
+        *("inspect-headqa-choice-epoch-1", "inspect-headqa-choice-epoch-2"),
+    ]
+    _, listed, _ = medexam("list", "--json")
+    assert len(json.loads(listed)) == 1
+    alone, *_ = medexam("compare", SAMPLES, "--dataset", "headqa_sample")
+    assert alone == 0
+
+
+def test_what_cannot_be_imported_is_refused_in_one_line(medexam) -> None:
+    Path("spec.yaml").write_text(SPEC)
+    for arguments, words in (
+        (["import", SAMPLES], "name the data set"),
+        (["import", SAMPLES, "--dataset", "cliniqlink"], "numbered options alone"),
+        (["import", SAMPLES, "--dataset", "headqa_sample", "--language", "es"], "--dataset and --language"),
+        (["import", SAMPLES, "--dataset", "headqa_sample", "--set", "dataset.limit=3"], "the whole data set"),
+        (["compare", SAMPLES, INSPECT], "name the data set"),
+        (["run", "spec.yaml", "--set", f"program={json.dumps(PROGRAM)}"], "nobody can be asked"),
+    ):
+        code, _, err = medexam(*arguments)
+        assert (code, err.count("\n")) == (2, 1)
+        assert words in err
+
+
+def test_any_key_of_the_data_set_is_set_and_a_spec_names_it(medexam) -> None:
+    Path("own.csv").write_text("question,A,B,answer\nWhich vitamin?,A,C,1\nWhich organ?,Liver,Heart,2\n")
+    Path("answers.csv").write_text("question,answer\nWhich vitamin?,A. A\nWhich organ?,Heart\n")
+    columns = {"stem": "question", "options": "[A, B]", "answer": "answer", "numbering": "one"}
+    keys = {"kind": "choice", "path": "own.csv", **{f"columns.{name}": value for name, value in columns.items()}}
+    settings = [word for key, value in keys.items() for word in ("--set", f"dataset.{key}={value}")]
+    code, out, err = medexam("import", "answers.csv", "--json", *settings)
+    assert code == 0, err
+    (first,) = json.loads(out)
+    assert first["metrics"]["accuracy"] == 1.0
+    dataset = "{kind: choice, path: own.csv, columns: {stem: question, options: [A, B], answer: answer}}"
+    Path("own.yaml").write_text(f"name: own\ndataset: {dataset}\n")
+    spec = ["import", "answers.csv", "--dataset", "own.yaml"]
+    code, out, err = medexam(*spec, "--set", "dataset.columns.numbering=one", "--json")
+    assert code == 0, err
+    assert json.loads(out)[0]["metrics"] == first["metrics"]
+    code, _, err = medexam(*spec, "--set", "dataset.columns.nmbering=one")
+    assert (code, "did you mean 'numbering'?" in err) == (2, True)
