@@ -7,7 +7,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from medexam.metrics.paired.results import Difference, Paired, Verdict
 from medexam.metrics.results import Resampling, RunMetrics
-from medexam.tables import Captioned, decimal, with_interval
+from medexam.tables import Captioned
 
 M_co = TypeVar("M_co", bound=RunMetrics, covariant=True)
 
@@ -149,18 +149,3 @@ class PairedRuns(ABC):
     @abstractmethod
     def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
         """Return what MLflow keeps: name -> value of all runs together, and of each pair."""
-
-
-def signed(difference: Difference, scale: float) -> str:
-    """Write a difference as `+3.3 [-1.0, 7.6]`: a plus before what is more, and no sign before a zero."""
-    text = decimal(scale * difference.value)
-    sign = "" if text.startswith("-") or text == "0.0" else "+"
-    return with_interval(sign + text, difference.interval, scale=scale)
-
-
-def difference_values(name: str, difference: Difference) -> dict[str, float | None]:
-    """Return `NAME_difference` with `_low` and `_high`, if it has an interval."""
-    values: dict[str, float | None] = {f"{name}_difference": difference.value}
-    if difference.interval is not None:
-        values[f"{name}_difference_low"], values[f"{name}_difference_high"] = difference.interval
-    return values

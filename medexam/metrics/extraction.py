@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from medexam.metrics.results import Measures
 from medexam.metrics.span_outcomes import count_outcomes
 from medexam.metrics.spans import score_span
 from medexam.metrics.tasks import (
-    Measures,
     TaskMetrics,
     TaskScores,
     count_tasks,

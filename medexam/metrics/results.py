@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Protocol, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.exam_averages import ExamAverages
@@ -118,23 +118,46 @@ class OptionScoreMetrics(FrozenModel):
     scored on, so its exam score is optimistic: choose it on other questions before it is compared with anything."""
 
 
-class OwnMeasure(FrozenModel):
-    """What a metric of the user's own says of a run, in the metric's own unit."""
+class Unit(StrEnum):
+    """What the number of a measure is."""
+
+    SHARE = "share"
+    """A fraction of 1."""
+    POINTS = "points"
+    """Of an exam."""
+    OWN = "own"
+    """Whatever a metric of the user's own gives."""
+
+
+class Measure(FrozenModel):
+    """One score of a run, or of a group of its questions."""
 
     value: float | None
-    """The mean over the questions that have a score; None if none has."""
+    """None if nothing was scored; no score is not a score of 0."""
     n: int
-    """Questions that have a score."""
-    skipped: int
-    """Other questions whose asking did not fail: the metric gave them no score."""
-    interval: Interval | None
-    """95 %: percentiles of 9,999 resamples, or Wilson's where each of at least two questions scores 0 or 1."""
+    """Questions that it comes from."""
+    skipped: Annotated[int | None, Field(exclude_if=lambda count: count is None)] = None
+    """Other questions whose asking did not fail, if it is a metric of the user's own, which may give no score."""
+    interval: Interval | None = None
+    """95 %: percentiles of 9,999 resamples, or Wilson's where each of at least two questions scores 0 or 1. None where
+    the score is no mean over questions."""
     resampled: Resampled = Resampling.CLUSTERS
     """What `interval` resamples, or why it is None."""
+    unit: Unit = Field(default=Unit.SHARE, exclude=True)
 
 
-OwnMeasures = Annotated[dict[str, OwnMeasure], Field(default_factory=dict, exclude_if=lambda own: not own)]
-"""Name -> what the metric of that name says; `metrics.json` has no such key if there is none."""
+Measures = dict[str, Measure]
+"""Name -> measure; the first is the one that a run is known by."""
+
+
+def _in_own_unit(measures: Measures) -> Measures:
+    return {name: measure.model_copy(update={"unit": Unit.OWN}) for name, measure in measures.items()}
+
+
+OwnMeasures = Annotated[
+    Measures, AfterValidator(_in_own_unit), Field(default_factory=dict, exclude_if=lambda own: not own)
+]
+"""Name -> what the user's own metric of that name says; `metrics.json` has no such key if there is none."""
 
 
 Counted = Annotated[int | None, Field(exclude_if=lambda count: count is None)]

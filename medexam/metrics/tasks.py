@@ -14,27 +14,9 @@ from pydantic import Field
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.counting import count_costs
 from medexam.metrics.intervals import Found, rate_interval, resample
-from medexam.metrics.results import Counted, Interval, OwnMeasures, Resampled, Resampling
+from medexam.metrics.results import Counted, Measure, Measures, OwnMeasures, Resampling
 from medexam.predictions import Prediction, Status, ThinkingTokens
 from medexam.tasks import Task
-
-
-class Measure(FrozenModel):
-    """One score of a group of tasks."""
-
-    value: float | None
-    """None if nothing was scored; no score is not a score of 0."""
-    n: int
-    """Tasks that it comes from."""
-    interval: Interval | None = None
-    """95 %: percentiles of 9,999 resamples of whole questions, or Wilson's where each scores 0 or 1. None with fewer
-    than five questions, or two of Wilson's, and where the score is no mean over tasks."""
-    resampled: Resampled = Resampling.CLUSTERS
-    """What `interval` resamples, or why it is None."""
-
-
-Measures = dict[str, Measure]
-"""Name -> measure; the first is the one that a run is known by."""
 
 
 class TaskMetrics(FrozenModel):

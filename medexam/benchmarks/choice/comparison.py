@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from medexam.benchmarks.choice import comparison_tables as tables
-from medexam.benchmarks.paired import Flipped, PairedGroup, PairedRun, PairedRuns, TableRun, difference_values
+from medexam.benchmarks.measures import difference_values
+from medexam.benchmarks.paired import Flipped, PairedGroup, PairedRun, PairedRuns, TableRun
 from medexam.items import AnswerKey
 from medexam.metrics import Metrics
 from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, hold_to, judge

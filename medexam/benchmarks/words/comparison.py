@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from medexam.benchmarks.base import ScoredRun
-from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, PairedRuns, TableRun, difference_values, signed
+from medexam.benchmarks.measures import paired_table, paired_values, signed
+from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, PairedRuns, TableRun
 from medexam.benchmarks.words.tables import LEGEND, measures_by_run, name_measure
 from medexam.errors import DatasetError
 from medexam.metrics import TaskMetrics
@@ -13,7 +14,7 @@ from medexam.metrics.paired.measures import compare_groups, compare_measures
 from medexam.metrics.paired.pairs import hold_to
 from medexam.metrics.paired.results import Difference, PairedMeasure, Verdict
 from medexam.metrics.tasks import question_of
-from medexam.tables import Captioned, Table, equals, p_value, percent
+from medexam.tables import Captioned, equals, p_value
 from medexam.tasks import Task
 
 SAME = 1e-9
@@ -119,14 +120,7 @@ class PairedMeasures(PairedRuns):
 
     def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
         """Return for each pair p-values and differences by measure."""
-        pair_values = []
-        for pair in self.pairs:
-            values: dict[str, float | None] = {}
-            for name, measure in pair.measures.items():
-                values |= {f"{name}_p": measure.p, f"{name}_p_holm": measure.p_adjusted}
-                values |= difference_values(name, measure.difference)
-            pair_values.append(values)
-        return {}, pair_values
+        return {}, [paired_values(pair.measures) for pair in self.pairs]
 
     def _verdict(self, name: str, baseline: str, measure: str, comparison: PairedMeasure) -> str:
         test = f"p {equals(comparison.p)}"
@@ -134,7 +128,7 @@ class PairedMeasures(PairedRuns):
             test += f", {p_value(comparison.p_adjusted)} after Holm"
         if comparison.difference.interval is None:
             test += ", no interval with fewer than five questions"
-        difference = signed(comparison.difference, 100)
+        difference = signed(comparison.difference)
         phrase = TOLD[comparison.verdict]
         return f"{name} {phrase} {baseline} in {name_measure(measure)}: {difference} percentage points, {test}."
 
@@ -149,7 +143,7 @@ class PairedMeasures(PairedRuns):
         if names := self._otherwise():
             caption += f" {', '.join(map(name_measure, names))}: above, formats count alike; here, questions do."
         measures = {name_measure(measure): comparison for measure, comparison in pair.measures.items()}
-        return _table(f"{name} against {baseline}", "Measure", measures), caption
+        return paired_table(f"{name} against {baseline}", "Measure", measures), caption
 
     def _by_group(self, name: str, baseline: str, pair: PairedMeasuresRun) -> Captioned:
         several = " and runs" if len(self.pairs) > 1 else ""
@@ -157,7 +151,7 @@ class PairedMeasures(PairedRuns):
         fewest = min(measure.questions for measure in pair.by_group.values())
         if fewest < FEW_CLUSTERS:
             caption += f"; intervals of few questions are rough, and the smallest group has {fewest}"
-        return _table(f"{name} against {baseline}, by group", "Group", pair.by_group), f"{caption}."
+        return paired_table(f"{name} against {baseline}, by group", "Group", pair.by_group), f"{caption}."
 
     def _otherwise(self) -> list[str]:
         """List the measures whose score of a whole run is no mean over questions, and another number."""
@@ -192,25 +186,6 @@ def compare_tasks(tasks: Sequence[Task], scored: Sequence[ScoredRun[TaskMetrics]
         whole_questions=len({question_of(task.key) for task in tasks}),
         pairs=tuple(PairedMeasuresRun(*parts) for parts in zip(measures, by_group, strict=True)),
     )
-
-
-def _table(title: str, header: str, measures: Measures) -> Table:
-    rows = tuple(
-        (
-            name,
-            str(measure.n),
-            percent(measure.baseline),
-            percent(measure.other),
-            signed(measure.difference, 100),
-            p_value(measure.p),
-            p_value(measure.p_adjusted),
-        )
-        for name, measure in measures.items()
-    )
-    bold_cells = frozenset(
-        (row, 4) for row, measure in enumerate(measures.values()) if measure.verdict != "not told apart"
-    )
-    return Table(title, (header, "n", "Baseline", "Run", "Difference", "p", "p Holm"), rows, bold_cells)
 
 
 def _documents(measures: Measures) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from medexam.metrics.cliniqlink.ngrams import NgramScores
 from medexam.metrics.cliniqlink.scoring import ClinIQLinkScores, FormatScores, score_cliniqlink
 from medexam.metrics.cliniqlink.semantic import TextEncoder, Vectors
 from medexam.metrics.cliniqlink.texts import drop_assistant
-from medexam.metrics.tasks import Measure, Measures, TaskMetrics, TaskScores, count_tasks, mean_measure, scored_tasks
+from medexam.metrics.results import Measure, Measures
+from medexam.metrics.tasks import TaskMetrics, TaskScores, count_tasks, mean_measure, scored_tasks
 from medexam.predictions import Prediction
 from medexam.tasks import Task, TaskGold
 
