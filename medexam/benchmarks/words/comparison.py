@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from medexam.benchmarks.base import ScoredRun
 from medexam.benchmarks.measures import paired_table, paired_values, signed
 from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, PairedRuns, TableRun
 from medexam.benchmarks.words.tables import LEGEND, measures_by_run, name_measure
 from medexam.errors import DatasetError
-from medexam.metrics import TaskMetrics
+from medexam.metrics import ScoredRun, TaskMetrics
 from medexam.metrics.paired.measures import compare_groups, compare_measures
 from medexam.metrics.paired.pairs import hold_to
 from medexam.metrics.paired.results import Difference, PairedMeasure, Verdict

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from medexam.benchmarks.measures import measure_values, show_measure
 from medexam.benchmarks.paired import TableRun
 from medexam.metrics.counting import COSTS
-from medexam.metrics.results import Measures
+from medexam.metrics.results import Measures, TaskMetrics
 from medexam.metrics.span_outcomes import SpanOutcome
-from medexam.metrics.tasks import TaskMetrics
 from medexam.tables import Table, mlflow_name, percent, unscored_columns
 
 LEGEND = (

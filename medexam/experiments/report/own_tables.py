@@ -51,5 +51,6 @@ def paired_sentences(comparison: Comparison) -> Iterator[str]:
         for metric, measure in pair.items():
             yield (
                 f"{name} {_TOLD[measure.verdict]} {comparison.names[0]} in {metric}: "
-                f"{signed(measure.difference, Unit.OWN)}, p {equals(measure.p)}, {p_value(measure.p_adjusted)} after Holm."
+                f"{signed(measure.difference, Unit.OWN)}, p {equals(measure.p)}, {p_value(measure.p_adjusted)} after "
+                "Holm."
             )
