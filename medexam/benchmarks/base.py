@@ -162,7 +162,9 @@ class Benchmark(ABC, Generic[I, G, M]):
         """Count what the items are counted in beside questions, such as `{"exams": 30}`."""
 
     @abstractmethod
-    def compare(self, items: ItemSet[I, G], sets: Sequence[ItemSet[I, G]], runs: Sequence[RunAnswers]) -> PairedRuns:
+    def compare(
+        self, items: ItemSet[I, G], sets: Sequence[ItemSet[I, G]], runs: Sequence[RunAnswers]
+    ) -> PairedRuns[Any]:
         """Compare the first of `runs` with each other one, on exactly `items`, which every run has scored.
 
         `sets[i]` holds the same items as run `i` was asked them. Raises `DatasetError` if the runs share no measure.

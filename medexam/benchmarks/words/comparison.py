@@ -1,16 +1,15 @@
 """Runs that answer in words beside a baseline: each measure over the same questions, and the first one by group."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from medexam.benchmarks.measures import paired_table, paired_values, signed
-from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, PairedRuns, TableRun
+from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, Pair, PairedRuns, TableRun
 from medexam.benchmarks.words.tables import LEGEND, measures_by_run, name_measure
 from medexam.errors import DatasetError
 from medexam.metrics import ScoredRun, TaskMetrics
 from medexam.metrics.paired.measures import compare_groups, compare_measures
-from medexam.metrics.paired.pairs import hold_to
 from medexam.metrics.paired.results import Difference, PairedMeasure, Verdict
 from medexam.metrics.tasks import question_of
 from medexam.tables import Captioned, equals, p_value
@@ -22,7 +21,7 @@ Measures = Mapping[str, PairedMeasure]
 
 
 @dataclass(frozen=True)
-class PairedMeasuresRun:
+class PairedMeasuresRun(Pair):
     """One run beside the baseline."""
 
     measures: Measures
@@ -30,59 +29,43 @@ class PairedMeasuresRun:
     by_group: Measures
     """Format or variant -> the first measure over it, in the order of the data."""
 
+    @property
+    def first(self) -> str:
+        """The measure that runs are known by."""
+        return next(iter(self.measures))
+
+    @property
+    def verdict(self) -> Verdict:  # type: ignore[override]
+        """What may be said of the first measure."""
+        return self.measures[self.first].verdict
+
+    @property
+    def differences(self) -> list[Difference]:
+        """Every measure."""
+        return [measure.difference for measure in self.measures.values()]
+
+    def told(self, verdict: Verdict) -> Self:
+        """Return the same with another verdict on the first measure."""
+        first = self.measures[self.first].model_copy(update={"verdict": verdict})
+        return replace(self, measures={**self.measures, self.first: first})
+
 
 @dataclass(frozen=True)
-class PairedMeasures(PairedRuns):
+class PairedMeasures(PairedRuns[PairedMeasuresRun]):
     """Two runs or more on the same questions, answered in words."""
 
-    metrics: tuple[TaskMetrics, ...]
     questions: int
-    whole_questions: int
-    """Whole questions among the compared ones, of which some may stand in several variants."""
-    pairs: tuple[PairedMeasuresRun, ...]
-    """Every other run against the baseline, in their order."""
-    clusters = "whole questions"
     breakdown = "group"
 
     @property
     def first(self) -> str:
         """The measure that the runs are known by."""
-        return next(iter(self.pairs[0].measures))
-
-    @property
-    def verdicts(self) -> list[Verdict]:
-        """What may be said of each pair in the first measure."""
-        return [pair.measures[self.first].verdict for pair in self.pairs]
-
-    @property
-    def known_by(self) -> list[Difference]:
-        """The first measure of each pair."""
-        return [pair.measures[self.first].difference for pair in self.pairs]
-
-    def held_to(self, floors: Sequence[float | None]) -> Self:
-        """Return the same, where first measures that differ by no more than the floor are not told apart."""
-        pairs = []
-        for pair, floor in zip(self.pairs, floors, strict=True):
-            first = pair.measures[self.first]
-            verdict = hold_to(first.verdict, first.difference, floor)
-            measures = {**pair.measures, self.first: first.model_copy(update={"verdict": verdict})}
-            pairs.append(replace(pair, measures=measures))
-        return replace(self, pairs=tuple(pairs))
-
-    @property
-    def differences(self) -> Iterator[Difference]:
-        """Every measure of each pair."""
-        return (measure.difference for pair in self.pairs for measure in pair.measures.values())
-
-    @property
-    def size(self) -> dict[str, int]:
-        """Whole questions."""
-        return {"whole_questions": self.whole_questions}
+        return self.pairs[0].first
 
     @property
     def origin(self) -> str:
         """`, variants of 30,` if there are fewer whole questions than questions."""
-        return f", variants of {self.whole_questions}," if self.whole_questions < self.questions else ""
+        return f", variants of {self.cluster_count}," if self.cluster_count < self.questions else ""
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """Write a sentence a pair on the first measure, and one on each other measure that tells the two apart."""
@@ -181,9 +164,10 @@ def compare_tasks(tasks: Sequence[Task], scored: Sequence[ScoredRun[TaskMetrics]
     by_group = compare_groups(items[0][first], [each[first] for each in items[1:]], groups)
     return PairedMeasures(
         metrics=tuple(each.metrics for each in scored),
-        questions=len(tasks),
-        whole_questions=len({question_of(task.key) for task in tasks}),
         pairs=tuple(PairedMeasuresRun(*parts) for parts in zip(measures, by_group, strict=True)),
+        clusters="whole questions",
+        cluster_count=len({question_of(task.key) for task in tasks}),
+        questions=len(tasks),
     )
 
 

@@ -54,7 +54,7 @@ class Comparison:
     """What a reader should know of how the runs differ in what they asked; usually empty."""
     corrected: tuple[str, ...]
     """One line for each run whose golds have changed since it was last scored; usually empty."""
-    statistics: PairedRuns
+    statistics: PairedRuns[Any]
     """The statistics, as the benchmark compares its runs."""
     own: tuple[Mapping[str, PairedMeasure], ...]
     """Of each pair, the user's own metrics that all runs were scored by; empty if there is none."""
@@ -112,7 +112,7 @@ class Comparison:
         return [{"own": document} for document in documents] or [{} for _ in self.names[1:]]
 
 
-def _clusters(statistics: PairedRuns) -> str:
+def _clusters(statistics: PairedRuns[Any]) -> str:
     """Name what the intervals resample; a difference that has none says why."""
     return str(Resampling.WITHIN_EXAMS) if Resampling.WITHIN_EXAMS in statistics.resampled else statistics.clusters
 
