@@ -59,7 +59,7 @@ INNER_FLOORS = {
         ),
         *("engines", "batches", "naming", "build", "", "diagnostics"),
     ),
-    "benchmarks": ("resampling", "answers", "paired", "base", "choice", "words", "registry"),
+    "benchmarks": ("resampling", "measures", "answers", "paired", "base", "choice", "words", "registry"),
     "metrics": ("", "cliniqlink", "paired", "contamination"),
     "programs": (
         "program_output",

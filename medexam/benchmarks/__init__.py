@@ -1,8 +1,9 @@
 """What is asked and how it is scored: one `Benchmark` for each data set; floor 3."""
 
-from medexam.benchmarks.base import Benchmark, ScoredRun
+from medexam.benchmarks.base import Benchmark
 from medexam.benchmarks.paired import PairedRuns, TableRun
 from medexam.benchmarks.registry import BENCHMARKS, find_benchmark, find_stored_benchmark
+from medexam.metrics import ScoredRun
 
 __all__ = [
     "BENCHMARKS",

@@ -5,14 +5,13 @@ Planning, asking, storing, comparing, reports, pages, MLflow and audits know thi
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from medexam.benchmarks.answers import RunAnswers
 from medexam.benchmarks.paired import PairedRuns, TableRun
 from medexam.items import ItemSet
 from medexam.metrics.audit import AuditItem
-from medexam.metrics.results import RunMetrics
+from medexam.metrics.results import RunMetrics, ScoredRun
 from medexam.predictions import Prediction
 from medexam.specs import DatasetSpec
 from medexam.tables import Captioned, Table
@@ -34,17 +33,6 @@ class AnswerChoice(Protocol):
     @property
     def answer(self) -> int | None:
         """The printed number of the chosen option; None if there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredRun(Generic[M]):
-    """The metrics of a run, with the scores that they are means of."""
-
-    metrics: M
-    items: Scores
-    """For the measures that are means over items; empty if right or wrong says it all."""
-    own: Scores = field(default_factory=dict)
-    """The scores that the user's own metrics give, by metric."""
 
 
 class Benchmark(ABC, Generic[I, G, M]):
@@ -174,7 +162,9 @@ class Benchmark(ABC, Generic[I, G, M]):
         """Count what the items are counted in beside questions, such as `{"exams": 30}`."""
 
     @abstractmethod
-    def compare(self, items: ItemSet[I, G], sets: Sequence[ItemSet[I, G]], runs: Sequence[RunAnswers]) -> PairedRuns:
+    def compare(
+        self, items: ItemSet[I, G], sets: Sequence[ItemSet[I, G]], runs: Sequence[RunAnswers]
+    ) -> PairedRuns[Any]:
         """Compare the first of `runs` with each other one, on exactly `items`, which every run has scored.
 
         `sets[i]` holds the same items as run `i` was asked them. Raises `DatasetError` if the runs share no measure.

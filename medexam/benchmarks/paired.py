@@ -1,13 +1,14 @@
 """What a comparison of runs on the same items finds, whatever was asked: tables, sentences and documents."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
+from medexam.metrics.paired.pairs import hold_to
 from medexam.metrics.paired.results import Difference, Paired, Verdict
 from medexam.metrics.results import Resampling, RunMetrics
-from medexam.tables import Captioned, decimal, with_interval
+from medexam.tables import Captioned
 
 M_co = TypeVar("M_co", bound=RunMetrics, covariant=True)
 
@@ -38,9 +39,25 @@ class PairedGroup:
     """McNemar's p after Holm, over all groups of the breakdown and all pairs."""
 
 
-@dataclass(frozen=True)
-class PairedRun:
+class Pair(ABC):
     """One run beside the baseline."""
+
+    verdict: Verdict
+    """What may be said of it in the measure that runs are known by."""
+
+    @property
+    @abstractmethod
+    def differences(self) -> Sequence[Difference]:
+        """The difference of each measure over all items, that which runs are known by first."""
+
+    @abstractmethod
+    def told(self, verdict: Verdict) -> Self:
+        """Return the same with another verdict."""
+
+
+@dataclass(frozen=True)
+class PairedRun(Pair):
+    """One run beside the baseline, whose answers are right or wrong."""
 
     paired: Paired
     p_adjusted: float
@@ -48,6 +65,15 @@ class PairedRun:
     verdict: Verdict
     by_discipline: Mapping[str, PairedGroup]
     by_year: Mapping[str, PairedGroup]
+
+    @property
+    def differences(self) -> tuple[Difference, Difference]:
+        """Accuracy and exam score; points are of exams, whatever the intervals of the others resample."""
+        return self.paired.accuracy, self.paired.exam_score
+
+    def told(self, verdict: Verdict) -> Self:
+        """Return the same with another verdict on its accuracy."""
+        return replace(self, verdict=verdict)
 
 
 @dataclass(frozen=True)
@@ -63,13 +89,20 @@ class Flipped:
     """Numbers of further options that are right as well."""
 
 
-class PairedRuns(ABC):
-    """Several runs beside the first one, the baseline; element `i` of a list of pairs is run `i + 1`."""
+P = TypeVar("P", bound=Pair)
 
-    metrics: tuple[RunMetrics, ...]
+
+@dataclass(frozen=True)
+class PairedRuns(ABC, Generic[P]):
+    """Several runs beside the first one, the baseline."""
+
+    metrics: tuple[Any, ...]
     """Each run's metrics on the compared items alone."""
+    pairs: tuple[P, ...]
+    """Every other run beside the baseline, in their order."""
     clusters: str
     """What the intervals resample if there are five or more."""
+    cluster_count: int
 
     @property
     @abstractmethod
@@ -82,36 +115,34 @@ class PairedRuns(ABC):
         return ()
 
     @property
-    @abstractmethod
-    def verdicts(self) -> Sequence[Verdict]:
+    def verdicts(self) -> list[Verdict]:
         """What may be said of each pair in the measure that runs are known by."""
+        return [pair.verdict for pair in self.pairs]
 
     @property
-    @abstractmethod
-    def known_by(self) -> Sequence[Difference]:
+    def known_by(self) -> list[Difference]:
         """The difference of each pair in that measure."""
+        return [pair.differences[0] for pair in self.pairs]
 
-    @abstractmethod
     def held_to(self, floors: Sequence[float | None]) -> Self:
         """Return the same, where a pair whose difference in that measure is not over its floor is not told apart.
 
         Floors are fractions of 1; None sets none.
         """
-
-    @property
-    @abstractmethod
-    def differences(self) -> Iterator[Difference]:
-        """Every difference over all items."""
+        pairs = zip(self.pairs, floors, strict=True)
+        return replace(
+            self, pairs=tuple(pair.told(hold_to(pair.verdict, pair.differences[0], floor)) for pair, floor in pairs)
+        )
 
     @property
     def resampled(self) -> frozenset[Resampling]:
-        """What their intervals resample, or why there are none."""
-        return frozenset(each.resampled for each in self.differences)
+        """What the intervals of all differences resample, or why there are none."""
+        return frozenset(difference.resampled for pair in self.pairs for difference in pair.differences)
 
     @property
-    @abstractmethod
-    def size(self) -> Mapping[str, int]:
+    def size(self) -> dict[str, int]:
         """How many clusters there are, by name, such as `{"exams": 30}`."""
+        return {self.clusters.replace(" ", "_"): self.cluster_count}
 
     @property
     @abstractmethod
@@ -149,18 +180,3 @@ class PairedRuns(ABC):
     @abstractmethod
     def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
         """Return what MLflow keeps: name -> value of all runs together, and of each pair."""
-
-
-def signed(difference: Difference, scale: float) -> str:
-    """Write a difference as `+3.3 [-1.0, 7.6]`: a plus before what is more, and no sign before a zero."""
-    text = decimal(scale * difference.value)
-    sign = "" if text.startswith("-") or text == "0.0" else "+"
-    return with_interval(sign + text, difference.interval, scale=scale)
-
-
-def difference_values(name: str, difference: Difference) -> dict[str, float | None]:
-    """Return `NAME_difference` with `_low` and `_high`, if it has an interval."""
-    values: dict[str, float | None] = {f"{name}_difference": difference.value}
-    if difference.interval is not None:
-        values[f"{name}_difference_low"], values[f"{name}_difference_high"] = difference.interval
-    return values

@@ -8,12 +8,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from medexam.metrics.results import Measures, ScoredRun, TaskMetrics
 from medexam.metrics.span_outcomes import count_outcomes
 from medexam.metrics.spans import score_span
 from medexam.metrics.tasks import (
-    Measures,
-    TaskMetrics,
-    TaskScores,
     count_tasks,
     mean_measure,
     question_of,
@@ -29,7 +27,7 @@ _WORD = re.compile(r"\w+")
 
 def score_extraction(
     tasks: Sequence[Task], golds: Mapping[str, TaskGold], predictions: Mapping[str, Prediction]
-) -> TaskScores:
+) -> ScoredRun[TaskMetrics]:
     """Score the quoted parts on exactly these tasks, by key.
 
     With right answers: `f1` and `exact_match` (SQuAD v1.1), and the same with `_spanish` normalisation. With argument
@@ -44,7 +42,7 @@ def score_extraction(
 
 def score_short_answers(
     tasks: Sequence[Task], golds: Mapping[str, TaskGold], predictions: Mapping[str, Prediction]
-) -> TaskScores:
+) -> ScoredRun[TaskMetrics]:
     """Score answers in words on exactly these tasks, by key: `f1` and `exact_match` (SQuAD v1.1).
 
     Of Spanish tasks also the same with `_spanish` normalisation. An unanswered task scores 0.
@@ -57,7 +55,7 @@ def _score_all(
     golds: Mapping[str, TaskGold],
     predictions: Mapping[str, Prediction],
     score: Callable[[Task, TaskGold, Prediction], Mapping[str, float]],
-) -> TaskScores:
+) -> ScoredRun[TaskMetrics]:
     scored = scored_tasks(tasks, predictions)
     items: dict[str, dict[str, float]] = {}
     for task in scored:
@@ -72,7 +70,7 @@ def _score_all(
         by_subset={WITHOUT_REPEATS: _measures(items, fresh)} if len(fresh) < len(scored) else {},
         counts={group: answer_counts for group in groups if (answer_counts := _counts(scored, predictions, group))},
     )
-    return TaskScores(metrics, items)
+    return ScoredRun(metrics, items)
 
 
 def _score(task: Task, gold: TaskGold, prediction: Prediction) -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.items import AnySet
-from medexam.metrics.results import OwnMeasure
+from medexam.metrics.results import Measure, Unit
 from medexam.metrics.tasks import mean_measure
 from medexam.plugins import load_object
 from medexam.predictions import Prediction, Status
@@ -70,16 +70,14 @@ def own_scores(name: str, metric: Metric, items: AnySet, predictions: Mapping[st
     return scores
 
 
-def own_measure(scores: Mapping[str, float], keys: list[str], cluster_of: Mapping[str, str]) -> OwnMeasure:
+def own_measure(scores: Mapping[str, float], keys: list[str], cluster_of: Mapping[str, str]) -> Measure:
     """Compute the mean of `scores` over those of `keys` that have one; the interval resamples clusters.
 
     `cluster_of` maps a question to what it is resampled with; questions alone are resampled if all are of one cluster.
     """
     subset = {key: scores[key] for key in keys if key in scores}
     mean = mean_measure(subset, clusters_of(subset, cluster_of))
-    return OwnMeasure(
-        value=mean.value, n=mean.n, skipped=len(keys) - mean.n, interval=mean.interval, resampled=mean.resampled
-    )
+    return mean.model_copy(update={"skipped": len(keys) - mean.n, "unit": Unit.OWN})
 
 
 def clusters_of(scores: Mapping[str, float], cluster_of: Mapping[str, str]) -> Callable[[str], str]:

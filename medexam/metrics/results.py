@@ -5,10 +5,11 @@ of passages are in the unit of the run's own retriever, so those of two retrieve
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.exam_averages import ExamAverages
@@ -118,114 +119,80 @@ class OptionScoreMetrics(FrozenModel):
     scored on, so its exam score is optimistic: choose it on other questions before it is compared with anything."""
 
 
-class OwnMeasure(FrozenModel):
-    """What a metric of the user's own says of a run, in the metric's own unit."""
+class Unit(StrEnum):
+    """What the number of a measure is."""
+
+    SHARE = "share"
+    """A fraction of 1."""
+    POINTS = "points"
+    """Of an exam."""
+    OWN = "own"
+    """Whatever a metric of the user's own gives."""
+
+
+class Measure(FrozenModel):
+    """One score of a run, or of a group of its questions."""
 
     value: float | None
-    """The mean over the questions that have a score; None if none has."""
+    """None if nothing was scored; no score is not a score of 0."""
     n: int
-    """Questions that have a score."""
-    skipped: int
-    """Other questions whose asking did not fail: the metric gave them no score."""
-    interval: Interval | None
-    """95 %: percentiles of 9,999 resamples, or Wilson's where each of at least two questions scores 0 or 1."""
+    """Questions that it comes from."""
+    skipped: Annotated[int | None, Field(exclude_if=lambda count: count is None)] = None
+    """Other questions whose asking did not fail, if it is a metric of the user's own, which may give no score."""
+    interval: Interval | None = None
+    """95 %: percentiles of 9,999 resamples, or Wilson's where each of at least two questions scores 0 or 1. None where
+    the score is no mean over questions."""
     resampled: Resampled = Resampling.CLUSTERS
     """What `interval` resamples, or why it is None."""
+    unit: Unit = Field(default=Unit.SHARE, exclude=True)
 
 
-OwnMeasures = Annotated[dict[str, OwnMeasure], Field(default_factory=dict, exclude_if=lambda own: not own)]
-"""Name -> what the metric of that name says; `metrics.json` has no such key if there is none."""
+Measures = dict[str, Measure]
+"""Name -> measure; the first is the one that a run is known by."""
+
+
+def _in_own_unit(measures: Measures) -> Measures:
+    return {name: measure.model_copy(update={"unit": Unit.OWN}) for name, measure in measures.items()}
+
+
+OwnMeasures = Annotated[
+    Measures, AfterValidator(_in_own_unit), Field(default_factory=dict, exclude_if=lambda own: not own)
+]
+"""Name -> what the user's own metric of that name says; `metrics.json` has no such key if there is none."""
 
 
 Counted = Annotated[int | None, Field(exclude_if=lambda count: count is None)]
 """How many predictions a sum counts, where it does not count all."""
 
 
-class RunMetrics(Protocol):
-    """What the metrics of every benchmark have in common; each is a pydantic model that `metrics.json` holds."""
+class Outcomes(FrozenModel):
+    """How questions came out."""
 
-    @property
-    def selected(self) -> int:
-        """Items asked for: `n + failed + missing`."""
-
-    @property
-    def n(self) -> int:
-        """Items scored."""
-
-    @property
-    def right(self) -> int | None:
-        """Items answered rightly; None if answers are more or less right."""
-
-    @property
-    def unanswered(self) -> int:
-        """Items without a legal answer."""
-
-    @property
-    def found_nothing(self) -> int:
-        """Items scored whose query found no passage."""
-
-    @property
-    def failed(self) -> int:
-        """Items whose asking failed."""
-
-    @property
-    def missing(self) -> int:
-        """Items without a prediction."""
-
-    @property
-    def prompt_tokens(self) -> int | None:
-        """Sum over the predictions that report it."""
-
-    @property
-    def completion_tokens(self) -> int | None:
-        """Sum over the predictions that report it."""
-
-    @property
-    def thinking_tokens(self) -> int | None:
-        """Those of the completions' that are thinking, over the predictions that report it."""
-
-    @property
-    def prompt_tokens_counted(self) -> int | None:
-        """Predictions that `prompt_tokens` counts; None if it counts all with a reply, or none."""
-
-    @property
-    def completion_tokens_counted(self) -> int | None:
-        """Predictions that `completion_tokens` counts; None if it counts all with a reply, or none."""
-
-    @property
-    def own(self) -> OwnMeasures:
-        """What the user's own metrics say, by name; usually empty."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether every selected item is scored."""
-
-    def model_dump(self, *, mode: str = "python") -> dict[str, Any]:
-        """Return the fields, JSON-ready in mode `json`."""
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
-        """Return the same with other values in the fields that `update` names."""
+    selected: int
+    """Questions asked for: `n + failed + missing`."""
+    n: int
+    """Questions scored, unanswered ones included."""
+    right: Annotated[int | None, Field(exclude_if=lambda count: count is None)] = None
+    """None if answers are more or less right."""
+    wrong: Annotated[int | None, Field(exclude_if=lambda count: count is None)] = None
+    """None if answers are more or less right."""
+    unanswered: int
+    """There is no answer that could be read."""
+    failed: int
+    """The asking failed; the question is pending again."""
+    missing: int
+    """There is no prediction yet."""
 
 
-class Scores(FrozenModel):
+class Scores(Outcomes):
     """Counts and scores of a group of questions. Scores are fractions of 1 unless they say otherwise.
 
     `n` is the denominator of every rate: the questions that have a scorable prediction. Failed and missing ones are
     left out of all scores and counted on their own. A score is None if `n` is 0: no score is not a score of 0.
     """
 
-    selected: int
-    """Questions asked for: `n + failed + missing`."""
-    n: int
-    """Questions scored: `right + wrong + unanswered`."""
     right: int
     wrong: int
-    unanswered: int
-    """The program chose no legal option."""
-    failed: int
-    """The asking failed; the question is pending again."""
-    missing: int
-    """There is no prediction yet."""
     exams: int
     """Exams with at least one scored question."""
     accuracy: float | None
@@ -266,8 +233,8 @@ class PublishedScores(ExamAverages, Scores):
     """With averages over exams as a paper prints them; see `medexam.metrics.exam_averages`."""
 
 
-class Metrics(PublishedScores):
-    """All scores of one run."""
+class ExamScores(PublishedScores):
+    """With intervals of what is no rate of questions."""
 
     exam_score_interval: Interval | None
     """Percentiles of 9,999 resamples; `exam_score_resampled` says of what."""
@@ -279,12 +246,19 @@ class Metrics(PublishedScores):
     """What `points_interval` resamples, or why it is None."""
     unanswered_ratio_interval: Interval | None
     """Wilson's interval."""
+
+
+class RunMetrics(Outcomes):
+    """What the metrics of every benchmark have in common: how questions came out, and what asking them took."""
+
+    found_nothing: Annotated[int, Field(exclude_if=lambda count: count == 0)] = 0
+    """Scored questions whose query found no passage, where `retrieval` of `Metrics` does not count them."""
     prompt_tokens: int | None
     """Sum over the predictions that report it; None if none does."""
     completion_tokens: int | None
     """Sum over the predictions that report it; None if none does."""
     thinking_tokens: ThinkingTokens = None
-    """Those of the completions' that are thinking; `metrics.json` has no such key if no prediction reports it."""
+    """Those of the completions' that are thinking; left out if no prediction reports it."""
     prompt_tokens_counted: Counted = None
     """Predictions that `prompt_tokens` counts. Left out unless others with a reply do not report them."""
     completion_tokens_counted: Counted = None
@@ -297,6 +271,26 @@ class Metrics(PublishedScores):
     """Median of `latency_s` without `waiting_s`. Left out where no prediction tells them apart."""
     answering_p95_s: Annotated[float | None, Field(exclude_if=lambda seconds: seconds is None)] = None
     """95th percentile of the same."""
+    if TYPE_CHECKING:
+        # Each kind of metrics declares it as its last field, so that it stands last in `metrics.json`.
+        own: OwnMeasures
+
+    @property
+    def complete(self) -> bool:
+        """Whether every selected question is scored."""
+        return self.n == self.selected
+
+    @property
+    def without_passages(self) -> int:
+        """Scored questions whose query found no passage."""
+        return self.found_nothing
+
+
+class Metrics(RunMetrics, ExamScores):
+    """All scores of one run on questions with numbered options."""
+
+    right: int
+    wrong: int
     by_exam: dict[str, Scores] = Field(default_factory=dict)
     """Exam name -> scores. In all breakdowns a group stands in the order of its name."""
     by_year: dict[int, Scores] = Field(default_factory=dict)
@@ -320,11 +314,48 @@ class Metrics(PublishedScores):
     """What the user's own metrics say."""
 
     @property
-    def found_nothing(self) -> int:
+    def without_passages(self) -> int:
         """Scored questions whose query found no passage."""
         return 0 if self.retrieval is None else self.retrieval.without_passages
 
-    @property
-    def complete(self) -> bool:
-        """Whether every selected question is scored."""
-        return self.n == self.selected
+
+class TaskKind(FrozenModel):
+    """What tells the metrics of answers in words from those of exams, in `metrics.json`."""
+
+    kind: Literal["tasks"] = "tasks"
+
+
+class TaskMetrics(RunMetrics, TaskKind):
+    """All scores of one run that answers in words. Failed and missing tasks enter none of them."""
+
+    measures: Measures
+    """Over all tasks."""
+    by_group: dict[str, Measures]
+    """Group of the tasks (format or variant) -> the same over it, in the order of the data."""
+    by_subset: dict[str, Measures] = Field(default_factory=dict)
+    """A part of the tasks that is worth telling apart -> the same over it."""
+    counts: dict[str, dict[str, int]] = Field(default_factory=dict)
+    """Group -> what happened to its answers, such as a kind of malformed output -> how often; only what occurs."""
+    outcomes: dict[str, dict[str, int]] = Field(default_factory=dict, exclude_if=lambda outcomes: not outcomes)
+    """Group -> kind of `SpanOutcome` -> extracted spans of that kind, if the data hold right answers."""
+    settings: dict[str, str | float | int | None] = Field(default_factory=dict)
+    """What the scoring itself depends on, such as a baseline and its seed."""
+    notes: tuple[str, ...] = ()
+    """What is not scored and why, and what a reader should know."""
+    own: OwnMeasures
+    """What the user's own metrics say."""
+
+
+M = TypeVar("M", bound=RunMetrics)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRun(Generic[M]):
+    """The metrics of a run, with the scores that they are means of."""
+
+    metrics: M
+    items: Mapping[str, Mapping[str, float]]
+    """Measure -> question -> its score, for the measures that are means over questions; what runs are compared by.
+    Empty if right or wrong says it all."""
+    own: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The scores that the user's own metrics give, by metric."""

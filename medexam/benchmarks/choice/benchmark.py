@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from medexam.benchmarks.answers import RunAnswers
-from medexam.benchmarks.base import AnswerChoice, Benchmark, Predictions, ScoredRun
+from medexam.benchmarks.base import AnswerChoice, Benchmark, Predictions
 from medexam.benchmarks.choice import tables
 from medexam.benchmarks.choice.comparison import PairedExams, compare_exams
 from medexam.benchmarks.choice.detail_tables import detail_tables, order_tables, retrieval_tables, vote_tables
@@ -13,7 +13,7 @@ from medexam.benchmarks.choice.evidence_tables import evidence_tables
 from medexam.benchmarks.paired import TableRun
 from medexam.datasets import load_exam_set
 from medexam.items import AnswerKey, ExamSet, Gold
-from medexam.metrics import Metrics, compute_metrics, exam_averages
+from medexam.metrics import Metrics, ScoredRun, compute_metrics, exam_averages
 from medexam.metrics.audit import AuditItem
 from medexam.predictions import Prediction, Status
 from medexam.questions import Question

@@ -1,16 +1,17 @@
 """Runs on the same exams beside a baseline: what is found, and its documents. `comparison_tables` shows it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from medexam.benchmarks.choice import comparison_tables as tables
-from medexam.benchmarks.paired import Flipped, PairedGroup, PairedRun, PairedRuns, TableRun, difference_values
+from medexam.benchmarks.measures import difference_values
+from medexam.benchmarks.paired import Flipped, PairedGroup, PairedRun, PairedRuns, TableRun
 from medexam.items import AnswerKey
 from medexam.metrics import Metrics
-from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, hold_to, judge
+from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, judge
 from medexam.metrics.paired.power import detectable_difference
-from medexam.metrics.paired.results import Complementarity, Difference, Paired, Verdict
+from medexam.metrics.paired.results import Complementarity, Paired
 from medexam.metrics.paired.sheet import Sheet
 from medexam.predictions import Answered
 from medexam.questions import Question
@@ -20,17 +21,13 @@ Outcomes = Mapping[str, Answered]
 
 
 @dataclass(frozen=True)
-class PairedExams(PairedRuns):
+class PairedExams(PairedRuns[PairedRun]):
     """Two runs or more on the same questions of the same exams."""
 
-    metrics: tuple[Metrics, ...]
-    pairs: tuple[PairedRun, ...]
-    """Every other run against the baseline, in their order."""
     together: Complementarity
     flipped: tuple[Flipped, ...]
     group: str = "discipline"
     """What the groups beside years are called."""
-    clusters = "exams"
 
     @property
     def breakdown(self) -> str:
@@ -38,43 +35,14 @@ class PairedExams(PairedRuns):
         return f"{self.group} and year"
 
     @property
-    def verdicts(self) -> list[Verdict]:
-        """What may be said of each pair's accuracy."""
-        return [pair.verdict for pair in self.pairs]
-
-    @property
-    def known_by(self) -> list[Difference]:
-        """Each pair's accuracy."""
-        return [pair.paired.accuracy for pair in self.pairs]
-
-    def held_to(self, floors: Sequence[float | None]) -> Self:
-        """Return the same, where accuracies that differ by no more than the floor are not told apart."""
-        pairs = (
-            replace(pair, verdict=hold_to(pair.verdict, pair.paired.accuracy, floor))
-            for pair, floor in zip(self.pairs, floors, strict=True)
-        )
-        return replace(self, pairs=tuple(pairs))
-
-    @property
     def paired(self) -> tuple[PairedRun, ...]:
         """The same pairs."""
         return self.pairs
 
     @property
-    def differences(self) -> Iterator[Difference]:
-        """Accuracy and exam score of each pair; points are of exams, whatever the intervals of the others resample."""
-        for pair in self.pairs:
-            yield from (pair.paired.accuracy, pair.paired.exam_score)
-
-    @property
-    def size(self) -> dict[str, int]:
-        """Exams that the compared questions come from."""
-        return {"exams": len(self.metrics[0].by_exam)}
-
-    @property
     def origin(self) -> str:
-        """` of 30 exams`."""
-        return f" of {self.size['exams']} exams"
+        """` of 30 exams`; nothing if no exam holds the questions together."""
+        return f" of {self.cluster_count} exams" if self.clusters == "exams" else ""
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """Write one sentence a pair: what may be said of its accuracy."""
@@ -139,23 +107,6 @@ class PairedExams(PairedRuns):
         return overall, [_values(pair) for pair in self.pairs]
 
 
-@dataclass(frozen=True)
-class PairedQuestions(PairedExams):
-    """The same on questions that no exam holds together: intervals resample questions."""
-
-    clusters = "questions"
-
-    @property
-    def size(self) -> dict[str, int]:
-        """How many questions were compared."""
-        return {"questions": self.together.n}
-
-    @property
-    def origin(self) -> str:
-        """Nothing: there are no exams."""
-        return ""
-
-
 def compare_exams(
     questions: Sequence[Question],
     key: AnswerKey,
@@ -177,8 +128,9 @@ def compare_exams(
         PairedRun(comparison, p, judge(comparison.accuracy, p), by_discipline, by_year)
         for comparison, p, by_discipline, by_year in zip(paired, adjusted, disciplines, years, strict=True)
     )
-    kind = PairedQuestions if sheet.independent.any() else PairedExams
-    return kind(tuple(metrics), pairs, complementarity(sheet), _flipped(sheet, key, runs), group)
+    clusters, count = ("questions", len(questions)) if sheet.independent.any() else ("exams", len(metrics[0].by_exam))
+    together = complementarity(sheet)
+    return PairedExams(tuple(metrics), pairs, clusters, count, together, _flipped(sheet, key, runs), group)
 
 
 def _groups(sheet: Sheet, group_of: Sequence[str | int | None]) -> list[dict[str, PairedGroup]]:

@@ -5,12 +5,13 @@ Each table has a caption that says how to read it.
 
 from collections.abc import Mapping, Sequence
 
-from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, Flipped, PairedGroup, PairedRun, signed
+from medexam.benchmarks.measures import signed
+from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, Flipped, PairedGroup, PairedRun
 from medexam.benchmarks.resampling import describe_resampling, why_none
 from medexam.metrics import Metrics
 from medexam.metrics.paired.power import detectable_difference, questions_needed
 from medexam.metrics.paired.results import Complementarity, Paired
-from medexam.metrics.results import Resampling
+from medexam.metrics.results import Resampling, Unit
 from medexam.tables import NONE, Captioned, Table, coefficient, decimal, equals, p_value, percent, with_interval
 
 
@@ -45,9 +46,9 @@ def difference_table(pairs: Sequence[PairedRun], names: Sequence[str], clusters:
     rows = tuple(
         (
             name,
-            signed(pair.paired.accuracy, 100),
-            signed(pair.paired.exam_score, 100),
-            signed(pair.paired.points, 1),
+            signed(pair.paired.accuracy),
+            signed(pair.paired.exam_score),
+            signed(pair.paired.points, Unit.POINTS),
             p_value(pair.paired.flips.p),
             *((p_value(pair.p_adjusted),) if several else ()),
         )
@@ -103,7 +104,7 @@ def group_differences(
             str(group.paired.n),
             percent(group.paired.baseline_accuracy),
             percent(group.paired.baseline_accuracy + group.paired.accuracy.value),
-            signed(group.paired.accuracy, 100),
+            signed(group.paired.accuracy),
             *map(str, _counts(group.paired)[:2]),
             p_value(group.p_adjusted),
         )
@@ -149,7 +150,7 @@ def verdict(pairs: Sequence[PairedRun], place: int, names: Sequence[str], cluste
     """Write what may be said of the accuracy of pair `place`; its interval resamples `clusters` if there are enough."""
     name, pair = names[place + 1], pairs[place]
     accuracy, p = pair.paired.accuracy, pair.paired.flips.p
-    difference = signed(accuracy, 100)
+    difference = signed(accuracy)
     test = f"McNemar's p {equals(p)}"
     if len(pairs) > 1:
         test += f", {p_value(pair.p_adjusted)} after Holm"

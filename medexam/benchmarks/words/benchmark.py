@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from medexam.benchmarks.answers import RunAnswers
-from medexam.benchmarks.base import Benchmark, Predictions, ScoredRun, Scores
+from medexam.benchmarks.base import Benchmark, Predictions, Scores
 from medexam.benchmarks.words import tables
 from medexam.benchmarks.words.comparison import PairedMeasures, compare_tasks
 from medexam.datasets import load_task_set
 from medexam.items import TaskSet
-from medexam.metrics import TaskMetrics
+from medexam.metrics import ScoredRun, TaskMetrics
 from medexam.metrics.audit import AuditItem
 from medexam.metrics.tasks import question_of
 from medexam.predictions import Prediction, Status

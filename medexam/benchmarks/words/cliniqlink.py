@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from medexam.benchmarks.base import Predictions, ScoredRun
+from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.items import TaskSet
-from medexam.metrics import TaskMetrics
+from medexam.metrics import ScoredRun, TaskMetrics
 
 if TYPE_CHECKING:
     from medexam.metrics.cliniqlink.semantic import Vectors
@@ -31,8 +31,7 @@ class ClinIQLink(WordsBenchmark):
         from medexam.metrics.cliniqlink.task_metrics import score_cliniqlink_run
 
         encoder, references = load_scorer_encoder(), items.references
-        scores = score_cliniqlink_run(items.questions, items.golds, predictions, encoder=encoder, references=references)
-        return ScoredRun(scores.metrics, scores.items)
+        return score_cliniqlink_run(items.questions, items.golds, predictions, encoder=encoder, references=references)
 
 
 class ScorerEncoder:

@@ -1,19 +1,18 @@
 """Runs that answer in words beside a baseline: each measure over the same questions, and the first one by group."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from medexam.benchmarks.base import ScoredRun
-from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, PairedRuns, TableRun, difference_values, signed
+from medexam.benchmarks.measures import paired_table, paired_values, signed
+from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, Pair, PairedRuns, TableRun
 from medexam.benchmarks.words.tables import LEGEND, measures_by_run, name_measure
 from medexam.errors import DatasetError
-from medexam.metrics import TaskMetrics
+from medexam.metrics import ScoredRun, TaskMetrics
 from medexam.metrics.paired.measures import compare_groups, compare_measures
-from medexam.metrics.paired.pairs import hold_to
 from medexam.metrics.paired.results import Difference, PairedMeasure, Verdict
 from medexam.metrics.tasks import question_of
-from medexam.tables import Captioned, Table, equals, p_value, percent
+from medexam.tables import Captioned, equals, p_value
 from medexam.tasks import Task
 
 SAME = 1e-9
@@ -22,7 +21,7 @@ Measures = Mapping[str, PairedMeasure]
 
 
 @dataclass(frozen=True)
-class PairedMeasuresRun:
+class PairedMeasuresRun(Pair):
     """One run beside the baseline."""
 
     measures: Measures
@@ -30,59 +29,43 @@ class PairedMeasuresRun:
     by_group: Measures
     """Format or variant -> the first measure over it, in the order of the data."""
 
+    @property
+    def first(self) -> str:
+        """The measure that runs are known by."""
+        return next(iter(self.measures))
+
+    @property
+    def verdict(self) -> Verdict:  # type: ignore[override]
+        """What may be said of the first measure."""
+        return self.measures[self.first].verdict
+
+    @property
+    def differences(self) -> list[Difference]:
+        """Every measure."""
+        return [measure.difference for measure in self.measures.values()]
+
+    def told(self, verdict: Verdict) -> Self:
+        """Return the same with another verdict on the first measure."""
+        first = self.measures[self.first].model_copy(update={"verdict": verdict})
+        return replace(self, measures={**self.measures, self.first: first})
+
 
 @dataclass(frozen=True)
-class PairedMeasures(PairedRuns):
+class PairedMeasures(PairedRuns[PairedMeasuresRun]):
     """Two runs or more on the same questions, answered in words."""
 
-    metrics: tuple[TaskMetrics, ...]
     questions: int
-    whole_questions: int
-    """Whole questions among the compared ones, of which some may stand in several variants."""
-    pairs: tuple[PairedMeasuresRun, ...]
-    """Every other run against the baseline, in their order."""
-    clusters = "whole questions"
     breakdown = "group"
 
     @property
     def first(self) -> str:
         """The measure that the runs are known by."""
-        return next(iter(self.pairs[0].measures))
-
-    @property
-    def verdicts(self) -> list[Verdict]:
-        """What may be said of each pair in the first measure."""
-        return [pair.measures[self.first].verdict for pair in self.pairs]
-
-    @property
-    def known_by(self) -> list[Difference]:
-        """The first measure of each pair."""
-        return [pair.measures[self.first].difference for pair in self.pairs]
-
-    def held_to(self, floors: Sequence[float | None]) -> Self:
-        """Return the same, where first measures that differ by no more than the floor are not told apart."""
-        pairs = []
-        for pair, floor in zip(self.pairs, floors, strict=True):
-            first = pair.measures[self.first]
-            verdict = hold_to(first.verdict, first.difference, floor)
-            measures = {**pair.measures, self.first: first.model_copy(update={"verdict": verdict})}
-            pairs.append(replace(pair, measures=measures))
-        return replace(self, pairs=tuple(pairs))
-
-    @property
-    def differences(self) -> Iterator[Difference]:
-        """Every measure of each pair."""
-        return (measure.difference for pair in self.pairs for measure in pair.measures.values())
-
-    @property
-    def size(self) -> dict[str, int]:
-        """Whole questions."""
-        return {"whole_questions": self.whole_questions}
+        return self.pairs[0].first
 
     @property
     def origin(self) -> str:
         """`, variants of 30,` if there are fewer whole questions than questions."""
-        return f", variants of {self.whole_questions}," if self.whole_questions < self.questions else ""
+        return f", variants of {self.cluster_count}," if self.cluster_count < self.questions else ""
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """Write a sentence a pair on the first measure, and one on each other measure that tells the two apart."""
@@ -119,14 +102,7 @@ class PairedMeasures(PairedRuns):
 
     def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
         """Return for each pair p-values and differences by measure."""
-        pair_values = []
-        for pair in self.pairs:
-            values: dict[str, float | None] = {}
-            for name, measure in pair.measures.items():
-                values |= {f"{name}_p": measure.p, f"{name}_p_holm": measure.p_adjusted}
-                values |= difference_values(name, measure.difference)
-            pair_values.append(values)
-        return {}, pair_values
+        return {}, [paired_values(pair.measures) for pair in self.pairs]
 
     def _verdict(self, name: str, baseline: str, measure: str, comparison: PairedMeasure) -> str:
         test = f"p {equals(comparison.p)}"
@@ -134,7 +110,7 @@ class PairedMeasures(PairedRuns):
             test += f", {p_value(comparison.p_adjusted)} after Holm"
         if comparison.difference.interval is None:
             test += ", no interval with fewer than five questions"
-        difference = signed(comparison.difference, 100)
+        difference = signed(comparison.difference)
         phrase = TOLD[comparison.verdict]
         return f"{name} {phrase} {baseline} in {name_measure(measure)}: {difference} percentage points, {test}."
 
@@ -149,7 +125,7 @@ class PairedMeasures(PairedRuns):
         if names := self._otherwise():
             caption += f" {', '.join(map(name_measure, names))}: above, formats count alike; here, questions do."
         measures = {name_measure(measure): comparison for measure, comparison in pair.measures.items()}
-        return _table(f"{name} against {baseline}", "Measure", measures), caption
+        return paired_table(f"{name} against {baseline}", "Measure", measures), caption
 
     def _by_group(self, name: str, baseline: str, pair: PairedMeasuresRun) -> Captioned:
         several = " and runs" if len(self.pairs) > 1 else ""
@@ -157,7 +133,7 @@ class PairedMeasures(PairedRuns):
         fewest = min(measure.questions for measure in pair.by_group.values())
         if fewest < FEW_CLUSTERS:
             caption += f"; intervals of few questions are rough, and the smallest group has {fewest}"
-        return _table(f"{name} against {baseline}, by group", "Group", pair.by_group), f"{caption}."
+        return paired_table(f"{name} against {baseline}, by group", "Group", pair.by_group), f"{caption}."
 
     def _otherwise(self) -> list[str]:
         """List the measures whose score of a whole run is no mean over questions, and another number."""
@@ -188,29 +164,11 @@ def compare_tasks(tasks: Sequence[Task], scored: Sequence[ScoredRun[TaskMetrics]
     by_group = compare_groups(items[0][first], [each[first] for each in items[1:]], groups)
     return PairedMeasures(
         metrics=tuple(each.metrics for each in scored),
-        questions=len(tasks),
-        whole_questions=len({question_of(task.key) for task in tasks}),
         pairs=tuple(PairedMeasuresRun(*parts) for parts in zip(measures, by_group, strict=True)),
+        clusters="whole questions",
+        cluster_count=len({question_of(task.key) for task in tasks}),
+        questions=len(tasks),
     )
-
-
-def _table(title: str, header: str, measures: Measures) -> Table:
-    rows = tuple(
-        (
-            name,
-            str(measure.n),
-            percent(measure.baseline),
-            percent(measure.other),
-            signed(measure.difference, 100),
-            p_value(measure.p),
-            p_value(measure.p_adjusted),
-        )
-        for name, measure in measures.items()
-    )
-    bold_cells = frozenset(
-        (row, 4) for row, measure in enumerate(measures.values()) if measure.verdict != "not told apart"
-    )
-    return Table(title, (header, "n", "Baseline", "Run", "Difference", "p", "p Holm"), rows, bold_cells)
 
 
 def _documents(measures: Measures) -> dict[str, Any]:

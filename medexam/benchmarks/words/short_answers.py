@@ -1,9 +1,9 @@
 """Short answers in words: how many words they share with a right one, and whether they equal it."""
 
-from medexam.benchmarks.base import Predictions, ScoredRun
+from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.items import TaskSet
-from medexam.metrics import TaskMetrics
+from medexam.metrics import ScoredRun, TaskMetrics
 from medexam.metrics.extraction import score_short_answers
 
 
@@ -12,5 +12,4 @@ class ShortAnswerBenchmark(WordsBenchmark):
 
     def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
         """Score the answers."""
-        scores = score_short_answers(items.questions, items.golds, predictions)
-        return ScoredRun(scores.metrics, scores.items)
+        return score_short_answers(items.questions, items.golds, predictions)

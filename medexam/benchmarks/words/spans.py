@@ -1,9 +1,9 @@
 """Extraction: the part of a text that answers a question, scored by its overlap with the right one."""
 
-from medexam.benchmarks.base import Predictions, ScoredRun
+from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.items import TaskSet
-from medexam.metrics import TaskMetrics
+from medexam.metrics import ScoredRun, TaskMetrics
 from medexam.metrics.extraction import score_extraction
 
 
@@ -12,5 +12,4 @@ class SpanBenchmark(WordsBenchmark):
 
     def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
         """Score the quoted parts."""
-        scores = score_extraction(items.questions, items.golds, predictions)
-        return ScoredRun(scores.metrics, scores.items)
+        return score_extraction(items.questions, items.golds, predictions)

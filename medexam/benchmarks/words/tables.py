@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from medexam.benchmarks.measures import measure_values, show_measure
 from medexam.benchmarks.paired import TableRun
 from medexam.metrics.counting import COSTS
+from medexam.metrics.results import Measures, TaskMetrics
 from medexam.metrics.span_outcomes import SpanOutcome
-from medexam.metrics.tasks import Measure, Measures, TaskMetrics
-from medexam.tables import NONE, Table, mlflow_name, percent, unscored_columns, with_interval
+from medexam.tables import Table, mlflow_name, percent, unscored_columns
 
 LEGEND = (
     "Percent of n, in brackets 95 % intervals (bootstrap over questions, none of fewer than five; Wilson where each "
@@ -91,11 +92,6 @@ def outcome_tables(metrics: TaskMetrics) -> list[Table]:
     return [Table("Extracted spans", headers, rows)]
 
 
-def show_measure(measure: Measure | None, *, bare: bool = False) -> str:
-    """Write a measure in percent with its interval, or `bare` without."""
-    return NONE if measure is None else with_interval(percent(measure.value), None if bare else measure.interval)
-
-
 def _measure_tables(title: str, header: str, groups: Mapping[str, Measures]) -> list[Table]:
     """Show one row a group, `COLUMNS` measures a table; the first of each table with its interval."""
     pairs = ((name, measure) for measures in groups.values() for name, measure in measures.items())
@@ -126,22 +122,10 @@ def _measure_tables(title: str, header: str, groups: Mapping[str, Measures]) -> 
     return tables
 
 
-def _value(measure: Measure | None) -> float | None:
-    return None if measure is None else measure.value
-
-
 def task_values(metrics: TaskMetrics) -> dict[str, float]:
     """Map name -> value: counts, measures with `_low` and `_high`, and `measure.group` for each group and subset."""
     values: dict[str, float | None] = {name: getattr(metrics, name) for name in (*_COUNTS, *COSTS)}
-    values |= _measure_values(metrics.measures)
+    values |= measure_values(metrics.measures)
     for group, measures in (*metrics.by_group.items(), *metrics.by_subset.items()):
-        values |= _measure_values(measures, f".{group}")
+        values |= measure_values(measures, ending=f".{group}")
     return {mlflow_name(name): float(value) for name, value in values.items() if value is not None}
-
-
-def _measure_values(measures: Measures, ending: str = "") -> dict[str, float | None]:
-    values: dict[str, float | None] = {}
-    for name, measure in measures.items():
-        low, high = measure.interval or (None, None)
-        values |= {f"{name}{ending}": measure.value, f"{name}_low{ending}": low, f"{name}_high{ending}": high}
-    return values

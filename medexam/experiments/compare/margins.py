@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from medexam.benchmarks.paired import signed
+from medexam.benchmarks.measures import signed
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.metrics.paired.margins import MarginTest, Told, cluster_test, judge_margin, score_test
 from medexam.metrics.paired.pairs import adjust_holm
@@ -56,7 +56,7 @@ class Equivalence(Margins):
         rows = tuple(
             (
                 name,
-                signed(difference, 100),
+                signed(difference),
                 _in_points(test.interval),
                 p_value(test.p_worse),
                 p_value(test.p_better),
@@ -75,7 +75,7 @@ class Equivalence(Margins):
     def sentences(self, names: Sequence[str]) -> list[str]:
         """Write a sentence for each pair."""
         return [
-            f"{name} {_VERDICTS[verdict]} {names[0]} within {self.points}: {signed(difference, 100)}, p {equals(p)} of "
+            f"{name} {_VERDICTS[verdict]} {names[0]} within {self.points}: {signed(difference)}, p {equals(p)} of "
             f"two one-sided tests{' after Holm' if len(names) > 2 else ''}."
             for name, verdict, difference, p in zip(
                 names[1:], self.verdicts, self.differences, self.p_adjusted, strict=True
@@ -103,7 +103,7 @@ class NonInferiority(Margins):
     def sentences(self, names: Sequence[str]) -> list[str]:
         """Write a sentence for each pair."""
         return [
-            f"{name} {self._verdict(position, names[0])}: {signed(self.differences[position], 100)}, one-sided p "
+            f"{name} {self._verdict(position, names[0])}: {signed(self.differences[position])}, one-sided p "
             f"{equals(self.tests[position].p_worse)} ({self.tests[position].method})."
             for position, name in enumerate(names[1:])
         ]

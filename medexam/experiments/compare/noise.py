@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from medexam.benchmarks import Benchmark, find_benchmark
-from medexam.benchmarks.paired import signed
+from medexam.benchmarks.measures import signed
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection, score_runs
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.repeats import find_repeats
@@ -43,9 +43,9 @@ class NoiseFloor(ComparisonSection):
         return [
             f"{name} against {names[0]}: the noise floor is {decimal(100 * floor)} percentage points, "
             + (
-                f"and the difference {signed(difference, 100)} is not more."
+                f"and the difference {signed(difference)} is not more."
                 if abs(difference.value) <= floor
-                else f"and the difference {signed(difference, 100)} is more."
+                else f"and the difference {signed(difference)} is more."
             )
             for name, floor, difference in zip(names[1:], self.floors, self.differences, strict=True)
             if floor is not None

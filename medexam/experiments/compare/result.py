@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from medexam.benchmarks import PairedRuns
-from medexam.benchmarks.paired import difference_values
+from medexam.benchmarks.measures import paired_values
 from medexam.experiments.compare.section import ComparisonSection
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
@@ -54,7 +54,7 @@ class Comparison:
     """What a reader should know of how the runs differ in what they asked; usually empty."""
     corrected: tuple[str, ...]
     """One line for each run whose golds have changed since it was last scored; usually empty."""
-    statistics: PairedRuns
+    statistics: PairedRuns[Any]
     """The statistics, as the benchmark compares its runs."""
     own: tuple[Mapping[str, PairedMeasure], ...]
     """Of each pair, the user's own metrics that all runs were scored by; empty if there is none."""
@@ -102,14 +102,8 @@ class Comparison:
         values: dict[str, Any] = {"n": len(self.questions), "dropped": self.exclusions.total, **overall}
         for position, pair in enumerate(pairs, start=1):
             suffix = f".{position}" if len(pairs) > 1 else ""
-            values |= {f"{name}{suffix}": value for name, value in pair.items()}
-            for name, measure in self.own[position - 1].items() if self.own else ():
-                own_values: dict[str, float | None] = {
-                    f"own.{name}_p": measure.p,
-                    f"own.{name}_p_holm": measure.p_adjusted,
-                }
-                own_values |= difference_values(f"own.{name}", measure.difference)
-                values |= {f"{metric}{suffix}": value for metric, value in own_values.items()}
+            own = paired_values(self.own[position - 1], "own.") if self.own else {}
+            values |= {f"{name}{suffix}": value for name, value in {**pair, **own}.items()}
         return {name: float(value) for name, value in values.items() if value is not None}
 
     def _own_documents(self) -> list[dict[str, Any]]:
@@ -118,7 +112,7 @@ class Comparison:
         return [{"own": document} for document in documents] or [{} for _ in self.names[1:]]
 
 
-def _clusters(statistics: PairedRuns) -> str:
+def _clusters(statistics: PairedRuns[Any]) -> str:
     """Name what the intervals resample; a difference that has none says why."""
     return str(Resampling.WITHIN_EXAMS) if Resampling.WITHIN_EXAMS in statistics.resampled else statistics.clusters
 

@@ -25,7 +25,7 @@ class ComparisonScope:
     """What a part may be found from: runs, and the items that all of them have scored."""
 
     benchmark: Benchmark[Any, Any, Any]
-    statistics: PairedRuns
+    statistics: PairedRuns[Any]
     folders: Sequence[RunFolder]
     """The baseline first, as in all that follows."""
     sets: Sequence[AnySet]

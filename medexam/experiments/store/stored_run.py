@@ -204,10 +204,10 @@ def stored_run(
 
 def describe_lookups(metrics: RunMetrics) -> str | None:
     """Return what to say if looking up found nothing for more than a tenth of the questions; usually None."""
-    if metrics.found_nothing <= _FOUND_NOTHING * metrics.n:
+    if metrics.without_passages <= _FOUND_NOTHING * metrics.n:
         return None
     return (
-        f"looking up found no passage for {metrics.found_nothing:,} of {metrics.n:,} questions: "
+        f"looking up found no passage for {metrics.without_passages:,} of {metrics.n:,} questions: "
         "see whether the corpus is in the language of the questions and was read right"
     )
 

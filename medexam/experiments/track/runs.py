@@ -16,9 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from medexam.benchmarks.measures import measure_values
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
-from medexam.experiments.report.own_tables import own_values
 from medexam.experiments.report.tables import split_families
 from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM
@@ -242,7 +242,7 @@ class _Store:
 
 def _copy(run: AnyRun, tags: Mapping[str, str] | None = None) -> Copy:
     """Build what MLflow is to hold of a run, with these tags beside its own."""
-    values = run.benchmark.values(run.metrics) | own_values(run.metrics)
+    values = run.benchmark.values(run.metrics) | measure_values(run.metrics.own, "own.")
     names = (*ARTIFACTS, *((*DERIVED, MADE_FROM) if run.files_fresh else ()))
     return Copy(
         name=run.title,

@@ -11,7 +11,8 @@ from medexam.metrics.cliniqlink.ngrams import NgramScores
 from medexam.metrics.cliniqlink.scoring import ClinIQLinkScores, FormatScores, score_cliniqlink
 from medexam.metrics.cliniqlink.semantic import TextEncoder, Vectors
 from medexam.metrics.cliniqlink.texts import drop_assistant
-from medexam.metrics.tasks import Measure, Measures, TaskMetrics, TaskScores, count_tasks, mean_measure, scored_tasks
+from medexam.metrics.results import Measure, Measures, ScoredRun, TaskMetrics
+from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
 from medexam.predictions import Prediction
 from medexam.tasks import Task, TaskGold
 
@@ -28,7 +29,7 @@ def score_cliniqlink_run(
     *,
     encoder: TextEncoder,
     references: Sequence[str],
-) -> TaskScores:
+) -> ScoredRun[TaskMetrics]:
     """Score the predictions on exactly these tasks, by key.
 
     `published` and `paper` are the two profiles: over all tasks the unweighted mean of the seven formats, which for the
@@ -40,7 +41,7 @@ def score_cliniqlink_run(
     scored = scored_tasks(tasks, predictions)
     counts = count_tasks(tasks, predictions)
     if not scored:
-        return TaskScores(TaskMetrics(**counts, measures={}, by_group={}), {})
+        return ScoredRun(TaskMetrics(**counts, measures={}, by_group={}), {})
     items = [to_item(task, golds[task.key]) for task in scored]
     replies = {task.key: drop_assistant(predictions[task.key].text or "") for task in scored}
     cached_encoder = _Remembering(encoder)
@@ -63,7 +64,7 @@ def score_cliniqlink_run(
         else {"baseline": baseline.cosine, "baseline_references": baseline.references, "baseline_seed": baseline.seed},
         notes=tuple(notes),
     )
-    return TaskScores(metrics, _by_item(published, paper))
+    return ScoredRun(metrics, _by_item(published, paper))
 
 
 class _Remembering:

@@ -100,7 +100,7 @@ def shown(comparison: Comparison, width: int = 200) -> str:
 
 def test_a_run_that_finds_the_claim_is_better(make_run) -> None:
     comparison = compare_runs([make_run("rest", rest), make_run("claim", claim)])
-    assert (len(comparison.questions), comparison.statistics.whole_questions, comparison.statistics.first) == (
+    assert (len(comparison.questions), comparison.statistics.cluster_count, comparison.statistics.first) == (
         48,
         12,
         "component_f1",

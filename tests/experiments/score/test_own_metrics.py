@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from medexam.benchmarks.measures import measure_values
 from medexam.datasets import load_task_set
 from medexam.errors import SpecError
 from medexam.experiments.compare.runs import compare_runs
@@ -14,7 +15,7 @@ from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.comparison_tables import verdicts
 from medexam.experiments.report.current import current_run, scored_by
 from medexam.experiments.report.markdown import run_report
-from medexam.experiments.report.own_tables import own_values, paired_tables
+from medexam.experiments.report.own_tables import paired_tables
 from medexam.experiments.report.page import write_page
 from medexam.experiments.report.page.entries import build_entry, read_answers
 from medexam.experiments.run.runner import Runner
@@ -84,7 +85,7 @@ def test_scores_stand_in_metrics_parquet_report_page_and_mlflow(run, tmp_path):
     assert "| right | 12 | 0 |" in run_report(longest, {})
     write_page([longest], tmp_path / "page.html")
     assert "Own metrics" in (tmp_path / "page.html").read_text()
-    assert own_values(longest.metrics)["own.right"] == longest.metrics.accuracy
+    assert measure_values(longest.metrics.own, "own.")["own.right"] == longest.metrics.accuracy
 
 
 def test_a_question_without_a_score_is_skipped_and_counted(run):

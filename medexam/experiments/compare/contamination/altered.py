@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from medexam.benchmarks.paired import signed
+from medexam.benchmarks.measures import signed
 from medexam.benchmarks.resampling import describe_resampling
 from medexam.experiments.compare.section import ComparisonScope
 from medexam.experiments.store.run_folder import RunRecord
@@ -75,9 +75,9 @@ class AlteredRuns:
                 NONE if altered_run.plain is None else percent(self.accuracies[altered_run.plain]),
                 percent(altered_run.accuracy),
                 percent(altered_run.by_place),
-                signed(altered_run.above, 100),
-                NONE if altered_run.change is None else signed(altered_run.change, 100),
-                NONE if altered_run.against is None else signed(altered_run.against, 100),
+                signed(altered_run.above),
+                NONE if altered_run.change is None else signed(altered_run.change),
+                NONE if altered_run.against is None else signed(altered_run.against),
             )
             for altered_run in self.runs
         )
@@ -203,9 +203,7 @@ def _sentence(altered_run: AlteredRun, names: Sequence[str]) -> str:
             "the sense: what --cutoff says of the same runs tells more."
         )
     if altered_run.alteration in _ABOVE:
-        sentence = (
-            f"{name} has {signed(altered_run.above, 100)} percentage points over what its preference for places gives"
-        )
+        sentence = f"{name} has {signed(altered_run.above)} percentage points over what its preference for places gives"
         if altered_run.above.excludes_zero and altered_run.above.value > 0:
             return f"{sentence}. This is consistent with {_ABOVE[altered_run.alteration]}."
         return f"{sentence}, which is no sign of remembered questions."
@@ -213,9 +211,7 @@ def _sentence(altered_run: AlteredRun, names: Sequence[str]) -> str:
         return (
             f"{name} has no control: give two runs of another model, with the same alteration and without, before it."
         )
-    sentence = (
-        f"{name} changes by {signed(altered_run.against, 100)} percentage points beyond {names[altered_run.control]}"
-    )
+    sentence = f"{name} changes by {signed(altered_run.against)} percentage points beyond {names[altered_run.control]}"
     if altered_run.against.excludes_zero and altered_run.against.value < 0:
         return f"{sentence}. This is consistent with {_LOST[altered_run.alteration]}."
     return f"{sentence}, which is no sign of remembered questions."

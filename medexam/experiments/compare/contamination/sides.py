@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.benchmarks.paired import FEW_CLUSTERS, signed
+from medexam.benchmarks.measures import signed
+from medexam.benchmarks.paired import FEW_CLUSTERS
 from medexam.benchmarks.resampling import describe_resampling, why_none
 from medexam.experiments.compare.section import ComparisonScope
 from medexam.metrics.contamination.contrasts import difference_of_means
@@ -89,8 +90,8 @@ class TwoSides:
                 name,
                 percent(first.means[position]),
                 percent(second.means[position]),
-                signed(self.differences[position], 100),
-                signed(self.against[position - 1], 100) if position else NONE,
+                signed(self.differences[position]),
+                signed(self.against[position - 1]) if position else NONE,
             )
             for position, name in enumerate(names)
         )
@@ -144,7 +145,7 @@ class TwoSides:
         return f"{side.n:,} questions {self.words.phrases[position]} ({side.exams:,} {self.clusters})"
 
     def _sentence(self, name: str, control: str, difference: Difference) -> str:
-        points = f"{signed(difference, 100)} {self.measure.unit}"
+        points = f"{signed(difference)} {self.measure.unit}"
         do, does = self.measure.better
         first, second = self.words.phrases
         if difference.interval is None:

@@ -1,0 +1,78 @@
+"""Measures in tables, sentences and MLflow: those of every benchmark, and the user's own, each in its unit."""
+
+from collections.abc import Mapping
+
+from medexam.metrics.paired.results import Difference, PairedMeasure
+from medexam.metrics.results import Interval, Measure, Unit
+from medexam.tables import NONE, Table, decimal, p_value, percent
+
+
+def show_number(value: float | None, unit: Unit = Unit.SHARE) -> str:
+    """Write a share in percent and points with one decimal, and what has a unit of its own with three."""
+    if unit is Unit.OWN:
+        return NONE if value is None else f"{round(value, 3) + 0.0:.3f}"
+    return percent(value) if unit is Unit.SHARE else decimal(value)
+
+
+def show_measure(measure: Measure | None, *, bare: bool = False) -> str:
+    """Write a measure with its interval, or `bare` without."""
+    if measure is None:
+        return NONE
+    return _with_interval(show_number(measure.value, measure.unit), None if bare else measure.interval, measure.unit)
+
+
+def signed(difference: Difference, unit: Unit = Unit.SHARE) -> str:
+    """Write a difference as `+3.3 [-1.0, 7.6]`: a plus before what is more, and no sign before a zero."""
+    text = show_number(difference.value, unit)
+    sign = "+" if difference.value > 0 and text.strip("0.") else ""
+    return _with_interval(sign + text, difference.interval, unit)
+
+
+def paired_table(title: str, header: str, measures: Mapping[str, PairedMeasure], unit: Unit = Unit.SHARE) -> Table:
+    """Show a row a measure or group, by name, of a run beside the baseline; what tells the two apart is stressed."""
+    rows = tuple(
+        (
+            name,
+            str(measure.n),
+            show_number(measure.baseline, unit),
+            show_number(measure.other, unit),
+            signed(measure.difference, unit),
+            p_value(measure.p),
+            p_value(measure.p_adjusted),
+        )
+        for name, measure in measures.items()
+    )
+    bold_cells = frozenset(
+        (row, 4) for row, measure in enumerate(measures.values()) if measure.verdict != "not told apart"
+    )
+    return Table(title, (header, "n", "Baseline", "Run", "Difference", "p", "p Holm"), rows, bold_cells)
+
+
+def measure_values(measures: Mapping[str, Measure], prefix: str = "", ending: str = "") -> dict[str, float]:
+    """Map the names of the numbers that MLflow keeps to their values: each measure, with `_low` and `_high`."""
+    values: dict[str, float | None] = {}
+    for measure_name, measure in measures.items():
+        name, (low, high) = prefix + measure_name, measure.interval or (None, None)
+        values |= {f"{name}{ending}": measure.value, f"{name}_low{ending}": low, f"{name}_high{ending}": high}
+        if measure.skipped is not None:
+            values |= {f"{name}_n{ending}": measure.n, f"{name}_skipped{ending}": measure.skipped}
+    return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def paired_values(measures: Mapping[str, PairedMeasure], prefix: str = "") -> dict[str, float | None]:
+    """Map the same of measures of a run beside the baseline's: p-values and differences."""
+    values: dict[str, float | None] = {}
+    for name, measure in measures.items():
+        values |= {f"{prefix}{name}_p": measure.p, f"{prefix}{name}_p_holm": measure.p_adjusted}
+        values |= difference_values(f"{prefix}{name}", measure.difference)
+    return values
+
+
+def difference_values(name: str, difference: Difference) -> dict[str, float | None]:
+    """Return `NAME_difference` with `_low` and `_high`, if it has an interval."""
+    low, high = difference.interval or (None, None)
+    return {f"{name}_difference": difference.value, f"{name}_difference_low": low, f"{name}_difference_high": high}
+
+
+def _with_interval(text: str, interval: Interval | None, unit: Unit) -> str:
+    return text if interval is None else f"{text} [{', '.join(show_number(end, unit) for end in interval)}]"
