@@ -20,6 +20,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from pydantic_core import from_json
+
 from medexam.text import writable
 
 if TYPE_CHECKING:
@@ -169,8 +171,6 @@ def decode(content: bytes) -> str:
 def load_json(text: str | bytes) -> Any:
     """Load the value that `json.loads` gives, in half the time; raise `ValueError` and `RecursionError` as it does."""
     # Imported here: `medexam --help` imports no pydantic.
-    from pydantic_core import from_json
-
     try:
         return from_json(text)
     except ValueError:

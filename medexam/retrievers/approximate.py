@@ -14,6 +14,8 @@ from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from medexam.errors import IndexBuildError, IndexStaleError
 from medexam.files import whole_file
 from medexam.retrievers.exhaustive import load_faiss, order_candidates, search_parts
@@ -101,8 +103,6 @@ def build_structure(kind: ApproximateKind, parameters: dict[str, int], vectors: 
 
 def _train(parameters: dict[str, int], vectors: StoredVectors) -> Any:
     """Return a trained index of quantised cells that is empty."""
-    import numpy as np
-
     faiss = load_faiss()
     recipe = f"IVF{parameters['cells']},PQ{parameters['parts']}x{parameters['bits']}"
     index = faiss.index_factory(vectors.shape[1], recipe, faiss.METRIC_INNER_PRODUCT)
@@ -144,8 +144,6 @@ class ApproximateSearch:
 
         A query for which the structure finds fewer than `k` rows is searched exhaustively.
         """
-        import numpy as np
-
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         candidates = self._find(queries, min(len(self._vectors), max(_POOL * k, _SMALLEST_POOL)))
         scores, rows = order_candidates(self._vectors, queries, candidates, k)
@@ -160,8 +158,6 @@ class ApproximateSearch:
 
     def _find(self, queries: "Vectors", pool: int) -> "Rows":
         """Find the `pool` best rows of all segments by the structure's own scores, `[n, pool]`; the others are -1."""
-        import numpy as np
-
         faiss = load_faiss()
         if self._kind == "hnsw":
             settings = faiss.SearchParametersHNSW(efSearch=max(self._parameters["search_width"], pool))
@@ -178,7 +174,7 @@ class ApproximateSearch:
             scores, rows = np.take_along_axis(all_scores, best, axis=1), np.take_along_axis(all_rows, best, axis=1)
         return rows
 
-    def _segments(self) -> "Iterator[Any]":
+    def _segments(self) -> Iterator[Any]:
         yield from self._indexes or (self._open(place) for place in range(len(self._paths)))
 
     def _open(self, place: int) -> Any:

@@ -12,10 +12,11 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from medexam.errors import EngineError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from medexam.retrievers.vector_file import StoredVectors
@@ -43,8 +44,6 @@ def search_exhaustively(
 
     `vectors` is `[count, d]` and may be a memory map larger than the memory; `queries` is `[n, d]`; `1 <= k <= count`.
     """
-    import numpy as np
-
     scores = np.empty((len(queries), k), dtype=np.float64)
     rows = np.empty((len(queries), k), dtype=np.int64)
     open_queries = np.arange(len(queries))
@@ -74,8 +73,6 @@ def search_parts(parts: "Iterable[tuple[int, Vectors]]", queries: "Vectors", k: 
 
 def best_of(scores: "Sequence[Scores]", rows: "Sequence[Rows]", k: int) -> "tuple[Scores, Rows]":
     """Return the `k` best of several rankings of the same queries, each `[n, any]`, best first, equal scores by row."""
-    import numpy as np
-
     all_scores, all_rows = np.concatenate(scores, axis=1), np.concatenate(rows, axis=1)
     order = np.lexsort((all_rows, -all_scores), axis=-1)[:, :k]
     return np.take_along_axis(all_scores, order, axis=-1), np.take_along_axis(all_rows, order, axis=-1)
@@ -89,8 +86,6 @@ def order_candidates(
 
     Where fewer than `k` candidates are real, the last scores are minus infinity and the last rows -1.
     """
-    import numpy as np
-
     scores = np.empty((len(queries), k), dtype=np.float64)
     rows = np.empty((len(queries), k), dtype=np.int64)
     width = candidates.shape[1] * vectors.shape[1] * 8
@@ -120,8 +115,6 @@ def _find_for_few(
     vectors: "Vectors", queries: "Vectors", depth: int, block_bytes: int
 ) -> "tuple[NDArray[np.float32], Rows]":
     """Find FAISS's best rows of each query over all blocks, `[n, depth]`, best first, with its scores."""
-    import numpy as np
-
     faiss = load_faiss()
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     heap = faiss.ResultHeap(len(queries), depth, keep_max=True)
@@ -138,7 +131,6 @@ def _find_for_many(
     vectors: "Vectors", queries: "Vectors", depth: int, block_bytes: int
 ) -> "tuple[NDArray[np.float32], Rows]":
     """Find the best rows of each query by products of blocks, `[n, depth]`, best first, with their float32 scores."""
-    import numpy as np
     import torch
 
     block = min(len(vectors), max(1, block_bytes // (vectors.shape[1] * 4)))
@@ -163,8 +155,6 @@ def _find_for_many(
 
 def _longest(vectors: "Vectors", candidates: "Rows") -> float:
     """Return the length of the longest candidate, or of the longest row if many; the rounding error grows with it."""
-    import numpy as np
-
     unique = np.unique(candidates)
     step = max(1, _GATHER_BYTES // (vectors.shape[1] * 4))
     if 4 * len(unique) > len(vectors):

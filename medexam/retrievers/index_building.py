@@ -12,6 +12,7 @@ from io import BytesIO, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 from medexam.errors import IndexBuildError
@@ -169,8 +170,6 @@ def _prepare(corpus: "ReadableCorpus", folder: Path, build: BuildProgress, row_b
 
 
 def _encode_block(encoder: Encoder, block: Sequence[Passage], start: int, progress: Progress) -> "Vectors":
-    import numpy as np
-
     vectors = encoder.encode_passages(block, lambda count: progress(start + count))
     if vectors.shape != (len(block), encoder.dimension):
         raise ValueError(f"{encoder.label} made vectors {vectors.shape} of {len(block)} passages")
@@ -230,8 +229,6 @@ def finish_index(
 
 def _measure_recall(structure: ApproximateSearch, passages: Sequence[Passage], encoder: Encoder) -> Recall:
     """Measure a structure on queries that are titles, or first words, of passages over the corpus."""
-    import numpy as np
-
     rows = np.unique(np.linspace(0, len(passages) - 1, RECALL_QUERIES).astype(np.int64))
     sample = [passages[int(row)] for row in rows]
     texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in sample]
@@ -264,8 +261,6 @@ def _check_space(folder: Path, needed: int) -> None:
 
 def _header(count: int, dimension: int) -> bytes:
     """Build the header of a `.npy` file of float32 `[count, dimension]`, row after row."""
-    import numpy as np
-
     stream = BytesIO()
     layout = {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": (count, dimension)}
     np.lib.format.write_array_header_1_0(stream, layout)

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from medexam.encoder_weights import MINILM, is_folder
 from medexam.errors import EngineError, IndexStaleError
+from medexam.retrievers.approximate import ApproximateSearch
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.encoders import Encoder, build_encoder
+from medexam.retrievers.exhaustive import best_of, search_exhaustively
 from medexam.retrievers.index_manifest import (
     SHARDS,
     VECTORS,
@@ -24,9 +28,9 @@ from medexam.retrievers.index_manifest import (
     rebuild,
 )
 from medexam.retrievers.passage_store import JoinedPassages, PassageStore
+from medexam.retrievers.vector_file import StoredVectors
 
 if TYPE_CHECKING:
-    from medexam.retrievers.approximate import ApproximateSearch
     from medexam.retrievers.exhaustive import Rows, Scores, Vectors
 
 
@@ -40,8 +44,6 @@ class DenseRetriever:
     """A `Retriever` over an index folder; scores are inner products in float64."""
 
     def __init__(self, folder: Path, manifest: IndexManifest) -> None:
-        import numpy as np
-
         self.folder = folder
         self.manifest = manifest
         self.digest = manifest.digest
@@ -86,8 +88,6 @@ class DenseRetriever:
         """Return scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
         if self._structure is not None:
             return self._structure.search(queries, k)
-        from medexam.retrievers.exhaustive import search_exhaustively
-
         return search_exhaustively(self._vectors, queries, k)
 
     def vectors_of(self, rows: "Rows") -> "Vectors":
@@ -119,8 +119,6 @@ class DenseRetriever:
         An old index does not name its encoder by content: a few of its passages are encoded again, and
         `IndexStaleError` is raised where their vectors are others.
         """
-        import numpy as np
-
         if not self.manifest.hashed:
             rows = np.unique(np.linspace(0, len(self) - 1, _TRIED).astype(np.int64))
             vectors = self.vectors_of(rows)
@@ -163,8 +161,6 @@ class ShardedRetriever(DenseRetriever):
 
     def search_vectors(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
         """Return scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
-        from medexam.retrievers.exhaustive import best_of
-
         if self._structure is not None:
             return self._structure.search(queries, k)
         scores: list[Scores] = []
@@ -179,8 +175,6 @@ class ShardedRetriever(DenseRetriever):
 
     def vectors_of(self, rows: "Rows") -> "Vectors":
         """Return the vectors `[n, dimension]` of these rows."""
-        import numpy as np
-
         starts = np.cumsum([0, *map(len, self._shards)])
         vectors = np.empty((len(rows), self.manifest.encoder.dimension), dtype=np.float32)
         for start, end, shard in zip(starts, starts[1:], self._shards, strict=False):
@@ -189,13 +183,10 @@ class ShardedRetriever(DenseRetriever):
         return vectors
 
 
-def _open_structure(folder: Path, manifest: IndexManifest, paths: Sequence[Path]) -> "ApproximateSearch | None":
+def _open_structure(folder: Path, manifest: IndexManifest, paths: Sequence[Path]) -> ApproximateSearch | None:
     """Open the structure of an approximate kind over the vectors in these files; None for `flat`."""
     if manifest.kind == "flat":
         return None
-    from medexam.retrievers.approximate import ApproximateSearch
-    from medexam.retrievers.vector_file import StoredVectors
-
     return ApproximateSearch(manifest.kind, manifest.parameters, StoredVectors(paths), folder)
 
 

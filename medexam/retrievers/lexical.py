@@ -14,6 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from medexam.errors import DatasetError
 from medexam.files import whole_folder
 from medexam.fingerprints import hash_files
@@ -24,7 +26,6 @@ from medexam.specs.identity import digest
 from medexam.text import composed
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 LANGUAGE_NAMES = {"en": "english", "es": "spanish"}
@@ -217,8 +218,6 @@ def check_k(k: int, corpus: Corpus) -> None:
 
 def rank_scores(scores: "NDArray[np.floating[Any]]", passages: Sequence[Passage], k: int) -> list[Hit]:
     """Rank the `k` passages with the highest scores above zero; score i is passage i's, equal ones keep this order."""
-    import numpy as np
-
     rows = np.flatnonzero(scores > 0)
     if len(rows) > k:
         threshold = np.partition(scores[rows], -k)[-k]

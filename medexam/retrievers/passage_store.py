@@ -15,6 +15,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
+import numpy as np
+
 from medexam.errors import IndexStaleError
 from medexam.files import whole_file
 from medexam.inputs import parse_json
@@ -52,8 +54,6 @@ class PassageStore(StoredPassages):
     """The passages of an index folder; `write_passages` made it."""
 
     def __init__(self, folder: Path) -> None:
-        import numpy as np
-
         self._folder = folder
         try:
             self._offsets: Rows = np.load(folder / OFFSETS, mmap_mode="r", allow_pickle=False)
@@ -97,8 +97,6 @@ def write_passages(passages: Iterable[Passage], folder: Path) -> str:
 
     Raises `OSError`.
     """
-    import numpy as np
-
     fingerprint = Fingerprint()
     offsets = array("q", [0])
     with whole_file(folder / OFFSETS) as offsets_draft, whole_file(folder / PASSAGES) as draft:

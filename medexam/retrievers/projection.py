@@ -10,11 +10,12 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from medexam.errors import MedExamError
 from medexam.files import cache_dir
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from medexam.retrievers.exhaustive import Vectors
@@ -50,8 +51,6 @@ class Projection:
 
         Repeatable for the same vectors together: each row's place depends a little on the other rows.
         """
-        import numpy as np
-
         if not len(vectors):
             return np.empty((0, 2), dtype=np.float32)
         places: Places = self._umap.transform(np.ascontiguousarray(vectors, dtype=np.float32))
@@ -81,8 +80,6 @@ def fit_projection(vectors: "Vectors", seed: int) -> Projection:
     converge. One thread is used, because threads would finish in any order. Raises `MedExamError` without umap-learn
     and `ValueError` for fewer than `LEAST` vectors.
     """
-    import numpy as np
-
     if len(vectors) < LEAST:
         raise ValueError(f"{len(vectors)} vectors cannot be projected; at least {LEAST} can")
     umap = load_umap().UMAP(
@@ -101,8 +98,6 @@ def fit_projection(vectors: "Vectors", seed: int) -> Projection:
 
 def draw_rows(count: int, most: int, seed: int) -> "NDArray[np.int64]":
     """Draw at most `most` of the rows from 0 to `count - 1` by `seed`, ascending; all of them where they suffice."""
-    import numpy as np
-
     if count <= most:
         return np.arange(count, dtype=np.int64)
     return np.sort(np.random.default_rng(seed).choice(count, most, replace=False)).astype(np.int64)

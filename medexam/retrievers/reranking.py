@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from medexam.encoder_weights import MINILM, EncoderWeights, find_encoder_weights, loading, loading_options
 from medexam.errors import EngineError
 from medexam.retrievers.base import Hit, Retriever
@@ -73,7 +75,6 @@ class RerankingRetriever:
     def _score(self, pairs: list[tuple[str, str]]) -> list[float]:
         if not pairs:
             return []
-        import numpy as np
         from torch.nn import Identity
 
         # The logit and not its sigmoid: in float32 that is 1 for every good passage.

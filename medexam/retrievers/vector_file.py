@@ -11,8 +11,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]
@@ -23,8 +24,6 @@ class StoredVectors:
 
     def __init__(self, paths: Sequence[Path]) -> None:
         """Open the files; raises `OSError` if one cannot be opened and `ValueError` if it holds no such rows."""
-        import numpy as np
-
         self._files = [path.open("rb", buffering=0) for path in paths]
         for file in self._files:
             weakref.finalize(self, file.close)
@@ -44,8 +43,6 @@ class StoredVectors:
 
     def __getitem__(self, rows: "NDArray[np.int64]") -> "Vectors":
         """Read the vectors of rows of any shape `[...]`, as `[..., dimension]`; -1 is the last row."""
-        import numpy as np
-
         unique, inverse = np.unique(rows % len(self), return_inverse=True)
         vectors = np.empty((len(unique), self.shape[1]), dtype=np.float32)
         for place, row in enumerate(unique.tolist()):
@@ -54,8 +51,6 @@ class StoredVectors:
 
     def read(self, start: int, stop: int) -> "Vectors":
         """Read the rows from `start` to before `stop`, of which those that exist are given."""
-        import numpy as np
-
         vectors = np.empty((max(0, min(stop, len(self)) - start), self.shape[1]), dtype=np.float32)
         self._read_into(vectors, start)
         return vectors

@@ -7,20 +7,19 @@ from pathlib import Path
 import typer
 
 from medexam.cli.options import INCOMPLETE
+from medexam.errors import SpecError
+from medexam.serve.cluster.job_node import JobNode
+from medexam.serve.cluster.joint_checks import check_between
+from medexam.serve.cluster.node_checks import check_node
+from medexam.serve.discovery.registry import local_registry
+from medexam.serve.launch.own_servers import vllm_python
+from medexam.serve.launch.settings import ServerSettings
 
 _REGISTRY = "registry:"
 
 
 def examine_nodes(endpoints: Sequence[str], model: str | None, container: str | None) -> None:
     """Print a line for each thing that was looked at; exit code 3 if one would fail."""
-    from medexam.errors import SpecError
-    from medexam.serve.cluster.job_node import JobNode
-    from medexam.serve.cluster.joint_checks import check_between
-    from medexam.serve.cluster.node_checks import check_node
-    from medexam.serve.discovery.registry import local_registry
-    from medexam.serve.launch.own_servers import vllm_python
-    from medexam.serve.launch.settings import ServerSettings
-
     registries = [endpoint.removeprefix(_REGISTRY) for endpoint in endpoints if endpoint.startswith(_REGISTRY)]
     if len(registries) != len(endpoints) or len(registries) > 1:
         raise SpecError("--cluster looks at nodes and not at servers: name at most registry:FILE")

@@ -11,10 +11,16 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
+from rich.markup import escape
+
+from medexam.cli.terminal import Terminal
+from medexam.files import host_name
+from medexam.serve.discovery.registry import Registry, local_registry
+from medexam.serve.launch.fleet import ClientAccess, Fleet
+from medexam.serve.network.keys import kept_key, make_key, read_key_variable
+from medexam.specs.catalogue import SAMPLED
 
 if TYPE_CHECKING:
-    from medexam.serve.discovery.registry import Registry
-    from medexam.serve.launch.fleet import ClientAccess, Fleet
     from medexam.serve.launch.processes import Launch
     from medexam.serve.launch.settings import FleetSettings
 
@@ -23,11 +29,6 @@ _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 def serve_here(launches: "Sequence[Launch]", listens_on: str, settings: "FleetSettings") -> None:
     """Serve on this machine until a signal."""
-    from medexam.files import host_name
-    from medexam.serve.discovery.registry import Registry, local_registry
-    from medexam.serve.launch.fleet import ClientAccess
-    from medexam.serve.network.keys import make_key, read_key_variable
-
     registry = Registry(settings.registry) if settings.registry else local_registry()
     key_file = registry.path.parent / "keys" / f"{launches[0].port}-{os.getpid()}.key"
     host = host_name() if settings.registry and listens_on in _EVERY_ADDRESS else None
@@ -36,12 +37,9 @@ def serve_here(launches: "Sequence[Launch]", listens_on: str, settings: "FleetSe
 
 
 def serve_until_signal(
-    launches: "Sequence[Launch]", access: "ClientAccess", settings: "FleetSettings", command: str, stopped_by: str
+    launches: "Sequence[Launch]", access: ClientAccess, settings: "FleetSettings", command: str, stopped_by: str
 ) -> None:
     """Serve until Ctrl-C or SIGTERM; once all is healthy, print the addresses, `command`, and what stops it."""
-    from medexam.serve.launch.fleet import Fleet
-    from medexam.serve.network.keys import kept_key
-
     assert access.key is not None and access.key_file is not None  # noqa: S101, PT018 - servers ask for a key
     with (
         _stopped_by_signals(),
@@ -62,10 +60,8 @@ def serve_until_signal(
         fleet.watch()
 
 
-def run_command(registry: "Registry | None", *, wait: bool = False) -> str:
+def run_command(registry: Registry | None, *, wait: bool = False) -> str:
     """Return the `medexam run` that finds the servers in a registry, None for this machine's own."""
-    from medexam.specs.catalogue import SAMPLED
-
     words = ["medexam", "run", SAMPLED, "--set", "model.engine=vllm"]
     if registry is not None:
         words += ["--set", f"model.endpoints=[registry:{registry.path}]"]
@@ -74,11 +70,7 @@ def run_command(registry: "Registry | None", *, wait: bool = False) -> str:
     return shlex.join([*words, "--limit", "200"])
 
 
-def _wait(fleet: "Fleet", model: str, timeout_s: float) -> None:
-    from rich.markup import escape
-
-    from medexam.cli.terminal import Terminal
-
+def _wait(fleet: Fleet, model: str, timeout_s: float) -> None:
     console = Terminal(stderr=True)
     logs = ", ".join(map(str, fleet.logs))
     console.print(f"starting vLLM with {escape(model)}; its log is {escape(logs)}", soft_wrap=True)

@@ -8,6 +8,15 @@ import typer
 
 from medexam.cli.options import refuse
 from medexam.cli.serving.fleet import run_command, serve_until_signal
+from medexam.files import host_name
+from medexam.serve.cluster.addresses import every_address
+from medexam.serve.cluster.job_node import JobNode
+from medexam.serve.cluster.script import job_script
+from medexam.serve.cluster.submission import check_signs, submit
+from medexam.serve.launch.fleet import ClientAccess
+from medexam.serve.launch.ports import next_free
+from medexam.serve.launch.vllm_command import plan_servers
+from medexam.serve.network.keys import make_key
 
 if TYPE_CHECKING:
     from medexam.serve.cluster.script import Job
@@ -33,9 +42,6 @@ def serve_job(context: typer.Context, job: "Job", *, on_node: bool, show: bool) 
 
 
 def _submit(job: "Job", *, show: bool) -> None:
-    from medexam.serve.cluster.script import job_script
-    from medexam.serve.cluster.submission import submit
-
     if show:
         sys.stdout.write(job_script(job))
         if not job.folder.is_dir():
@@ -53,15 +59,6 @@ def _submit(job: "Job", *, show: bool) -> None:
 
 
 def _serve_on_node(job: "Job") -> None:
-    from medexam.files import host_name
-    from medexam.serve.cluster.addresses import every_address
-    from medexam.serve.cluster.job_node import JobNode
-    from medexam.serve.cluster.submission import check_signs
-    from medexam.serve.launch.fleet import ClientAccess
-    from medexam.serve.launch.ports import next_free
-    from medexam.serve.launch.vllm_command import plan_servers
-    from medexam.serve.network.keys import make_key
-
     job_node = JobNode.find()
     registry = job.registry
     check_signs((job.folder, registry.path.parent))

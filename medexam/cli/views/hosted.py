@@ -4,6 +4,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.table import Table
+
+from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
 
 if TYPE_CHECKING:
@@ -15,10 +18,6 @@ def print_hosted(diagnoses: "Sequence[HostedDiagnosis]", *, as_json: bool) -> No
     if as_json:
         print_json({"models": [_as_json(diagnosis) for diagnosis in diagnoses]})
         return
-    from rich.table import Table
-
-    from medexam.cli.terminal import Terminal
-
     console = Terminal()
     for diagnosis in diagnoses:
         record = diagnosis.capabilities

@@ -2,14 +2,14 @@
 
 import sys
 
+from medexam.cli.terminal import Terminal
+from medexam.cli.views.runs import print_tables
+from medexam.serve.launch.profile import load_profile, profile_names
+from medexam.tables import Table
+
 
 def print_profiles() -> None:
     """Print it on standard output."""
-    from medexam.cli.terminal import Terminal
-    from medexam.cli.views.runs import print_tables
-    from medexam.serve.launch.profile import load_profile, profile_names
-    from medexam.tables import Table
-
     profiles = {name: load_profile(name) for name in profile_names()}
     sizes = sorted({layout.gpu_gb for profile in profiles.values() for layout in profile.layouts if layout.gpu_gb})
     rows = []

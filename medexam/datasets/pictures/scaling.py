@@ -8,12 +8,10 @@ quality 90 if it was one, else as PNG.
 import base64
 import io
 import warnings
-from typing import TYPE_CHECKING
+
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from medexam.errors import DatasetError
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 RULE = 1
 """Version of the rule; raise it where other bytes are shown."""
@@ -31,8 +29,6 @@ def scale_picture(content: bytes, longest_side: int, name: str) -> str:
 
     Raises `DatasetError` if `content` is no whole picture.
     """
-    from PIL import Image, UnidentifiedImageError
-
     try:
         with warnings.catch_warnings():
             # Pillow warns of sizes that are refused below, and of damaged tags, which do not matter here.
@@ -46,7 +42,7 @@ def scale_picture(content: bytes, longest_side: int, name: str) -> str:
         raise DatasetError(f"picture {name}: is no whole picture ({error}): bring it again") from None
 
 
-def _show(content: bytes, picture: "Image", longest_side: int) -> str:
+def _show(content: bytes, picture: Image.Image, longest_side: int) -> str:
     kind = picture.format or ""
     small = max(picture.size) <= longest_side
     if small and picture.mode in _KEPT.get(kind, ()) and picture.getexif().get(_ORIENTATION, 1) == 1:
@@ -58,10 +54,8 @@ def _show(content: bytes, picture: "Image", longest_side: int) -> str:
     return _data_url(file_format, out.getvalue())
 
 
-def _draw(picture: "Image", longest_side: int) -> "Image":
+def _draw(picture: Image.Image, longest_side: int) -> Image.Image:
     """Draw the picture upright, in grey or RGB, no longer than `longest_side`."""
-    from PIL import Image, ImageOps
-
     upright = ImageOps.exif_transpose(picture)
     if upright.mode.startswith("I"):
         # 16 bits of grey, which a plain conversion would cut off at 255.

@@ -7,6 +7,8 @@ from medexam.errors import SpecError
 from medexam.experiments.api.asking import write_notice
 from medexam.experiments.api.results import Runs
 from medexam.experiments.api.runs import RunSource, run_folder, where_runs_lie
+from medexam.experiments.compare.runs import compare_runs, find_compared
+from medexam.experiments.report.comparison_tables import paired_report
 from medexam.experiments.report.run_blocks import comparison_blocks
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.predictions import Reading
@@ -33,8 +35,6 @@ class ComparedRuns(Displayed):
 
     def markdown(self) -> str:
         """Render what `medexam compare --markdown` writes."""
-        from medexam.experiments.report.comparison_tables import paired_report
-
         return paired_report(self.comparison)
 
     def blocks(self) -> list[Block]:
@@ -69,7 +69,6 @@ def compare(
     """
     from medexam.experiments.compare.ensembles import compare_ensemble
     from medexam.experiments.compare.further import find_further
-    from medexam.experiments.compare.runs import compare_runs, find_compared
 
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([run_folder(run, where_runs_lie(runs_dir)) for run in runs])

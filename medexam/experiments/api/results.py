@@ -5,6 +5,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from medexam.errors import RunFolderError
 from medexam.experiments.api.asking import ask
 from medexam.experiments.entry.carry_out import Carriers, plan_lines
@@ -22,7 +25,6 @@ from medexam.predictions import Prediction
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 
 class Predictions(Mapping[str, Prediction]):
@@ -48,14 +50,11 @@ class Predictions(Mapping[str, Prediction]):
     def __repr__(self) -> str:
         return f"<{len(self)} predictions of {self._folder.name}; to_pandas() gives a table>"
 
-    def to_arrow(self) -> "pa.Table":
+    def to_arrow(self) -> pa.Table:
         """Read one row a question: exam, gold, answer, whether right, reply, tokens; `right` averages to the accuracy.
 
         Raises `RunFolderError` if the folder's `predictions.parquet` cannot be read.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         path = self._folder.path / PARQUET
         try:
             return pq.read_table(path)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medexam.experiments.store.answerers import describe_answerers
+from medexam.experiments.store.parquet import read_right
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics.paired.pairs import ALPHA, mcnemar_p
 
@@ -37,8 +38,6 @@ def find_standing(runs: Sequence[AnyRun]) -> Standing | None:
     first = max(rankable, key=lambda run: run.metrics.right or 0, default=None)
     if first is None or len(rankable) < 2 or not first.metrics.right:
         return None
-    from medexam.experiments.store.parquet import read_right
-
     outcomes = read_right(first.folder)
     level = []
     for other in rankable:

@@ -22,6 +22,7 @@ from dspy.teleprompt import (
     LabeledFewShot,
     MIPROv2,
 )
+from dspy.utils.exceptions import AdapterParseError
 
 from medexam.errors import EngineError, MedExamError
 from medexam.experiments.optimize.dspy_evaluation import CandidateProgram, evaluating_by
@@ -226,8 +227,6 @@ def _run_at_once(work: Sequence[Callable[[], None]]) -> None:
 @contextmanager
 def _writing_instructions(inputs: OptimizerInputs) -> Iterator[None]:
     """Name the trials of the block after the optimizer; raises `EngineError` if the model keeps to no format."""
-    from dspy.utils.exceptions import AdapterParseError
-
     try:
         with inputs.evaluator.naming(inputs.spec.kind), call_group(CallGroup(INSTRUCTIONS)):
             yield

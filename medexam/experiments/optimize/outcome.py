@@ -5,6 +5,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from medexam.errors import RunFolderError
+from medexam.experiments.optimize.curve import INCHES, draw_curve
 from medexam.experiments.optimize.folder import CURVE, DEMONSTRATIONS, REPORT
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.plan import OptimizationPlan
@@ -12,6 +13,7 @@ from medexam.experiments.optimize.trials import describe_score, metric_title
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.report.escaping import disarm, heading, on_one_line, paragraphs
 from medexam.experiments.report.markdown import fenced, join_markdown, render_table
+from medexam.experiments.report.plots.pictures import render_png
 from medexam.programs import ProgramContext, WithNearest, build_program, demonstrations
 from medexam.programs.loading import PROGRAM
 from medexam.questions import Question
@@ -34,9 +36,6 @@ def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
         folder.write_text(DEMONSTRATIONS, join_markdown(_demonstrations(optimization, plan)))
     folder.write_text(REPORT, disarm("\n".join(_report(optimization))))
     if optimization.trials and find_spec("matplotlib") is not None:
-        from medexam.experiments.optimize.curve import INCHES, draw_curve
-        from medexam.experiments.report.plots.pictures import render_png
-
         draw = partial(draw_curve, trials=optimization.trials, metric=optimization.optimizer.metric)
         folder.write_bytes(CURVE, render_png(draw, INCHES))
 

@@ -9,7 +9,7 @@ import numpy as np
 from dspy.predict.knn import KNN
 
 from medexam.questions import Question
-from medexam.retrievers.encoders import find_encoder
+from medexam.retrievers.encoders import build_encoder, find_encoder
 
 
 @dataclass
@@ -34,8 +34,6 @@ class NearestDemonstrations:
         stems = dict.fromkeys([*(demo.question.stem for demo in self.pool), *(question.stem for question in questions)])
         missing = [text for text in map(_text, stems) if text not in self.vectors]
         if missing:
-            from medexam.retrievers.encoders import build_encoder
-
             vectors = build_encoder(self.encoder).encode_queries(missing)
             self.vectors |= dict(zip(missing, vectors, strict=True))
         if self._knn is None:

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Any, ClassVar
 
 from dspy.lm15 import (
@@ -165,8 +166,6 @@ class LiteLLMEngine(HostedEngine):
 
     def info(self) -> EngineInfo:
         """Describe what really runs."""
-        from importlib.metadata import version
-
         return EngineInfo(
             engine=self.kind,
             model=self.model,

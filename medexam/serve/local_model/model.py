@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from dspy.lm15 import InvalidRequestError, UnsupportedFeatureError
+from jinja2 import TemplateError
 
 from medexam.errors import EngineError
 from medexam.library_logging import quiet_transformers
@@ -36,7 +37,6 @@ class LocalModel:
 
     def __init__(self, spec: ModelSpec, weights: Weights, *, share_prefixes: bool = True):
         import torch
-        from jinja2 import TemplateError
         from transformers import DynamicCache
         from transformers.cache_utils import DynamicLayer
 
@@ -79,8 +79,6 @@ class LocalModel:
         """Render the whole prompt as text; `choosing`: something is chosen or read behind it, so no thought is left
         open.
         """
-        from jinja2 import TemplateError
-
         if self.rules is None:
             raise UnsupportedFeatureError(no_template(self.label), feature="messages")
         try:

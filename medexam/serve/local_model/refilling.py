@@ -8,7 +8,7 @@ values that grow token by token can be moved between rows, so models with other 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from medexam.serve.local_model.batches import BatchLimits, plan_batches
 from medexam.serve.local_model.generation import (
@@ -19,12 +19,10 @@ from medexam.serve.local_model.generation import (
     sampling_warpers,
     to_reply,
 )
-from medexam.serve.local_model.model import LocalModel
+from medexam.serve.local_model.growing_cache import CachedRows, join_rows
+from medexam.serve.local_model.model import LocalModel, is_out_of_memory
 from medexam.serve.local_model.sampling import add_gumbel_noise, random_stream, seeds
 from medexam.serve.local_model.thinking_budget import RowBudget
-
-if TYPE_CHECKING:
-    from medexam.serve.local_model.growing_cache import CachedRows
 
 _REFILL = 4
 """One part in this many of the rows must be free before prompts are read into them: each time, all keys are copied."""
@@ -123,8 +121,6 @@ class ReplyWriter:
             self._rows, self._state = [], None
 
     def _refill(self, live: list[_Row], tickets: list[ReplyTicket]) -> None:
-        from medexam.serve.local_model.growing_cache import join_rows
-
         places = self._live_places()
         batches = plan_batches(
             tickets, self._reading, size=lambda ticket: (len(ticket.job.prompt), 1), group=lambda _: None
@@ -134,10 +130,8 @@ class ReplyWriter:
         parts = self._keep(places)
         self._state = join_rows([*parts, *(self._read(batch) for batch in batches)])
 
-    def _keep(self, places: Sequence[int]) -> "list[CachedRows]":
+    def _keep(self, places: Sequence[int]) -> list[CachedRows]:
         """Return the state of the rows at these places, as a part of the next batch; none of no rows."""
-        from medexam.serve.local_model.growing_cache import CachedRows
-
         if not places:
             return []
         cache, mask, logits = self._state
@@ -163,10 +157,8 @@ class ReplyWriter:
             row.siblings = rows
         return rows
 
-    def _read(self, tickets: Sequence[ReplyTicket]) -> "CachedRows":
+    def _read(self, tickets: Sequence[ReplyTicket]) -> CachedRows:
         """Read prompts once each; a row for each of their samples."""
-        from medexam.serve.local_model.growing_cache import CachedRows
-
         cache, mask, logits = self._model.read([ticket.job.prompt for ticket in tickets])
         rows = CachedRows([(layer.keys, layer.values) for layer in cache.layers], mask, logits)
         samples = [place for place, ticket in enumerate(tickets) for _ in range(ticket.job.samples)]
@@ -202,8 +194,6 @@ class ReplyWriter:
 
     def _shrink(self) -> None:
         """Leave out the rows that have ended, when no prompt waits for them."""
-        from medexam.serve.local_model.growing_cache import join_rows
-
         parts = self._keep(self._live_places())
         self._rows = [row for row in self._rows if not row.ended]
         self._state = join_rows(parts)
@@ -232,8 +222,6 @@ class ReplyWriter:
 
     def _recover(self, error: Exception) -> None:
         """Begin the rows anew, half as many at a time, if memory did not suffice; fail them otherwise."""
-        from medexam.serve.local_model.model import is_out_of_memory
-
         open_tickets = list({id(row.ticket): row.ticket for row in self._rows if not row.ended}.values())
         self._rows, self._state = [], None
         if is_out_of_memory(error) and len(open_tickets) > 1:

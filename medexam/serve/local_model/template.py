@@ -13,6 +13,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dspy.lm15 import InvalidRequestError
+from huggingface_hub import try_to_load_from_cache
+from huggingface_hub.errors import HFValidationError
+from jinja2 import TemplateError
+from jinja2.ext import loopcontrols
+from jinja2.runtime import LoopContext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from tokenizers import Tokenizer
 
 from medexam.inputs import read_json
 from medexam.model_calls import ChatMessage
@@ -43,8 +50,6 @@ class LocalTemplate:
         """Render the dialogue's text, open for the assistant's reply; raises `InvalidRequestError` if the template
         does.
         """
-        from jinja2 import TemplateError
-
         try:
             context = self._template.new_context({**self._context, "messages": list(messages)}, shared=True)
             return "".join(self._template.root_render_func(context))
@@ -69,9 +74,6 @@ def load_template(source: str, settings: Mapping[str, Any] | None = None) -> Loc
     files = {name: _find(source, name) for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")}
     if files["tokenizer.json"] is None or files["tokenizer_config.json"] is None:
         return None
-    from jinja2 import TemplateError
-    from tokenizers import Tokenizer
-
     try:
         config = read_json(files["tokenizer_config.json"])
         if not isinstance(config, dict):
@@ -95,9 +97,6 @@ def _find(source: str, name: str) -> Path | None:
     folder = Path(source)
     if folder.is_dir():
         return folder / name if (folder / name).is_file() else None
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
     try:
         path = try_to_load_from_cache(source, name)
     except HFValidationError:
@@ -118,9 +117,6 @@ def _content(token: Any) -> str:
 
 def _environment() -> Any:
     """Build what chat templates may rely on: the names and the whitespace rules that transformers gives them."""
-    from jinja2.ext import loopcontrols
-    from jinja2.runtime import LoopContext
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Environment(ImmutableSandboxedEnvironment):
         """A sandbox that lets `loop.first` and the like through at once: its checks take half of a dialogue's time."""
@@ -141,6 +137,4 @@ def _environment() -> Any:
 
 
 def _refuse(message: str) -> NoReturn:
-    from jinja2 import TemplateError
-
     raise TemplateError(message)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from medexam.datasets import load_exam_set
 from medexam.errors import MedExamError
 from medexam.items import ExamSet
@@ -48,8 +50,6 @@ class PlacedGroups:
 
     def of(self, *names: str) -> "Places":
         """Return the places of some groups' points, `[m, 2]`."""
-        import numpy as np
-
         return self.places[np.isin(np.array(self.groups, dtype=object), names)]
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from medexam.errors import MedExamError
 from medexam.experiments.report.plots.corpus_map import CorpusMap, PlacedGroups
 from medexam.files import whole_file
@@ -17,7 +19,6 @@ from medexam.library_logging import quiet_matplotlib
 from medexam.questions import Discipline
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from medexam.retrievers.projection import Places
@@ -71,8 +72,6 @@ class _View:
     @property
     def edges(self) -> "list[NDArray[np.float64]]":
         """The x and the y between the grid's cells."""
-        import numpy as np
-
         sides = self.high - self.low
         counts = np.ceil(GRID * sides / sides.max()).astype(int)
         return [
@@ -87,7 +86,6 @@ class _View:
 
     def density(self, places: "Places") -> "Density":
         """Compute a round Gaussian kernel density of places on the grid, `[y, x]`, which sums to 1."""
-        import numpy as np
         from scipy.ndimage import gaussian_filter
 
         counts, _, _ = np.histogram2d(places[:, 0], places[:, 1], bins=self.edges)
@@ -134,8 +132,6 @@ def write_map(figure: Any, corpus_map: CorpusMap, path: Path) -> None:
 
 def draw_map(figure: Any, corpus_map: CorpusMap) -> None:
     """Draw a map on an empty figure: two large panels, and a small one for each discipline that has questions."""
-    import numpy as np
-
     view = _View.around(np.concatenate([corpus_map.passages.places, corpus_map.questions.places]))
     disciplines = [discipline for discipline in Discipline if discipline.value in corpus_map.questions.counts]
     columns = min(COLUMNS, len(disciplines))
@@ -192,8 +188,6 @@ def _draw_sources(axes: Any, corpus_map: CorpusMap, view: _View) -> None:
 
 def _draw_disciplines(axes: Any, corpus_map: CorpusMap, view: _View, disciplines: Sequence[Discipline]) -> None:
     """Draw panel b: every question as a point, in an order that hides no discipline, over the sources' contours."""
-    import numpy as np
-
     for name, places, _, line in _sources(corpus_map.passages):
         density = view.density(places)
         outermost = _levels(density)[0]
@@ -214,8 +208,6 @@ def _draw_disciplines(axes: Any, corpus_map: CorpusMap, view: _View, disciplines
 
 def _draw_discipline(axes: Any, places: "Places", view: _View, everything: "Density", discipline: Discipline) -> None:
     """Draw a panel of its own: one discipline's points and contours over the shaded density of all passages."""
-    import numpy as np
-
     shade = np.sqrt(everything)
     extent = (view.low[0], view.high[0], view.low[1], view.high[1])
     axes.imshow(shade, extent=extent, origin="lower", cmap="Greys", vmin=0, vmax=1.4 * float(shade.max()))
@@ -252,8 +244,6 @@ def _sources(passages: PlacedGroups) -> "list[tuple[str, Places, str, Any]]":
 
 def _levels(density: "Density") -> list[float]:
     """Find the densities along the contours that hold `SHARES` of the whole, ascending."""
-    import numpy as np
-
     steep = np.sort(density.ravel())[::-1]
     mass = np.cumsum(steep)
     return sorted({float(steep[np.searchsorted(mass, share)]) for share in SHARES})

@@ -4,6 +4,7 @@ What a shard is and how it is joined to the others is known to `medexam.retrieve
 carries them about, only here.
 """
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -132,8 +133,6 @@ def _watched(folder: Path, shards: list[Shard], progress: Progress | None) -> It
 
 def _quieten(data: Any) -> None:
     """Turn off Ray Data's own bars and log lines."""
-    import logging
-
     context = data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
