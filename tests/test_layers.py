@@ -39,6 +39,7 @@ INNER_FLOORS = {
             "finetune",
             "optimize",
             "reproduce",
+            "evaluate",
             "api",
         ),
     ),
