@@ -51,7 +51,7 @@ def read_examples(path: Path) -> dict[str, ExampleRecord]:
         raise DatasetError(f"{path} holds no examples ({error}): restore it, or evaluate again") from None
 
 
-def load_examples(spec: DatasetSpec) -> TaskSet:
+def load_example_set(spec: DatasetSpec) -> TaskSet:
     """Load all examples that the spec's file holds; raises as `read_examples` does."""
     assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
     return build_example_set(spec, read_examples(spec.path).values(), digest_files(spec))

@@ -2,7 +2,7 @@
 
 from medexam.benchmarks.base import Predictions, ScoredRun
 from medexam.benchmarks.words.benchmark import WordsBenchmark
-from medexam.datasets.examples import load_examples
+from medexam.datasets.examples import load_example_set
 from medexam.items import TaskSet
 from medexam.metrics import TaskMetrics
 from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
@@ -19,7 +19,7 @@ class ExampleBenchmark(WordsBenchmark):
 
     def load(self, spec: DatasetSpec) -> TaskSet:
         """Load the examples in the run's folder; raises `DatasetError` if the file is missing or damaged."""
-        return load_examples(spec)
+        return load_example_set(spec)
 
     def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
         """Average the scores that the metric gave."""

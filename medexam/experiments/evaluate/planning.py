@@ -57,8 +57,8 @@ def plan_evaluation(
     another process writes it.
     """
     records = make_records(devset)
-    identity = identify(calls, lm)
-    folder = find_folder(name, called(calls.program), lm, identity, runs_dir, fresh=fresh)
+    identity = describe_evaluation(calls, lm)
+    folder = find_evaluation_folder(name, called(calls.program), lm, identity, runs_dir, fresh=fresh)
     folder.create()
     with folder.locked():
         _write_examples(folder, records)
@@ -108,7 +108,7 @@ def make_records(devset: Sequence[dspy.Example]) -> list[ExampleRecord]:
     return records
 
 
-def identify(calls: ExampleCalls, lm: Any) -> dict[str, Any]:
+def describe_evaluation(calls: ExampleCalls, lm: Any) -> dict[str, Any]:
     """Describe all that an answer and its score depend on beside the example."""
     adapter = dspy.settings.adapter
     faults = {} if calls.failure_score is None else {"failure_score": calls.failure_score}
@@ -121,7 +121,7 @@ def identify(calls: ExampleCalls, lm: Any) -> dict[str, Any]:
     }
 
 
-def find_folder(
+def find_evaluation_folder(
     name: str, program: str, lm: Any, identity: Mapping[str, Any], runs_dir: Path, *, fresh: bool
 ) -> RunFolder:
     """Find the last run of this name and identity, or choose the name of a new one."""

@@ -28,6 +28,7 @@ from medexam.predictions import MetricScore, Reason
 from medexam.programs.module_faults import naming_faults
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import Calls, recorded_calls
+from medexam.signatures.chat_in_bulk import ChatInBulk
 from medexam.tasks import Task
 
 Metric = Callable[..., Any]
@@ -96,6 +97,8 @@ class ExampleProgram(dspy.Module):
         self.calls = calls
         self._awaits_module = awaits_itself(calls.program)
         self._awaits_metric = inspect.iscoroutinefunction(calls.metric)
+        self._bulk_adapter: dspy.Adapter | None = None
+        self._is_recorded: bool | None = None
 
     async def acall(self, question: Task) -> ProgramOutput:
         """Evaluate one example; DSPy's own `acall` would tell its listeners of a module that is not the user's."""
@@ -108,7 +111,8 @@ class ExampleProgram(dspy.Module):
         settings: dict[str, Any] = {
             # `dspy.Refine` and `dspy.BestOfN` write into it, which is None in bulk.
             "trace": [] if dspy.settings.trace is None else dspy.settings.trace,
-            **({} if _is_recorded(dspy.settings.lm, calls.program) else {"usage_tracker": usage}),
+            "adapter": self._adapter(),
+            **({} if self._keeps_calls() else {"usage_tracker": usage}),
         }
         with recorded_calls() as recorded, dspy.context(**settings):
             try:
@@ -145,6 +149,20 @@ class ExampleProgram(dspy.Module):
             metric_score=read_score(score, calls.metric),
             generations=generations,
         )
+
+    def _adapter(self) -> dspy.Adapter | None:
+        """Return the script's adapter; for DSPy's default, the one that says the same in bulk."""
+        adapter = dspy.settings.adapter
+        if adapter is not None or dspy.settings.callbacks:
+            return adapter
+        self._bulk_adapter = self._bulk_adapter or ChatInBulk()
+        return self._bulk_adapter
+
+    def _keeps_calls(self) -> bool:
+        """Return whether every model that may be asked keeps its calls itself; looked up once."""
+        if self._is_recorded is None:
+            self._is_recorded = _is_recorded(dspy.settings.lm, self.calls.program)
+        return self._is_recorded
 
     async def _predict(self, example: dspy.Example, recorded: Calls) -> Any:
         """Return what the module returns, or the reply that could not be parsed."""

@@ -186,7 +186,9 @@ def test_a_run_is_read_wherever_it_lies_and_not_continued_without_its_objects(ev
 @pytest.mark.usefixtures("model")
 def test_it_can_be_awaited_and_writes_what_dspys_own_writes(evaluate, tmp_path) -> None:
     devset, program = build_devset(5), dspy.Predict("question -> answer")
-    paths = {name: {"save_as_csv": tmp_path / f"{name}.csv", "save_as_json": tmp_path / f"{name}.json"} for name in "ab"}
+    paths = {
+        name: {"save_as_csv": tmp_path / f"{name}.csv", "save_as_json": tmp_path / f"{name}.json"} for name in "ab"
+    }
     dspy.Evaluate(devset=devset, metric=exact, **paths["a"])(program)
     assert asyncio.run(evaluate(devset, **paths["b"]).acall(program)).n == 5
     assert paths["a"]["save_as_csv"].read_text() == paths["b"]["save_as_csv"].read_text()
