@@ -45,8 +45,8 @@ def is_live_name(name: str) -> bool:
 def _find_live(name: str) -> Any:
     if name not in _LIVE:
         raise SpecError(
-            f"{name.rpartition(':')[2]} was an object of a script, and is not here: run that script, which goes on "
-            "where it stopped"
+            f"{name.rpartition(':')[2]} was an object of a script, and is not here: run that script, which "
+            "continues where it stopped"
         )
     return _LIVE[name]
 

@@ -149,7 +149,7 @@ class MetricScore(FrozenModel, allow_inf_nan=False):
     feedback: Annotated[str | None, Field(exclude_if=lambda feedback: feedback is None)] = None
     """What the metric said beside the number, or why a fault was scored. Left out where it said nothing."""
     details: Annotated[dict[str, Any], Field(exclude_if=lambda details: not details)] = Field(default_factory=dict)
-    """Other fields of the metric's `dspy.Prediction`. Left out where there are none."""
+    """Other fields of the metric's `dspy.Prediction`. Left out if there are none."""
 
 
 def _writable_fields(arguments: Any) -> Any:

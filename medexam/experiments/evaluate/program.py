@@ -148,6 +148,7 @@ class ExampleProgram(dspy.Module):
             outputs=outputs,
             metric_score=read_score(score, calls.metric),
             generations=generations,
+            keeps_replies=len(generations) > 1,
         )
 
     def _adapter(self) -> dspy.Adapter | None:

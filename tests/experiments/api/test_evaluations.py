@@ -197,9 +197,14 @@ def test_it_can_be_awaited_and_writes_what_dspys_own_writes(evaluate, tmp_path) 
 
 @pytest.mark.usefixtures("model")
 def test_limits_end_the_asking(evaluate, capsys) -> None:
-    ours = evaluate(build_devset(40), limits=medexam.Limits(minutes=0.0), num_threads=1)
+    devset, program = build_devset(40), dspy.Predict("question -> answer")
+    ours = evaluate(devset, limits=medexam.Limits(calls=7), num_threads=1)
+    first = ours(program)
+    assert (first.n, first.pending, first.stop) == (7, 33, "calls")
+    assert "33 of 40 examples are pending (calls)" in capsys.readouterr().err
+    assert (ours(program).n, evaluate(devset)(program).n) == (14, 40)
     with pytest.raises(EngineError, match="no example is scored"):
-        ours(dspy.Predict("question -> answer"))
+        evaluate(devset, limits=medexam.Limits(minutes=0.0), fresh=True)(program)
 
 
 def test_what_is_missing_is_said(evaluate) -> None:
