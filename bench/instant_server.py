@@ -120,7 +120,8 @@ class Instant:
     def choice(self, place: int, prompt: str | list[int], body: dict[str, Any]) -> dict[str, Any]:
         allowed = body.get("allowed_token_ids")
         named = (body.get("structured_outputs") or {}).get("choice")
-        free = PLAIN_REPLY if body.get("max_tokens") == 1 else CHAT_REPLY
+        said = (said for words, said in ASKED_FORMS.items() if isinstance(prompt, str) and words.decode() in prompt)
+        free = PLAIN_REPLY if body.get("max_tokens") == 1 else next(said, CHAT_REPLY)
         text = self.decode(allowed[0]) if allowed else named[0] if named else free
         choice: dict[str, Any] = {"index": place, "text": text, "finish_reason": "length", "logprobs": None}
         if body.get("return_token_ids"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from medexam.errors import MedExamError
     from medexam.experiments.api.comparisons import compare
+    from medexam.experiments.api.evaluations import Evaluate
     from medexam.experiments.api.optimizations import optimize
     from medexam.experiments.api.programs import build_program, lm
     from medexam.experiments.api.questions import exam_metric, load_questions
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from medexam.version import __version__
 
 __all__ = [
+    "Evaluate",
     "Limits",
     "MedExamError",
     "Prediction",
@@ -38,6 +40,7 @@ _HOMES = {
     **dict.fromkeys(("run", "plan", "load_run", "list_runs"), "experiments.api.runs"),
     **dict.fromkeys(("load_questions", "exam_metric"), "experiments.api.questions"),
     **dict.fromkeys(("build_program", "lm"), "experiments.api.programs"),
+    "Evaluate": "experiments.api.evaluations",
     "compare": "experiments.api.comparisons",
     "optimize": "experiments.api.optimizations",
     "report": "experiments.api.reports",

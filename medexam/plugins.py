@@ -1,7 +1,8 @@
 """Code of the user's own that a spec names, and short names that installed packages add.
 
 A name is `package.module:Name` or `./file.py:Name`; an entry point of a group such as `medexam.programs` makes the
-first a short name. Finding and hashing the source imports nothing; only `load_object` runs the user's code.
+first a short name. Finding and hashing the source imports nothing; only `load_object` runs the user's code. An object
+that a script made in Python is named too, `object.DIGEST:Name`, and is there while its process lives.
 """
 
 import ast
@@ -23,6 +24,32 @@ from medexam.errors import SpecError
 
 _SITES = ("site-packages", "dist-packages")
 """Folders that Python installs packages into."""
+
+
+_LIVE: dict[str, Any] = {}
+"""Name -> object, of those that this process made; the last one of a name."""
+_LIVE_PLACE = "object."
+
+
+def name_object(value: Any, called: str, digest: str) -> str:
+    """Name an object of this process, whose content `digest` tells from any other; `called` is its name in tables."""
+    name = f"{_LIVE_PLACE}{digest}:{called}"
+    _LIVE[name] = value
+    return name
+
+
+def is_live_name(name: str) -> bool:
+    """Return whether `name` means an object that some process made."""
+    return name.startswith(_LIVE_PLACE)
+
+
+def _find_live(name: str) -> Any:
+    if name not in _LIVE:
+        raise SpecError(
+            f"{name.rpartition(':')[2]} was an object of a script, and is not here: run that script, which "
+            "continues where it stopped"
+        )
+    return _LIVE[name]
 
 
 def is_own_name(name: str, group: str) -> bool:
@@ -53,6 +80,8 @@ def load_object(name: str, group: str) -> Any:
 
     Raises `SpecError` if there is no such file, module or object, or if importing it fails.
     """
+    if is_live_name(name):
+        return _find_live(name)
     place, attribute = resolve_name(name, group)
     try:
         target: Any = _import_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
@@ -99,9 +128,11 @@ def hash_source(name: str, group: str) -> dict[str, Any]:
     files' names count. Modules beside it are those that it imports, directly or through one another, from its own
     folder or the folder of its package; for installed code, from its top package alone. Instead of `files`, code of a
     package index has the `distribution` that it comes with and that one's `version`. Raises `SpecError` if there is no
-    source.
+    source. Of an object that a script made it is the digest in its name.
     """
     place, attribute = resolve_name(name, group)
+    if is_live_name(name):
+        return {"object": attribute, "state": place.removeprefix(_LIVE_PLACE)}
     first = _source_file(name, place)
     root = top = _root(first, place)
     if not place.endswith(".py"):

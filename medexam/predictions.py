@@ -1,6 +1,7 @@
 """What a program answered: one `Prediction` is one line of `predictions.jsonl`.
 
-It holds no gold and no score, so a corrected answer key never needs the model again.
+It holds no gold, so a corrected answer key never needs the model again. It holds a score only where a metric of Python
+gave one as the answer came: that metric is part of the run's identity.
 """
 
 import math
@@ -46,6 +47,8 @@ class Reason(StrEnum):
     CONTEXT_OVERFLOW = "context_overflow"
     NOT_IN_CONTEXT = "not_in_context"
     """What was to be quoted does not stand in the text."""
+    FAULTED = "faulted"
+    """The module or the metric of a `medexam.Evaluate` raised, and such faults are scored by request."""
     NOT_TOLD = "not_told"
     """Imported results say that the answer is wrong, and not which it was."""
 
@@ -134,6 +137,19 @@ class Reply(FrozenModel):
     """Those of the completion's that are thinking. Left out where the engine did not report it."""
     seed: Annotated[int | None, Field(exclude_if=lambda seed: seed is None)] = None
     """The seed that it was drawn under. Left out where nothing was drawn, and in older files."""
+
+
+class MetricScore(FrozenModel, allow_inf_nan=False):
+    """What the metric of a `medexam.Evaluate` said of an answer."""
+
+    metric: str
+    """The metric's name."""
+    value: bool | int | float
+    """As the metric returned it; the `score` of a `dspy.Prediction`."""
+    feedback: Annotated[str | None, Field(exclude_if=lambda feedback: feedback is None)] = None
+    """What the metric said beside the number, or why a fault was scored. Left out where it said nothing."""
+    details: Annotated[dict[str, Any], Field(exclude_if=lambda details: not details)] = Field(default_factory=dict)
+    """Other fields of the metric's `dspy.Prediction`. Left out if there are none."""
 
 
 def _writable_fields(arguments: Any) -> Any:
@@ -241,6 +257,10 @@ class Prediction(SlottedModel):
     cited_support: Annotated[float | None, Field(exclude_if=lambda support: support is None)] = None
     """The probability, 0 to 1, with which a sentence of that passage entails the stem with the answer, by a reader.
     Left out of a line where none was asked or no passage is named."""
+    outputs: Annotated[dict[str, Any] | None, Field(exclude_if=lambda outputs: outputs is None)] = None
+    """Every field that a module returned for an example of `medexam.Evaluate`, as JSON. Left out elsewhere."""
+    metric_score: Annotated[MetricScore | None, Field(exclude_if=lambda score: score is None)] = None
+    """What the metric of a `medexam.Evaluate` said. Left out elsewhere, and where it could not be asked."""
     supported: Annotated[bool | None, Field(exclude_if=lambda supported: supported is None)] = None
     """Whether the kept passages support the answer, as a verifier says; False too where none was kept. Left out of a
     line where nothing was verified or there was no answer."""

@@ -38,6 +38,7 @@ INNER_FLOORS = {
             "audit",
             "optimize",
             "reproduce",
+            "evaluate",
             "api",
         ),
     ),

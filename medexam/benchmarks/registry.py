@@ -9,6 +9,7 @@ from typing import Any
 from medexam.benchmarks.base import Benchmark
 from medexam.benchmarks.choice.benchmark import ChoiceBenchmark, OwnChoiceBenchmark
 from medexam.benchmarks.words.cliniqlink import ClinIQLink
+from medexam.benchmarks.words.examples import ExampleBenchmark
 from medexam.benchmarks.words.short_answers import ShortAnswerBenchmark
 from medexam.benchmarks.words.spans import SpanBenchmark
 from medexam.errors import DatasetError, SpecError
@@ -29,6 +30,7 @@ _ALL: tuple[Benchmark[Any, Any, Any], ...] = (
     OwnChoiceBenchmark("choice"),
     ShortAnswerBenchmark("short_answer"),
     SpanBenchmark("spans"),
+    ExampleBenchmark("examples"),
 )
 BENCHMARKS: Mapping[str, Benchmark[Any, Any, Any]] = MappingProxyType({each.name: each for each in _ALL})
 

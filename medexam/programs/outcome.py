@@ -128,9 +128,12 @@ def _read_fields(
 
     `last_reply` holds the last reply; None if nothing was said.
     """
-    status, reason = Status.UNANSWERED, None
+    status = Status.UNANSWERED
+    reason: Reason | None = None
     if outcome.answer is not None or outcome.text is not None:
         status = Status.ANSWERED
+    elif outcome.reason is Reason.FAULTED:
+        reason = outcome.reason
     elif not replied:
         reason = Reason.ABSTAINED
     else:
@@ -145,6 +148,8 @@ def _read_fields(
         "rationale": outcome.rationale,
         "votes": outcome.votes,
         "orders": outcome.orders,
+        "outputs": outcome.outputs,
+        "metric_score": outcome.metric_score,
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import dspy
 
-from medexam.predictions import FollowUp, Reason
+from medexam.predictions import FollowUp, MetricScore, Reason
 from medexam.retrievers.base import Hit
 from medexam.signatures import Generation
 from medexam.tasks import Alignment
@@ -81,6 +81,10 @@ class ProgramOutput(dspy.Prediction):
     """First character of `text` in the question's context, and the one after its last."""
     alignment: Alignment | None
     """How `text` was found there."""
+    outputs: dict[str, Any] | None
+    """Every field that a module returned, as JSON."""
+    metric_score: MetricScore | None
+    """What the metric said that scores answers as they come."""
 
     def __getattr__(self, name: str) -> Any:
         """Return a field's value, or None if it was not given; raises `AttributeError` if there is no such field."""

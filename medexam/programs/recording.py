@@ -19,7 +19,7 @@ import dspy
 from dspy.lm15 import LM15Error, Request, Response
 from dspy.utils.callback import BaseCallback
 
-from medexam.model_calls import DRAWN_SEED, Generation
+from medexam.model_calls import DRAWN_SEED, Dialogue, Generation
 from medexam.signatures.direct import DialogueWriter
 from medexam.signatures.single_call import SAMPLES, read_generation
 
@@ -144,6 +144,27 @@ class RecordingEngine:
         return response
 
 
+class RecordingWriter:
+    """An engine that replies to dialogues, whose replies are kept; `calls` None keeps none."""
+
+    def __init__(self, writer: DialogueWriter, calls: Calls | None) -> None:
+        self._writer = writer
+        self._calls = calls
+
+    def writes(self, dialogue: Dialogue) -> bool:
+        """Return whether it can reply; what is drawn at a temperature is a request, whose seed may have to change."""
+        return not dialogue.sampling.temperature and self._writer.writes(dialogue)
+
+    async def write(self, dialogue: Dialogue) -> Generation:
+        """Return the engine's reply."""
+        calls = self._calls
+        with calls.noting_fault() if calls else nullcontext():
+            generation = await self._writer.write(dialogue)
+        if calls is not None:
+            calls.generations.append(generation)
+        return generation
+
+
 class AsyncRecordingEngine:
     """An asynchronous engine whose calls are kept."""
 
@@ -155,9 +176,13 @@ class AsyncRecordingEngine:
 
     @property
     def writer(self) -> DialogueWriter | None:
-        """The engine as one that replies to dialogues; None while calls are kept or counted, which are requests."""
-        is_request = self._draws is not None or dspy.settings.get(_KEY) is not None
-        return None if self._writer is None or is_request else self._writer
+        """The engine as one that replies to dialogues, and keeps them while calls are kept; None if it is none."""
+        if self._writer is None:
+            return None
+        calls: Calls | None = dspy.settings.get(_KEY)
+        if calls is None and self._draws is None:
+            return self._writer
+        return RecordingWriter(self._writer, calls)
 
     async def complete(self, request: Request) -> Response:
         """Return the engine's reply."""

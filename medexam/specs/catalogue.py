@@ -12,9 +12,9 @@ from typing import Any, Literal
 from medexam.errors import DatasetError
 from medexam.questions import Language
 
-Form = Literal["choice", "short_answer", "spans", "explanations", "formats"]
+Form = Literal["choice", "short_answer", "spans", "explanations", "formats", "examples"]
 """What questions ask for: numbered options, an answer in words, a part of a context, the part of an explanation that
-argues for the right option, or one of several formats."""
+argues for the right option, or one of several formats. `examples` are whatever a module of DSPy takes."""
 
 TERMS = (
     "The questions were written by the Spanish Ministry of Health (Ministerio de Sanidad, Consumo y Bienestar Social). "

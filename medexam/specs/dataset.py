@@ -34,6 +34,8 @@ DatasetName = Annotated[str, AfterValidator(_is_known)]
 """The name of a data set that ships."""
 OwnKind = Literal["choice", "short_answer", "spans"]
 """The form of questions of one's own: numbered options, answers in words, or parts of a context."""
+EXAMPLES = "examples"
+"""The kind of the `dspy.Example`s of a `medexam.Evaluate`, which its run folder holds."""
 Variant = Literal["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
 Format = Literal["true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse"]
 Split = Literal["all", "train", "dev", "test"]
@@ -50,6 +52,7 @@ _OWN_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
         "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter", "only"}),
         "short_answer": frozenset({"disciplines"}),
         "spans": frozenset({"disciplines"}),
+        EXAMPLES: frozenset(),
     }
 )
 """Kind of one's own -> the fields that not every data set has and it does, as the catalogue says of those that ship."""
@@ -74,8 +77,9 @@ _OWN = ("hub", "columns", "answers", "skip_bad", "published")
 class DatasetSpec(Spec):
     """A data set in one language and the part of it that is asked."""
 
-    kind: OwnKind | None = None
-    """The form of questions of one's own, read from `path` or `hub`; None: the data set that `name` names."""
+    kind: OwnKind | Literal["examples"] | None = None
+    """The form of questions of one's own, read from `path` or `hub`; None: the data set that `name` names. `examples`
+    is what `medexam.Evaluate` stores, and is written by it alone."""
     name: str = SAMPLE.name
     """By default the sample that ships in the package; others are read from disk or the hub. With `kind`: what tables
     call the questions, by default the file's name or the last part of the hub's id. Or a benchmark of one's own,
@@ -231,8 +235,9 @@ class DatasetSpec(Spec):
 
     @property
     def label(self) -> str:
-        """Name, language and what changes a question, for tables."""
-        return " ".join([self.called, self.language, *self.changes])
+        """Name, language and what changes a question, for tables; examples tell no language."""
+        language = [] if self.kind == EXAMPLES else [self.language]
+        return " ".join([self.called, *language, *self.changes])
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -267,7 +272,7 @@ def check_named(tree: Mapping[str, Any]) -> None:
         )
 
 
-def _fields_of(kind: OwnKind | None, name: str) -> frozenset[str]:
+def _fields_of(kind: str | None, name: str) -> frozenset[str]:
     """Return the fields that not every data set has and this one does."""
     return CATALOGUE[name].fields if kind is None else _OWN_FIELDS[kind]
 

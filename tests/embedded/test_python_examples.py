@@ -1,4 +1,4 @@
-"""The Python that readers find runs as it is printed: in README.md, in `docs/python.md`, and in the notebooks.
+"""The Python that readers find runs as it is printed: in README.md, in two pages of `docs`, and in the notebooks.
 
 Each runs from top to bottom in a process of its own, inside an event loop, as in a notebook; Jupyter is not needed. The
 processes are forks of one that has imported what they import. SmolLM2 answers README.md, a drawn model the others.
@@ -99,6 +99,11 @@ space["scores"][0].total < 0
 and len({vote.rationale for vote in space["votes"]}) > 1  # the seeds make a difference
 and Path("report.html").is_file()
 """
+ROUTED = """
+(space["result"].n, space["result"].pending, space["improved"].n) == (6, 0, 6)
+and space["result"].run.id != space["improved"].run.id
+and Path("routing.html").is_file()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -146,11 +151,12 @@ def test_the_readmes_example_prints_an_option(run_cells, tmp_path: Path, runs_di
     assert int(said.splitlines()[-1]) in range(1, 6)
 
 
-def test_every_snippet_of_the_page_runs(run_cells, drawn_cache: Path, tmp_path: Path, runs_dir: Path) -> None:
-    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "least", "check"), [("python", 9, PAGE), ("dspy", 2, ROUTED)])
+def test_every_snippet_of_a_page_runs(name, least, check, run_cells, drawn_cache, tmp_path, runs_dir) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     snippets = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
-    assert len(snippets) > 8
-    run_cells(snippets, f"({PAGE})", tmp_path, drawn_cache)
+    assert len(snippets) >= least
+    run_cells(snippets, f"({check})", tmp_path, drawn_cache)
 
 
 def test_every_notebook_is_tested() -> None:

@@ -37,6 +37,7 @@ from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.items import AnySet
 from medexam.programs import ProgramContext, build_program, find_nearest
 from medexam.specs import CellSpec, DatasetSpec
+from medexam.specs.dataset import EXAMPLES
 from medexam.specs.experiment import named_code
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
 from medexam.tasks import Task
@@ -96,6 +97,11 @@ def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> 
         raise RunFolderError(
             f"run {record.run_id} cannot continue alone: its stop_when compares it with other runs; run its spec again "
             "to continue them together, or without stop_when to ask everything"
+        )
+    if record.cell.dataset.kind == EXAMPLES:
+        raise RunFolderError(
+            f"run {record.run_id} cannot continue by its folder: its module, model and metric are objects of a script; "
+            "call medexam.Evaluate again as there, which asks what is pending"
         )
     prepared = (sources or Sources(only_look=False)).prepare(record.cell, record.cell.dataset.whole, record.questions)
     data = prepared.question_set

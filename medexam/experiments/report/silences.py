@@ -24,6 +24,7 @@ CAUSES: Mapping[Reason, str] = MappingProxyType(
         Reason.FILTERED: "replies were withheld by the provider's filter",
         Reason.CONTEXT_OVERFLOW: "prompts did not fit the model's context",
         Reason.NOT_IN_CONTEXT: "replies quoted what does not stand in the text",
+        Reason.FAULTED: "examples made the module or the metric raise",
     }
 )
 """Why a model that was asked gave no answer -> what is said of the questions; what a program chose to leave is none."""

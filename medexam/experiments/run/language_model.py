@@ -32,6 +32,10 @@ class EngineLM(dspy.LM):
 
     direct_engine: AsyncRecordingEngine | None = None
     """What it asks, where nothing of DSPy's stands between."""
+    spec: ModelSpec | None = None
+    """What it was built from."""
+    live_engine: Askable | None = None
+    """What it asks, behind the recorder."""
     shares_prompts: bool = False
     """Whether one request brings several replies to its prompt."""
 
@@ -84,7 +88,7 @@ def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None) -> E
         seed=model.seed,
         **{name: value for name, value in sampling.items() if value is not None},
     )
-    lm.direct_engine = recorder
+    lm.direct_engine, lm.live_engine, lm.spec = recorder, engine, model
     lm.shares_prompts = getattr(engine, "shares_prompts", False)
     return lm
 

@@ -15,6 +15,7 @@ class Stop(StrEnum):
     """Ctrl-C."""
     FAILURES = "failures"
     """As many questions failed as were allowed to."""
+    CALLS = "calls"
     TOKENS = "tokens"
     COST = "cost"
     MINUTES = "minutes"
@@ -37,6 +38,8 @@ class Limits:
     """US dollars by `model.price` or litellm's price list; a model that somebody may bill needs one of both."""
     minutes: float | None = None
     """Minutes since the run began."""
+    calls: int | None = None
+    """Replies of models; a question whose replies are not kept singly counts as one."""
 
 
 NO_LIMITS = Limits()
@@ -52,6 +55,7 @@ class Spending:
     questions: int = 0
     """Questions that are done, the failed ones included."""
     failed: int = 0
+    calls: int = 0
     tokens: int = 0
     cost: float = 0.0
     uncounted: int = 0
@@ -68,6 +72,7 @@ class Spending:
         self.uncounted += has_reply(prediction) and None in (prediction.prompt_tokens, prediction.completion_tokens)
         prompt, completion = prediction.prompt_tokens or 0, prediction.completion_tokens or 0
         self.tokens += prompt + completion
+        self.calls += len(prediction.generations) if prediction.generations else has_reply(prediction)
         if self.prices is not None:
             self.cost += prompt * self.prices["prompt_usd"] + completion * self.prices["completion_usd"]
 
@@ -78,6 +83,7 @@ class Spending:
         minutes = (self.clock() - self._begun) / 60
         counters = (
             (Stop.FAILURES, self.failed, limits.failures),
+            (Stop.CALLS, self.calls, limits.calls),
             (Stop.TOKENS, self.tokens, limits.tokens),
             (Stop.COST, self.cost, limits.cost),
             (Stop.MINUTES, minutes, limits.minutes),

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from medexam.datasets.examples import EXAMPLES_FILE
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
@@ -30,6 +31,7 @@ from medexam.experiments.store.trust import beside_run, check_trusted, is_own, s
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.predictions import Answered, Outcome, Prediction, Reason, Status
 from medexam.specs import CellSpec
+from medexam.specs.dataset import EXAMPLES
 from medexam.specs.experiment import named_code
 
 SPEC = "spec.json"
@@ -120,7 +122,12 @@ class RunFolder(WorkFolder):
             ) from None
         if record.cell.dataset.is_own:
             check_trusted(self.path, f"benchmark {record.cell.dataset.called}")
-        return replace(record, cell=name_words(record.cell, record.identity))
+        cell = name_words(record.cell, record.identity)
+        if cell.dataset.kind == EXAMPLES:
+            # A folder may have been moved, and its examples with it.
+            path = (self.path / EXAMPLES_FILE).absolute()
+            cell = cell.model_copy(update={"dataset": cell.dataset.model_copy(update={"path": path})})
+        return replace(record, cell=cell)
 
     def write_record(self, record: RunRecord, *, own: bool = False) -> None:
         """Write `spec.json`; `own` if the user's spec or command names what it holds.

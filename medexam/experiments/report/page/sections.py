@@ -197,9 +197,9 @@ def _grouped(captioned: Captioned) -> PageSection:
 
 def _breakdowns(run: AnyRun) -> list[Captioned]:
     benchmark = run.benchmark
-    first, *others = benchmark.breakdowns(run.metrics, published=True)
+    tables = benchmark.breakdowns(run.metrics, published=True)
     legend_text = legend([run])
-    return [(first, legend_text + benchmark.published_legend), *((table, legend_text) for table in others)]
+    return [(table, legend_text + ("" if place else benchmark.published_legend)) for place, table in enumerate(tables)]
 
 
 def _stacked(

@@ -1,0 +1,33 @@
+"""Examples of a `medexam.Evaluate`: its metric scored each answer as it came, and a run's score is the mean."""
+
+from medexam.benchmarks.base import Predictions, ScoredRun
+from medexam.benchmarks.words.benchmark import WordsBenchmark
+from medexam.datasets.examples import load_example_set
+from medexam.items import TaskSet
+from medexam.metrics import TaskMetrics
+from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
+from medexam.specs import DatasetSpec
+
+UNNAMED = "score"
+"""The measure's name before an answer tells the metric's."""
+
+
+class ExampleBenchmark(WordsBenchmark):
+    """The mean of the stored scores; an example whose reply could not be read scores 0 unless the metric says more."""
+
+    board = ()
+
+    def load(self, spec: DatasetSpec) -> TaskSet:
+        """Load the examples in the run's folder; raises `DatasetError` if the file is missing or damaged."""
+        return load_example_set(spec)
+
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
+        """Average the scores that the metric gave."""
+        tasks = scored_tasks(items.questions, predictions)
+        stored = {task.key: predictions[task.key].metric_score for task in tasks}
+        name = next((score.metric for score in stored.values() if score is not None), UNNAMED)
+        scores = {key: 0.0 if score is None else float(score.value) for key, score in stored.items()}
+        metrics = TaskMetrics(
+            **count_tasks(items.questions, predictions), measures={name: mean_measure(scores)}, by_group={}, own={}
+        )
+        return ScoredRun(metrics, {name: scores})

@@ -1,0 +1,256 @@
+"""`medexam.Evaluate`: DSPy's evaluation of any module on any examples, as a stored run that can be continued."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dspy
+from dspy.evaluate import EvaluationResult
+from dspy.utils.callback import with_callbacks
+
+from medexam.errors import EngineError, SpecError
+from medexam.experiments.api.asking import write_notice
+from medexam.experiments.api.results import Run
+from medexam.experiments.entry.progress_bar import ProgressBar
+from medexam.experiments.evaluate.executor import ObjectExecutor
+from medexam.experiments.evaluate.identity import metric_name
+from medexam.experiments.evaluate.planning import EvaluationPlan, plan_evaluation
+from medexam.experiments.evaluate.program import Evaluated, ExampleCalls, stored_score
+from medexam.experiments.run.runner import Runner
+from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
+from medexam.experiments.store.paths import default_runs_dir
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.library_logging import errors_only
+from medexam.metrics.results import Interval
+from medexam.predictions import Prediction, Status
+
+MOST_THREADS = 512
+"""Modules and metrics that block and run at the same time; each waits for a server most of its time."""
+
+
+class Evaluation(EvaluationResult):
+    """A `dspy.EvaluationResult`, with the stored run and what its score does not count.
+
+    `score` is the mean over the scored examples, times 100, rounded to two digits. `results` holds each example with
+    its prediction and its score; an example that is pending has an empty prediction and the score None.
+    """
+
+    def __init__(
+        self, score: float, results: list[tuple[Any, Any, Any]], run: Run, faults: int, stop: Stop | None
+    ) -> None:
+        super().__init__(score=score, results=results)
+        measure = next(iter(run.metrics.measures.values()))
+        interval: Interval | None = measure.interval
+        self["run"] = run
+        self["n"] = run.n
+        self["pending"] = len(results) - run.n
+        self["faults"] = faults
+        self["interval"] = interval and tuple(round(100 * end, 2) for end in interval)
+        self["stop"] = stop and stop.value
+
+    def __repr__(self) -> str:
+        pending = f", pending={self.pending}" if self.pending else ""
+        faults = f", faults={self.faults}" if self.faults else ""
+        return (
+            f"Evaluation(score={self.score}, n={self.n}, interval={self.interval}{pending}{faults}, run={self.run.id})"
+        )
+
+
+class Evaluate(dspy.Evaluate):
+    """Evaluates modules on examples as `dspy.Evaluate` does, and keeps each answer as it comes.
+
+    The same module, model, metric and example are never asked twice: the next call continues where the last one stopped,
+    also after the process was killed. An example that failed for want of a server, or whose module or metric raised, is
+    pending and enters no score; `failure_score` scores an exception as `dspy.Evaluate` does. A reply that could not be
+    parsed scores `failure_score`, 0.0 by default.
+    """
+
+    def __init__(
+        self,
+        *,
+        devset: Sequence[dspy.Example],
+        metric: Callable[..., Any] | None = None,
+        name: str = "evaluation",
+        num_threads: int | None = None,
+        display_progress: bool = False,
+        display_table: bool | int = False,
+        max_errors: int | None = None,
+        provide_traceback: bool | None = None,
+        failure_score: float | None = None,
+        save_as_csv: str | None = None,
+        save_as_json: str | None = None,
+        limits: Limits = NO_LIMITS,
+        runs_dir: str | Path | None = None,
+        fresh: bool = False,
+        track: bool | str = False,
+    ) -> None:
+        """Take DSPy's arguments, and what a run has beside them.
+
+        `name` names the runs. `num_threads` is how many examples are in flight; None: as many as keep the model busy.
+        `max_errors` is how many may fail, as `limits.failures` is. `limits` end the asking of one call, such as
+        `medexam.Limits(calls=1000, minutes=10)`. `fresh` asks anew, in a run beside the others. `track` sends each run
+        to MLflow: a store, or True for the one beside the runs.
+        """
+        super().__init__(
+            devset=list(devset),
+            metric=metric,
+            num_threads=num_threads,
+            display_progress=display_progress,
+            display_table=display_table,
+            max_errors=max_errors,
+            provide_traceback=provide_traceback,
+            failure_score=0.0 if failure_score is None else failure_score,
+            save_as_csv=save_as_csv,
+            save_as_json=save_as_json,
+        )
+        self.name = name
+        self._fault_score = failure_score
+        self._limits = limits
+        self._runs_dir = None if runs_dir is None else Path(runs_dir)
+        self._fresh = fresh
+        self._track = track
+
+    def __call__(
+        self,
+        program: Any,
+        metric: Callable[..., Any] | None = None,
+        devset: Sequence[dspy.Example] | None = None,
+        num_threads: int | None = None,
+        display_progress: bool | None = None,
+        display_table: bool | int | None = None,
+        callback_metadata: dict[str, Any] | None = None,
+        save_as_csv: str | None = None,
+        save_as_json: str | None = None,
+    ) -> Evaluation:
+        """Evaluate `program`; an argument that is given replaces the object's own.
+
+        Raises `MedExamError` for whatever a user can cure, and `KeyboardInterrupt` once the answers are kept.
+        """
+        evaluation: Evaluation = self._evaluate_heard(
+            program=program,
+            metric=metric,
+            devset=devset,
+            num_threads=num_threads,
+            display_progress=display_progress,
+            callback_metadata=callback_metadata,
+        )
+        files = {"save_as_csv": save_as_csv or self.save_as_csv, "save_as_json": save_as_json or self.save_as_json}
+        display_table = self.display_table if display_table is None else display_table
+        if display_table is not False or any(files.values()):
+            _show(evaluation, metric or self.metric, display_table=display_table, **files)
+        return evaluation
+
+    def _evaluate(
+        self,
+        program: Any,
+        metric: Callable[..., Any] | None,
+        devset: Sequence[dspy.Example] | None,
+        num_threads: int | None,
+        display_progress: bool | None,
+        callback_metadata: dict[str, Any] | None,  # noqa: ARG002 - DSPy's callbacks read it
+    ) -> Evaluation:
+        metric = metric or self.metric
+        examples = self.devset if devset is None else list(devset)
+        if metric is None or not examples:
+            raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
+        in_flight = num_threads or self.num_threads
+        with ThreadPoolExecutor(in_flight or MOST_THREADS, "medexam-example") as threads:
+            calls = ExampleCalls(program, metric, self._fault_score, threads, {})
+            runs_dir = self._runs_dir or default_runs_dir()
+            plan = plan_evaluation(self.name, calls, dspy.settings.lm, examples, runs_dir, fresh=self._fresh)
+            shows = self.display_progress if display_progress is None else display_progress
+            stored, stop = self._carry_out(plan, in_flight, shows=shows)
+        if stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt
+        evaluation = _collect(plan, calls, examples, stored, stop)
+        for line in _notices(evaluation):
+            write_notice(line)
+        return evaluation
+
+    # Tells DSPy's callbacks of an evaluation, as its own `Evaluate` does.
+    _evaluate_heard = with_callbacks(_evaluate)
+
+    async def acall(self, program: Any, **arguments: Any) -> Evaluation:
+        """Evaluate as a call does, without blocking the event loop."""
+        return await asyncio.to_thread(partial(self, program, **arguments))
+
+    def _carry_out(self, plan: EvaluationPlan, in_flight: int | None, *, shows: bool) -> tuple[AnyRun, Stop | None]:
+        limits = self._limits
+        if self.max_errors is not None and limits.failures is None:
+            limits = Limits(**{**vars(limits), "failures": self.max_errors})
+        with ProgressBar(disable=not shows) as bar:
+            executor = ObjectExecutor(dspy.settings.lm, in_flight)
+            (stored,), stop = Runner(plan.plan, bar, limits=limits, executor=executor).run()
+        if self._track:
+            from medexam.experiments.track.runs import track as send
+            from medexam.experiments.track.store import send_to_store
+
+            uri = self._track if isinstance(self._track, str) else None
+            send_new = partial(send, page=True, only_new=True)
+            send_to_store(send_new, [stored], tracking_uri=uri, runs_dir=plan.plan.runs_dir, say=write_notice)
+        return stored, stop
+
+
+def _show(evaluation: Evaluation, metric: Any, **wishes: Any) -> None:
+    """Have DSPy draw its table and write its files of what is scored: it is called with known answers."""
+    scored = [row for row in evaluation.results if row[2] is not None]
+    answers = iter(scored)
+    scores: list[Any] = []
+
+    def answer(**_: Any) -> Any:
+        _, prediction, score = next(answers)
+        scores.append(score)
+        return prediction
+
+    def score(*_: Any) -> Any:
+        return scores[-1]
+
+    score.__name__ = metric_name(metric)
+    again = dspy.Evaluate(devset=[row[0] for row in scored], metric=score, num_threads=1)
+    with dspy.context(callbacks=[]), errors_only("dspy"):
+        again(answer, **wishes)
+
+
+def _collect(
+    plan: EvaluationPlan, calls: ExampleCalls, examples: Sequence[dspy.Example], stored: AnyRun, stop: Stop | None
+) -> Evaluation:
+    """Return the result: objects of this process where they are, else what the folder holds."""
+    predictions = stored.folder.read_predictions()
+    evaluated = [_evaluated(key, calls, predictions) for key in plan.keys]
+    results = [(example, each.prediction, each.score) for example, each in zip(examples, evaluated, strict=True)]
+    scores = [each.score for each in evaluated if each.score is not None]
+    if not scores:
+        failure = next((failure.example for failure in stored.failures), "nothing was asked")
+        raise EngineError(f"{stored.folder.name}: no example is scored: {failure}; the same call asks them again")
+    faults = sum(failure.questions for failure in stored.failures if failure.boundary == "client")
+    faults += sum(bool(predictions[key].reason == "faulted") for key in plan.keys if key in predictions)
+    return Evaluation(round(100 * sum(scores) / len(scores), 2), results, Run(stored), faults, stop)
+
+
+def _evaluated(key: str, calls: ExampleCalls, predictions: dict[str, Prediction]) -> Evaluated:
+    prediction = predictions.get(key)
+    if prediction is None or prediction.status is Status.FAILED:
+        return Evaluated(dspy.Prediction(), None)
+    if key in calls.evaluated:
+        return calls.evaluated[key]
+    score = 0.0 if prediction.metric_score is None else stored_score(prediction.metric_score)
+    return Evaluated(_restored(prediction), score)
+
+
+def _restored(prediction: Prediction) -> Any:
+    """Return what the module returned, as far as JSON keeps it."""
+    outputs = prediction.outputs or {}
+    return dspy.Prediction(**outputs)
+
+
+def _notices(evaluation: Evaluation) -> Sequence[str]:
+    if not evaluation.pending:
+        return []
+    run = evaluation.run
+    kinds = "; ".join(f"{failure.questions} {failure.kind}: {failure.example:.200}" for failure in run.stored.failures)
+    why = f" ({kinds})" if kinds else f" ({evaluation.stop})" if evaluation.stop else ""
+    total = len(evaluation.results)
+    return [f"{run.id}: {evaluation.pending} of {total} examples are pending{why}: the same call asks them"]

@@ -1,0 +1,176 @@
+"""From Python objects to a planned run of examples: its folder, its identity, and which examples are pending."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dspy
+
+from medexam.benchmarks import find_benchmark
+from medexam.datasets.examples import EXAMPLES_FILE, ExampleRecord, build_example_set, read_examples
+from medexam.errors import DatasetError
+from medexam.experiments.evaluate.identity import (
+    describe_metric,
+    describe_model,
+    describe_program,
+    describe_value,
+    digest_part,
+    model_settings,
+)
+from medexam.experiments.evaluate.program import ExampleCalls, ExampleProgram
+from medexam.experiments.plan.cells import Plan, PlannedCell, take_stock
+from medexam.experiments.run.language_model import EngineLM
+from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments.store.work_folder import folders_of, name_part
+from medexam.plugins import name_object
+from medexam.specs import CellSpec
+from medexam.specs.dataset import EXAMPLES
+from medexam.specs.identity import digest
+from medexam.specs.validation import validate
+
+KEY_DIGITS = 16
+"""Hexadecimal digits of an example's key: 64 bits."""
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """An evaluation that is ready to run."""
+
+    plan: Plan
+    keys: tuple[str, ...]
+    """Of each example of the set, in its order."""
+
+    @property
+    def folder(self) -> RunFolder:
+        """Where its answers are kept."""
+        return self.plan.cells[0].folder
+
+
+def plan_evaluation(
+    name: str, calls: ExampleCalls, lm: Any, devset: Sequence[dspy.Example], runs_dir: Path, *, fresh: bool
+) -> EvaluationPlan:
+    """Plan what evaluating would do, and write the examples into its folder; `calls` learns their keys.
+
+    The last run of the same name, module, model and metric is continued, unless `fresh`. Raises `RunBusyError` if
+    another process writes it.
+    """
+    records = make_records(devset)
+    identity = describe_evaluation(calls, lm)
+    folder = find_evaluation_folder(name, called(calls.program), lm, identity, runs_dir, fresh=fresh)
+    folder.create()
+    with folder.locked():
+        _write_examples(folder, records)
+    cell = _cell(name, calls.program, lm, identity, folder)
+    unique = {record.key: record for record in records}
+    items = build_example_set(cell.dataset, unique.values(), "")
+    calls.examples = dict(zip((record.key for record in records), devset, strict=True))
+    pending, right, answered = take_stock(folder, [items], find_benchmark(cell.dataset))
+    planned = PlannedCell(
+        cell=cell,
+        question_set=items,
+        program=ExampleProgram(calls),
+        identity=identity,
+        spec_digest=digest(identity),
+        folder=folder,
+        retrieval=None,
+        nearest=None,
+        pending=pending,
+        right=right,
+        answered=answered,
+    )
+    plan = Plan(
+        name=name,
+        description="",
+        experiment_digest=digest({"name": name, "cells": [digest(identity)]}),
+        cells=(planned,),
+        runs_dir=runs_dir,
+    )
+    return EvaluationPlan(plan, tuple(record.key for record in records))
+
+
+def make_records(devset: Sequence[dspy.Example]) -> list[ExampleRecord]:
+    """Describe examples as JSON under keys of their content; raises `DatasetError` for one without named inputs."""
+    times: Counter[str] = Counter()
+    records = []
+    for place, example in enumerate(devset):
+        try:
+            inputs, labels = example.inputs().toDict(), example.labels().toDict()
+        except (AttributeError, ValueError) as error:
+            raise DatasetError(
+                f"example {place} of devset: {error}; give dspy.Example(...).with_inputs('question') or the like"
+            ) from None
+        content = {"inputs": describe_value(inputs), "labels": describe_value(labels)}
+        key = digest_part(content, KEY_DIGITS)
+        times[key] += 1
+        records.append(ExampleRecord(key if times[key] == 1 else f"{key}-{times[key]}", **content))
+    return records
+
+
+def describe_evaluation(calls: ExampleCalls, lm: Any) -> dict[str, Any]:
+    """Describe all that an answer and its score depend on beside the example."""
+    adapter = dspy.settings.adapter
+    faults = {} if calls.failure_score is None else {"failure_score": calls.failure_score}
+    return {
+        "program": describe_program(calls.program),
+        "metric": describe_metric(calls.metric),
+        "model": None if lm is None else describe_model(lm),
+        **({} if adapter is None else {"adapter": describe_value(adapter)}),
+        **faults,
+    }
+
+
+def find_evaluation_folder(
+    name: str, program: str, lm: Any, identity: Mapping[str, Any], runs_dir: Path, *, fresh: bool
+) -> RunFolder:
+    """Find the last run of this name and identity, or choose the name of a new one."""
+    run_digest = digest(identity)
+    folders = {
+        number: path for number, path in folders_of(name, run_digest, runs_dir).items() if RunFolder(path).exists()
+    }
+    if folders and not fresh:
+        return RunFolder(folders[max(folders)], run_digest)
+    model = getattr(lm, "model", "").rsplit("/", 1)[-1] or "own_models"
+    stem = "-".join(map(name_part, [name, model, program, run_digest]))
+    return RunFolder(runs_dir / (f"{stem}-{max(folders) + 1}" if folders else stem), run_digest)
+
+
+def called(program: Any) -> str:
+    """Return how tables call a module: its class, or a function's name."""
+    label: str = type(program).__name__ if isinstance(program, dspy.Module) else getattr(program, "__name__", "program")
+    return label.strip("<>")
+
+
+def model_part(lm: Any) -> dict[str, Any]:
+    """Return the `model` part of a spec for a model that a script made; it names the object, and says its settings."""
+    if isinstance(lm, EngineLM) and lm.spec is not None:
+        return lm.spec.model_dump(exclude_unset=True)
+    if lm is None:
+        return {"engine": name_object(None, "none", "module"), "name": "set by the module"}
+    settings = model_settings(lm)
+    temperature = settings.get("temperature")
+    shown = {"temperature": temperature} if isinstance(temperature, (int, float)) and 0 <= temperature <= 2 else {}
+    engine = name_object(lm, type(lm).__name__, digest_part(describe_model(lm)))
+    return {"engine": engine, "name": lm.model, "args": settings, "seed": settings.get("seed"), **shown}
+
+
+def _cell(name: str, program: Any, lm: Any, identity: Mapping[str, Any], folder: RunFolder) -> CellSpec:
+    kind = name_object(program, called(program), digest_part(identity["program"]))
+    parts = {
+        "name": name,
+        "dataset": {"kind": EXAMPLES, "name": name, "path": (folder.path / EXAMPLES_FILE).absolute()},
+        "model": model_part(lm),
+        "program": {"kind": kind},
+        "trace_questions": 0,
+    }
+    return validate(CellSpec, parts)
+
+
+def _write_examples(folder: RunFolder, records: Sequence[ExampleRecord]) -> None:
+    """Write the examples that the folder does not hold yet beside those that it does."""
+    path = folder.path / EXAMPLES_FILE
+    stored = read_examples(path) if path.exists() else {}
+    merged = {**stored, **{record.key: record for record in records}}
+    if len(merged) > len(stored):
+        folder.write_text(EXAMPLES_FILE, "".join(record.to_line() for record in merged.values()))

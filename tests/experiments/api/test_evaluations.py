@@ -1,0 +1,263 @@
+"""`medexam.Evaluate` beside `dspy.Evaluate`: the same numbers, and every answer kept as it comes."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dspy
+import pytest
+from dspy.utils.dummies import DummyLM
+
+import medexam
+from medexam.errors import DatasetError, EngineError, RunFolderError, SpecError
+
+TOLD = 1000
+KILLS = 4
+"""Processes that are killed while they evaluate; `tests/chaos` kills more."""
+
+
+class Guess(dspy.Module):
+    """A module of one's own, with a predictor; it raises for a question that ends with `boom`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer = dspy.Predict("question -> answer")
+        self.asked = []
+
+    def forward(self, question):
+        self.asked.append(question)
+        if question.endswith("boom"):
+            raise KeyError("boom")
+        return self.answer(question=question)
+
+
+def exact(example, prediction, trace=None):
+    return example.answer == prediction.answer
+
+
+def graded(example, prediction, trace=None):
+    return dspy.Prediction(score=0.25 * len(prediction.answer), feedback=f"wanted {example.answer}")
+
+
+def build_devset(size):
+    return [dspy.Example(question=f"q{n:04d}", answer=str(n % 3)).with_inputs("question") for n in range(size)]
+
+
+def build_model(size, **more):
+    return DummyLM({f"q{n:04d}": {"answer": str(n % 2)} for n in range(size)} | more)
+
+
+@pytest.fixture
+def evaluate(tmp_path):
+    """`medexam.Evaluate` with runs in a folder of the test's own."""
+
+    def make(devset, metric=exact, **settings):
+        return medexam.Evaluate(devset=devset, metric=metric, **{"runs_dir": tmp_path / "runs", **settings})
+
+    return make
+
+
+@pytest.fixture
+def model():
+    with dspy.context(lm=build_model(TOLD)):
+        yield
+
+
+@pytest.mark.usefixtures("model")
+def test_it_gives_the_numbers_of_dspys_own(evaluate) -> None:
+    devset, program = build_devset(TOLD), dspy.Predict("question -> answer")
+    theirs, ours = dspy.Evaluate(devset=devset, metric=exact, num_threads=4)(program), evaluate(devset)(program)
+    assert isinstance(ours, dspy.evaluate.EvaluationResult)
+    assert ours.score == theirs.score
+    assert [(example, dict(prediction), score) for example, prediction, score in ours.results] == [
+        (example, dict(prediction), score) for example, prediction, score in theirs.results
+    ]
+    assert (ours.n, ours.pending, ours.faults) == (TOLD, 0, 0)
+    low, high = ours.interval
+    assert low < ours.score < high
+    stored = evaluate(devset)(program)
+    assert [(dict(prediction), score) for _, prediction, score in stored.results] == [
+        (dict(prediction), score) for _, prediction, score in ours.results
+    ]
+
+
+@pytest.mark.usefixtures("model")
+def test_only_new_examples_are_asked(evaluate) -> None:
+    program = Guess()
+    assert evaluate(build_devset(5))(program).n == 5
+    first = list(program.asked)
+    program.asked.clear()
+    assert evaluate(build_devset(8))(Guess()).n == 8
+    assert evaluate(build_devset(3))(Guess()).n == 3
+    assert len(first) == 5
+
+
+@pytest.mark.usefixtures("model")
+def test_metrics_may_return_feedback(evaluate) -> None:
+    devset, program = build_devset(6), dspy.Predict("question -> answer")
+    theirs, ours = dspy.Evaluate(devset=devset, metric=graded)(program), evaluate(devset, graded)(program)
+    assert ours.score == theirs.score == 25.0
+    assert ours.results[0][2].feedback == evaluate(devset, graded)(program).results[0][2].feedback == "wanted 0"
+
+
+def test_a_reply_that_cannot_be_parsed_scores_as_dspys_does(evaluate) -> None:
+    devset, program = build_devset(4), dspy.Predict("question -> answer: int")
+    answers = {f"q{n:04d}": {"answer": "none" if n == 1 else str(n)} for n in range(4)}
+    devset = [example.copy(answer=int(example.answer)) for example in devset]
+    with dspy.context(lm=DummyLM(answers), adapter=dspy.ChatAdapter(use_json_adapter_fallback=False)):
+        theirs, ours = dspy.Evaluate(devset=devset, metric=exact)(program), evaluate(devset)(program)
+    assert (ours.score, ours.n, ours.pending) == (theirs.score, 4, 0)
+    assert ours.run.metrics.unanswered == 1
+
+
+@pytest.mark.usefixtures("model")
+def test_an_exception_is_counted_apart_and_pending(evaluate, capsys) -> None:
+    devset = [*build_devset(4), dspy.Example(question="q0000 boom", answer="0").with_inputs("question")]
+    ours = evaluate(devset)(Guess())
+    assert (ours.score, ours.n, ours.pending, ours.faults) == (50.0, 4, 1, 1)
+    assert ours.results[-1][2] is None
+    assert "test_evaluations.py" in ours.run.stored.failures[0].example
+    assert "1 of 5 examples are pending" in capsys.readouterr().err
+    # By request it is scored as DSPy scores it, and counted apart all the same.
+    theirs = dspy.Evaluate(devset=devset, metric=exact)(Guess())
+    scored = evaluate(devset, failure_score=0.0)(Guess())
+    assert (scored.score, scored.n, scored.pending, scored.faults) == (theirs.score, 5, 0, 1)
+
+
+@pytest.mark.usefixtures("model")
+def test_a_metric_that_raises_or_gives_no_number_is_a_fault(evaluate) -> None:
+    def picky(example, prediction, trace=None):
+        if example.question == "q0001":
+            raise ValueError("no")
+        return None if example.question == "q0002" else 1
+
+    ours = evaluate(build_devset(4), picky)(dspy.Predict("question -> answer"))
+    assert (ours.score, ours.n, ours.faults) == (100.0, 2, 2)
+    assert {failure.kind for failure in ours.run.stored.failures} == {"ValueError", "MetricError"}
+
+
+def test_nothing_scored_is_no_score(evaluate) -> None:
+    def broken(example, prediction, trace=None):
+        raise ValueError("never")
+
+    with dspy.context(lm=build_model(3)), pytest.raises(EngineError, match=r"no example is scored.*never"):
+        evaluate(build_devset(3), broken)(dspy.Predict("question -> answer"))
+
+
+@pytest.mark.usefixtures("model")
+def test_another_module_metric_or_model_is_another_run(evaluate) -> None:
+    devset, program = build_devset(4), dspy.Predict("question -> answer")
+    first = evaluate(devset)(program)
+    told = program.deepcopy()
+    told.demos = [dspy.Example(question="q", answer="0")]
+    with dspy.context(lm=DummyLM({"q": {"answer": "0"}})):
+        other_model = evaluate(devset)(program)
+    others = [evaluate(devset)(told), evaluate(devset, graded)(program), other_model]
+    assert len({each.run.id for each in (first, *others)}) == 4
+    assert evaluate(devset)(program.deepcopy()).run.id == first.run.id
+    assert evaluate(devset, fresh=True)(program).run.id == f"{first.run.id}-2"
+
+
+@pytest.mark.usefixtures("model")
+def test_runs_are_listed_compared_and_reported(evaluate, tmp_path) -> None:
+    devset = build_devset(12)
+    first, second = evaluate(devset)(dspy.Predict("question -> answer")), evaluate(devset, failure_score=0.0)(Guess())
+    runs_dir = tmp_path / "runs"
+    assert {run.id for run in medexam.list_runs(runs_dir)} == {first.run.id, second.run.id}
+    comparison = medexam.compare(first.run.id, second.run.id, runs_dir=runs_dir)
+    assert len(comparison.questions) == 12
+    medexam.report(first.run, second.run, html=tmp_path / "page.html")
+    assert "Guess" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.usefixtures("model")
+def test_a_run_is_read_wherever_it_lies_and_not_continued_without_its_objects(evaluate, tmp_path) -> None:
+    run = evaluate(build_devset(4))(dspy.Predict("question -> answer")).run
+    moved = run.folder.rename(tmp_path / "moved")
+    assert medexam.load_run(moved).n == 4
+    (moved / "predictions.jsonl").write_text("".join((moved / "predictions.jsonl").read_text().splitlines(True)[:2]))
+    with pytest.raises(RunFolderError, match=r"call medexam.Evaluate again"):
+        medexam.load_run(moved).resume()
+
+
+@pytest.mark.usefixtures("model")
+def test_it_can_be_awaited_and_writes_what_dspys_own_writes(evaluate, tmp_path) -> None:
+    devset, program = build_devset(5), dspy.Predict("question -> answer")
+    paths = {
+        name: {"save_as_csv": tmp_path / f"{name}.csv", "save_as_json": tmp_path / f"{name}.json"} for name in "ab"
+    }
+    dspy.Evaluate(devset=devset, metric=exact, **paths["a"])(program)
+    assert asyncio.run(evaluate(devset, **paths["b"]).acall(program)).n == 5
+    assert paths["a"]["save_as_csv"].read_text() == paths["b"]["save_as_csv"].read_text()
+    assert json.loads(paths["a"]["save_as_json"].read_text()) == json.loads(paths["b"]["save_as_json"].read_text())
+
+
+@pytest.mark.usefixtures("model")
+def test_limits_end_the_asking(evaluate, capsys) -> None:
+    devset, program = build_devset(40), dspy.Predict("question -> answer")
+    ours = evaluate(devset, limits=medexam.Limits(calls=7), num_threads=1)
+    first = ours(program)
+    assert (first.n, first.pending, first.stop) == (7, 33, "calls")
+    assert "33 of 40 examples are pending (calls)" in capsys.readouterr().err
+    assert (ours(program).n, evaluate(devset)(program).n) == (14, 40)
+    with pytest.raises(EngineError, match="no example is scored"):
+        evaluate(devset, limits=medexam.Limits(minutes=0.0), fresh=True)(program)
+
+
+def test_what_is_missing_is_said(evaluate) -> None:
+    with pytest.raises(SpecError, match="metric is missing"):
+        evaluate(build_devset(1), None)(dspy.Predict("question -> answer"))
+    with pytest.raises(DatasetError, match="with_inputs"):
+        evaluate([dspy.Example(question="q", answer="1")])(dspy.Predict("question -> answer"))
+
+
+KILLED = """
+import itertools, os, sys, dspy, medexam
+sys.path.insert(0, sys.argv[2])
+from test_evaluations import build_devset, build_model, exact
+lm = build_model(400)
+calls = itertools.count(1)
+
+class Dying(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.answer = dspy.Predict("question -> answer")
+
+    def forward(self, question):
+        with open("asked.txt", "a") as file:
+            file.write(question + "\\n")
+        if next(calls) == int(sys.argv[3]):
+            os._exit(9)
+        return self.answer(question=question)
+
+dspy.configure(lm=lm)
+evaluate = medexam.Evaluate(devset=build_devset(400), metric=exact, name="killed", runs_dir=sys.argv[1], num_threads=8)
+print(evaluate(Dying()).score)
+"""
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def test_killed_evaluations_come_out_as_others(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(KILLED)
+
+    def call(kill_after):
+        arguments = [sys.executable, str(script), str(tmp_path / "runs"), str(Path(__file__).parent), str(kill_after)]
+        return subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, env=_environment())
+
+    for kill in range(KILLS):
+        assert call(60 + kill).returncode == 9
+    done = call(-1)
+    assert done.returncode == 0, done.stderr
+    with dspy.context(lm=build_model(400)):
+        theirs = dspy.Evaluate(devset=build_devset(400), metric=exact)(dspy.Predict("question -> answer"))
+    assert float(done.stdout) == theirs.score
+    (log,) = (tmp_path / "runs").glob("*/predictions.jsonl")
+    keys = [json.loads(line)["question"] for line in log.read_text().splitlines()]
+    assert len(keys) == len(set(keys)) == 400
