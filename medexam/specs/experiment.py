@@ -77,10 +77,9 @@ def named_code(cell: CellSpec) -> list[str]:
     retrieval = cell.program.retrieval
     retriever = None if retrieval is None or not retrieval.retriever.is_own else retrieval.retriever.kind
     parts = {
-        "program": cell.program.code,
         "retriever": retriever,
         "engine": cell.model.engine if cell.program.asks_model and cell.model.is_own else None,
         "benchmark": cell.dataset.name if cell.dataset.is_own else None,
     }
     entries = [f"{part} {name}" for part, name in parts.items() if name is not None]
-    return [*entries, *(f"metric {name}" for name in cell.metrics)]
+    return [*(f"program {name}" for name in cell.program.codes), *entries, *(f"metric {name}" for name in cell.metrics)]
