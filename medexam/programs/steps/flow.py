@@ -12,7 +12,7 @@ from typing import Any, cast
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.predictions import Prediction, Reading, Status
+from medexam.predictions import Prediction, Reading, Reason, Status
 from medexam.programs.base import AskingProgram, Call, ExamProgram, Steps, altered
 from medexam.programs.combining.ensembles import choose, combine
 from medexam.programs.combining.reordering import Reordered
@@ -72,7 +72,7 @@ class _Course:
     generations: list[Generation] = field(default_factory=list)
     hits: dict[str, Hit] = field(default_factory=dict)
     times: Counter[str] = field(default_factory=Counter)
-    """How many replies each part has been asked for."""
+    """How many replies were drawn of what is asked alike."""
 
 
 class StepProgram(AskingProgram):
@@ -93,6 +93,11 @@ class StepProgram(AskingProgram):
         super().__init__(dspy.ChatAdapter(use_json_adapter_fallback=False))
         self.spec = spec
         self._parts: Mapping[str, StepPart] = spec.parts
+        # What is asked alike is drawn under other seeds.
+        self._askings = {
+            place: f"{part.step.model} {part.step.temperature} {part.program.model_dump_json()}"
+            for place, part in self._parts.items()
+        }
         self._search = search
         self._rules = rules
         # A module of their own: a step may be called as anything, and this one has names already.
@@ -206,8 +211,8 @@ class StepProgram(AskingProgram):
             asking = Voting(cast("ExamProgram", asking), step.outer_samples)
         if step.outer_orders is not None:
             asking = Reordered(cast("ExamProgram", asking), step.outer_orders)
-        later = course.times[part.name] if (lm or dspy.settings.lm).kwargs.get("temperature") else 0
-        course.times[part.name] += step.samples or 1
+        later = course.times[self._askings[part.place]] if (lm or dspy.settings.lm).kwargs.get("temperature") else 0
+        course.times[self._askings[part.place]] += getattr(part.program, "samples", None) or step.outer_samples or 1
         outcome = ProgramOutput.of((yield from _within(asking.steps(course.question), program, lm, later)))
         course.generations += outcome.generations or []
         course.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
@@ -398,12 +403,13 @@ def _of_question(name: str, question: Asked) -> Any:
 
 def _as_prediction(question: Question, outcome: ProgramOutput) -> Prediction:
     """Return what a branch says, as the combining rules read it."""
-    status = Status.UNANSWERED if outcome.answer is None else Status.ANSWERED
+    has_answer = outcome.answer is not None
     return Prediction(
         question=question.key,
         program="branch",
         spec_digest="",
-        status=status,
+        status=Status.ANSWERED if has_answer else Status.UNANSWERED,
+        reason=None if has_answer else Reason.UNPARSED,
         answer=outcome.answer,
         option_scores=None if outcome.scores is None else outcome.scores.option_scores,
     )
