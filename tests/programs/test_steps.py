@@ -13,6 +13,7 @@ from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.runner import Runner
+from medexam.experiments.run.spending import Spending
 from medexam.predictions import Reason, Status
 from medexam.programs import ProgramContext, build_prediction, build_program, read_again
 from medexam.retrievers.building import plan_retriever
@@ -409,3 +410,51 @@ def test_what_cannot_be_done_is_refused_with_its_place(steps, place, way_out, do
     (line,) = str(refusal.value).splitlines()
     assert place in line
     assert way_out in line
+
+
+def further_models(tmp_path, steps, **strong):
+    """A spec whose `strong` model has replies and prices of its own."""
+    (tmp_path / "strong.yaml").write_text(yaml.safe_dump({"*": FIELDS.replace("]]\n2", "]]\n4")}))
+    return {
+        "models": {"strong": {"engine": "scripted", "path": str(tmp_path / "strong.yaml"), **strong}},
+        "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml"), "price": [1, 1]},
+        "program": {"steps": steps},
+    }
+
+
+def test_two_models_are_kept_like_one(document, tmp_path) -> None:
+    """Each reply says who gave it; tokens, dollars, prints and the identity are those of both."""
+    steps = [
+        {"ask": "question, options -> answer: int", "as": "draft"},
+        {"ask": "question, options, draft -> answer: int", "model": "strong", "temperature": 0.5, "samples": 2},
+    ]
+    parts = further_models(tmp_path, steps, price=[1000, 1000])
+    plan = plan_experiment({**document(steps), **parts}, {}, runs_dir=tmp_path / "runs")
+    (stored,), _ = Runner(plan, Silent()).run()
+    predictions = stored.folder.read_predictions().values()
+    assert {(said.answer, len(said.generations)) for said in predictions} == {(4, 3)}
+    assert {tuple(reply.asked for reply in said.generations) for said in predictions} == {(None, "strong", "strong")}
+    prints = {said.answered_by for said in predictions}
+    assert prints == set(stored.folder.read_json("models.json"))
+    assert len(stored.folder.read_json("models.strong.json")) == 1
+    further = stored.folder.read_environment()["models"]["strong"]
+    tokens = sum(reply.prompt_tokens for said in predictions for reply in said.generations if reply.asked)
+    assert (further["prompt_tokens"], further["prices"]["prompt_usd"]) == (tokens, 1e-3)
+    every = sum(reply.prompt_tokens + reply.completion_tokens for said in predictions for reply in said.generations)
+    strong = further["prompt_tokens"] + further["completion_tokens"]
+    assert stored.costs.usd.total == pytest.approx(strong * 1e-3 + (every - strong) * 1e-6)
+    spending = Spending(
+        prices={"prompt_usd": 1e-6, "completion_usd": 1e-6}, further_prices={"strong": further["prices"]}
+    )
+    for said in predictions:
+        spending.add(said)
+    assert spending.cost == pytest.approx(stored.costs.usd.total), "a limit counts the dollars of every model"
+    changed = {**document(steps), **further_models(tmp_path, steps, price=[1000, 1000], temperature=0.2)}
+    assert digest_of(changed, tmp_path) != plan.cells[0].spec_digest
+    again = plan_experiment({**document(steps), **parts}, {}, runs_dir=tmp_path / "runs")
+    assert not again.cells[0].pending
+
+
+def test_a_model_that_is_not_named_is_refused(document, tmp_path) -> None:
+    with pytest.raises(SpecError, match=r"program: its steps ask model strong, and models has none"):
+        digest_of(document([{"use": "zero_shot", "model": "strong"}]), tmp_path)

@@ -214,6 +214,7 @@ class StepProgram(AskingProgram):
         later = course.times[self._askings[part.place]] if (lm or dspy.settings.lm).kwargs.get("temperature") else 0
         course.times[self._askings[part.place]] += getattr(part.program, "samples", None) or step.outer_samples or 1
         outcome = ProgramOutput.of((yield from _within(asking.steps(course.question), program, lm, later)))
+        outcome = outcome if step.model is None else _asked_of(step.model, outcome)
         course.generations += outcome.generations or []
         course.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
         self._write(step, outcome, scope, course)
@@ -375,6 +376,15 @@ def _within(steps: Steps, program: dspy.Module, lm: dspy.LM | None, later: int) 
             reply, fault = None, error
 
 
+def _asked_of(model: str, outcome: ProgramOutput) -> ProgramOutput:
+    """Return a prediction whose replies say that a further model was asked."""
+    last = outcome.last_generation
+    return outcome.copy(
+        generations=[replace(one, asked=one.asked or model) for one in outcome.generations or ()],
+        last_generation=last and replace(last, asked=last.asked or model),
+    )
+
+
 def _given(step: AskingStep, scope: _Scope) -> dict[str, Any]:
     """Return the fields that a step reads; raises `_EmptyFieldError` if one of its signature is empty."""
     if not isinstance(step, AskStep):
@@ -420,7 +430,7 @@ def _output(answering: ProgramOutput | None, course: _Course) -> ProgramOutput:
     outcome = answering or ProgramOutput(answer=None, rationale=None)
     own_generations = outcome.generations or []
     fields: dict[str, Any] = {"generations": course.generations, "fields": None}
-    if len(course.generations) > len(own_generations):
+    if len(course.generations) > len(own_generations) or any(one.asked for one in course.generations):
         last = outcome.last_generation or (own_generations or course.generations)[-1]
         fields |= {"keeps_replies": True, "last_generation": last}
     if course.hits:
