@@ -175,6 +175,13 @@ def test_samples_and_orders_of_a_signature_vote(question) -> None:
     assert len(prediction.generations) == made.calls_for(question) == 6
 
 
+def test_each_guided_output_is_a_call(question) -> None:
+    step = {"ask": "question, options -> note, right: bool, answer: int", "by": "chain_of_thought"}
+    step["answer_format"] = "guided"
+    _, requests, made = ask({"steps": [step]}, question, {"*": "2"})
+    assert len(requests) == made.calls_for(question) == 4
+
+
 def test_equal_steps_draw_anew(question) -> None:
     """A server gives one seed and one prompt one reply: no two samples are one."""
     signature = {"ask": "question, options -> answer: int", "answer_format": "guided"}
@@ -302,6 +309,7 @@ def test_a_reply_that_does_not_parse_leaves_its_fields_empty(question) -> None:
 def test_by_says_how_a_signature_is_asked(by, question) -> None:
     step = {"ask": "question, options -> answer: int", "by": by, "instructions": {"en": "Look closely."}}
     prediction, requests, made = ask({"steps": [step]}, question, {"*": WEIGHED})
+    assert len(requests) == made.calls_for(question)
     assert prediction.status is Status.ANSWERED
     assert "Look closely." in str(requests[0])
     assert (prediction.option_scores is not None) == (by == "likelihood")
