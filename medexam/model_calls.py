@@ -152,6 +152,8 @@ class Generation:
     """The seed that it was drawn under; None where nothing was drawn."""
     refused: bool = False
     """Whether the reply stands where the provider tells that the model declined."""
+    asked: str | None = None
+    """Which of the experiment's further models was asked, by its name in the spec; None: the run's model."""
 
     @property
     def ending(self) -> Ending:

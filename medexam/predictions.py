@@ -137,6 +137,8 @@ class Reply(FrozenModel):
     """Those of the completion's that are thinking. Left out where the engine did not report it."""
     seed: Annotated[int | None, Field(exclude_if=lambda seed: seed is None)] = None
     """The seed that it was drawn under. Left out where nothing was drawn, and in older files."""
+    asked: Annotated[str | None, Field(exclude_if=lambda asked: asked is None)] = None
+    """Which of the experiment's further models was asked, by its name in the spec. Left out: the run's model."""
 
 
 class MetricScore(FrozenModel, allow_inf_nan=False):

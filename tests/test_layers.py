@@ -72,6 +72,7 @@ INNER_FLOORS = {
         "retrieval",
         "",
         "combining",
+        "steps",
         "building",
     ),
     "datasets": (*("", "casimedicos", "own", "altering", "readers", "loading", "pictures", "fetching", "checking"),),

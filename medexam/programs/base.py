@@ -5,6 +5,7 @@ callers alike. Programs know nothing of engines, golds, files or scores.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -24,24 +25,36 @@ class Call:
     """One call of a predictor that a program waits for."""
 
     predictor: dspy.Module
-    """One of DSPy's own, a `SideQuestion`, or a `LookUp` of passages."""
+    """One of DSPy's own, a `SideQuestion`, a `LookUp` of passages, or a whole program of the user's own."""
     inputs: dict[str, Any]
     seeds_later: int = 0
     """How much is added to the model's seed, so that the same prompt is answered anew."""
     samples: int = 1
     """Replies that are asked for at once, under the model's seed and the next ones; those of one of DSPy's own
     predictors are the completions of its prediction."""
+    adapter: dspy.Adapter | None = None
+    """What writes its prompt; None: the program's own."""
+    lm: dspy.LM | None = None
+    """What is asked; None: the predictor's own, or that of `dspy.configure`."""
 
     @property
     def options(self) -> dict[str, Any]:
         """What the predictor is called with beside the inputs."""
         config: dict[str, Any] = {}
         if self.seeds_later:
-            lm = getattr(self.predictor, "lm", None) or dspy.settings.lm
+            lm = self.lm or getattr(self.predictor, "lm", None) or dspy.settings.lm
             config["seed"] = (lm.kwargs.get("seed") or 0) + self.seeds_later
         if self.samples > 1:
             config[SAMPLES] = self.samples
         return {"config": config} if config else {}
+
+
+def _settings_of(call: Call) -> AbstractContextManager[None]:
+    """Return a context of the settings of DSPy's that a call has of its own."""
+    own = {"adapter": call.adapter, "lm": call.lm}
+    settings = {name: setting for name, setting in own.items() if setting is not None}
+    context: AbstractContextManager[None] = dspy.context(**settings) if settings else nullcontext()
+    return context
 
 
 _BOOKKEEPING = {"augmented", "dspy_uuid", "dspy_split"}
@@ -98,7 +111,8 @@ class AskingProgram(dspy.Module):
         with dspy.context(adapter=self.adapter):
             while True:
                 try:
-                    prediction = call.predictor(**call.inputs, **call.options)
+                    with _settings_of(call):
+                        prediction = call.predictor(**call.inputs, **call.options)
                     call = steps.send(prediction)
                 except ContextWindowExceededError as error:
                     call = steps.throw(error)
@@ -112,7 +126,12 @@ class AskingProgram(dspy.Module):
         call = next(steps)
         while True:
             try:
-                prediction = await ask_predictor(call.predictor, call.inputs, call.options, self.adapter)
+                adapter = call.adapter or self.adapter
+                if call.lm is None:
+                    prediction = await ask_predictor(call.predictor, call.inputs, call.options, adapter)
+                else:
+                    with dspy.context(lm=call.lm):
+                        prediction = await ask_predictor(call.predictor, call.inputs, call.options, adapter)
                 call = steps.send(prediction)
             except ContextWindowExceededError as error:
                 call = steps.throw(error)

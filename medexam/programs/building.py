@@ -1,13 +1,14 @@
 """From a program's spec to the live program: one builder for each kind."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import dspy
 
 from medexam.errors import SpecError
+from medexam.plugins import load_object
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import AskingProgram
 from medexam.programs.combining.ensembles import Ensemble, MemberAnswers
@@ -26,6 +27,8 @@ from medexam.programs.retrieval.reading import ContextReader, EntailedChoice, Qu
 from medexam.programs.retrieval.searching import PassageSearch
 from medexam.programs.retrieval.verifying import ModelVerifier, ReaderVerifier, SupportReader, VerifiedPassages
 from medexam.programs.short_answers import ShortAnswer
+from medexam.programs.steps.asked_signature import AskedSignature, instruct, make_asking_module
+from medexam.programs.steps.flow import StepProgram
 from medexam.questions import Language, Question
 from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt, load_task_words
 from medexam.specs import (
@@ -41,8 +44,10 @@ from medexam.specs import (
     SpanReaderSpec,
 )
 from medexam.specs.dataset import Split
+from medexam.specs.programs.flows import FlowSpec, StepPart
 from medexam.specs.programs.imported import ImportedSpec
-from medexam.specs.programs.own import ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.programs.steps import AskStep, RetrieveStep, UseStep, walk_steps
 
 T = TypeVar("T")
 Asking = TypeVar("Asking", bound=AskingProgram)
@@ -68,6 +73,8 @@ class ProgramContext:
     """Has the text that a task brings along read by a local model; only programs that read such a text need one."""
     members: MemberAnswers | None = None
     """Knows what other runs have answered; only ensembles need one."""
+    budgets: Mapping[str, int | None] = field(default_factory=dict)
+    """Name of each further model that steps may ask -> its own budget for a reply."""
     in_order: Callable[[Split], Iterable[Question]] | None = None
     """The questions of a split in the file's order; only programs that depend on the order need it."""
 
@@ -176,6 +183,41 @@ def _build_module(module: dspy.Module, spec: ModuleSpec, language: Language, con
     return program if spec.load is None else load_program(program, spec, language)
 
 
+def _build_flow(spec: FlowSpec, language: Language, context: ProgramContext) -> dspy.Module:
+    retrieves = any(isinstance(step, RetrieveStep) for _, step in walk_steps(spec.steps))
+    search = _needed(context.search, "a search of passages") if retrieves else context.search
+    programs = {}
+    for place, part in spec.parts.items():
+        try:
+            programs[place] = _build_part(part, spec.fields_at[place], language, context)
+        except SpecError as error:
+            raise SpecError(f"program.{place}: {error}") from None
+    rules = {name: load_object(name, PROGRAMS) for name in spec.combining_code}
+    program = StepProgram(spec, programs, search, rules)
+    return program if spec.load is None else load_program(program, spec, language)
+
+
+def _build_part(part: StepPart, fields: Collection[str], language: Language, context: ProgramContext) -> dspy.Module:
+    """Build what a step asks; `fields` are the names that it may read."""
+    step, spec = part.step, part.program
+    if step.model is not None:
+        context = replace(context, max_tokens=context.budgets.get(step.model))
+    program: dspy.Module
+    if isinstance(spec, SignatureSpec) and isinstance(step, AskStep):
+        module = make_asking_module(step, language, looks_up=context.search is not None)
+        program = AskedSignature(module, spec, context.max_tokens, None, context.search, fields)
+    elif isinstance(spec, ModuleSpec) and not isinstance(spec, FlowSpec):
+        module = make_module(spec) if isinstance(spec, OwnSpec) else make_predictor(cast("SignatureSpec", spec))
+        finder = None if spec.retrieval is None else context.finder
+        program = OwnProgram(module, spec, context.max_tokens, finder, context.search, fields)
+        program = program if spec.load is None else load_program(program, spec, language)
+    else:
+        program = build_program(spec, language, context)
+    if isinstance(step, UseStep) and step.instructions is not None:
+        instruct(program, step, language)
+    return program
+
+
 BUILDERS: Mapping[str, Builder] = MappingProxyType(
     {
         **dict.fromkeys(("zero_shot", "few_shot", "chain_of_thought"), _build_reply),
@@ -184,6 +226,7 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(
         "retrieve_verify": _build_verify,
         "likelihood": _build_likelihood,
         "signature": _build_signature,
+        "flow": _build_flow,
         "by_format": _build_by_format,
         **dict.fromkeys(("extract_explanation", "quote"), _build_extraction),
         "short_answer": _build_short_answer,

@@ -1,7 +1,7 @@
 """A question as the plain fields that a module of the user's own takes."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, get_origin, get_type_hints
 
@@ -19,25 +19,43 @@ Wanted = Mapping[str, Any]
 _UNTYPED = inspect.Parameter.empty
 
 
-def wanted_fields(module: dspy.Module, name: str) -> Wanted:
+def wanted_fields(module: dspy.Module, name: str, more: Collection[str] = ()) -> Wanted:
     """Return the fields that `module` is called with: the parameters of its `forward`, else its signature's inputs.
 
-    Raises `SpecError`, naming the module as `name`, for a field that no question has.
+    `more` are the names of fields that it may be called with beside a question's.
+
+    Raises `SpecError`, naming the module as `name`, for a field that is neither.
     """
     parameters, required_names = _parameters(module)
-    if unknown := [field for field in required_names if field not in _FIELDS]:
+    names = [*_FIELDS, *more]
+    if unknown := [field for field in required_names if field not in names]:
         raise SpecError(
-            f"program {name} takes {', '.join(unknown)}, which no question has: the fields are {', '.join(_FIELDS)}"
+            f"program {name} takes {', '.join(unknown)}, which no question has: the fields are {', '.join(names)}"
         )
-    field_types = {field: kind for field, kind in parameters.items() if field in _FIELDS}
+    field_types = {field: kind for field, kind in parameters.items() if field in names}
     if not field_types:
-        raise SpecError(f"program {name} takes nothing of a question: its fields are {', '.join(_FIELDS)}")
+        raise SpecError(f"program {name} takes nothing of a question: its fields are {', '.join(names)}")
     return field_types
 
 
-def question_fields(question: Asked, field_types: Wanted, hits: Sequence[Hit]) -> dict[str, Any]:
-    """Return the fields of a question that a module takes, with the passages found for it."""
-    return {field: _FIELDS[field](question, field_types, hits) for field in field_types}
+def question_fields(
+    question: Asked, field_types: Wanted, hits: Sequence[Hit], more: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the fields of a question that a module takes, with the passages found for it, and those of `more`."""
+    return {
+        field: _as_type(more[field], kind) if field in more else _FIELDS[field](question, field_types, hits)
+        for field, kind in field_types.items()
+    }
+
+
+def _as_type(value: Any, kind: Any) -> Any:
+    """Return a field as its type says: a list as one text where that is a text, passages as their texts."""
+    if isinstance(value, Hit):
+        value = value.passage.text
+    if isinstance(value, list):
+        value = [entry.passage.text if isinstance(entry, Hit) else entry for entry in value]
+        return value if _is_list(kind) else "\n\n".join(map(str, value))
+    return str(value) if kind is str else value
 
 
 def _parameters(module: dspy.Module) -> tuple[dict[str, Any], list[str]]:

@@ -94,9 +94,7 @@ def load_program(
             if len(predictor_state["signature"]["fields"]) != len(signature.fields):
                 raise SpecError(f"{path}: the signature of {name} is not that of the spec's program")
             predictor.signature = signature.with_instructions(predictor_state["signature"]["instructions"])
-            read_example = (
-                _example if isinstance(program, ExamProgram) else partial(_typed_example, predictor.signature)
-            )
+            read_example = _example if isinstance(program, ExamProgram) else partial(typed_example, predictor.signature)
             predictor.demos = [read_example(demo) for demo in predictor_state["demos"]]
         if isinstance(program, ExamProgram):
             program.adapter.turn = _read_turn.validate_python(card.get(_TURN, "system"))
@@ -168,7 +166,7 @@ def _example(demo: Mapping[str, Any]) -> dspy.Example:
     return dspy.Example(**shown_of({**demo, "question": question})).with_inputs("question")
 
 
-def _typed_example(signature: type[dspy.Signature], demo: Mapping[str, Any]) -> dspy.Example:
+def typed_example(signature: type[dspy.Signature], demo: Mapping[str, Any]) -> dspy.Example:
     """Return a demonstration with the types of the signature's fields."""
     fields = {name: field for name, field in signature.fields.items() if name in demo}
     values = {name: TypeAdapter(field.annotation).validate_python(demo[name]) for name, field in fields.items()}

@@ -4,7 +4,8 @@ A fault is attributed here, once: a prompt that does not fit leaves its question
 fault makes it failed, and anything else is no answer at all but an error of the run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import dspy
@@ -35,8 +36,11 @@ def build_prediction(
     latency_s: float,
     waiting_s: float | None = None,
     answerer: Answerer | None = None,
+    further: Mapping[str, Answerer] = MappingProxyType({}),
 ) -> Prediction:
     """Build the prediction of a program that returned; `answerer` is the model asked, None where none was identified.
+
+    `further` are the experiment's further models that are asked too, by name.
 
     `waiting_s` is the part of `latency_s` before anything was sent; None where nobody measured it.
     """
@@ -56,12 +60,19 @@ def build_prediction(
             "latency_s": round(latency_s, 4),
             "waiting_s": None if waiting_s is None else round(waiting_s, 4),
             "model": last_reply.model,
-            "answered_by": answerer and answerer.print_of(last_reply.model, cut=bool(outcome.passages_cut)),
+            "answered_by": answerer and _print(answerer, further, generations, cut=bool(outcome.passages_cut)),
             "finish_reason": last_reply.finish_reason,
         }
     # A field that is None is not given: to check that it may be takes longer than to leave it out.
     present_fields = {name: value for name, value in fields.items() if value is not None}
     return Prediction(question=question.key, program=program, spec_digest=spec_digest, **present_fields)
+
+
+def _print(answerer: Answerer, further: Mapping[str, Answerer], generations: Sequence[Generation], *, cut: bool) -> str:
+    """Return the print of the run's model; another one where a reply names another model than was admitted for it."""
+    names = {generation.asked: generation.model for generation in generations}
+    swapped = next((names[key] for key, other in further.items() if names.get(key, other.name) != other.name), None)
+    return answerer.print_of(swapped or names.get(None), cut=cut)
 
 
 def read_again(program: AskingProgram, question: Question | Task, stored: Prediction) -> Prediction | None:
@@ -187,6 +198,7 @@ def _reply(generation: Generation) -> Reply:
         completion_tokens=generation.completion_tokens,
         thinking_tokens=generation.thinking_tokens,
         seed=generation.seed,
+        asked=generation.asked,
     )
 
 

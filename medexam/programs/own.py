@@ -6,11 +6,11 @@ alone. A module without `aforward` runs in a thread; its calls still travel in b
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, partial
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import dspy
@@ -36,6 +36,9 @@ from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec, SignatureS
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""
 
+Fields = Mapping[str, Any]
+NO_FIELDS: Fields = MappingProxyType({})
+
 _FORM = (
     "name a class derived from dspy.Module, with a method such as forward(self, question: str) or "
     "aforward(self, question: str) that returns the answer"
@@ -55,11 +58,13 @@ class OwnProgram(AskingProgram):
         max_tokens: int | None,
         finder: PassageFinder | None,
         search: PassageSearch | None = None,
+        more: Collection[str] = (),
     ) -> None:
         """Make the program: `max_tokens` is the model's own budget, `finder` finds a question's passages, `search`
         those of any text.
 
-        Both are None where the spec looks up none.
+        Both are None where the spec looks up none. `more` are names of fields that it is called with beside a
+        question's.
 
         Raises `SpecError` if the module takes something that no question has.
         """
@@ -68,8 +73,8 @@ class OwnProgram(AskingProgram):
         self._max_tokens = spec.budget(max_tokens)
         self._finder = finder
         self._search = search
-        self._field_types: Wanted = wanted_fields(module, spec.label)
-        if "passages" in self._field_types and finder is None:
+        self._field_types: Wanted = wanted_fields(module, spec.label, more)
+        if "passages" in self._field_types and finder is None and "passages" not in more:
             raise SpecError(f"program {spec.label} takes passages: set program.retriever")
 
     def calls_for(self, question: Any) -> int:  # noqa: ARG002
@@ -85,18 +90,18 @@ class OwnProgram(AskingProgram):
         """Answer as the module does if its calls are answered as they were; None where it would ask otherwise now."""
         return replay(self, question, [reply.text for reply in stored.generations or ()]).outcome
 
-    def forward(self, question: Asked) -> ProgramOutput:
-        """Answer one question."""
+    def forward(self, question: Asked, fields: Fields = NO_FIELDS, config: Fields = NO_FIELDS) -> ProgramOutput:
+        """Answer one question, given `fields` beside its own; `config` are settings of the model for its calls."""
         if not hasattr(type(self.module), "forward"):
-            job = partial(asyncio.run, self.aforward(question))
+            job = partial(asyncio.run, self.aforward(question, fields, config))
             return _threads().submit(contextvars.copy_context().run, job).result()
-        with self._asking(question) as (calls, inputs), naming_faults(self.module) as outputs:
+        with self._asking(question, fields, config) as (calls, inputs), naming_faults(self.module) as outputs:
             outputs.append(self.module(**inputs))
         return self._prediction(question, outputs, calls)
 
-    async def aforward(self, question: Asked) -> ProgramOutput:
+    async def aforward(self, question: Asked, fields: Fields = NO_FIELDS, config: Fields = NO_FIELDS) -> ProgramOutput:
         """Answer one question without blocking."""
-        with self._asking(question) as (calls, inputs), naming_faults(self.module) as outputs:
+        with self._asking(question, fields, config) as (calls, inputs), naming_faults(self.module) as outputs:
             if hasattr(type(self.module), "aforward"):
                 outputs.append(await self.module.acall(**inputs))
             else:
@@ -105,13 +110,13 @@ class OwnProgram(AskingProgram):
         return self._prediction(question, outputs, calls)
 
     @contextmanager
-    def _asking(self, question: Asked) -> Iterator[tuple[Calls, dict[str, Any]]]:
+    def _asking(self, question: Asked, fields: Fields, config: Fields) -> Iterator[tuple[Calls, dict[str, Any]]]:
         """Yield the calls that the block makes, under its settings, and what the module is called with."""
         lm = dspy.settings.lm
         numbers = question.option_numbers if isinstance(question, Question) else ()
         hits = list(self._finder.find(question)) if self._finder else []
         settings = {
-            "lm": lm and lm.copy(max_tokens=self._max_tokens),
+            "lm": lm and lm.copy(max_tokens=self._max_tokens, **config),
             "adapter": self.adapter,
             "rm": self._retrieve,
             "callbacks": [*dspy.settings.callbacks, *([OtherModels(lm)] if lm else [])],
@@ -119,7 +124,7 @@ class OwnProgram(AskingProgram):
             "trace": [] if dspy.settings.trace is None else dspy.settings.trace,
         }
         with recorded_calls() as calls, asked_options(numbers), dspy.context(**settings):
-            yield calls, question_fields(question, self._field_types, hits)
+            yield calls, question_fields(question, self._field_types, hits, fields)
 
     def _retrieve(self, query: str, k: int) -> list[SimpleNamespace]:
         """Look up passages for `dspy.Retrieve`."""

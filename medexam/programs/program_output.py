@@ -1,6 +1,6 @@
 """What a program makes of a question, in typed fields: the answer, and all that is kept beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -77,6 +77,8 @@ class ProgramOutput(dspy.Prediction):
     """Place among `hits`, from 1, of the passage that the reply names; 0 for none."""
     cited_support: float | None
     """Probability, 0 to 1, with which that passage entails the answer."""
+    fields: Mapping[str, Any] | None
+    """Every output of a signature that a step of a flow asks, by name; None of any other program."""
     span: tuple[int, int] | None
     """First character of `text` in the question's context, and the one after its last."""
     alignment: Alignment | None

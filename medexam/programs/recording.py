@@ -8,9 +8,9 @@ request is sent under the next seed.
 import hashlib
 import json
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
@@ -24,27 +24,32 @@ from medexam.signatures.direct import DialogueWriter
 from medexam.signatures.single_call import SAMPLES, read_generation
 
 _KEY = "medexam_calls"
+_DRAWS = "medexam_draws"
 
 
 class Draws:
-    """How often each request was sent that is drawn at a temperature, by whatever thread."""
+    """Which seeds each prompt that is drawn at a temperature was sent under, by whatever thread."""
 
     def __init__(self) -> None:
-        self._times: Counter[str] = Counter()
+        self._seeds: defaultdict[str, set[int]] = defaultdict(set)
         self._lock = threading.Lock()
 
     def redraw(self, request: Request) -> Request:
-        """Return the request to send: one sent before gets a later seed, at a temperature and if it has one."""
+        """Return the request to send: at a temperature and with a seed, under the first seed from its own that is
+        free.
+        """
         config = request.config
         if not config.temperature or config.seed is None:
             return request
-        digest = digest_request(request)
-        with self._lock:
-            times = self._times[digest]
-            self._times[digest] += 1
+        digest = digest_request(replace(request, config=replace(config, seed=None)))
         # A request for several replies takes as many seeds, one after the other.
-        seeds = times * (config.extensions or {}).get(SAMPLES, 1)
-        return replace(request, config=replace(config, seed=config.seed + seeds)) if times else request
+        count, seed = (config.extensions or {}).get(SAMPLES, 1), config.seed
+        with self._lock:
+            used_seeds = self._seeds[digest]
+            while not used_seeds.isdisjoint(range(seed, seed + count)):
+                seed += 1
+            used_seeds.update(range(seed, seed + count))
+        return request if seed == config.seed else replace(request, config=replace(config, seed=seed))
 
 
 @dataclass
@@ -86,10 +91,17 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
+def shared_draws() -> AbstractContextManager[None]:
+    """Return a context in which all that is recorded, apart or not, draws each prompt under seeds of its own."""
+    context: AbstractContextManager[None] = dspy.context(**{_DRAWS: Draws()})
+    return context
+
+
 @contextmanager
 def recorded_calls() -> Iterator[Calls]:
     """Keep the calls that are made in the block."""
-    calls = Calls()
+    draws: Draws | None = dspy.settings.get(_DRAWS)
+    calls = Calls() if draws is None else Calls(draws)
     with dspy.context(**{_KEY: calls}):
         yield calls
 

@@ -7,6 +7,7 @@ request of the same engine, and the same errors come out. If anything listens, i
 
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Protocol, cast, runtime_checkable
 
 import dspy
@@ -17,6 +18,7 @@ from medexam.dspy_internals import current_settings, dspy_errors
 from medexam.model_calls import Dialogue, Generation
 
 Fields = dict[str, Any]
+_OTHERS = "medexam_models"
 _SEVERAL = {"n", "num_generations"}
 """Settings of a call for several replies, under which DSPy raises the temperature."""
 
@@ -47,9 +49,25 @@ class DirectEngine(Protocol):
         ...
 
 
-def in_bulk(lm: dspy.LM | None) -> Any:
-    """Return a context of DSPy in which questions are asked of `lm` and nobody reads what the calls leave behind."""
-    return dspy.context(lm=lm, disable_history=True, trace=None)
+def in_bulk(lm: dspy.LM | None, others: Mapping[str, dspy.LM] = MappingProxyType({})) -> Any:
+    """Return a context of DSPy in which questions are asked of `lm` and nobody reads what the calls leave behind.
+
+    `others` are the experiment's further models, by name.
+    """
+    return dspy.context(lm=lm, disable_history=True, trace=None, **({_OTHERS: others} if others else {}))
+
+
+def find_lm(name: str | None, temperature: float | None) -> dspy.LM | None:
+    """Find the further model of this name (None: the run's), at another temperature unless that is None.
+
+    None where it is the run's as it is, and where prompts are looked at without asking.
+    """
+    others: Mapping[str, dspy.LM] | None = dspy.settings.get(_OTHERS)
+    lm = dspy.settings.lm if name is None or others is None else others[name]
+    if temperature is None or lm is None:
+        return None if lm is dspy.settings.lm else lm
+    copied: dspy.LM = lm.copy(temperature=temperature)
+    return copied
 
 
 def is_heard() -> bool:

@@ -1,8 +1,8 @@
 """A whole experiment: data set, model, program, and the matrix that varies them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from medexam.specs.base import Spec
 from medexam.specs.dataset import DatasetSpec
@@ -12,7 +12,9 @@ from medexam.specs.optimizer import OptimizerSpec
 from medexam.specs.programs.kinds import AnyProgram
 from medexam.specs.programs.replies import ZeroShotSpec
 from medexam.specs.stopping import StopSpec
+from medexam.specs.validation import PlacedError
 
+ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
 ExperimentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
@@ -31,6 +33,8 @@ class CellSpec(Spec):
     """The experiment's name; runs and the MLflow experiment carry it."""
     dataset: DatasetSpec = DatasetSpec()
     model: ModelSpec = ModelSpec()
+    models: dict[ModelName, ModelSpec] = Field(default_factory=dict, exclude_if=lambda models: not models)
+    """Further models by name, which steps of a program ask by `model`."""
     program: AnyProgram = ZeroShotSpec(kind="zero_shot")
     metrics: tuple[str, ...] = ()
     """Metrics of the user's own beside the benchmark's: `./file.py:name`, `package.module:name`, or a name that an
@@ -46,6 +50,24 @@ class CellSpec(Spec):
         if duplicate := next((name for name in short_names if short_names.count(name) > 1), None):
             raise ValueError(f"two metrics are called {duplicate}: rename one function")
         return full_names
+
+    @model_validator(mode="after")
+    def _models_are_named(self) -> Self:
+        if unknown := [name for name in self.program.models if name not in self.models]:
+            raise PlacedError(
+                "program",
+                f"its steps ask model {', '.join(unknown)}, and models has {', '.join(self.models) or 'none'}",
+            )
+        if batched := [
+            name for name, model in self.asked_models.items() if "batch" in (model.engine, self.model.engine)
+        ]:
+            raise PlacedError(f"models.{batched[0]}", "engine 'batch' asks for one model alone: take another engine")
+        return self
+
+    @property
+    def asked_models(self) -> dict[str, ModelSpec]:
+        """Those of the further models that the program asks, by name."""
+        return {name: self.models[name] for name in self.program.models if name in self.models}
 
     @property
     def members(self) -> tuple["CellSpec", ...]:
@@ -76,11 +98,12 @@ def named_code(cell: CellSpec) -> list[str]:
     """List the code of the user's own that a run of `cell` imports, each with what it is for."""
     retrieval = cell.program.retrieval
     retriever = None if retrieval is None or not retrieval.retriever.is_own else retrieval.retriever.kind
+    further = {f"model {name}": model.engine for name, model in cell.asked_models.items() if model.is_own}
     parts = {
-        "program": cell.program.code,
+        **further,
         "retriever": retriever,
         "engine": cell.model.engine if cell.program.asks_model and cell.model.is_own else None,
         "benchmark": cell.dataset.name if cell.dataset.is_own else None,
     }
     entries = [f"{part} {name}" for part, name in parts.items() if name is not None]
-    return [*entries, *(f"metric {name}" for name in cell.metrics)]
+    return [*(f"program {name}" for name in cell.program.codes), *entries, *(f"metric {name}" for name in cell.metrics)]

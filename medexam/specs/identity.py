@@ -8,6 +8,7 @@ its digest; where nothing is sampled, so is the sampling.
 import hashlib
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from medexam.specs.experiment import CellSpec
@@ -35,6 +36,7 @@ def identity(
     reader: Mapping[str, Any] | None = None,
     model: Mapping[str, Any] | None = None,
     combined: Mapping[str, Any] | None = None,
+    models: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     pictures: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Describe what an answer of this cell depends on, as JSON-ready data in one form however the spec is written.
@@ -44,8 +46,8 @@ def identity(
     rankings depend on, None for a program that looks nothing up; `translations` is the fingerprint of the questions
     that are looked up instead of those that are asked, None where those are; `reader` is the weights of a local
     model that reads passages, None for a program without one; `model` is what `known_model` knows of the model that
-    is asked; `combined` is the digests of what an ensemble is made of, None for any other program; `pictures` is what
-    is shown beside the words, None where nothing is.
+    is asked, and `models` the same of further models, by name; `combined` is the digests of what an ensemble is made
+    of, None for any other program; `pictures` is what is shown beside the words, None where nothing is.
     """
     program = cell.program.normal(cell.dataset.language)
     facts: dict[str, Any] = {
@@ -77,6 +79,8 @@ def identity(
         facts["pictures"] = dict(pictures)
     if program.asks_model:
         facts["model"] = dict(model or {})
+        if models:
+            facts["models"] = {name: _further(cell.models[name], known) for name, known in models.items()}
         facts["words"] = dict(words)
         if request := {
             name: cell.model.request_settings[name] for name in _REQUEST if name in cell.model.request_settings
@@ -85,6 +89,12 @@ def identity(
     if (budget := program.budget(cell.model.max_tokens)) is not None:
         facts["sampling"] = _sampling(cell.model, budget)
     return facts
+
+
+def _further(model: ModelSpec, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an answer depends on of a further model; the tokens of its replies stand with the program's."""
+    settings = {name: value for name, value in model.request_settings.items() if name in _REQUEST}
+    return {**known, "sampling": _sampling(model, 0) | {"max_tokens": model.max_tokens}, "request": settings}
 
 
 def _sampling(model: ModelSpec, budget: int | dict[str, int]) -> dict[str, Any]:

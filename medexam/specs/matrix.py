@@ -216,7 +216,9 @@ def _changes(axis: str, value: Any) -> Tree:
 
 
 def _as_program(value: Any) -> Any:
-    """Return a program with its fields; a string stands for its kind."""
+    """Return a program with its fields; a string stands for its kind, and steps are one of their own."""
+    if isinstance(value, Mapping) and "steps" in value and "kind" not in value:
+        return {"kind": "flow", **value}
     return {"kind": value} if isinstance(value, str) else value
 
 

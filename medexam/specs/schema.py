@@ -14,6 +14,7 @@ from medexam.specs.base import Spec
 from medexam.specs.columns import OTHER_NAMES
 from medexam.specs.experiment import ExperimentSpec
 from medexam.specs.matrix import SHORT_FORMS
+from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.kinds import KINDS
 
 SCHEMA = Path(__file__).with_name("spec.schema.json")
@@ -30,12 +31,13 @@ def spec_schema() -> dict[str, Any]:
             _describe(part, models[name])
     for name, part in parts.items():
         kind = part.get("properties", {}).get("kind", {})
-        if "const" in kind:
+        if "const" in kind and name != FlowSpec.__name__:
             # Each has a default in Python; a file must say which program it means.
             part["required"] = sorted({*part.get("required", ()), "kind"})
         elif name == "OwnSpec":
             kind["not"] = {"enum": sorted(KINDS)}
     _shorten_members(parts)
+    _shorten_steps(parts)
     parts["RetrieverSpec"] = {"anyOf": [{"type": "string"}, parts["RetrieverSpec"]]}
     columns = parts["ColumnsSpec"]["properties"]
     columns |= {other: columns[field] for other, field in OTHER_NAMES.items()}
@@ -59,6 +61,15 @@ def _shorten_members(parts: dict[str, Any]) -> None:
     items["items"] = {"anyOf": [*programs, items["items"]]}
 
 
+def _shorten_steps(parts: dict[str, Any]) -> None:
+    """Let the kind of a program stand for it in `use`, and one step for a branch."""
+    use = parts["UseStep"]["properties"]["use"]
+    use["anyOf"] = [{"enum": sorted(KINDS)}, {"type": "string"}, *use.pop("oneOf")]
+    (branches,) = (choice for choice in parts["AllStep"]["properties"]["all"]["anyOf"] if "minItems" in choice)
+    branches["items"] = {"anyOf": [*branches["items"]["items"]["oneOf"], branches["items"]]}
+    parts["AllStep"]["properties"]["all"] = branches
+
+
 def _subclasses(model: type[Spec]) -> Iterator[type[Spec]]:
     for child in model.__subclasses__():
         yield child
@@ -68,6 +79,7 @@ def _subclasses(model: type[Spec]) -> Iterator[type[Spec]]:
 def _describe(part: dict[str, Any], model: type[Spec]) -> None:
     """Put the docs under the fields, and let one value stand for a list of one, as `Spec` does."""
     docs = {name: doc for base in reversed(model.__mro__) if issubclass(base, Spec) for name, doc in _field_docs(base)}
+    docs |= {field.alias: docs[name] for name, field in model.model_fields.items() if field.alias and name in docs}
     for name, field in part.get("properties", {}).items():
         field.pop("title", None)
         if name in docs:

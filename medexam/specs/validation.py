@@ -32,6 +32,14 @@ LONGEST_VALUE = 100
 M = TypeVar("M", bound=BaseModel)
 
 
+class PlacedError(ValueError):
+    """What is wrong inside the part of a spec that a validator was called with, and where in it."""
+
+    def __init__(self, place: str, message: str) -> None:
+        super().__init__(message)
+        self.place = place
+
+
 def validate(model: type[M], tree: Mapping[str, Any]) -> M:
     """Validate `tree` as a `model`. Raise `SpecError` naming every wrong key in one line, and for a key or a password
     in it.
@@ -65,11 +73,11 @@ def find_places(model: type[BaseModel], key: str) -> list[str]:
 def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
     for item in error.errors():
         loc = [part for part in item["loc"] if isinstance(part, str)]
-        where = ".".join(str(part) for part in item["loc"])
+        where = _place(item["loc"])
         if item["type"] == "extra_forbidden":
             names = _known(model, loc[:-1])
             elsewhere = [place for place in find_places(model, loc[-1]) if place.split(".")[0] != loc[0]]
-            yield f"unknown key {where!r}: {_unknown(loc[-1], names, '.'.join(loc[:-1]), elsewhere)}"
+            yield f"unknown key {where!r}: {_unknown(loc[-1], names, _place(item['loc'][:-1]), elsewhere)}"
         elif item["type"] == "union_tag_not_found":
             yield f"{where}: needs a kind"
         elif item["type"] == "union_tag_invalid":
@@ -79,9 +87,17 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
         elif item["type"] == "missing":
             yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
         elif item["type"] == "value_error":
-            yield f"{where or 'spec'}: {item['ctx']['error']}"
+            fault = item["ctx"]["error"]
+            where = ".".join(filter(None, [where, getattr(fault, "place", "")]))
+            yield f"{where or 'spec'}: {fault}"
         else:
             yield f"{where or 'spec'}: {_wanted(item)}, found {_told(item['input'])}"
+
+
+def _place(loc: Sequence[str | int]) -> str:
+    """Return a place as a spec has it: steps stand in a program, whatever pydantic calls which of them."""
+    words = [str(part) for part in loc if not str(part).startswith("(")]
+    return ".".join(words).replace("program.flow.", "program.", 1).removesuffix(".flow")
 
 
 _WANTED: Mapping[str, str] = types.MappingProxyType(
@@ -120,13 +136,14 @@ def _known(model: type[BaseModel], loc: list[str]) -> list[str]:
         inner = [m for candidate in models if key in candidate.model_fields for m in _models(candidate, key)]
         tagged = [candidate for candidate in models if _tag(candidate) == key]
         models = inner or tagged or models
-    return sorted({name for candidate in models for name in candidate.model_fields})
+    return sorted({field.alias or name for candidate in models for name, field in candidate.model_fields.items()})
 
 
 def _tag(model: type[BaseModel]) -> str | None:
     kind = model.model_fields.get("kind")
     if kind is None:
-        return None
+        step = getattr(model, "step", None)
+        return f"({step})" if isinstance(step, str) else None
     values = typing.get_args(kind.annotation)
     return values[0] if values else OWN
 

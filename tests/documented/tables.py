@@ -21,6 +21,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "docs/casimedicos.md": {"FOLDER": "encoder"},
     "docs/cliniqlink.md": {"RUN...": "runs/cliniqlink-*"},
     "docs/combining.md": {"RUN": "kept/kept-longest-en-* | kept/kept-random-en-* | kept/kept-*-zero_shot-en-*"},
+    "docs/composing.md": {"FOLDER": "runs/debate_gepa-gepa-[…]", "PASSAGES": "passages.jsonl.gz"},
     "docs/contamination.md": {
         "CONTROL": "kept/kept-longest-en-*",
         "RUN": "kept/kept-*-likelihood*-en-* | kept/kept-random-en-*",

@@ -10,6 +10,7 @@ from medexam.specs import CellSpec, EngineNeeds, RetrieveThenAnswerSpec, TaskSpe
 from medexam.specs.programs.kinds import KINDS
 
 REQUIRED = {
+    "flow": {"steps": [{"use": "zero_shot"}]},
     "span_reader": {"reader": "r"},
     "entailment": {"reader": "r"},
     "signature": {"signature": "question -> answer: int"},
@@ -45,8 +46,8 @@ def test_a_program_that_asks_a_model_has_words_and_readers(kind) -> None:
     program = _program(kind)
     assert program.asks_model == (kind not in SILENT)
     assert bool(program.readings) == program.asks_model
-    # A signature's words are DSPy's own, and stand in the spec.
-    assert (program.words is not None) == (program.asks_model and kind != "signature")
+    # A signature's words are DSPy's own, and stand in the spec; the words of a flow are those of its parts.
+    assert (program.words is not None) == (program.asks_model and kind not in ("signature", "flow"))
     if program.words is not None:
         assert load_words(program.words, "en").to_json()
 

@@ -226,6 +226,10 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
             f"program.kind {cell.program.kind!r} shows no demonstrations and has no instructions to optimize; choose "
             "zero_shot, few_shot, chain_of_thought, retrieve_then_answer, signature or a module of your own"
         )
+    if cell.asked_models:
+        raise SpecError(
+            f"program {cell.program.label} asks several models, and an optimizer asks one: leave model out of its steps"
+        )
     if cell.program.asks_repeatedly:
         raise SpecError(
             f"{cell.program.label} asks each question several times, and one reply is optimized: leave samples and "

@@ -1,7 +1,7 @@
 """Planned cells and plans: what a run is about to do, before anything is asked."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -49,6 +49,8 @@ class PlannedCell(Generic[S_co]):
     """How many of all the folder's questions a model has answered, whether they are selected now or not."""
     answerer: Answerer | None = None
     """The model that was admitted to the folder; None until it is known, and for a program that asks none."""
+    further: Mapping[str, Answerer] = field(default_factory=dict)
+    """The further models that were admitted, by name; empty until they are known."""
     members: StoredMembers | None = None
     """The runs whose answers an ensemble combines; None for any other program."""
     training: S_co | None = None
@@ -158,8 +160,14 @@ class PlannedCell(Generic[S_co]):
             if self.retrieval.size is not None:
                 self.retrieval.recall(questions)
             preview = Preview(self.retrieval, stored)
+            budgets = {name: model.max_tokens for name, model in cell.asked_models.items()}
             context = ProgramContext(
-                cell.model.max_tokens, preview, preview, nearest=NearestDemonstrations, supports=preview
+                cell.model.max_tokens,
+                preview,
+                preview,
+                nearest=NearestDemonstrations,
+                supports=preview,
+                budgets=budgets,
             )
             program = build_program(cell.program, cell.dataset.language, context)
         if isinstance(finder := find_nearest(program), NearestDemonstrations):

@@ -239,6 +239,7 @@ def _planned(
     pending, right, answered = take_stock(folder, [data] if training is None else [data, training], benchmark)
     context = ProgramContext(
         max_tokens=cell.model.max_tokens,
+        budgets={name: model.max_tokens for name, model in cell.asked_models.items()},
         finder=retrieval,
         search=TextSearch(retrieval) if retrieval is not None else None,
         nearest=NearestDemonstrations,

@@ -22,6 +22,7 @@ def resolve_cells(
     """
     experiment, cells = build_cells(document, overrides)
     models = {part.model for cell in cells for part in (cell, *cell.members) if part.program.asks_model}
+    models |= {model for cell in cells for model in cell.asked_models.values()}
     model_by_spec = {model: _named(model, only_look=only_look) for model in models}
     return experiment, [_with_names(cell, model_by_spec) for cell in cells]
 
@@ -36,7 +37,10 @@ def _with_names(cell: CellSpec, model_by_spec: Mapping[ModelSpec, ModelSpec]) ->
             for part, part_model in zip(program.made_of, models, strict=True)
         ]
         program = program.model_copy(update={"members": tuple(members)})
-    return cell.model_copy(update={"model": model_by_spec.get(cell.model, cell.model), "program": program})
+    further = {name: model_by_spec.get(model, model) for name, model in cell.asked_models.items()}
+    return cell.model_copy(
+        update={"model": model_by_spec.get(cell.model, cell.model), "models": further, "program": program}
+    )
 
 
 def _named(model: ModelSpec, *, only_look: bool) -> ModelSpec:

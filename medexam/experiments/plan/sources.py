@@ -92,6 +92,7 @@ class Sources:
             retriever=retriever_identity,
             translations=translation_set.fingerprint if translation_set else None,
             model=self._model(cell.model) if cell.program.asks_model else None,
+            models={name: self._model(model) for name, model in cell.asked_models.items()},
             reader=reader_identity(reader) if reader is not None else None,
             combined=_combined(cell, members, training),
             pictures=pictures,

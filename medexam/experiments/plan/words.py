@@ -8,7 +8,9 @@ from medexam.programs import loaded_words
 from medexam.questions import Language
 from medexam.signatures import load_words
 from medexam.specs import ProgramSpec
+from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.own import PROGRAMS
+from medexam.specs.programs.step_words import read_step_words
 
 
 def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
@@ -32,6 +34,20 @@ def describe_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
         words["loaded"] = loaded_words(program.loads)
     elif program.words is not None:
         words |= load_words(program.words, language).to_json()
+    if isinstance(program, FlowSpec):
+        words |= _describe_flow(program, language)
     if program.side_words is not None:
         words["beside"] = load_words(program.side_words, language).to_json()
     return words
+
+
+def _describe_flow(program: FlowSpec, language: Language) -> dict[str, Any]:
+    """Describe the steps, what each part asks with, and the content of the files that they name."""
+    own_modules = {part.name: part.own_module for part in program.parts.values() if part.own_module is not None}
+    sources = {name: hash_source(module, PROGRAMS) for name, module in own_modules.items()}
+    return {
+        "steps": program.describe_steps(language),
+        "parts": {part.name: describe_words(part.program, language) for part in program.parts.values()},
+        "asked_with": {part.name: read_step_words(part.step, language) for part in program.parts.values()},
+        "sources": sources | {f"combine {name}": hash_source(name, PROGRAMS) for name in program.combining_code},
+    }

@@ -1,5 +1,6 @@
 """Where the questions of cells are asked: in this process, or by whatever else keeps the same protocol."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from medexam.experiments.plan.cells import AnyCell
@@ -40,11 +41,16 @@ class RunObserver(QuestionObserver, Protocol):
 class Executor(Protocol):
     """Asks the questions of cells."""
 
-    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: EngineNeeds) -> None:
-        """Load or reach the cell's model; raises `EngineError` where that is not possible."""
+    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: Mapping[ModelSpec, EngineNeeds]) -> None:
+        """Load or reach the cell's models, of which each needs something; raises `EngineError` where that is not
+        possible.
+        """
 
-    def info(self, planned: AnyCell) -> EngineInfo | None:
-        """Return what answers the cell, by now; None where no model was prepared for it."""
+    def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
+        """Return what answers the cell, by now; `name` is that of a further model, None the cell's own.
+
+        None where no model was prepared for it.
+        """
 
     async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
         """Do what `Scheduler.run` does, and leave the answers in the run's folder or in its shards."""
@@ -59,16 +65,16 @@ class LocalExecutor:
     def __init__(self) -> None:
         self._engines: dict[ModelSpec, Engine] = {}
 
-    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: EngineNeeds) -> None:
-        """Build the model's engine, if it is the model's first cell."""
-        model = planned.cell.model
-        if model not in self._engines:
-            observer.engine_starts(model)
-            self._engines[model] = await build_engine(model, needs)
+    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: Mapping[ModelSpec, EngineNeeds]) -> None:
+        """Build the engine of each model, if it is the model's first cell."""
+        for model in (planned.cell.model, *planned.cell.asked_models.values()):
+            if model not in self._engines:
+                observer.engine_starts(model)
+                self._engines[model] = await build_engine(model, needs[model])
 
-    def info(self, planned: AnyCell) -> EngineInfo | None:
+    def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers the cell; servers may have come and gone since it was prepared."""
-        engine = self._engine(planned)
+        engine = self._engine(planned) if name is None else self._engines.get(planned.cell.models[name])
         return engine.info() if engine else None
 
     async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
@@ -88,7 +94,8 @@ class LocalExecutor:
     async def _ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, *, ahead: bool) -> None:
         model, engine = planned.cell.model, self._engine(planned)
         lm = build_lm(model, engine) if engine else None
-        with planned.folder.appending() as log, in_bulk(lm), gc_paused():
+        others = {name: build_lm(one, self._engines[one]) for name, one in planned.cell.asked_models.items()}
+        with planned.folder.appending() as log, in_bulk(lm, others), gc_paused():
             scheduler = Scheduler(
                 Work.of(planned),
                 log,

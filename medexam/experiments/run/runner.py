@@ -25,8 +25,8 @@ from medexam.experiments.run.refusals import close_refused
 from medexam.experiments.run.rereading import read_run_again
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
-from medexam.experiments.store.answerers import admit
-from medexam.experiments.store.environment import Invocation, build_environment, list_prices
+from medexam.experiments.store.answerers import admit, models_file
+from medexam.experiments.store.environment import Invocation, build_environment, describe_further, list_prices
 from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.library_logging import quiet_dspy
@@ -85,12 +85,12 @@ class Runner:
         if self._spending.limits.cost is None:
             return
         for planned in self._plan.cells:
-            model = planned.cell.model
-            if planned.asks_model and planned.pending and not model.is_free and list_prices(model) is None:
-                raise SpecError(
-                    f"a limit of dollars: no price of {model.label} is known: give --price IN,OUT (model.price), the "
-                    "dollars of a million tokens of prompts and of replies, or leave --max-cost out"
-                )
+            for model in (planned.cell.model, *planned.cell.asked_models.values()):
+                if planned.asks_model and planned.pending and not model.is_free and list_prices(model) is None:
+                    raise SpecError(
+                        f"a limit of dollars: no price of {model.label} is known: give --price IN,OUT (model.price), "
+                        "the dollars of a million tokens of prompts and of replies, or leave --max-cost out"
+                    )
 
     async def _run_cells(self) -> Stop | None:
         cells, stop = self._plan.cells, None
@@ -159,8 +159,10 @@ class Runner:
         executor: Executor = self._local
         if planned.asks_model and planned.pending:
             executor = self._executor
-            await executor.prepare(planned, self._observer, self._needs(planned.cell.model))
+            models = (planned.cell.model, *planned.cell.asked_models.values())
+            await executor.prepare(planned, self._observer, {model: self._needs(model) for model in models})
             planned = self._admit(planned, executor.info(planned))
+            planned = self._admit_further(planned, executor)
         folder = planned.folder
         if not planned.borrowed:
             folder.write_record(self._plan.record(planned), own=True)
@@ -193,8 +195,12 @@ class Runner:
 
     def _needs(self, model: ModelSpec) -> EngineNeeds:
         """Combine what the requests of all cells to a model hold, so that one engine serves them all."""
-        cells = [planned.cell for planned in self._plan.cells if planned.cell.model == model]
-        return reduce(or_, (cell.program.engine_needs for cell in cells), NO_NEEDS)
+        cells = [planned.cell for planned in self._plan.cells]
+        needs = [cell.program.engine_needs for cell in cells if cell.model == model]
+        needs += [
+            cell.program.needs_of(name) for cell in cells for name, one in cell.asked_models.items() if one == model
+        ]
+        return reduce(or_, needs, NO_NEEDS)
 
     def _admit(self, planned: AnyCell, info: EngineInfo | None) -> AnyCell:
         """Return the cell with the model that may answer in its folder; raise `EngineError` where this one may not."""
@@ -210,6 +216,17 @@ class Runner:
             accept=self._plan.accept_model_change,
         )
         return replace(planned, answerer=admitted)
+
+    def _admit_further(self, planned: AnyCell, executor: Executor) -> AnyCell:
+        """Return the cell with the further models that may answer in its folder; raises as `_admit` does."""
+        answers = planned.answered or planned.folder.count_answers()
+        accept = self._plan.accept_model_change
+        further = {
+            name: admit(planned.folder, info.identity, answers=answers, accept=accept, file=models_file(name))
+            for name in planned.cell.asked_models
+            if (info := executor.info(planned, name)) is not None
+        }
+        return replace(planned, further=further)
 
     async def _look_up(self, planned: AnyCell) -> AnyCell:
         """Find what prompts show beside the pending questions, and order these by it."""
@@ -243,7 +260,9 @@ class Runner:
     async def _ask(self, planned: AnyCell, executor: Executor, before: dict[str, Any]) -> None:
         self._observer.cell_starts(planned)
         self._spending.prices = list_prices(planned.cell.model) if planned.asks_model else None
+        self._spending.further_prices = {name: list_prices(model) for name, model in planned.cell.asked_models.items()}
         invocation, start, questions_before = Invocation(), time.monotonic(), self._spending.questions
+        self._spending.further_tokens = invocation.further_tokens
         try:
             await executor.ask(planned, self._observer, self._spending, invocation)
         finally:
@@ -296,6 +315,12 @@ def _write_environment(
     environment = build_environment(planned.cell.model, executor.info(planned), before, invocation)
     if (description := executor.describe()) is not None:
         environment["executor"] = description
+    if planned.cell.asked_models:
+        environment["models"] = {
+            name: describe_further(model, executor.info(planned, name), (before.get("models") or {}).get(name), tokens)
+            for name, model in planned.cell.asked_models.items()
+            for tokens in [invocation.further_tokens.get(name, (0, 0))]
+        }
     if planned.members is not None:
         environment["ensemble"] = planned.members.describe()
     planned.folder.write_json(ENVIRONMENT, environment)

@@ -7,7 +7,7 @@ and prediction logs, and neither engines nor scores.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import Any, Protocol
 
@@ -70,12 +70,14 @@ class Work:
     spec_digest: str
     answerer: Answerer | None
     """The model that was admitted to the folder; None where none is asked."""
+    further: Mapping[str, Answerer] = field(default_factory=dict)
+    """The further models that were admitted, by name."""
 
     @classmethod
     def of(cls, planned: AnyCell) -> "Work":
         """Return the work of a planned cell."""
         label = planned.cell.program.label
-        return cls(planned.run_id, planned.program, label, planned.spec_digest, planned.answerer)
+        return cls(planned.run_id, planned.program, label, planned.spec_digest, planned.answerer, planned.further)
 
 
 @dataclass
@@ -247,6 +249,7 @@ class Scheduler:
             program=program,
             spec_digest=spec_digest,
             answerer=answerer,
+            further=work.further,
             latency_s=latency_s,
             waiting_s=covered_s(waits),
         )

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from medexam.predictions import Prediction, Status, has_reply
@@ -52,6 +52,10 @@ class Spending:
     limits: Limits = NO_LIMITS
     prices: Mapping[str, float] | None = None
     """Dollars a token of the model that is asked now, as `prompt_usd` and `completion_usd`; None without a price."""
+    further_prices: Mapping[str, Mapping[str, float] | None] = field(default_factory=dict)
+    """The same of each further model that the program asks, by name."""
+    further_tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Name of each further model -> tokens of its prompts and of its replies; whoever reads them gives the table."""
     questions: int = 0
     """Questions that are done, the failed ones included."""
     failed: int = 0
@@ -73,8 +77,14 @@ class Spending:
         prompt, completion = prediction.prompt_tokens or 0, prediction.completion_tokens or 0
         self.tokens += prompt + completion
         self.calls += len(prediction.generations) if prediction.generations else has_reply(prediction)
-        if self.prices is not None:
-            self.cost += prompt * self.prices["prompt_usd"] + completion * self.prices["completion_usd"]
+        for reply in prediction.generations or () if self.further_prices else ():
+            if reply.asked is not None:
+                tokens = (reply.prompt_tokens or 0, reply.completion_tokens or 0)
+                earlier = self.further_tokens.get(reply.asked, (0, 0))
+                self.further_tokens[reply.asked] = (earlier[0] + tokens[0], earlier[1] + tokens[1])
+                self.cost += _usd(self.further_prices[reply.asked], *tokens)
+                prompt, completion = prompt - tokens[0], completion - tokens[1]
+        self.cost += _usd(self.prices, prompt, completion)
 
     @property
     def exhausted(self) -> Stop | None:
@@ -94,4 +104,12 @@ class Spending:
     @property
     def _counts_tokens(self) -> bool:
         """Whether a limit depends on what the server reports."""
-        return self.limits.tokens is not None or (self.limits.cost is not None and self.prices is not None)
+        priced = self.prices is not None or any(self.further_prices.values())
+        return self.limits.tokens is not None or (self.limits.cost is not None and priced)
+
+
+def _usd(prices: Mapping[str, float] | None, prompt_tokens: int, completion_tokens: int) -> float:
+    """Return the dollars of tokens; 0 without a price."""
+    return (
+        0.0 if prices is None else prompt_tokens * prices["prompt_usd"] + completion_tokens * prices["completion_usd"]
+    )

@@ -40,6 +40,11 @@ class AnswererCount(NamedTuple):
     answers: int
 
 
+def models_file(name: str) -> str:
+    """Return the file that keeps which models answered as the further model of this name."""
+    return f"models.{name}.json"
+
+
 def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]:
     """Read the models by print, in the order in which they came; empty where none is noted.
 

@@ -3,7 +3,7 @@
 It knows counts and what `environment.json` says; nothing is measured here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:
         thinking_tokens=_tokens(metrics.thinking_tokens or None, metrics.completion_tokens_counted, metrics),
         seconds=seconds,
         gpu_seconds=seconds if on_gpu else None,
-        usd=_money(metrics, environment.get("prices")),
+        usd=_money(metrics, environment.get("prices"), (environment.get("models") or {}).values()),
         questions_per_s=question_count / asked_s if is_timed else None,
         counted=_fewest_counted(metrics),
         prefix_hits=cache["hits"] / cache["tokens"] if cache.get("tokens") else None,
@@ -88,12 +88,32 @@ def _fewest_counted(metrics: RunMetrics) -> int | None:
     return min((count for count in counts if count is not None), default=None)
 
 
-def _money(metrics: RunMetrics, prices: Mapping[str, float] | None) -> Cost | None:
-    if not prices or metrics.prompt_tokens is None or metrics.completion_tokens is None or not metrics.n:
+def _money(
+    metrics: RunMetrics, prices: Mapping[str, float] | None, further: Collection[Mapping[str, Any]]
+) -> Cost | None:
+    """Compute the dollars; `further` are further models with their tokens and prices.
+
+    None where a model that took tokens has no price.
+    """
+    if metrics.prompt_tokens is None or metrics.completion_tokens is None or not metrics.n:
         return None
-    total = metrics.prompt_tokens * prices["prompt_usd"] + metrics.completion_tokens * prices["completion_usd"]
+    prompt_tokens, completion_tokens = metrics.prompt_tokens, metrics.completion_tokens
+    total = 0.0
+    for model in further:
+        tokens = (model["prompt_tokens"], model["completion_tokens"])
+        if model["prices"] is None and any(tokens):
+            return None
+        prompt_tokens, completion_tokens = prompt_tokens - tokens[0], completion_tokens - tokens[1]
+        total += _usd(model["prices"], *tokens)
+    if not prices and (not further or prompt_tokens > 0 or completion_tokens > 0):
+        return None
+    total += _usd(prices, max(0, prompt_tokens), max(0, completion_tokens))
     question_count = _fewest_counted(metrics)
     return _cost(total, total * metrics.n / question_count if question_count else total, metrics)
+
+
+def _usd(prices: Mapping[str, float] | None, prompt_tokens: int, completion_tokens: int) -> float:
+    return prompt_tokens * prices["prompt_usd"] + completion_tokens * prices["completion_usd"] if prices else 0.0
 
 
 def _cost(total: float, scored_total: float, metrics: RunMetrics) -> Cost:

@@ -6,7 +6,7 @@ No environment variable is read here, so no key can reach a run folder.
 import platform
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -31,6 +31,8 @@ class Invocation:
     """Tokens that the servers looked for in their prefix caches, as far as they tell."""
     cached_tokens: int = 0
     """Those that were there."""
+    further_tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Name of each further model -> the tokens of its prompts and of its replies, as far as they are reported."""
 
     def count_cached(self, before: PrefixCount | None, after: PrefixCount | None) -> None:
         """Take what the servers' prefix caches counted between two looks."""
@@ -60,6 +62,23 @@ def build_environment(
         "engine": info.model_dump(mode="json", exclude={"identity"}) if info else None,
         "prices": list_prices(model) if info else None,
         **describe_environment(),
+    }
+
+
+def describe_further(
+    model: ModelSpec, info: EngineInfo | None, before: Mapping[str, Any] | None, tokens: tuple[int, int]
+) -> dict[str, Any]:
+    """Describe a further model as JSON-ready data: what answered, its prices, and its tokens in all invocations.
+
+    `before` is what earlier invocations wrote, `tokens` those of prompts and of replies in this one.
+    """
+    earlier = before or {}
+    return {
+        "name": model.label,
+        "engine": info.model_dump(mode="json", exclude={"identity"}) if info else earlier.get("engine"),
+        "prices": list_prices(model),
+        "prompt_tokens": earlier.get("prompt_tokens", 0) + tokens[0],
+        "completion_tokens": earlier.get("completion_tokens", 0) + tokens[1],
     }
 
 

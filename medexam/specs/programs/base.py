@@ -153,6 +153,20 @@ class ProgramSpec(Spec):
         return None
 
     @property
+    def codes(self) -> tuple[str, ...]:
+        """All code of the user's own that it runs, that of its parts included."""
+        return () if self.code is None else (self.code,)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The experiment's `models` that it asks beside its `model`, by name."""
+        return ()
+
+    def needs_of(self, model: str | None) -> EngineNeeds:
+        """Return what its requests to one of `models` hold; None: to the experiment's `model`."""
+        return self.engine_needs if model is None else NO_NEEDS
+
+    @property
     def retrieval(self) -> RetrievalSettings | None:
         """How its passages are looked up; None where it sees none."""
         return None

@@ -10,12 +10,14 @@ from medexam.plugins import is_own_name
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.controls import BlindSpec, LongestSpec, RandomInOrderSpec, RandomSpec, RelevanceSpec
 from medexam.specs.programs.ensembles import EnsembleSpec, MemberSpec
+from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.imported import ImportedSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import PROGRAMS, OwnSpec, SignatureSpec
 from medexam.specs.programs.readers import EntailmentSpec, SpanReaderSpec
 from medexam.specs.programs.repeated import IterativeRetrievalSpec, RetrieveVerifySpec
 from medexam.specs.programs.replies import ChainOfThoughtSpec, FewShotSpec, RetrieveThenAnswerSpec, ZeroShotSpec
+from medexam.specs.programs.steps import STEPS, UseStep
 from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, QuoteSpec, ShortAnswerSpec
 from medexam.specs.validation import OWN
 
@@ -40,6 +42,7 @@ _Shipped = (
     | ShortAnswerSpec
     | SignatureSpec
     | EnsembleSpec
+    | FlowSpec
     | ImportedSpec
 )
 
@@ -67,3 +70,8 @@ else:
 # A member is a program, and an ensemble is one as well.
 MemberSpec.model_rebuild(_types_namespace={"AnyProgram": AnyProgram})
 EnsembleSpec.model_rebuild()
+# So is what a step uses.
+UseStep.model_rebuild(_types_namespace={"AnyProgram": AnyProgram})
+for step in STEPS.values():
+    step.model_rebuild()
+FlowSpec.model_rebuild()

@@ -7,7 +7,7 @@ launcher, and what becomes of the answers to `shards.py`.
 import logging
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class SpreadExecutor:
         self.workers: list[RemoteWorker] = []
         self._engines: dict[ModelSpec, tuple[list[RemoteWorker], EngineInfo]] = {}
 
-    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: EngineNeeds) -> None:
+    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: Mapping[ModelSpec, EngineNeeds]) -> None:
         """Have every worker see the run's folder and reach the model.
 
         A worker whose server is silent is left out with a warning. Raises `EngineError` where none reaches the model,
@@ -57,14 +57,19 @@ class SpreadExecutor:
                 f"{planned.run_id}: its passages are read by a local model (program.reader), which workers do not "
                 "load; run it without --workers and --executor ray"
             )
+        if planned.cell.asked_models:
+            raise EngineError(
+                f"{planned.run_id}: its steps ask further models (models), which workers do not reach; run it without "
+                "--workers and --executor ray"
+            )
         if model not in self._engines:
             observer.engine_starts(model)
         self.workers = self.workers or await self._launcher.launch()
         await self._check_shared(planned.folder.path.absolute())
         if model not in self._engines:
-            self._engines[model] = await self._reach(model, needs)
+            self._engines[model] = await self._reach(model, needs[model])
 
-    def info(self, planned: AnyCell) -> EngineInfo | None:
+    def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:  # noqa: ARG002
         """Return what answers the cell, as the first worker that reached it says."""
         return self._engines[planned.cell.model][1]
 

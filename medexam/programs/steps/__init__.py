@@ -1,0 +1,1 @@
+"""Programs that a spec composes of steps: floor 3, above the programs that steps ask."""

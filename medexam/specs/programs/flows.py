@@ -1,0 +1,226 @@
+"""Programs that the spec itself composes: the kind `flow`, a list of steps."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from medexam.predictions import Reading
+from medexam.questions import Language
+from medexam.specs.programs.base import ProgramSpec
+from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings
+from medexam.specs.programs.own import ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.programs.step_fields import check_fields
+from medexam.specs.programs.steps import (
+    BY,
+    COMBINE,
+    AllStep,
+    AskingStep,
+    AskStep,
+    RetrieveStep,
+    Steps,
+    UseStep,
+    walk_steps,
+)
+from medexam.specs.retriever import RetrieverSpec
+
+
+class StepPart(NamedTuple):
+    """A program that a step asks."""
+
+    place: str
+    """Where the step stands, such as `steps.2.do.0`."""
+    name: str
+    """What its predictors are called by."""
+    step: AskingStep
+    program: ProgramSpec
+
+    @property
+    def own_module(self) -> str | None:
+        """The user's own module class that asks its signature; None where one of DSPy's or ours does."""
+        return self.step.by if isinstance(self.step, AskStep) and self.step.by not in BY else None
+
+
+class FlowSpec(ModuleSpec):
+    """Steps over one set of named fields; the last `answer` that is written is the program's."""
+
+    by_content: ClassVar[set[str]] = ModuleSpec.by_content | {"name", "steps"}
+    kind: Literal["flow"] = "flow"
+    name: str = Field(default="flow", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    """What it is called in tables and folders."""
+    steps: Steps
+    """In the order in which they are done."""
+
+    @model_validator(mode="after")
+    def _fields_are_there(self) -> Self:
+        if self.query != "stem" or self.query_language is not None:
+            raise ValueError("query and query_language belong to other kinds: a step `retrieve` names what it looks up")
+        _ = self.fields_at, self.retrieval, self.local_reader
+        return self
+
+    @property
+    def parts(self) -> Mapping[str, StepPart]:
+        """Place of each step that asks -> what it asks, in order, each under a name of its own."""
+        parts: dict[str, StepPart] = {}
+        names: set[str] = set()
+        for place, step in walk_steps(self.steps):
+            if not isinstance(step, AskStep | UseStep):
+                continue
+            program = self._asked(step) if isinstance(step, AskStep) else step.program
+            stem = name = _part_name(step, program)
+            number = 1
+            while name in names:
+                number += 1
+                name = f"{stem}_{number}"
+            names.add(name)
+            parts[place] = StepPart(place, name, step, program)
+        return parts
+
+    @property
+    def fields_at(self) -> Mapping[str, Mapping[str, str]]:
+        """Place of each step that asks -> the fields that are there before it, with their types."""
+        return check_fields(self.steps, {place: part.program for place, part in self.parts.items()})
+
+    def _asked(self, step: AskStep) -> SignatureSpec:
+        """Return the program of one signature that a step asks."""
+        weighs = step.by == "likelihood"
+        return SignatureSpec(
+            signature=step.ask,
+            module="chain_of_thought" if step.by == "chain_of_thought" else "predict",
+            answer_format="free" if weighs else step.answer_format or self.answer_format,
+            adapter="chat" if weighs or step.answer_format == "guided" else self.adapter,
+            max_tokens=step.max_tokens or self.max_tokens,
+            logprobs=weighs,
+        )
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The user's own code that its steps run."""
+        codes = [code for part in self.parts.values() for code in part.program.codes]
+        codes += [part.own_module for part in self.parts.values() if part.own_module is not None]
+        return tuple(dict.fromkeys([*codes, *self.combining_code]))
+
+    @property
+    def combining_code(self) -> tuple[str, ...]:
+        """The user's own functions that combine branches."""
+        rules = [step.combine for _, step in walk_steps(self.steps) if isinstance(step, AllStep)]
+        return tuple(dict.fromkeys(rule for rule in rules if rule is not None and rule not in COMBINE))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The experiment's `models` that its steps name, each once."""
+        own = [part.step.model for part in self.parts.values() if part.step.model is not None]
+        inner = [name for part in self.parts.values() for name in part.program.models]
+        return tuple(dict.fromkeys([*own, *inner]))
+
+    def needs_of(self, model: str | None) -> EngineNeeds:
+        """Return what the requests to one of the `models` hold; None: the experiment's `model`."""
+        needs = (
+            part.program.needs_of(None if part.step.model == model else model)
+            for part in self.parts.values()
+            if model in (part.step.model, *part.program.models)
+        )
+        return reduce(or_, needs, NO_NEEDS)
+
+    @property
+    def engine_needs(self) -> EngineNeeds:
+        """What its requests to the experiment's `model` hold."""
+        return self.needs_of(None)
+
+    @property
+    def retrieval(self) -> RetrievalSettings | None:
+        """How its passages are looked up; None where it sees none. All its steps look up in one way."""
+        own = [step.k for _, step in walk_steps(self.steps) if isinstance(step, RetrieveStep)]
+        own += [2] if self.retriever is not None and not own else []
+        settings = [RetrievalSettings(self.retriever or RetrieverSpec(), max(own), "written", None)] if own else []
+        settings += [part.program.retrieval for part in self.parts.values() if part.program.retrieval is not None]
+        written = max((one.k for one in settings if one.query == "written"), default=0)
+        ways = list(dict.fromkeys(replace(one, k=written) if one.query == "written" else one for one in settings))
+        if len(ways) > 1:
+            raise ValueError(
+                "its steps look up passages in several ways, and a program has one: `retrieve` before `use` shows its "
+                "passages to `ask` alone; use one program that retrieves, or write `retrieve` and `ask`"
+            )
+        return ways[0] if ways else None
+
+    @property
+    def local_reader(self) -> ReaderSettings | None:
+        """The local model that its steps have texts read by; None where they have none read."""
+        readers = {part.program.local_reader for part in self.parts.values()} - {None}
+        if len(readers) > 1:
+            raise ValueError(
+                "its steps have texts read by several local models, and a program has one: use one of them"
+            )
+        return next(iter(readers), None)
+
+    @property
+    def draws(self) -> bool:
+        """Whether a step asks the same several times at the temperature of the experiment's model."""
+        return any(
+            (part.step.draws or part.program.draws) and part.step.temperature is None and part.step.model is None
+            for part in self.parts.values()
+        )
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """What reads its replies, by the names in `READINGS`."""
+        return tuple(dict.fromkeys(name for part in self.parts.values() for name in part.program.readers))
+
+    @property
+    def read_as(self) -> Reading:
+        """How its replies are read where they are scored: strictly."""
+        return "strict"
+
+    def budget(self, of_model: int | None) -> Any:
+        """Return the tokens that the replies of each part may have, by its name."""
+        return {part.name: part.program.budget(of_model) for part in self.parts.values()}
+
+    def normal(self, language: Language) -> Self:  # noqa: ARG002
+        """Return the same; its parts depend on the language by themselves."""
+        return self
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return self._label(self.name)
+
+    def describe_steps(self, language: Language) -> list[dict[str, Any]]:
+        """Describe the steps as JSON-ready data without paths: what files hold is told beside them."""
+        return list(_described(self.steps, "steps", self.parts, language))
+
+
+_CONTENT = {"instructions", "demos", "by", "combine", "use", "do", "all", "max_tokens"}
+"""Fields of steps that are told otherwise: what they name by its content, steps one by one, tokens as a budget."""
+
+
+def _described(steps: Steps, place: str, parts: Mapping[str, StepPart], language: Language) -> Iterator[dict[str, Any]]:
+    for position, step in enumerate(steps):
+        step_place = f"{place}.{position}"
+        tree = step.model_dump(mode="json", exclude=_CONTENT)
+        if isinstance(step, AskStep) and step.by in BY:
+            tree["by"] = step.by
+        if isinstance(step, AllStep):
+            tree["combine"] = step.combine if step.combine in COMBINE else "own" if step.combine else None
+        if isinstance(step, AskingStep):
+            program = parts[step_place].program.normal(language)
+            left_out = program.by_content | {"max_tokens", "reading", "retriever", "reader", "revision"}
+            left_out |= set() if program.retrieval is not None else {"k", "query", "query_language"}
+            asked = program.model_dump(mode="json", exclude=left_out)
+            tree["use" if isinstance(step, UseStep) else "asked"] = {**asked, "version": program.version}
+        for inner, branch in step.branches.items():
+            tree[inner] = list(_described(branch, f"{step_place}.{inner}", parts, language))
+        yield tree
+
+
+def _part_name(step: AskingStep, program: ProgramSpec) -> str:
+    """Return what the predictors of a step are called by: its field, or the program's kind."""
+    if step.rename or step.add:
+        return str(step.rename or step.add)
+    if isinstance(step, AskStep):
+        return next(iter(step.signature.outputs))
+    kind = program.kind.rpartition(":")[2] if isinstance(program, OwnSpec) else program.kind
+    return re.sub(r"\W", "_", kind)
