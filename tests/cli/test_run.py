@@ -180,13 +180,14 @@ def test_resume_asks_what_the_run_owes_and_nothing_else(medexam, spec, failing, 
 
 
 @pytest.mark.parametrize(
-    "options", [["SPEC"], ["--set", "model.seed=3"], ["--limit", "3"], ["--fresh"], ["--repeat", "1"]]
+    "options",
+    [["SPEC"], ["--set", "model.seed=3"], ["--language", "es"], ["--limit", "3"], ["--fresh"], ["--repeat", "1"]],
 )
 def test_resume_takes_its_spec_from_the_run(medexam, spec, options) -> None:
     path = spec()
     code, out, err = medexam("run", *[path if word == "SPEC" else word for word in options], "--resume", "x")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "leave out SPEC, --set, --model, --price, --limit, --fresh and --repeat" in err
+    assert "leave out SPEC, --set, --price, --limit, --fresh, --repeat and the flags that say what is asked" in err
 
 
 def test_resume_of_an_edited_prompt_says_what_changed(medexam, spec, tmp_path) -> None:
