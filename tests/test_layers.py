@@ -34,6 +34,7 @@ INNER_FLOORS = {
             "imports",
             "exports",
             "entry",
+            "demo",
             "audit",
             "translate",
             "finetune",

@@ -63,6 +63,13 @@ def test_the_table_tells_n_and_chance(medexam, spec, tmp_path) -> None:
     assert (tmp_path / "runs" / "mlflow.db").is_file()
 
 
+def test_a_model_at_chance_level_is_said_to_be_too_small(medexam, spec) -> None:
+    code, out, _ = medexam("run", spec(matrix={"program": ["zero_shot", "few_shot", "longest"]}))
+    assert code == 0
+    assert "All answer at chance level: this model is too small for these exams" in " ".join(out.split())
+    assert "chance level" not in medexam("run", "headqa_sample", "--program", "longest,random")[1]
+
+
 def test_a_limit_is_widened_without_asking_again(medexam, spec) -> None:
     medexam("run", spec(), "--json")
     code, out, _ = medexam("run", spec(), "--limit", 12, "--json")
