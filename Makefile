@@ -23,6 +23,8 @@ FAST = -m "not (model or data or whole or browser or ray or slurm or vllm or vll
 quickstart: $(VENV)/.local
 	$(BIN)/medexam run quickstart
 	@$(BIN)/medexam report runs --html runs/quickstart.html >/dev/null
+	@echo; echo "What a larger model shows, by the stored answers of a study:"; echo
+	@$(BIN)/medexam demo --out runs/demo
 
 # What to run before each commit.
 check: $(VENV)/.dev

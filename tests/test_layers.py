@@ -35,6 +35,7 @@ INNER_FLOORS = {
             "run.workers",
             "run.ray",
             "entry",
+            "demo",
             "audit",
             "optimize",
             "reproduce",

@@ -22,6 +22,7 @@ from medexam.specs.names import short_name
 _PAPERS = frozenset({"headqa-v2", "paper", "headqa-v1"})
 _ALL: tuple[Benchmark[Any, Any, Any], ...] = (
     ChoiceBenchmark("headqa_sample", _PAPERS),
+    ChoiceBenchmark("headqa_study", _PAPERS),
     ChoiceBenchmark("headqa_v1", _PAPERS),
     ChoiceBenchmark("headqa_v2", _PAPERS),
     ChoiceBenchmark("casimedicos", _PAPERS),

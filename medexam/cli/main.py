@@ -36,6 +36,7 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "start:init",
             "Write a commented spec to start from: sample questions and the embedded model unless told otherwise.",
         ),
+        "demo": ("start:demo", "Show what a study of fifteen ways of asking found, in seconds and without a model."),
         "run": ("run:run", "Run an experiment, or continue it where it stopped."),
         "plan": ("run:plan", "Say what would run: cells, questions, calls and one rendered prompt each."),
         "report": ("report:report", "Show stored runs as tables and plots; scores them again, asks no model."),

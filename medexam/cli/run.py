@@ -1,6 +1,5 @@
 """`medexam run` and `medexam plan`: carry out an experiment, or say what carrying it out would do."""
 
-import json
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +22,7 @@ from medexam.cli.options import (
     data_read_once,
     settings_as_flags,
 )
+from medexam.cli.views.meaning import ShortFlags, add_axes, print_meaning, save_meaning
 from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.cli.views.runs import describe_stop, print_notice
 from medexam.errors import SpecError
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from medexam.experiments.run.spending import Stop
     from medexam.experiments.store.stored_run import AnyRun
 
-SPEC_HELP = "A YAML file, or the name of a shipped experiment or data set."
+SPEC_HELP = "A YAML file, the name of a shipped experiment or data set, or a table of your own questions."
+SPEC_PANEL = "What is asked (repeated, or with commas between values: a run of each)"
 OptionalSpec = Annotated[
     str | None, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False, autocompletion=complete_spec)
 ]
@@ -58,8 +59,33 @@ class PlanSettings:
 
     overrides: OverridesOption = ()
     model: Annotated[
-        str | None,
-        Setting("Ask this hosted model instead of the spec's, by engine litellm.", metavar="PROVIDER/MODEL"),
+        tuple[str, ...],
+        Setting(
+            "The model: PROVIDER/MODEL, an address, ./FOLDER, FILE.gguf, hf:ORGANISATION/NAME, a profile or an engine.",
+            metavar="MODEL",
+            panel=SPEC_PANEL,
+        ),
+    ] = ()
+    program: Annotated[
+        tuple[str, ...], Setting("The program, such as few_shot or zero_shot-guided.", metavar="KIND", panel=SPEC_PANEL)
+    ] = ()
+    language: Annotated[
+        tuple[str, ...], Setting("The language of the questions, such as es.", metavar="LANGUAGE", panel=SPEC_PANEL)
+    ] = ()
+    years: Annotated[
+        tuple[str, ...],
+        Setting("The years of the exams: 2016, 2013,2016 or 2013-2016.", metavar="YEARS", panel=SPEC_PANEL),
+    ] = ()
+    temperature: Annotated[
+        tuple[str, ...],
+        Setting("The temperature of the sampling; 0 takes the likeliest token.", metavar="T", panel=SPEC_PANEL),
+    ] = ()
+    samples: Annotated[
+        tuple[str, ...],
+        Setting("Ask each question N times and take the commonest answer.", metavar="N", panel=SPEC_PANEL),
+    ] = ()
+    save: Annotated[
+        Path | None, Setting("Keep the spec that these flags mean as this file.", metavar="FILE", panel=SPEC_PANEL)
     ] = None
     price: Annotated[
         str | None,
@@ -71,9 +97,18 @@ class PlanSettings:
     @property
     def changes(self) -> tuple[str, ...]:
         """The keys that are overridden, as KEY=VALUE."""
-        hosted = ("model.engine=litellm", f"model.name={json.dumps(self.model)}") if self.model else ()
         price = (f"model.price=[{self.price}]",) if self.price else ()
-        return (*hosted, *price, *self.overrides)
+        return (*price, *self.overrides)
+
+    @property
+    def flags(self) -> ShortFlags:
+        """What is set by flags of their own."""
+        return ShortFlags(self.model, self.program, self.language, self.years, self.temperature, self.samples)
+
+    @property
+    def asks_otherwise(self) -> bool:
+        """Whether anything changes what a spec asks."""
+        return bool(self.changes) or not self.flags.is_empty or self.limit is not None or self.save is not None
 
 
 @dataclass(frozen=True)
@@ -133,10 +168,10 @@ def run(
         if spec is None:
             raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
         plan = _plan(spec, settings, fresh=settings.fresh, repeat=settings.repeat)
-    elif spec is not None or settings.changes or settings.limit is not None or settings.fresh or settings.repeat:
+    elif spec is not None or settings.asks_otherwise or settings.fresh or settings.repeat:
         raise SpecError(
-            "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --model, "
-            "--price, --limit, --fresh and --repeat, or run the spec without --resume"
+            "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --price, "
+            "--limit, --fresh, --repeat and the flags that say what is asked, or run the spec without --resume"
         )
     else:
         check_resumed(settings.resume, settings.runs_dir)
@@ -195,22 +230,30 @@ def plan(
 def _plan(
     spec: str, settings: PlanSettings, *, fresh: bool = False, repeat: int = 0, only_look: bool = False
 ) -> "Plan":
-    from medexam.specs import load_document, parse_overrides
+    from medexam.experiments.entry.named_parts import ask_addresses, read_spec
+    from medexam.specs import parse_overrides
 
-    document, overrides = load_document(spec), parse_overrides(settings.changes)
+    document, overrides = read_spec(spec), parse_overrides(settings.changes)
+    flags = settings.flags
+    overrides = flags.overrides(document) | overrides
+    document, overrides = ask_addresses(add_axes(document, flags.axes()), overrides, only_look=only_look)
+    meaning = overrides if settings.limit is None else {**overrides, "dataset.limit": settings.limit}
     from medexam.experiments.entry.carry_out import plan_spec
 
-    return _warn(
-        plan_spec(
-            document,
-            overrides,
-            settings.limit,
-            runs_dir=settings.runs_dir,
-            fresh=fresh,
-            repeat=repeat,
-            only_look=only_look,
-        )
+    planned = plan_spec(
+        document,
+        overrides,
+        settings.limit,
+        runs_dir=settings.runs_dir,
+        fresh=fresh,
+        repeat=repeat,
+        only_look=only_look,
     )
+    if settings.save is not None:
+        save_meaning(document, meaning, settings.save)
+    if not flags.is_empty:
+        print_meaning(document, meaning, settings.save)
+    return _warn(planned)
 
 
 def _warn(planned: "Plan") -> "Plan":

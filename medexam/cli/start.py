@@ -1,5 +1,6 @@
-"""`medexam init` and `medexam schema`: a first spec, and what editors need to complete and check one."""
+"""`medexam demo`, `init` and `schema`: a first look, a first spec, and what editors need to complete and check one."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,44 @@ def schema() -> None:
     from medexam.specs.schema import spec_schema
 
     print_json(spec_schema())
+
+
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the runs and the page go.")] = Path("demo"),
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in a browser.")] = False,
+) -> None:
+    """Show what a study of fifteen ways of asking found, in seconds and without a model.
+
+    The answers of 1,020 questions ship with the package. They are scored and compared as any runs are.
+    """
+    from medexam.cli.terminal import Terminal
+    from medexam.experiments.demo.sentences import study_sentences
+    from medexam.experiments.demo.study_runs import DESCRIPTION, MODEL, make_runs
+    from medexam.experiments.entry.report import Report
+    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.report.tables import overview_tables
+
+    runs = make_runs(out)
+    english = [run for run in runs if run.record.cell.dataset.language == "en"]
+    sentences = study_sentences(runs)
+    print_blocks(Terminal(), [*overview_tables(english), f"What helps {MODEL}?", *sentences, DESCRIPTION])
+    page = out / "page.html"
+    Report(english).write_page(page)
+    sys.stderr.write(f"The page with every question: {page}\n")
+    sys.stderr.write(f"All {len(runs)} runs: medexam report {out}; the study: medexam run study\n")
+    sys.stderr.write("Your own model: medexam run headqa_sample --model openai/gpt-4o-mini\n")
+    if not no_open and _has_display():
+        import webbrowser
+
+        webbrowser.open(page.absolute().as_uri())
+
+
+def _has_display() -> bool:
+    """Return whether a browser can show a page to the one who reads this output."""
+    windows = sys.platform in ("darwin", "win32") or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+    return windows and sys.stdout.isatty()
 
 
 def init(

@@ -11,8 +11,10 @@ from medexam.files import cache_dir
 from medexam.questions import Language
 from medexam.specs.catalogue import CatalogueEntry, check_language, find_entry
 
-SAMPLE_FOLDER = Path(__file__).parent / "sample"
-"""The real questions that ship in the package."""
+SHIPPED = Path(__file__).parent
+"""The folder of the data sets that ship in the package, each in a folder of its own."""
+SAMPLE_FOLDER = SHIPPED / "sample"
+"""The real questions of the smallest one."""
 
 
 def find_files(name: str, language: Language, path: Path | None = None) -> tuple[Path, ...]:
@@ -83,14 +85,14 @@ def _folders(entry: CatalogueEntry, path: Path | None) -> list[Path]:
     if path is not None:
         return [path.expanduser()]
     if entry.hub is None and entry.origin is None:
-        return [SAMPLE_FOLDER]
+        return [SHIPPED / (entry.folder or entry.name)]
     data, folder = os.environ.get("MEDEXAM_DATA"), entry.folder or entry.name
     return ([Path(data).expanduser() / folder] if data else []) + [cache_dir() / folder]
 
 
 def _ways(entry: CatalogueEntry, file_name: str) -> str:
     if entry.hub is None and entry.origin is None:
-        return f"read the {entry.title} that ships in {SAMPLE_FOLDER}"
+        return f"read the {entry.title} that ships in {SHIPPED / (entry.folder or entry.name)}"
     data, folder = os.environ.get("MEDEXAM_DATA"), entry.folder or entry.name
     place = (
         f"put {folder}/{file_name} in $MEDEXAM_DATA ({data})"

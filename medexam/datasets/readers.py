@@ -18,7 +18,7 @@ from medexam.datasets.exam_table import write_hub_records
 from medexam.datasets.explanations import ExplanationStatistics
 from medexam.datasets.headqa_v1 import read_headqa_v1, write_headqa_v1
 from medexam.datasets.headqa_v2 import read_headqa_v2
-from medexam.datasets.locating import SAMPLE_FOLDER
+from medexam.datasets.locating import SHIPPED
 from medexam.datasets.rows import Reading, Record, TaskReading
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
@@ -29,11 +29,11 @@ def _read_v1(files: Sequence[Path], language: Language, _: bool) -> Reading:
 
 
 def _read_sample(files: Sequence[Path], language: Language, _: bool) -> Reading:
-    shipped = files[0].parent == SAMPLE_FOLDER
+    shipped = files[0].parent.parent == SHIPPED
     return _read_shipped(files[0], language) if shipped else read_headqa_v1(files[0], language)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _read_shipped(path: Path, language: Language) -> Reading:
     # What ships stays as it is while the process runs.
     return read_headqa_v1(path, language)
@@ -48,7 +48,13 @@ def _read_explained(files: Sequence[Path], language: Language, explained: bool) 
 
 
 EXAM_READERS: Mapping[str, Callable[[Sequence[Path], Language, bool], Reading]] = MappingProxyType(
-    {"headqa_sample": _read_sample, "headqa_v1": _read_v1, "headqa_v2": _read_v2, "casimedicos": _read_explained}
+    {
+        "headqa_sample": _read_sample,
+        "headqa_study": _read_sample,
+        "headqa_v1": _read_v1,
+        "headqa_v2": _read_v2,
+        "casimedicos": _read_explained,
+    }
 )
 """From the files of one language, and whether explanations stand before the questions, to everything they hold."""
 TASK_READERS: Mapping[str, Callable[[Path, DatasetSpec], TaskReading]] = MappingProxyType(

@@ -3,14 +3,18 @@
 Nothing is loaded and no question is asked. What a live engine says of itself is `EngineInfo.identity`.
 """
 
+from pathlib import Path
 from typing import Any
 
 from medexam.errors import EndpointSilentError, EngineError
 from medexam.plugins import hash_source
+from medexam.serve.discovery.capabilities import is_vllm
 from medexam.serve.discovery.finder import find_endpoints
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, ask_name
+from medexam.serve.discovery.server_calls import open_calls
 from medexam.serve.network.event_loop import background_loop
 from medexam.specs.model import ModelSpec
+from medexam.specs.model_words import read_model
 from medexam.specs.names import ENGINES
 
 
@@ -22,6 +26,27 @@ def with_served_name(spec: ModelSpec) -> ModelSpec:
     if not spec.is_named_by_server:
         return spec
     return spec.model_copy(update={"name": background_loop().run(_ask_name(spec))})
+
+
+def find_server(address: str, *, api_key_env: str | None = None, api_key_file: Path | None = None) -> dict[str, Any]:
+    """Ask the server at `address#MODEL`, or `address` alone, what it is; return the fields of a `model` that ask it.
+
+    vLLM is asked by its own engine, every other server in OpenAI's API, by the name that it gives its model. Raises
+    `EngineError` if nothing answers, or if it serves several models and none is named.
+    """
+    spec = ModelSpec.model_validate({**read_model(address), "api_key_env": api_key_env, "api_key_file": api_key_file})
+    return background_loop().run(_look_at(spec))
+
+
+async def _look_at(spec: ModelSpec) -> dict[str, Any]:
+    (endpoint, *_), _ = await find_endpoints(spec)
+    async with open_calls(endpoint, PROBE_TIMEOUT_S) as calls:
+        card = calls.choose_card(await calls.models(spec.name), spec.name)
+        version = await calls.version(card)
+    endpoints = [endpoint.base]
+    if is_vllm(version):
+        return {"engine": "vllm", "endpoints": endpoints} | ({"name": spec.name} if spec.name else {})
+    return {"engine": "litellm", "name": f"openai/{card['id']}", "endpoints": endpoints}
 
 
 def known_model(spec: ModelSpec) -> dict[str, Any]:

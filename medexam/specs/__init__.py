@@ -3,7 +3,7 @@
 from medexam.specs.dataset import DatasetSpec
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.loading import SpecSource, library_names, load_document, parse_overrides
-from medexam.specs.matrix import build_cells
+from medexam.specs.matrix import build_cells, merge
 from medexam.specs.model import ModelSpec
 from medexam.specs.optimizer import OptimizerSpec, PartSpec
 from medexam.specs.programs.base import ProgramSpec
@@ -71,6 +71,7 @@ __all__ = [
     "build_cells",
     "library_names",
     "load_document",
+    "merge",
     "parse_overrides",
     "parse_yaml",
 ]

@@ -45,7 +45,7 @@ class CatalogueEntry:
     may_miss_translations: bool = False
     """Whether its authors leave a question out of a language that it could not be translated to."""
     folder: str | None = None
-    """Its folder in `$MEDEXAM_DATA`; None: its name."""
+    """Its folder in `$MEDEXAM_DATA`, or in the package if it ships; None: its name."""
     origin: str | None = None
     """Where its authors keep it, for a data set that is neither on the hub nor in the package."""
     notes: tuple[str, ...] = ()
@@ -108,6 +108,14 @@ _ENTRIES = (
         name="headqa_sample",
         title="HEAD-QA v1, four questions of each exam",
         questions=120,
+        folder="sample",
+        **_V1,
+    ),
+    CatalogueEntry(
+        name="headqa_study",
+        title="HEAD-QA v1, the 34 questions of each exam that the study asks",
+        questions=1020,
+        folder="study",
         **_V1,
     ),
     CatalogueEntry(

@@ -2,10 +2,12 @@
 
 An override on an axis of the matrix takes the axis's place; an override below an axis
 (`program.max_tokens` where `program` varies) applies to each of its values, and one below a kind of program
-(`program.span_reader.reader`) to the programs of that kind. A list as an override of a whole part is an axis.
+(`program.span_reader.reader`) to the programs of that kind. A list as an override of a whole part, or of a field that
+takes one value (`dataset.language=[en, es]`), is an axis.
 A mapping as an override of a whole part sets its fields one by one (`dataset={language: en}` is `dataset.language=en`),
 unless it names another data set, program or engine than the spec: then it stands in place of the part.
-A text stands for a part by its first field: `program: longest` is `program: {kind: longest}`.
+A text stands for a part: `program: longest` is `program: {kind: longest}`, and `model: openai/gpt-4o-mini` is what
+`model_words` reads in it. A model that is set so keeps how the spec samples.
 """
 
 import copy
@@ -14,6 +16,7 @@ import logging
 import math
 from collections import ChainMap
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, get_args
 
@@ -22,13 +25,14 @@ from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.dataset import DatasetSpec, OwnKind, check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
+from medexam.specs.model_words import OF_CONNECTION, read_model
 from medexam.specs.programs.kinds import KINDS
-from medexam.specs.validation import field_at, validate
+from medexam.specs.validation import field_at, takes_one, validate
 
 Tree = dict[str, Any]
 _log = logging.getLogger(__name__)
 SHORT_FORMS: Mapping[str, str] = MappingProxyType({"program": "kind", "dataset": "name", "model": "engine"})
-"""Part of a spec -> the field that a text in its place means."""
+"""Part of a spec -> the field that a text in its place means, of a model if it is an engine."""
 _NAMED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"program": ("kind",), "dataset": ("kind", "name"), "model": ("engine",), "optimizer": ("kind",), "stop_when": ()}
 )
@@ -47,33 +51,11 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     Raises `SpecError` for a key that does not exist, a value of the wrong type, a `dataset` part that names no data
     set, or two cells that are equal.
     """
-    tree: Tree = {"program": "zero_shot", **copy.deepcopy(dict(document))}
-    tree["program"] = _as_program(tree["program"])
-    axes = tree.get("matrix") or {}
-    if not isinstance(axes, Mapping):
-        raise SpecError(f"matrix: expected a mapping of dotted keys to lists, found {axes!r}")
-    tree, axes, overrides = (
-        {path: _spell_out(path, value) for path, value in part.items()} for part in (tree, axes, overrides)
-    )
-    needs_name = any(part.get("dataset") for part in (tree, axes, overrides)) or "dataset" in _varied_by_cells(axes)
-    overrides = _spell_out_fields(tree, axes, overrides)
-    _change_kind(tree, axes, overrides)
-    varied = {path: overrides.pop(path) for path in SHORT_FORMS if isinstance(overrides.get(path), list)}
-    axes = {**varied, **{path: values for path, values in axes.items() if path not in varied}}
-    varied_by_cells = _varied_by_cells(axes)
-    below: Tree = {}
-    by_kind = {path: value for path, value in overrides.items() if _kind(path) is not None}
-    for path, value in [item for item in overrides.items() if item[0] not in by_kind]:
-        field_at(ExperimentSpec if path.split(".")[0] in _OF_EXPERIMENTS else CellSpec, path)
-        if path in axes:
-            del axes[path]
-        if path in varied_by_cells or any(path.startswith(f"{axis}.") for axis in {*axes, *varied_by_cells}):
-            below[path] = value
-        else:
-            put(tree, path, value)
-    tree["matrix"] = axes
+    settled = _settle(document, overrides)
+    tree, below, by_kind = settled.tree, settled.below, settled.by_kind
     _put_by_kind(tree, by_kind, set())
-    for axis in sorted({*axes, *varied_by_cells} - {CELLS}):
+    axes = tree["matrix"]
+    for axis in sorted({*axes, *_varied_by_cells(axes)} - {CELLS}):
         field_at(CellSpec, axis, source="matrix")
     experiment = validate(ExperimentSpec, tree)
     _check_size(experiment)
@@ -88,7 +70,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         _put_by_kind(cell, by_kind, used_paths)
         spec = validate(CellSpec, cell)
         questions = cell.get("dataset")
-        if needs_name and isinstance(questions, Mapping):
+        if settled.needs_name and isinstance(questions, Mapping):
             check_named(questions)
         cells.append(_check_fit(_ask_only_pictures(spec)))
     _check_reached(by_kind, used_paths)
@@ -96,6 +78,93 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         if cells[first] == cells[second]:
             raise SpecError(f"matrix: cells {first + 1} and {second + 1} are the same run; remove one")
     return experiment, cells
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """A document with its overrides, before it is checked."""
+
+    tree: Tree
+    """The experiment as a file would have it, its matrix included."""
+    below: Tree
+    """Dotted key below an axis -> what it is in every cell."""
+    by_kind: Tree
+    """Dotted key -> what it is in the programs of the kind that it names."""
+    needs_name: bool
+    """Whether the data set must be named."""
+
+
+def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
+    """Return the document that says by itself what `document` says under `overrides`; raises as `build_cells` does."""
+    settled = _settle(document, overrides)
+    tree = settled.tree
+    axes = {**tree.pop("matrix"), **{path: [value] for path, value in settled.below.items()}}
+    programs = [*axes.get("program", ()), tree["program"]]
+    for program in programs:
+        _put_by_kind({"program": program}, settled.by_kind, set())
+    if "program" in axes or "program" in _varied_by_cells(axes):
+        del tree["program"]
+    return tree | ({"matrix": axes} if axes else {})
+
+
+def _settle(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> _Settled:
+    """Put each override where it belongs: into the tree, its matrix, or every cell."""
+    tree: Tree = {"program": "zero_shot", **copy.deepcopy(dict(document))}
+    tree["program"] = _as_program(tree["program"])
+    axes = tree.get("matrix") or {}
+    if not isinstance(axes, Mapping):
+        raise SpecError(f"matrix: expected a mapping of dotted keys to lists, found {axes!r}")
+    tree, overrides = replace_model(tree, overrides)
+    tree, axes, overrides = (
+        {path: _spell_out(path, value) for path, value in part.items()} for part in (tree, axes, overrides)
+    )
+    needs_name = any(part.get("dataset") for part in (tree, axes, overrides)) or "dataset" in _varied_by_cells(axes)
+    overrides = _spell_out_fields(tree, axes, overrides)
+    _change_kind(tree, axes, overrides)
+    varied = {path: overrides.pop(path) for path in SHORT_FORMS if isinstance(overrides.get(path), list)}
+    fields = {path: overrides.pop(path) for path in list(overrides) if _is_axis(path, overrides[path])}
+    axes = {**varied, **{path: values for path, values in axes.items() if path not in varied}, **fields}
+    varied_by_cells = _varied_by_cells(axes)
+    below: Tree = {}
+    by_kind = {path: value for path, value in overrides.items() if _kind(path) is not None}
+    for path, value in [item for item in overrides.items() if item[0] not in by_kind]:
+        field_at(ExperimentSpec if path.split(".")[0] in _OF_EXPERIMENTS else CellSpec, path)
+        if path in axes:
+            del axes[path]
+        if path in varied_by_cells or any(path.startswith(f"{axis}.") for axis in {*axes, *varied_by_cells}):
+            below[path] = value
+        else:
+            put(tree, path, value)
+    tree["matrix"] = axes
+    return _Settled(tree, below, by_kind, needs_name)
+
+
+def replace_model(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[Tree, Tree]:
+    """Return both with the model that a text in `overrides` sets in place of the document's, which keeps its sampling.
+
+    The name of an engine alone replaces nothing where the document has that engine.
+    """
+    tree, changes = dict(document), dict(overrides)
+    model, value = tree.get("model"), changes.get("model")
+    texts = [text for text in _listed(value) if isinstance(text, str)]
+    models = [read_model(text) for text in texts]
+    if not isinstance(model, Mapping) or models in ([], [{"engine": model.get("engine", "embedded")}]):
+        return tree, changes
+    tree["model"] = sampling = {field: setting for field, setting in model.items() if field not in OF_CONNECTION}
+    filled = [sampling | read_model(one) if isinstance(one, str) else one for one in _listed(value)]
+    changes["model"] = filled if isinstance(value, list) else filled[0]
+    return tree, changes
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_axis(path: str, value: Any) -> bool:
+    """Return whether an override is a list of values for a field that takes one."""
+    if not isinstance(value, list) or path.partition(".")[0] not in SHORT_FORMS or "." not in path:
+        return False
+    return _kind(path) is None and takes_one(CellSpec, path)
 
 
 def _spell_out_fields(tree: Tree, axes: Tree, overrides: Mapping[str, Any]) -> Tree:
@@ -150,6 +219,8 @@ def _spell_out(path: str, value: Any) -> Any:
         return value
     if isinstance(value, list):
         return [_spell_out(path, entry) for entry in value]
+    if path == "model" and isinstance(value, str):
+        return read_model(value)
     return {SHORT_FORMS[path]: value} if isinstance(value, str) else value
 
 

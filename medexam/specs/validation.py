@@ -64,6 +64,23 @@ def field_at(model: type[BaseModel], path: str, *, source: str = "spec") -> None
         models = [inner for candidate in models if key in candidate.model_fields for inner in _models(candidate, key)]
 
 
+def takes_one(model: type[BaseModel], path: str) -> bool:
+    """Return whether the field at a dotted path takes one value and no list, wherever it exists; False if nowhere."""
+    models: list[type[BaseModel]] = [model]
+    *parents, leaf = path.split(".")
+    for key in parents:
+        models = [inner for candidate in models if key in candidate.model_fields for inner in _models(candidate, key)]
+    fields = [candidate.model_fields[leaf] for candidate in models if leaf in candidate.model_fields]
+    return bool(fields) and not any(_holds_many(field.annotation) for field in fields)
+
+
+def _holds_many(annotation: Any) -> bool:
+    """Return whether a field's type holds lists or mappings, or anything at all."""
+    if annotation is Any or typing.get_origin(annotation) in (tuple, list, dict, set, frozenset):
+        return True
+    return any(map(_holds_many, typing.get_args(annotation)))
+
+
 def find_places(model: type[BaseModel], key: str) -> list[str]:
     """Find where else in a spec there is a key of this name: `model.temperature` for `temperature`."""
     parts = [name for name in model.model_fields if name in ("dataset", "model", "program")]

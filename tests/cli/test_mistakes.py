@@ -30,7 +30,23 @@ MISTAKES = [
     ("run nameless.yaml", "name: is missing; add a line such as name: mine"),
     ("run ok.yaml --dry-run", "`medexam plan` shows what would run"),
     ("run ok.yaml --engine vllm", "write --set model.engine=..."),
-    ("run ok.yaml --temperature 1", "write --set model.temperature=..."),
+    ("run ok.yaml --top-p 1", "write --set model.top_p=..."),
+    ("run zero.yaml --temperature hot", "--temperature hot: give a number"),
+    ("run ok.yaml --years last", "a span such as 2013-2016"),
+    ("run zero.yaml --program zeroshot", "did you mean 'zero_shot'?"),
+    ("run zero.yaml --program zero_shot --samples 8", "set model.temperature, such as 0.7"),
+    ("run zero.yaml --language en,fr", "published in en, es"),
+    ("run zero.yaml --model gpt-4o-mini", "did you mean openai/gpt-4o-mini?"),
+    ("run zero.yaml --model claude-sonnet-4-5", "did you mean anthropic/claude-sonnet-4-5?"),
+    ("run zero.yaml --model embeded", "did you mean embedded?"),
+    ("run zero.yaml --model llama-3.1-8", "did you mean llama-3.1-8b"),
+    ("run zero.yaml --model opnai/gpt-4o-mini", "did you mean openai/gpt-4o-mini?"),
+    ("run zero.yaml --model Qwen/Qwen3-0.6B", "hf:Qwen/Qwen3-0.6B is a model of the hub"),
+    ("run zero.yaml --model http://127.0.0.1:9/v1", "start one with `medexam serve"),
+    ("run zero.yaml --model ./nothere", "no such model folder or GGUF file"),
+    ("run zero.yaml --model nothere.gguf", "no such model folder or GGUF file"),
+    ("run zero.yaml --model weights", "did you mean ./weights?"),
+    ("run zero.yaml --program longest --save ok.yaml", "name another file with --save"),
     ("run ok.yaml --limit many", "valid integer"),
     ("run ok.yaml --limit=-1", "greater than or equal to 1"),
     ("run ok.yaml --workers many", "give auto, or a number of at least 1"),
@@ -79,6 +95,7 @@ def here(tmp_path, monkeypatch):
     """A folder with the files, and no key, server or data of the machine's."""
     for name, text in {**FILES, "zero.yaml": SPEC}.items():
         (tmp_path / name).write_text(text)
+    (tmp_path / "weights").mkdir()
     monkeypatch.chdir(tmp_path)
     for variable in ("OPENAI_API_KEY", "MEDEXAM_DATA", "MEDEXAM_RUNS"):
         monkeypatch.delenv(variable, raising=False)

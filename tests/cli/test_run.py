@@ -63,6 +63,13 @@ def test_the_table_tells_n_and_chance(medexam, spec, tmp_path) -> None:
     assert (tmp_path / "runs" / "mlflow.db").is_file()
 
 
+def test_a_model_at_chance_level_is_said_to_be_too_small(medexam, spec) -> None:
+    code, out, _ = medexam("run", spec(matrix={"program": ["zero_shot", "few_shot", "longest"]}))
+    assert code == 0
+    assert "All answer at chance level: this model is too small for these exams" in " ".join(out.split())
+    assert "chance level" not in medexam("run", "headqa_sample", "--program", "longest,random")[1]
+
+
 def test_a_limit_is_widened_without_asking_again(medexam, spec) -> None:
     medexam("run", spec(), "--json")
     code, out, _ = medexam("run", spec(), "--limit", 12, "--json")
@@ -180,13 +187,14 @@ def test_resume_asks_what_the_run_owes_and_nothing_else(medexam, spec, failing, 
 
 
 @pytest.mark.parametrize(
-    "options", [["SPEC"], ["--set", "model.seed=3"], ["--limit", "3"], ["--fresh"], ["--repeat", "1"]]
+    "options",
+    [["SPEC"], ["--set", "model.seed=3"], ["--language", "es"], ["--limit", "3"], ["--fresh"], ["--repeat", "1"]],
 )
 def test_resume_takes_its_spec_from_the_run(medexam, spec, options) -> None:
     path = spec()
     code, out, err = medexam("run", *[path if word == "SPEC" else word for word in options], "--resume", "x")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "leave out SPEC, --set, --model, --price, --limit, --fresh and --repeat" in err
+    assert "leave out SPEC, --set, --price, --limit, --fresh, --repeat and the flags that say what is asked" in err
 
 
 def test_resume_of_an_edited_prompt_says_what_changed(medexam, spec, tmp_path) -> None:

@@ -34,7 +34,7 @@ def _cell(dataset: dict, program: dict):
         ({**SPANS, "formats": ["list"]}, {"kind": "extract_explanation"}, "formats belongs to cliniqlink, not to casi"),
         ({**CLINIQLINK, "variants": ["CQ#E"]}, {"kind": "by_format"}, "variants belongs to casimedicos_spans"),
         ({**CLINIQLINK, "explained": True}, {"kind": "by_format"}, "explained belongs to casimedicos, not to clin"),
-        ({**CLINIQLINK, "years": [2013]}, {"kind": "by_format"}, "years belongs to headqa_sample, headqa_v1"),
+        ({**CLINIQLINK, "years": [2013]}, {"kind": "by_format"}, "years belongs to headqa_sample, headqa_study"),
         ({**SPANS, "images": "without"}, {"kind": "extract_explanation"}, "images belongs to"),
         ({"explained": True}, {"kind": "zero_shot"}, "explained belongs to casimedicos, not to headqa_sample"),
         ({**CLINIQLINK, "alter": "none_of_the_above"}, {"kind": "by_format"}, "alter belongs to headqa_sample"),

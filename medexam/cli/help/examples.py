@@ -10,6 +10,7 @@ from typing import Any
 EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "init": ("medexam init", "medexam init mine.yaml --endpoint http://127.0.0.1:8000/v1"),
+        "demo": ("medexam demo", "medexam demo --no-open"),
         "run": (
             "medexam run quickstart",
             "medexam run headqa_v1 --set program.kind=longest --limit 200",

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from medexam.errors import SpecError
+from medexam.experiments.entry.named_parts import ask_addresses, read_spec
 from medexam.experiments.plan.cells import AnyCell, Plan
+from medexam.experiments.plan.hosted import check_keys
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.paths import default_runs_dir
-from medexam.specs import SpecSource, load_document
+from medexam.specs import SpecSource
 
 if TYPE_CHECKING:
     from medexam.experiments.run.executor import Executor, RunObserver
@@ -45,20 +47,27 @@ def plan_spec(
     repeat: int = 0,
     only_look: bool = False,
 ) -> Plan:
-    """Plan what running `spec` would do, as `plan_experiment` says; `limit` is `dataset.limit`."""
+    """Plan what running `spec` would do, as `plan_experiment` says; `limit` is `dataset.limit`.
+
+    Unless `only_look`, raises `EngineError` too for a hosted model of no provider, or without its key.
+    """
     overrides = dict(overrides)
     if limit is not None:
         if "dataset.limit" in overrides:
             raise SpecError("--limit and --set dataset.limit say the same: give one of them")
         overrides["dataset.limit"] = limit
-    return plan_experiment(
-        load_document(spec),
+    document, overrides = ask_addresses(read_spec(spec), overrides, only_look=only_look)
+    plan = plan_experiment(
+        document,
         overrides,
         runs_dir=runs_dir or default_runs_dir(),
         fresh=fresh,
         repeat=repeat,
         only_look=only_look,
     )
+    if not only_look:
+        check_keys(plan.cells)
+    return plan
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from medexam.errors import EngineError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.serve.discovery.capabilities import HostedCapabilities
 
@@ -23,10 +24,23 @@ def read_records(cells: Sequence[AnyCell]) -> dict[str, HostedCapabilities]:
     return {name: read_tables(name) for name in models if name is not None}
 
 
+def check_keys(cells: Sequence[AnyCell]) -> None:
+    """Raise `EngineError` for a name of no provider, and for a provider's key that is in no variable."""
+    pending = [planned for planned in cells if planned.asks_model and planned.pending]
+    records = read_records(pending)
+    for planned in pending:
+        model = planned.cell.model
+        record = None if model.api_key_env or model.api_key_file else records.get(model.name or "")
+        if record is not None and record.needs_key:
+            raise EngineError(record.key_request)
+
+
 def describe_records(cells: Sequence[AnyCell]) -> list[str]:
     """Describe in a line each hosted model: what it takes, by the tables."""
     lines = []
     for name, record in read_records(cells).items():
         traits = record.describe()
+        if record.needs_key:
+            lines.append(f"{record.key_request}.")
         lines.append(f"{name}, by litellm's tables: {'; '.join(f'{trait}: {traits[trait]}' for trait in _TRAITS)}.")
     return lines

@@ -16,7 +16,26 @@ NAMED = 4
 def findings(runs: Sequence[AnyRun]) -> list[str]:
     """Describe runs of one family in sentences; empty if there is nothing to say."""
     names = dict(zip(map(id, runs), run_names(runs), strict=True))
-    return [*_standing(runs, names), *describe_readings(runs), *silences(runs)]
+    return [*_standing(runs, names), *describe_chance(runs), *describe_readings(runs), *silences(runs)]
+
+
+def describe_chance(runs: Sequence[AnyRun]) -> list[str]:
+    """Say in a sentence that no model here is shown to be above chance; empty if one is, or if no model was asked."""
+    asked = [run for run in runs if run.record.cell.program.asks_model and isinstance(run.metrics, Metrics)]
+    if not asked or not all(run.complete and run.metrics.n and _is_at_chance(run.metrics) for run in asked):
+        return []
+    models = {run.record.cell.model for run in asked}
+    subject = "this model is" if len(models) == 1 else "these models are"
+    how_many = "All answer" if len(asked) > 1 else "It answers"
+    return [
+        f"{how_many} at chance level: {subject} too small for these exams, or the questions are too few to show more."
+    ]
+
+
+def _is_at_chance(metrics: Metrics) -> bool:
+    """Return whether the interval of the accuracy does not lie above what a uniform choice has right."""
+    interval, chance = metrics.accuracy_interval, metrics.chance_accuracy
+    return interval is not None and chance is not None and interval[0] <= chance
 
 
 def describe_readings(runs: Sequence[AnyRun]) -> list[str]:

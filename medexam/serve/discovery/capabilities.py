@@ -169,6 +169,19 @@ class HostedCapabilities(FrozenModel):
     refusals: dict[str, str] = Field(default_factory=dict)
     """What was refused -> what the provider said."""
 
+    @property
+    def needs_key(self) -> bool:
+        """Whether a key is missing that the provider is never reached without."""
+        return bool(self.missing) and all(variable.endswith("_API_KEY") for variable in self.missing)
+
+    @property
+    def key_request(self) -> str:
+        """What to do where `needs_key`."""
+        return (
+            f"{self.model} needs a key: set {' or '.join(self.missing)} in the environment, or name another variable "
+            "in model.api_key_env"
+        )
+
     def takes(self, field: str) -> bool:
         """Return whether litellm passes a field of OpenAI's on to it."""
         return field in self.fields

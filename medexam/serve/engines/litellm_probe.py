@@ -109,12 +109,8 @@ class HostedProbe:
 
         A provider that is reached in other ways too, such as by the profile of a cloud, is asked without a check.
         """
-        missing = self._engine.record.missing
-        if not self._engine.connection and missing and all(name.endswith("_API_KEY") for name in missing):
-            raise EngineError(
-                f"{self._engine.model} needs a key: set {' or '.join(missing)} in the environment, or name another "
-                "variable in model.api_key_env"
-            )
+        if not self._engine.connection and self._engine.record.needs_key:
+            raise EngineError(self._engine.record.key_request)
 
     async def check_settings(self) -> None:
         """Send the spec's own settings once, with a short request, and note what of them the model does not take.

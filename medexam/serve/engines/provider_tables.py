@@ -4,6 +4,7 @@ The tables come with litellm, so nothing is asked. This module knows litellm's n
 """
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
@@ -44,10 +45,18 @@ def find_provider(model: str, address: str | None = None) -> tuple[str, str]:
         name, provider, *_ = get_litellm().get_llm_provider(model=model, api_base=address)
     except Exception as error:
         raise EngineError(
-            f"litellm knows no provider for {model!r}; write PROVIDER/MODEL, such as openai/gpt-4o-mini or "
-            "hosted_vllm/NAME with an endpoint"
+            f"litellm knows no provider for {model!r}: {_suggest(model)}write PROVIDER/MODEL, such as "
+            f"openai/gpt-4o-mini or hosted_vllm/NAME with an endpoint; hf:{model} is a model of the hub in this process"
         ) from error
     return name, provider
+
+
+def _suggest(model: str) -> str:
+    """Suggest providers that are written nearly like the model's first part; empty if there is none."""
+    first, _, rest = model.partition("/")
+    providers = sorted(str(provider) for provider in get_litellm().models_by_provider)
+    meant = [f"{provider}/{rest or model}" for provider in get_close_matches(first, providers, n=2, cutoff=0.7)]
+    return f"did you mean {' or '.join(meant)}? " if meant else ""
 
 
 def read_tables(model: str, address: str | None = None) -> HostedCapabilities:

@@ -1,0 +1,129 @@
+"""What the short flags of `medexam run` and `medexam plan` mean: keys of a spec, and the YAML that says the same."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medexam.errors import SpecError
+from medexam.files import write_new
+from medexam.specs import merge, parse_yaml
+
+_YEARS = re.compile(r"(\d{4})-(\d{4})")
+_FORMATTED = re.compile(r"(\w+)-(guided|free)")
+"""A program as tables name it."""
+
+
+@dataclass(frozen=True)
+class ShortFlags:
+    """What is set by a flag of its own; each may be repeated, and hold several values with commas between them."""
+
+    model: tuple[str, ...] = ()
+    program: tuple[str, ...] = ()
+    language: tuple[str, ...] = ()
+    years: tuple[str, ...] = ()
+    temperature: tuple[str, ...] = ()
+    samples: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether none is given."""
+        return self == ShortFlags()
+
+    def overrides(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Map the keys of `document` that the flags set to their values; several values of one are a matrix.
+
+        Raises `SpecError` for what a flag cannot mean.
+        """
+        programs = [_program(word, document) for word in _words(self.program)]
+        values: dict[str, list[Any]] = {
+            "model": _words(self.model),
+            "program": programs,
+            "dataset.language": _words(self.language),
+            "model.temperature": [_number("--temperature", word) for word in _words(self.temperature)],
+            "program.samples": [_number("--samples", word) for word in _words(self.samples)],
+        }
+        keys = {key: value if len(value) > 1 else value[0] for key, value in values.items() if value}
+        if isinstance(program := keys.get("program"), Mapping) and set(program) == {"kind"}:
+            # One kind alone picks the file's own program of that kind.
+            keys = {"program.kind" if key == "program" else key: value for key, value in keys.items()}
+            keys["program.kind"] = program["kind"]
+        if len(self.years) == 1:
+            keys["dataset.years"] = _years(self.years[0])
+        return keys
+
+    def axes(self) -> dict[str, list[Any]]:
+        """Map the keys whose values are lists to the lists that a repeated flag gives: a run of each."""
+        return {"dataset.years": [_years(text) for text in self.years]} if len(self.years) > 1 else {}
+
+
+def add_axes(document: Mapping[str, Any], axes: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return the document with further axes in its matrix."""
+    matrix = document.get("matrix") or {}
+    return {**document, "matrix": {**matrix, **axes}} if axes else dict(document)
+
+
+def print_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], file: Path | None) -> None:
+    """Print on standard error the parts of a spec that say the same without flags; `file`: where it is kept."""
+    tree = merge(document, overrides)
+    parts = {"name", "dataset", "matrix"} | {key.partition(".")[0] for key in overrides}
+    shown = {key: value for key, value in tree.items() if key in parts}
+    lines = "".join(f"  {line}\n" for line in _as_yaml(shown).splitlines())
+    keeps = "--save FILE keeps it" if file is None else f"kept as {file}"
+    sys.stderr.write(f"medexam: as a spec ({keeps}):\n{lines}")
+
+
+def save_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], file: Path) -> None:
+    """Write the whole spec that says the same without flags; raises `SpecError` if the file exists or cannot be
+    written.
+    """
+    try:
+        write_new(file, _as_yaml(merge(document, overrides)))
+    except FileExistsError:
+        raise SpecError(f"{file} exists: name another file with --save") from None
+    except OSError as error:
+        raise SpecError(f"cannot write {file}: {error.strerror}; name another file with --save") from None
+
+
+def _as_yaml(tree: Mapping[str, Any]) -> str:
+    import yaml
+
+    return yaml.safe_dump(dict(tree), sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
+
+
+def _words(texts: Sequence[str]) -> list[str]:
+    return [word.strip() for text in texts for word in text.split(",") if word.strip()]
+
+
+def _number(flag: str, word: str) -> int | float:
+    value = parse_yaml(word, flag)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SpecError(f"{flag} {word}: give a number, or several with commas between them")
+    return value
+
+
+def _years(text: str) -> list[int]:
+    """Read `2016`, `2013,2016` or `2013-2016`."""
+    years: list[int] = []
+    for word in _words([text]):
+        if span := _YEARS.fullmatch(word):
+            years += range(int(span[1]), int(span[2]) + 1)
+        elif word.isdecimal():
+            years.append(int(word))
+        else:
+            years.clear()
+            break
+    if not years:
+        raise SpecError(f"--years {text}: give a year, several such as 2013,2016, or a span such as 2013-2016")
+    return years
+
+
+def _program(word: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document's own program of this kind, else one with nothing else set."""
+    if labelled := _FORMATTED.fullmatch(word):
+        return {"kind": labelled[1], "answer_format": labelled[2]}
+    programs = [*(document.get("matrix") or {}).get("program", ()), document.get("program")]
+    own = [program for program in programs if isinstance(program, Mapping) and program.get("kind") == word]
+    return dict(own[0]) if own else {"kind": word}

@@ -1,0 +1,113 @@
+"""The study's stored answers as run folders: scored, compared and shown like any runs, and no model is asked.
+
+The package keeps which option each of fifteen runs chose of 1,020 questions. It keeps no replies, tokens or seconds.
+"""
+
+import csv
+import gzip
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from medexam.benchmarks import find_benchmark
+from medexam.datasets.locating import SHIPPED
+from medexam.experiments.score.own import score_all
+from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS, RunFolder, RunRecord
+from medexam.experiments.store.stored_run import AnyRun, stored_run
+from medexam.experiments.store.work_folder import name_part
+from medexam.files import whole_file
+from medexam.items import AnySet
+from medexam.predictions import Prediction, Reason, Status
+from medexam.specs import CellSpec, build_cells, load_document
+from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
+
+ANSWERS = SHIPPED / "study" / "answers.csv.gz"
+DATASET = "headqa_study"
+MODEL = "Qwen2.5-Coder-1.5B-Instruct"
+ASKED = "2026-11-20"
+"""The day on which the study was asked."""
+DESCRIPTION = "The study's answers: which option was chosen. Replies, tokens and seconds are not kept."
+
+
+def make_runs(runs_dir: Path) -> list[AnyRun]:
+    """Write and score the study's runs in `runs_dir`, in the order of its spec; those that are there are scored again.
+
+    Raises `RunFolderError` where nothing can be written.
+    """
+    answers = read_answers()
+    _, cells = build_cells(load_document("study"), {"dataset": {"name": DATASET}, "model.name": MODEL})
+    experiment = digest({"name": "study", "columns": list(answers)})
+    items: dict[str, AnySet] = {}
+    runs = []
+    for place, (cell, chosen) in enumerate(zip(cells, answers.values(), strict=True)):
+        language = cell.dataset.language
+        if language not in items:
+            items[language] = find_benchmark(cell.dataset).load(cell.dataset)
+        runs.append(_make(runs_dir, cell, items[language], chosen, experiment, place))
+    return runs
+
+
+def read_answers() -> dict[str, dict[str, int | None]]:
+    """Read the stored answers: column of a run -> key of a question -> the option's number; None: no legal answer."""
+    with gzip.open(ANSWERS) as stream:
+        rows = list(csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8")))
+    columns = [name for name in rows[0] if name not in ("question", "gold")]
+    return {column: {row["question"]: int(row[column]) if row[column] else None for row in rows} for column in columns}
+
+
+def _make(
+    runs_dir: Path, cell: CellSpec, items: AnySet, chosen: Mapping[str, int | None], experiment: str, place: int
+) -> AnyRun:
+    run_identity = {**identity(cell, fingerprint=items.fingerprint, words={}), "answers": "bench/results/study.csv"}
+    spec_digest = digest(run_identity)
+    name = "-".join(map(name_part, ["study", cell.program.label, cell.dataset.language, spec_digest]))
+    folder = RunFolder(runs_dir / name)
+    predictions = {each.question: each for each in _predictions(cell, items, chosen, spec_digest)}
+    if not folder.exists():
+        folder.create()
+        with folder.locked():
+            with whole_file(folder.path / PREDICTIONS) as draft:
+                draft.write_bytes(b"".join(prediction.to_line() for prediction in predictions.values()))
+            times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
+            folder.write_json(ENVIRONMENT, times)
+            # Written last: a folder without it is no run yet.
+            folder.write_record(_record(folder, cell, run_identity, items, experiment, place), own=True)
+    benchmark = find_benchmark(cell.dataset)
+    scored, own = score_all(folder, benchmark, items, predictions)
+    return stored_run(folder, scored.metrics, {}, own.warnings)
+
+
+def _predictions(
+    cell: CellSpec, items: AnySet, chosen: Mapping[str, int | None], spec_digest: str
+) -> Iterator[Prediction]:
+    for question in items.questions:
+        answer = chosen[question.key]
+        yield Prediction(
+            question=question.key,
+            program=cell.program.label,
+            spec_digest=spec_digest,
+            status=Status.UNANSWERED if answer is None else Status.ANSWERED,
+            reason=Reason.UNPARSED if answer is None else None,
+            answer=answer,
+        )
+
+
+def _record(
+    folder: RunFolder, cell: CellSpec, run_identity: dict[str, object], items: AnySet, experiment: str, place: int
+) -> RunRecord:
+    return RunRecord(
+        run_id=folder.name,
+        schema=IDENTITY_SCHEMA,
+        spec_digest=digest(run_identity),
+        identity=run_identity,
+        cell=cell,
+        description=DESCRIPTION,
+        dataset_version=items.version,
+        dataset_source=items.source,
+        dataset_fingerprint=items.fingerprint,
+        dataset_golds=items.golds_fingerprint,
+        questions=tuple(question.key for question in items.questions),
+        experiment_digest=experiment,
+        place=place,
+        readings={reader: version for reader, version in cell.program.readings.items() if reader != "lenient"},
+    )

@@ -1,0 +1,82 @@
+"""What a user names in a word where a spec has lines: a table of questions as SPEC, and a server by its address."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from medexam.errors import EngineError, SpecError
+from medexam.specs import SpecSource, load_document
+from medexam.specs.loading import TABLES
+from medexam.specs.matrix import replace_model
+from medexam.specs.model_words import ADDRESSES
+
+Document = dict[str, Any]
+
+
+def read_spec(spec: SpecSource) -> Document:
+    """Read the document of a spec as `load_document` does; a table of questions is a spec if all in it is clear.
+
+    Raises `SpecError` with what is to decide in a table that can be read in several ways.
+    """
+    path = Path(spec) if isinstance(spec, (str, Path)) else None
+    if path is None or path.suffix.lower() not in TABLES or not path.is_file():
+        return load_document(spec)
+    from medexam.datasets.own.proposals.proposing import dataset_lines, propose
+
+    proposal = propose(path)
+    if proposal.open:
+        decisions = "; ".join(f"{name}: {decision}" for name, decision in proposal.open.items())
+        raise SpecError(
+            f"{path} can be read in several ways: `medexam data init {path}` writes a spec in which you decide "
+            f"({decisions})"
+        )
+    name = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in path.stem)[:64]
+    return {"name": name, "dataset": yaml.safe_load("\n".join(dataset_lines(proposal, path.absolute())))}
+
+
+def ask_addresses(
+    document: Mapping[str, Any], overrides: Mapping[str, Any], *, only_look: bool
+) -> tuple[Document, Document]:
+    """Return both with each address that stands for a model as the fields of a model, by what answers there.
+
+    With `only_look`, a server that is not there is taken to be vLLM; else it raises `EngineError`.
+    """
+    tree, changes = dict(document), dict(overrides)
+    addresses = [text for text in _listed(changes.get("model", tree.get("model"))) if _is_address(text)]
+    if not addresses:
+        return tree, changes
+    keys = {name: changes.get(f"model.{name}") for name in ("api_key_env", "api_key_file")}
+    models = {address: _find(address, keys, only_look=only_look) for address in addresses}
+    if "model" not in changes:
+        return {**tree, "model": models[addresses[0]]}, changes
+    tree, replaced = replace_model(tree, changes)
+    sampling = tree.get("model", {})
+    sampling = sampling if isinstance(sampling, Mapping) else {}
+    filled = [
+        {**sampling, **models[text]} if _is_address(text) else new
+        for text, new in zip(_listed(changes["model"]), _listed(replaced["model"]), strict=True)
+    ]
+    return tree, {**changes, "model": filled if isinstance(changes["model"], list) else filled[0]}
+
+
+def _find(address: str, keys: Mapping[str, Any], *, only_look: bool) -> Document:
+    from medexam.serve.naming import find_server
+    from medexam.specs.model_words import read_model
+
+    try:
+        return find_server(address, **keys)
+    except EngineError:
+        if not only_look:
+            raise
+        # The plan itself warns that the server is not there.
+        return read_model(address)
+
+
+def _is_address(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(ADDRESSES)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

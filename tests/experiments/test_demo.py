@@ -1,0 +1,63 @@
+"""`medexam demo`: the study's answers as runs, and sentences with the figures of the paired tests."""
+
+import csv
+import gzip
+import sys
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from medexam.cli.main import main
+from medexam.datasets import load_exam_set
+from medexam.datasets.locating import SHIPPED
+from medexam.experiments.demo.study_runs import ANSWERS, make_runs
+from medexam.specs import DatasetSpec
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return make_runs(tmp_path_factory.mktemp("demo"))
+
+
+def test_what_ships_is_the_study_and_less_than_a_megabyte() -> None:
+    published = (ROOT / "bench/results/study.csv").read_bytes()
+    assert gzip.decompress(ANSWERS.read_bytes()) == published
+    assert sum(file.stat().st_size for file in (SHIPPED / "study").iterdir()) < 1_000_000
+    rows = list(csv.DictReader(published.decode().splitlines()))
+    for language in ("en", "es"):
+        exams = load_exam_set(DatasetSpec(name="headqa_study", language=language))
+        assert {question.key for question in exams.questions} == {row["question"] for row in rows}
+        assert all(exams.golds[row["question"]].accepts(int(row["gold"])) for row in rows)
+
+
+def test_the_scores_are_those_of_the_page_about_the_study(runs) -> None:
+    page = (ROOT / "docs/study.md").read_text(encoding="utf-8")
+    assert len(runs) == 15
+    assert {run.metrics.n for run in runs} == {1020}
+    for run in runs:
+        assert f"{100 * run.metrics.accuracy:.1f} [" in page
+
+
+def test_the_command_shows_sentences_of_the_tests_and_writes_the_page(tmp_path, monkeypatch, capsys) -> None:
+    opened: list[str] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(sys, "argv", ["medexam", "demo", "--no-open"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr()
+    assert not ended.value.code
+    assert "Guided answers instead of free ones: right 15 points more often (p < 0.001)." in printed.out
+    assert "Chain-of-thought: right 7 points less often (p = 0.002)." in printed.out
+    assert "Demonstrations: no difference shown (+1.9 points, p = 0.541)." in printed.out
+    assert "Spanish instead of English: right 4 points less often (p = 0.009)." in printed.out
+    assert (tmp_path / "demo/page.html").is_file()
+    assert "The page with every question: demo/page.html" in printed.err
+    assert opened == []
+    monkeypatch.setattr(sys, "argv", ["medexam", "report", "demo", "--json"])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().out.count('"run_id"') == 15
