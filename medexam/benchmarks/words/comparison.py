@@ -13,7 +13,7 @@ from medexam.metrics.paired.measures import compare_groups, compare_measures
 from medexam.metrics.paired.pairs import hold_to
 from medexam.metrics.paired.results import Difference, PairedMeasure, Verdict
 from medexam.metrics.tasks import question_of
-from medexam.tables import Captioned, Table, equals, p_value, percent
+from medexam.tables import Captioned, Table, count_stars, equals, p_value, percent
 from medexam.tasks import Task
 
 SAME = 1e-9
@@ -210,7 +210,8 @@ def _table(title: str, header: str, measures: Measures) -> Table:
     bold_cells = frozenset(
         (row, 4) for row, measure in enumerate(measures.values()) if measure.verdict != "not told apart"
     )
-    return Table(title, (header, "n", "Baseline", "Run", "Difference", "p", "p Holm"), rows, bold_cells)
+    stars = tuple((row, 4, count_stars(measure.p_adjusted)) for row, measure in enumerate(measures.values()))
+    return Table(title, (header, "n", "Baseline", "Run", "Difference", "p", "p Holm"), rows, bold_cells, stars=stars)
 
 
 def _documents(measures: Measures) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from medexam.experiments.compare.baselines import Contrast, contrast_runs
 from medexam.experiments.compare.noise import noise_tables, run_noise
 from medexam.experiments.report.boards import board_tables, make_boards, standings
 from medexam.experiments.report.contrast_tables import contrast_table
+from medexam.experiments.report.latex import latex_blocks
 from medexam.experiments.report.markdown import comparison_report, run_report
 from medexam.experiments.report.papers.human_baseline import human_baseline
 from medexam.experiments.report.protocol_tables import protocol_tables
 from medexam.experiments.report.run_blocks import model_blocks, overview_blocks, pending_blocks
 from medexam.experiments.report.run_tables import cost_tables, member_tables
 from medexam.experiments.report.shown import Block, Displayed
-from medexam.experiments.report.tables import check_one_family, facet_tables
+from medexam.experiments.report.tables import check_one_family, facet_tables, split_families, table_runs
 from medexam.experiments.store.protocol import read_protocol
 from medexam.experiments.store.stored_run import AnyRun, run_document
 from medexam.metrics.paired.repeats import Noise
@@ -82,6 +83,16 @@ class Report(Displayed):
             run = self.runs[0]
             return run_report(run, run.folder.read_predictions(), self._extra)
         return comparison_report(self.runs, self._contrasts, self._extra)
+
+    def latex(self) -> str:
+        """Render the tables in LaTeX, those of several runs by each facet too; what else is said is comments."""
+        matrices = [
+            table
+            for group in split_families(self.runs)
+            if len(group) > 1
+            for table in group[0].benchmark.matrices(table_runs(group))
+        ]
+        return latex_blocks([*self.blocks(), *matrices])
 
     def write_page(self, path: Path) -> str:
         """Write one page with tables, pictures and every question (HTML); return what was written, as a line."""

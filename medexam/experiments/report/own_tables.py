@@ -7,7 +7,7 @@ from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics.paired.results import Difference
 from medexam.metrics.results import WILSON, OwnMeasure, RunMetrics
-from medexam.tables import NONE, Captioned, Interval, Table, equals, p_value
+from medexam.tables import NONE, Captioned, Interval, Table, count_stars, equals, p_value
 
 TITLE = "Own metrics"
 _CAPTION = (
@@ -67,7 +67,8 @@ def paired_tables(comparison: Comparison) -> list[Captioned]:
             "p: paired permutation test over questions, two-sided, and adjusted by Holm for all own metrics and runs. "
             "Bold: told apart."
         )
-        tables.append((Table(title, headers, rows, bold_cells), caption))
+        stars = tuple((row, 4, count_stars(measure.p_adjusted)) for row, measure in enumerate(pair.values()))
+        tables.append((Table(title, headers, rows, bold_cells, stars=stars), caption))
     return tables
 
 
