@@ -27,7 +27,10 @@ def report(
     runs: RunsArgument,
     baseline: BaselineOption = None,
     as_json: JsonOption = False,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write plots (PNG) into this folder.")] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR|FILE", help="Write plots: PNG into a folder, or FILE.pdf, .svg, .pgf or .png."),
+    ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
     latex: LatexOption = None,
     html: Annotated[

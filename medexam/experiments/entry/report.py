@@ -102,11 +102,11 @@ class Report(Displayed):
         size = write_page(self.runs, path, self._board_tables)
         return f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)"
 
-    def write_plots(self, folder: Path) -> list[str]:
-        """Write the plots (PNG) into `folder`; return a line for each. Raises `SpecError` if there is nothing."""
+    def write_plots(self, target: Path) -> list[str]:
+        """Write the plots as `write_pictures` does; return a line for each. Raises `SpecError` if there is nothing."""
         from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
 
-        paths = write_pictures(build_pictures(self.runs), folder, "--plots")
+        paths = write_pictures(build_pictures(self.runs), target, "--plots")
         if not paths:
             raise SpecError("--plots: no run has scored a question, so there is nothing to draw; leave it out")
         return [f"wrote {path}" for path in paths]
