@@ -12,6 +12,7 @@ Interval = tuple[float, float]
 
 NONE = "-"
 """Written if there is no score."""
+STARS = "*: p < 0.05, **: p < 0.01, ***: p < 0.001."
 
 
 Captioned = tuple["Table", str]
@@ -28,6 +29,11 @@ class Table:
     best: frozenset[tuple[int, int]] = frozenset()
     text_columns: int = 1
     """How many columns, from the left, hold words and not numbers."""
+    stars: tuple[tuple[int, int, int], ...] = ()
+    """(row, column, how many) of the stars that a printed table has behind a number; `STARS` is their legend."""
+    spans: tuple[str, ...] = ()
+    """What a printed table has above each header, once over neighbours that share it; empty for a single line of
+    headers."""
 
 
 class UnscoredCounts(Protocol):
@@ -79,6 +85,11 @@ def with_interval(text: str, interval: Interval | None, *, scale: float = 100) -
 def p_value(p: float) -> str:
     """Write three decimals, and no less than can be told in them."""
     return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def count_stars(p: float) -> int:
+    """Return how many stars `STARS` gives a p."""
+    return sum(p < level for level in (0.05, 0.01, 0.001))
 
 
 def coefficient(value: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from medexam.metrics.paired.results import Difference, PairedMeasure
 from medexam.metrics.results import Interval, Measure, Unit
-from medexam.tables import NONE, Table, decimal, p_value, percent
+from medexam.tables import NONE, Table, count_stars, decimal, p_value, percent
 
 
 def show_number(value: float | None, unit: Unit = Unit.SHARE) -> str:
@@ -45,7 +45,8 @@ def paired_table(title: str, header: str, measures: Mapping[str, PairedMeasure],
     bold_cells = frozenset(
         (row, 4) for row, measure in enumerate(measures.values()) if measure.verdict != "not told apart"
     )
-    return Table(title, (header, "n", "Baseline", "Run", "Difference", "p", "p Holm"), rows, bold_cells)
+    stars = tuple((row, 4, count_stars(measure.p_adjusted)) for row, measure in enumerate(measures.values()))
+    return Table(title, (header, "n", "Baseline", "Run", "Difference", "p", "p Holm"), rows, bold_cells, stars=stars)
 
 
 def measure_values(measures: Mapping[str, Measure], prefix: str = "", ending: str = "") -> dict[str, float]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption, settings_as_flags
+from medexam.cli.options import BaselineOption, JsonOption, LatexOption, RunsDirOption, TrustOption, settings_as_flags
 from medexam.cli.result_files import ImportSettings, replace_files
-from medexam.cli.views.output import print_json, write_file
+from medexam.cli.views.output import check_endings, print_json, write_file
 from medexam.cli.views.runs import print_notice
 from medexam.errors import SpecError
 from medexam.settings import Setting
@@ -118,6 +118,7 @@ def compare(
     baseline: BaselineOption = None,
     as_json: JsonOption = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
+    latex: LatexOption = None,
     runs_dir: RunsDirOption = None,
     trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
 ) -> None:
@@ -130,6 +131,7 @@ def compare(
     from medexam.experiments.store.paths import default_runs_dir
 
     _check(way, gating, sections, tracking)
+    check_endings({"--markdown": markdown, "--latex": latex})
     gate = _read_gate(gating.fail_if, gating.junit)
     finders = [*find_further(**vars(sections)), *([gate.find] if gate is not None else [])]
     paths = replace_files(runs, importing, root := runs_dir or default_runs_dir())
@@ -139,9 +141,11 @@ def compare(
     folders = find_compared(paths)
     for warning in reading_warnings(folders):
         print_notice(f"warning: {warning}")
-    comparison, report, blocks = _find(folders, way, finders)
+    comparison, report, blocks, in_latex = _find(folders, way, finders)
     if markdown is not None:
         write_file(report(), markdown)
+    if latex is not None:
+        write_file(in_latex(), latex, "--latex")
     if as_json:
         print_json(comparison.document())
     else:
@@ -209,17 +213,22 @@ def _passes(comparison: "Comparison", junit: Path | None) -> bool:
 
 def _find(
     folders: "Sequence[RunFolder]", way: WaySettings, finders: "Sequence[Finder]"
-) -> "tuple[Comparison, Callable[[], str], Callable[[], list[Block]]]":
-    """Return what was found, what writes it as Markdown, and what is shown of it on the terminal."""
+) -> "tuple[Comparison, Callable[[], str], Callable[[], list[Block]], Callable[[], str]]":
+    """Return what was found, and what makes of it Markdown, what the terminal shows, and LaTeX."""
     from medexam.experiments.report.run_blocks import comparison_blocks, consistency_blocks
 
     if way.languages:
         from medexam.experiments.compare.languages import check_consistency
-        from medexam.experiments.report.language_tables import consistency_report
+        from medexam.experiments.report.language_tables import consistency_latex, consistency_report
 
         pair = check_consistency(folders)
-        return pair, partial(consistency_report, pair), partial(consistency_blocks, pair)
-    from medexam.experiments.report.comparison_tables import paired_report
+        return (
+            pair,
+            partial(consistency_report, pair),
+            partial(consistency_blocks, pair),
+            partial(consistency_latex, pair),
+        )
+    from medexam.experiments.report.comparison_tables import comparison_latex, paired_report
 
     if way.ensemble is None:
         from medexam.experiments.compare.runs import compare_runs
@@ -229,4 +238,9 @@ def _find(
         from medexam.experiments.compare.ensembles import compare_ensemble
 
         comparison = compare_ensemble(folders, way.ensemble, finders)
-    return comparison, partial(paired_report, comparison), partial(comparison_blocks, comparison)
+    return (
+        comparison,
+        partial(paired_report, comparison),
+        partial(comparison_blocks, comparison),
+        partial(comparison_latex, comparison),
+    )

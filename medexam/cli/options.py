@@ -22,6 +22,9 @@ BaselineOption = Annotated[
 ]
 TrackingOption = Annotated[str | None, typer.Option(help="MLflow store or server; the runs' own by default.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+LatexOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the tables in LaTeX (booktabs), for an author to include.")
+]
 FailuresOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Stop when N questions have failed; no limit by default.")
 ]

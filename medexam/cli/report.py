@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import BaselineOption, JsonOption, RunsDirOption, TrustOption
-from medexam.cli.views.output import print_json, write_file
+from medexam.cli.options import BaselineOption, JsonOption, LatexOption, RunsDirOption, TrustOption
+from medexam.cli.views.output import check_endings, print_json, write_file
 from medexam.cli.views.paper_layout import check_layout, print_layout
 from medexam.cli.views.runs import read_current
 from medexam.errors import SpecError
@@ -27,8 +27,12 @@ def report(
     runs: RunsArgument,
     baseline: BaselineOption = None,
     as_json: JsonOption = False,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write plots (PNG) into this folder.")] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR|FILE", help="Write plots: PNG into a folder, or FILE.pdf, .svg, .pgf or .png."),
+    ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
+    latex: LatexOption = None,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
@@ -64,6 +68,7 @@ def report(
 
     if layout is not None and html is not None:
         raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
+    check_endings({"--markdown": markdown, "--latex": latex, "--html": html})
     paths = runs if baseline is None else [baseline, *runs]
     stored_runs = read_current(find_runs(run_paths(paths, runs_dir or default_runs_dir())), metric or [])
     check_shown(stored_runs, layout, plots=plots is not None)
@@ -73,10 +78,12 @@ def report(
     if plots is not None:
         sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(plots))
     if layout is not None:
-        print_layout(stored_runs, layout, markdown, as_json=as_json)
+        print_layout(stored_runs, layout, markdown, latex, as_json=as_json)
         return
     if markdown is not None:
         write_file(new_report.markdown(), markdown)
+    if latex is not None:
+        write_file(new_report.latex(), latex, "--latex")
     if as_json:
         print_json(new_report.document())
     else:

@@ -36,7 +36,9 @@ class ReproduceSettings:
     runs_dir: RunsDirOption = None
     max_failures: FailuresOption = None
     tracking_uri: TrackingOption = None
-    out: Annotated[Path | None, Setting("Write figures (PNG) into this folder.", metavar="DIR")] = None
+    out: Annotated[
+        Path | None, Setting("Write figures: PNG into a folder, or FILE.pdf, .svg or .pgf.", metavar="DIR|FILE")
+    ] = None
     markdown: Annotated[Path | None, Setting("Write the table as Markdown.", metavar="FILE")] = None
 
 

@@ -21,7 +21,9 @@ def trend(
         str | None, typer.Option(help="The score, by its name in MLflow, such as exam_score; accuracy by default.")
     ] = None,
     as_json: JsonOption = False,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write trend.png into this folder.")] = None,
+    plots: Annotated[
+        Path | None, typer.Option(metavar="DIR|FILE", help="Write trend.png into a folder, or FILE.pdf, .svg or .pgf.")
+    ] = None,
     runs_dir: RunsDirOption = None,
 ) -> None:
     """Show a score over dated runs, a line for each strategy, model and data set; asks no model."""

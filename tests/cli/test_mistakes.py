@@ -111,3 +111,13 @@ def test_a_mistake_is_one_line_with_the_way_out(typed, way_out, medexam, here) -
     assert way_out in lines[0]
     assert "Traceback" not in err
     assert "pydantic" not in err.lower()
+
+
+@pytest.mark.parametrize(
+    ("option", "file", "way_out"),
+    [("--markdown", "t.tex", "give --latex t.tex"), ("--latex", "t.md", "give --markdown t.md")],
+)
+def test_a_file_of_another_options_ending_is_refused(medexam, option, file, way_out) -> None:
+    for command in ("report", "compare"):
+        code, _, err = medexam(command, "runs", option, file)
+        assert (code, way_out in err) == (2, True)

@@ -12,7 +12,18 @@ from medexam.metrics import Metrics
 from medexam.metrics.paired.power import detectable_difference, questions_needed
 from medexam.metrics.paired.results import Complementarity, Paired
 from medexam.metrics.results import Resampling, Unit
-from medexam.tables import NONE, Captioned, Table, coefficient, decimal, equals, p_value, percent, with_interval
+from medexam.tables import (
+    NONE,
+    Captioned,
+    Table,
+    coefficient,
+    count_stars,
+    decimal,
+    equals,
+    p_value,
+    percent,
+    with_interval,
+)
 
 
 def scores(all_metrics: Sequence[Metrics], together: Complementarity, names: Sequence[str]) -> Captioned:
@@ -61,7 +72,8 @@ def difference_table(pairs: Sequence[PairedRun], names: Sequence[str], clusters:
         f"({describe_resampling(kinds, 'paired bootstrap', clusters)}). p: McNemar's exact test, two-sided"
     )
     caption += ", and adjusted by Holm for all rows." if several else "."
-    return Table(f"Against {names[0]}", headers, rows), caption
+    stars = tuple((row, 1, count_stars(pair.p_adjusted)) for row, pair in enumerate(pairs))
+    return Table(f"Against {names[0]}", headers, rows, stars=stars), caption
 
 
 def agreement(pairs: Sequence[PairedRun], names: Sequence[str]) -> Captioned:
@@ -119,7 +131,8 @@ def group_differences(
     if exam_counts and min(exam_counts) < FEW_CLUSTERS:
         caption += f"; rough where there are few, and one group is of {min(exam_counts)} {clusters}"
     caption += ". p: McNemar's, adjusted by Holm for this breakdown of all pairs."
-    return Table(f"{name} against {baseline}, by {facet}", headers, rows), caption
+    stars = tuple((row, 4, count_stars(group.p_adjusted)) for row, group in enumerate(groups.values()))
+    return Table(f"{name} against {baseline}, by {facet}", headers, rows, stars=stars), caption
 
 
 def flipped(flips: Sequence[Flipped], names: Sequence[str], limit: int) -> list[Captioned]:

@@ -67,7 +67,10 @@ def stats(
     language: Annotated[str, typer.Option("--language")] = "en",
     path: PathOption = None,
     pictures: Annotated[
-        Path | None, typer.Option("--pictures", metavar="DIR", help="Write the figures as PNG into this folder.")
+        Path | None,
+        typer.Option(
+            "--pictures", metavar="DIR|FILE", help="Write the figures: PNG into a folder, or FILE.pdf, .svg or .pgf."
+        ),
     ] = None,
     as_published: Annotated[
         bool, typer.Option("--as-published", help="Leave private-use characters as they are.")

@@ -2,16 +2,19 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.cli.views.runs import print_notice
+from medexam.errors import SpecError
 from medexam.text import writable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".bib": "--bibtex"}
+"""Ending of a file -> the option that writes it."""
 SHOWN = 5
 """How many lines of one kind are printed."""
 
@@ -27,6 +30,14 @@ def write_file(text: str, path: Path, option: str = "--markdown") -> None:
 
     write_report(text, path, option)
     sys.stderr.write(f"wrote {path}\n")
+
+
+def check_endings(files: Mapping[str, Path | None]) -> None:
+    """Raise `SpecError` for a file whose ending is of what another option writes; `files` are by their options."""
+    for option, path in files.items():
+        other = WRITERS.get("" if path is None else path.suffix.lower(), option)
+        if other != option:
+            raise SpecError(f"{option} {path}: {other} writes such a file: give {other} {path}, or choose another name")
 
 
 def send_to_mlflow(send: Callable[..., object], *arguments: object, tracking_uri: str | None, runs_dir: Path) -> None:

@@ -11,16 +11,20 @@ if TYPE_CHECKING:
     from medexam.experiments.store.stored_run import ExamRun
 
 
-def print_layout(runs: "Sequence[ExamRun]", layout: str, markdown: Path | None, *, as_json: bool) -> None:
-    """Print the tables of the paper that `layout` names, as JSON if asked, and write them as Markdown."""
+def print_layout(
+    runs: "Sequence[ExamRun]", layout: str, markdown: Path | None, latex: Path | None, *, as_json: bool
+) -> None:
+    """Print the tables of the paper that `layout` names, as JSON if asked; write them as Markdown and in LaTeX."""
     from medexam.experiments.compare.ranking import ranking_notes
     from medexam.experiments.report.papers.narrow import build_paper_tables
     from medexam.experiments.report.papers.paper import load_paper
-    from medexam.experiments.report.papers.paper_tables import paper_tables, render_paper_report
+    from medexam.experiments.report.papers.paper_tables import paper_tables, render_paper_latex, render_paper_report
 
     tables = paper_tables(runs, load_paper(layout))
     if markdown is not None:
         write_file(render_paper_report(tables, ranking_notes(runs)), markdown)
+    if latex is not None:
+        write_file(render_paper_latex(tables, ranking_notes(runs)), latex, "--latex")
     if as_json:
         print_json([table.document() for table in tables])
         return

@@ -14,6 +14,7 @@ def report(
     *others: RunSource,
     html: str | Path | None = None,
     markdown: str | Path | None = None,
+    latex: str | Path | None = None,
     plots: str | Path | None = None,
     metrics: Sequence[str] = (),
     runs_dir: str | Path | None = None,
@@ -21,8 +22,9 @@ def report(
     """Build the report on stored runs, which shows itself; asks no model.
 
     `html` is a file for one page with tables, pictures and every question, `markdown` one for the report as Markdown,
-    `plots` a folder for plots (PNG). `metrics` are those of `load_run`. Raises `SpecError` if no table holds all
-    runs, and `RunFolderError` if a file cannot be written.
+    `latex` one for the tables in LaTeX. `plots` is a folder for plots (PNG), or a file that ends in .pdf, .svg, .pgf or
+    .png. `metrics` are those of `load_run`. Raises `SpecError` if no table holds all runs, and `RunFolderError` if a
+    file cannot be written.
     """
     sources = [*(runs if isinstance(runs, Runs) else [runs]), *others]
     new_report = Report([load_run(source, runs_dir=runs_dir, metrics=metrics).stored for source in sources])
@@ -32,4 +34,6 @@ def report(
         new_report.write_plots(Path(plots))
     if markdown is not None:
         write_report(new_report.markdown(), Path(markdown))
+    if latex is not None:
+        write_report(new_report.latex(), Path(latex), "latex")
     return new_report

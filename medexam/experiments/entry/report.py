@@ -11,13 +11,14 @@ from medexam.experiments.compare.baselines import Contrast, contrast_runs
 from medexam.experiments.compare.noise import noise_tables, run_noise
 from medexam.experiments.report.boards import board_tables, make_boards, standings
 from medexam.experiments.report.contrast_tables import contrast_table
+from medexam.experiments.report.latex import latex_blocks
 from medexam.experiments.report.markdown import comparison_report, run_report
 from medexam.experiments.report.papers.human_baseline import human_baseline
 from medexam.experiments.report.protocol_tables import protocol_tables
 from medexam.experiments.report.run_blocks import model_blocks, overview_blocks, pending_blocks
 from medexam.experiments.report.run_tables import cost_tables, member_tables
 from medexam.experiments.report.shown import Block, Displayed
-from medexam.experiments.report.tables import check_one_family, facet_tables
+from medexam.experiments.report.tables import check_one_family, facet_tables, split_families, table_runs
 from medexam.experiments.store.protocol import read_protocol
 from medexam.experiments.store.stored_run import AnyRun, run_document
 from medexam.metrics.paired.repeats import Noise
@@ -83,6 +84,16 @@ class Report(Displayed):
             return run_report(run, run.folder.read_predictions(), self._extra)
         return comparison_report(self.runs, self._contrasts, self._extra)
 
+    def latex(self) -> str:
+        """Render the tables in LaTeX, those of several runs by each facet too; what else is said is comments."""
+        matrices = [
+            table
+            for group in split_families(self.runs)
+            if len(group) > 1
+            for table in group[0].benchmark.matrices(table_runs(group))
+        ]
+        return latex_blocks([*self.blocks(), *matrices])
+
     def write_page(self, path: Path) -> str:
         """Write one page with tables, pictures and every question (HTML); return what was written, as a line."""
         from medexam.experiments.report.page import write_page
@@ -91,11 +102,11 @@ class Report(Displayed):
         size = write_page(self.runs, path, self._board_tables)
         return f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)"
 
-    def write_plots(self, folder: Path) -> list[str]:
-        """Write the plots (PNG) into `folder`; return a line for each. Raises `SpecError` if there is nothing."""
+    def write_plots(self, target: Path) -> list[str]:
+        """Write the plots as `write_pictures` does; return a line for each. Raises `SpecError` if there is nothing."""
         from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
 
-        paths = write_pictures(build_pictures(self.runs), folder, "--plots")
+        paths = write_pictures(build_pictures(self.runs), target, "--plots")
         if not paths:
             raise SpecError("--plots: no run has scored a question, so there is nothing to draw; leave it out")
         return [f"wrote {path}" for path in paths]

@@ -6,6 +6,7 @@ from medexam.benchmarks.paired import FEW_CLUSTERS
 from medexam.benchmarks.resampling import describe_resampling
 from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped
 from medexam.experiments.report.escaping import heading
+from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.markdown import join_markdown, render_table
 from medexam.experiments.report.own_tables import paired_sentences, paired_tables
 from medexam.experiments.report.tables import table_runs
@@ -61,6 +62,13 @@ def verdicts(comparison: Comparison) -> list[str]:
         sentence for section in comparison.sections for sentence in section.sentences(comparison.names)
     )
     return [*comparison.statistics.sentences(comparison.names), *paired_sentences(comparison), *section_sentences]
+
+
+def comparison_latex(comparison: Comparison) -> str:
+    """Render the tables of scores and differences in LaTeX; what was compared and may be said of it are comments."""
+    breakdowns = comparison.statistics.breakdown_tables(comparison.names)
+    notes = [*comparison_lines(comparison), *verdicts(comparison)]
+    return render_latex([*overall_tables(comparison), *breakdowns], notes)
 
 
 REPORTED_FLIPS = 200

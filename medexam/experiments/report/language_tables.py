@@ -2,6 +2,7 @@
 
 from medexam.experiments.compare.languages import Consistency
 from medexam.experiments.report.comparison_tables import comparison_lines, render_comparison
+from medexam.experiments.report.latex import render_latex
 from medexam.metrics.intervals import rate_interval
 from medexam.metrics.results import WILSON
 from medexam.tables import Captioned, Table, equals, p_value, percent, with_interval
@@ -14,6 +15,11 @@ def consistency_report(consistency: Consistency) -> str:
     """Render the same in Markdown, with what was compared, every suspect and where the runs lie."""
     tables = consistency_tables(consistency, suspect_limit=len(consistency.questions))
     return render_comparison(consistency, comparison_lines(consistency), [], tables)
+
+
+def consistency_latex(consistency: Consistency) -> str:
+    """Render the counts in LaTeX, without the suspects."""
+    return render_latex(consistency_tables(consistency)[:2], comparison_lines(consistency))
 
 
 def consistency_tables(consistency: Consistency, suspect_limit: int = SHOWN) -> list[Captioned]:

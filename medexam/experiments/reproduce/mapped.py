@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from medexam.errors import SpecError
 from medexam.experiments.report.plots.corpus_map import CorpusMap, make_map
-from medexam.experiments.report.plots.pictures import PlotPicture, render_figure
+from medexam.experiments.report.plots.pictures import PlotPicture, render_plot
+from medexam.experiments.report.plots.style import Plot
 from medexam.experiments.reproduce.catalogue import PaperEntry
 from medexam.files import cache_dir
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
@@ -75,4 +76,4 @@ def _picture(corpus_map: CorpusMap) -> PlotPicture:
 
     corpus, exam = corpus_map.manifest.corpus.name, corpus_map.exam.name
     caption = f"Passages of {corpus} by source, and questions of {exam} by discipline."
-    return PlotPicture("map", caption, render_figure(partial(draw_map, corpus_map=corpus_map), SIZE, caption))
+    return render_plot(Plot("map", caption, SIZE, partial(draw_map, corpus_map=corpus_map)))

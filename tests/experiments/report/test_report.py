@@ -1,6 +1,7 @@
 """Tables, Markdown and plots say what the metrics hold."""
 
 import re
+import shutil
 from io import StringIO
 
 import pytest
@@ -10,7 +11,7 @@ from medexam.cli.views.output import write_file
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.report.findings import findings
 from medexam.experiments.report.markdown import comparison_report, run_report
-from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
+from medexam.experiments.report.plots.pictures import TEX_ENGINES, build_pictures, write_pictures
 from medexam.experiments.report.run_blocks import overview_blocks
 from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.report.shown import print_blocks
@@ -185,6 +186,34 @@ def test_plots_are_pictures(make_run, tmp_path) -> None:
     paths = write_pictures(build_pictures(runs), tmp_path / "plots", "--plots")
     assert [path.name for path in paths] == ["strategies.png", "accuracy_by_year.png", "accuracy_by_discipline.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+
+
+@pytest.mark.parametrize(("ending", "start"), [(".pdf", b"%PDF"), (".svg", b"<?xml"), (".PNG", b"\x89PNG")])
+def test_a_plots_format_is_that_of_the_files_ending(make_run, tmp_path, ending, start) -> None:
+    pictures = build_pictures([make_run(ZERO_SHOT, "rrw")])
+    (path,) = write_pictures(pictures, tmp_path / f"strategies{ending}", "--plots")
+    assert (path, path.read_bytes()[: len(start)]) == (tmp_path / f"strategies{ending}", start)
+    first = path.read_bytes()
+    write_pictures(pictures, path, "--plots")
+    assert path.read_bytes() == first
+    paths = write_pictures(pictures, tmp_path / f"all{ending}", "--plots")
+    assert [path.stem for path in paths] == ["all-strategies", "all-accuracy_by_year", "all-accuracy_by_discipline"]
+
+
+@pytest.mark.skipif(not any(map(shutil.which, TEX_ENGINES)), reason="no LaTeX engine here measures a PGF's texts")
+def test_a_plot_is_a_pgf_where_latex_is_installed(make_run, tmp_path) -> None:
+    pictures = build_pictures([make_run(ZERO_SHOT, "rrw")])
+    (path,) = write_pictures(pictures, tmp_path / "strategies.pgf", "--plots")
+    assert r"\begin{pgfpicture}" in path.read_text()
+
+
+def test_a_pgf_without_latex_and_a_format_that_is_not_offered_are_refused(make_run, tmp_path, monkeypatch) -> None:
+    pictures = build_pictures([make_run(ZERO_SHOT, "rrw")])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MedExamError, match="or write a PDF"):
+        write_pictures(pictures, tmp_path / "strategies.pgf", "--plots")
+    with pytest.raises(MedExamError, match=r"ends in \.png, \.pdf, \.svg, \.pgf"):
+        write_pictures(pictures, tmp_path / "strategies.eps", "--plots")
 
 
 def test_plots_need_a_folder(make_run, tmp_path) -> None:

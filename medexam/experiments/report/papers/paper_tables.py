@@ -6,10 +6,11 @@ difference. Runs of different data sets never share a table.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from medexam.errors import SpecError
+from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.markdown import captioned, join_markdown
 from medexam.experiments.report.papers.paper import Paper, TableLayout
 from medexam.experiments.report.papers.printed_averages import printed_accuracy, printed_interval
@@ -25,6 +26,8 @@ PAPER, DIFFERENCE = "paper", "difference"
 """Rows below a run's figures."""
 EQUAL, WITHIN = "=", "≈"
 """A figure that is the paper's, and one whose interval holds the paper's."""
+BEST = "Bold: the best figure of the column."
+LOWER_IS_BETTER = frozenset({"unanswered_ratio"})
 EXAM_AVERAGES = {"accuracy": printed_accuracy, "points": headqa_v1_points}
 
 Column = tuple[str, str] | None
@@ -187,6 +190,49 @@ class PaperTable:
         """The table in words, with n."""
         return self._table_of_runs() if self.layout.rows == "runs" else self._table_of_models()
 
+    @property
+    def in_print(self) -> Table:
+        """The table as it is printed: the best figure of each column bold, strategies above their languages."""
+        table, texts = self.table, self.table.text_columns
+        best = {
+            (row, column)
+            for heading, rows in self._rival_rows(table).items()
+            for column in range(texts, len(table.headers))
+            if table.headers[column] != "n" and self._one_exam_of(column - texts)
+            for row in self._best_rows(heading, {row: table.rows[row][column] for row in rows})
+        }
+        spans = ("",) * texts + tuple(self.heading(column).rpartition(" ")[0] for column in self.columns)
+        return replace(table, best=frozenset(best), spans=spans if self.layout.rows == "models" else ())
+
+    def _rival_rows(self, table: Table) -> dict[str, list[int]]:
+        """Group the rows of the runs' own figures that are set against each other, by the heading of the figure."""
+        rows_by_figure: dict[str, list[int]] = {}
+        name_column = table.text_columns - 1
+        for row, cells in enumerate(table.rows):
+            name = cells[name_column]
+            if not name.startswith("  ") and name not in {"n", *self.layout.references}:
+                rows_by_figure.setdefault(name if name_column else "", []).append(row)
+        return rows_by_figure
+
+    def _one_exam_of(self, place: int) -> bool:
+        """Return whether all runs of a column asked the same questions, so that one of them is the best."""
+        runs = self.runs
+        if self.layout.rows == "models":
+            column = self.columns[place]
+            runs = [run for (_, other), run in self.cells.items() if other == column]
+        return len({frozenset(run.record.questions) for run in runs}) == 1
+
+    def _best_rows(self, heading: str, texts: Mapping[int, str]) -> list[int]:
+        """List the rows with the best of these figures; none if there are no two, or a run is pending."""
+        if len([text for text in texts.values() if text != NONE]) < 2 or any(
+            text.endswith("*") for text in texts.values()
+        ):
+            return []
+        values = {row: float(text) for row, text in texts.items() if text != NONE}
+        lowest = {measure.heading for name, measure in self.paper.measures.items() if name in LOWER_IS_BETTER}
+        top = (min if heading in lowest else max)(values.values())
+        return [row for row, value in values.items() if value == top]
+
     def document(self) -> dict[str, Any]:
         """Return what `--json` prints, JSON-ready: each run's figures in the unit of the paper's table, and the
         paper's.
@@ -313,6 +359,14 @@ def paper_tables(runs: Sequence[ExamRun], paper: Paper) -> list[PaperTable]:
             if cells:
                 tables.append(PaperTable(dataset, layout, paper, cells))
     return tables
+
+
+def render_paper_latex(tables: Sequence[PaperTable], notes: Sequence[str] = ()) -> str:
+    """Render the tables in LaTeX, the best of each column bold; `notes` are comments."""
+    tables_in_print = [(table.in_print, table.legend) for table in tables]
+    return render_latex(
+        [(table, f"{legend} {BEST}" if table.best else legend) for table, legend in tables_in_print], notes
+    )
 
 
 def render_paper_report(tables: Sequence[PaperTable], notes: Sequence[str] = ()) -> str:

@@ -1,9 +1,10 @@
-"""Pictures of stored runs, drawn in memory: what a report, a page and the folder of `--plots` show.
+"""Pictures of stored runs, drawn in memory: what a report, a page and `--plots` show, in the format of a file's ending.
 
 Needs matplotlib, which comes with the extra `plots`.
 """
 
 import io
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,11 @@ from medexam.files import write_whole
 from medexam.library_logging import quiet_matplotlib
 
 DPI = 150
+ENDINGS = (".png", ".pdf", ".svg", ".pgf")
+"""Of the formats that are written."""
+TEX_ENGINES = ("pdflatex", "xelatex", "lualatex")
+"""In the order in which they are tried to measure the texts of a PGF."""
+_OTHER_ENDINGS = (".eps", ".ps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".gif")
 STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -53,6 +59,13 @@ class PlotPicture:
     caption: str
     """One or two sentences: what is drawn, of how many questions, and what the intervals are."""
     png: bytes
+    plot: Plot
+    """What draws it in another format."""
+
+    def render(self, ending: str) -> bytes:
+        """Render it in the format of one of `ENDINGS`; raises `MedExamError` for a PGF without a LaTeX engine."""
+        plot = self.plot
+        return self.png if ending == ".png" else render_figure(plot.draw, plot.size, plot.caption, ending)
 
 
 def build_pictures(runs: Sequence[ExamRun]) -> list[PlotPicture]:
@@ -64,25 +77,37 @@ def build_pictures(runs: Sequence[ExamRun]) -> list[PlotPicture]:
     return [render_plot(plot) for name in runs[0].benchmark.plots if (plot := PLOTS[name](run_looks)) is not None]
 
 
-def write_pictures(pictures: Iterable[PlotPicture], folder: Path, option: str) -> list[Path]:
-    """Write pictures into `folder` and return their paths. Raises `MedExamError` naming `option` if it cannot be
-    written.
+def write_pictures(pictures: Iterable[PlotPicture], target: Path, option: str) -> list[Path]:
+    """Write pictures and return their paths: into the folder `target` as PNG, or in the format of a file's ending.
+
+    A file named as a picture gets that picture alone; for any other name each picture's is added to it. Raises
+    `MedExamError` naming `option` if a file cannot be written, or for a format that is not offered.
     """
     paths = []
-    for picture in pictures:
-        path = folder / f"{picture.name}.png"
+    for path, picture in _place(list(pictures), target, option):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_whole(path, picture.png)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, picture.render(path.suffix.lower()))
         except OSError as error:
             raise MedExamError(f"cannot write {path}: {error}; choose another folder with {option}") from None
         paths.append(path)
     return paths
 
 
+def _place(pictures: Sequence[PlotPicture], target: Path, option: str) -> list[tuple[Path, PlotPicture]]:
+    """Return the file of each picture that is written."""
+    ending = target.suffix.lower()
+    if ending in _OTHER_ENDINGS:
+        raise MedExamError(f"{option} {target}: give a folder, or a file that ends in {', '.join(ENDINGS)}")
+    if ending not in ENDINGS:
+        return [(target / f"{picture.name}.png", picture) for picture in pictures]
+    named = [(target, picture) for picture in pictures if picture.name == target.stem]
+    return named or [(target.with_stem(f"{target.stem}-{picture.name}"), picture) for picture in pictures]
+
+
 def render_plot(plot: Plot) -> PlotPicture:
     """Draw the plot; raises `MedExamError` without matplotlib."""
-    return PlotPicture(plot.name, plot.caption, render_figure(plot.draw, plot.size, plot.caption))
+    return PlotPicture(plot.name, plot.caption, render_figure(plot.draw, plot.size, plot.caption), plot)
 
 
 def render_png(draw: Draw, size: tuple[float, float], caption: str = "") -> bytes:
@@ -90,10 +115,10 @@ def render_png(draw: Draw, size: tuple[float, float], caption: str = "") -> byte
     return render_figure(lambda figure: draw(figure.add_subplot()), size, caption)
 
 
-def render_figure(draw: Draw, size: tuple[float, float], caption: str = "") -> bytes:
-    """Render the PNG of what `draw` draws on an empty figure; `size` is its width and height in inches.
+def render_figure(draw: Draw, size: tuple[float, float], caption: str = "", ending: str = ".png") -> bytes:
+    """Render what `draw` draws on an empty figure, in the format of `ending`; `size` is width and height in inches.
 
-    `caption` goes into the file's metadata. Raises `MedExamError` without matplotlib.
+    `caption` goes into the file's metadata. Raises `MedExamError` without matplotlib, or for a PGF without LaTeX.
     """
     try:
         with quiet_matplotlib():
@@ -101,9 +126,40 @@ def render_figure(draw: Draw, size: tuple[float, float], caption: str = "") -> b
             from matplotlib.figure import Figure
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
-    buffer = io.BytesIO()
-    with rc_context(STYLE), quiet_matplotlib():
+    # Fonts of type 42, since journals refuse those of type 3; no date, so that equal runs give equal files.
+    settings = {**STYLE, "pdf.fonttype": 42, "svg.hashsalt": "medexam"}
+    metadata: dict[str, Any] = {"Description": caption} if caption else {}
+    if ending == ".pdf":
+        metadata = {"Subject": caption, "CreationDate": None}
+    elif ending == ".svg":
+        metadata["Date"] = None
+    elif ending == ".pgf":
+        settings["pgf.texsystem"] = _find_tex_engine()
+    with rc_context(settings), quiet_matplotlib():
         figure: Any = Figure(figsize=size, dpi=DPI, layout="constrained")
         draw(figure)
-        figure.savefig(buffer, format="png", metadata={"Description": caption} if caption else None)
+        if ending == ".pgf":
+            return _render_pgf(figure)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=ending.removeprefix("."), metadata=metadata or None)
     return buffer.getvalue()
+
+
+def _render_pgf(figure: Any) -> bytes:
+    """Render the figure as PGF, whose texts LaTeX measures; raises `MedExamError` if it fails."""
+    text = io.StringIO()
+    try:
+        figure.savefig(text, format="pgf")
+    except RuntimeError as error:
+        # LaTeX's last words say what it lacks.
+        reason = " ".join(str(error).split()[-40:])
+        raise MedExamError(f"LaTeX fails, so no PGF is written; write a PDF instead. LaTeX: {reason}") from None
+    return text.getvalue().encode()
+
+
+def _find_tex_engine() -> str:
+    """Return the first LaTeX engine that is installed; raises `MedExamError` without one."""
+    engine = next((name for name in TEX_ENGINES if shutil.which(name)), None)
+    if engine is None:
+        raise MedExamError(f"a PGF needs LaTeX: install {' or '.join(TEX_ENGINES)}, or write a PDF")
+    return engine

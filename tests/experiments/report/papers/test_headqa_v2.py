@@ -12,7 +12,7 @@ from medexam.cli.main import app
 from medexam.errors import SpecError
 from medexam.experiments.report.papers.narrow import build_paper_tables
 from medexam.experiments.report.papers.paper import Grid, Paper, load_paper
-from medexam.experiments.report.papers.paper_tables import paper_tables, render_paper_report
+from medexam.experiments.report.papers.paper_tables import paper_tables, render_paper_latex, render_paper_report
 from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import METRICS, find_runs
 from terminal import draw
@@ -235,3 +235,22 @@ def test_another_paper_is_another_file(make) -> None:
     (found,) = paper_tables([make(ZERO_SHOT, "rw"), make({"kind": "longest"}, "rrrw")], paper)
     assert (found.title, found.table.headers) == ("solvers · headqa_v2", ("Solver", "right", "n"))
     assert [row[1] for row in found.table.rows] == ["50", "75"]
+
+
+def test_in_print_the_best_of_a_column_is_bold_and_strategies_stand_above_their_languages(make) -> None:
+    runs = [
+        make(ZERO_SHOT, "rrrw"),
+        make(ZERO_SHOT, "rwwu", MIXTRAL),
+        make(FEW_SHOT, "rw"),
+        make(FEW_SHOT, "rwm", MIXTRAL),
+    ]
+    (table,) = paper_tables(runs, PAPER)
+    in_print = table.in_print
+    zero_shot = in_print.headers.index("zero-shot en")
+    best = {in_print.rows[row][:2] for row, column in in_print.best if column == zero_shot}
+    assert best == {(LLAMA, "accuracy"), (LLAMA, "exam score"), (LLAMA, "unanswered")}
+    # A run with pending questions is not set against another.
+    assert {column for _, column in in_print.best} == {zero_shot}
+    assert in_print.spans[zero_shot] == "zero-shot"
+    assert not table.table.best
+    assert r"\multicolumn{2}{c}{zero-shot}" in render_paper_latex([table])
