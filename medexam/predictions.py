@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs, CoreSchema, core_schema
 
 from medexam.frozen_model import FrozenModel, SlottedModel
-from medexam.model_calls import is_cut
+from medexam.model_calls import ToolCall, is_cut
 from medexam.tasks import Alignment
 from medexam.text import hide_secrets, writable
 
@@ -134,6 +134,8 @@ class Reply(FrozenModel):
     """Those of the completion's that are thinking. Left out where the engine did not report it."""
     seed: Annotated[int | None, Field(exclude_if=lambda seed: seed is None)] = None
     """The seed that it was drawn under. Left out where nothing was drawn, and in older files."""
+    tool_calls: Annotated[tuple[ToolCall, ...], Field(exclude_if=lambda calls: not calls)] = ()
+    """The tools that it calls. Left out where it calls none."""
 
 
 def _writable_fields(arguments: Any) -> Any:

@@ -83,7 +83,7 @@ class OwnProgram(AskingProgram):
         reading: Reading = "strict",  # noqa: ARG002 - what a module returns is read in one way
     ) -> ProgramOutput | None:
         """Answer as the module does if its calls are answered as they were; None where it would ask otherwise now."""
-        return replay(self, question, [reply.text for reply in stored.generations or ()]).outcome
+        return replay(self, question, stored.generations or ()).outcome
 
     def forward(self, question: Asked) -> ProgramOutput:
         """Answer one question."""

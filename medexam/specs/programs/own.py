@@ -55,8 +55,9 @@ class ModuleSpec(LookUpSpec):
 
     @property
     def engine_needs(self) -> EngineNeeds:
-        """What its requests hold: choices if answers are guided, texts to read, and dialogues if it reads no texts."""
-        return EngineNeeds(guided=self.answer_format == "guided", logprobs=self.logprobs, chat=not self.logprobs)
+        """What its requests hold: choices if guided, else tools and schemas; texts to read, or dialogues."""
+        guided = self.answer_format == "guided"
+        return EngineNeeds(guided=guided, logprobs=self.logprobs, chat=not self.logprobs, tools=not guided)
 
     @property
     def saved_as(self) -> dict[str, Any]:
