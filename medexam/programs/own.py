@@ -6,9 +6,11 @@ alone. A module without `aforward` runs in a thread; its calls still travel in b
 
 import asyncio
 import contextvars
+import inspect
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +33,7 @@ from medexam.questions import Question
 from medexam.signatures.choices import read_choice
 from medexam.signatures.guided import GuidedAdapter, asked_options
 from medexam.signatures.span_alignment import find_span
-from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.programs.own import ADAPTERS, PROGRAMS, ModuleSpec, OwnSpec, SignatureSpec
 
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""
@@ -63,7 +65,7 @@ class OwnProgram(AskingProgram):
 
         Raises `SpecError` if the module takes something that no question has.
         """
-        super().__init__(_ADAPTERS["guided" if spec.answer_format == "guided" else spec.adapter]())
+        super().__init__(make_adapter(spec))
         self.module = module
         self._max_tokens = spec.budget(max_tokens)
         self._finder = finder
@@ -107,12 +109,15 @@ class OwnProgram(AskingProgram):
     @contextmanager
     def _asking(self, question: Asked) -> Iterator[tuple[Calls, dict[str, Any]]]:
         """Yield the calls that the block makes, under its settings, and what the module is called with."""
-        lm = dspy.settings.lm
+        adapter, lm = self.adapter, dspy.settings.lm
+        if lm and hasattr(adapter, "extraction_model"):
+            adapter = copy(adapter)
+            adapter.extraction_model = lm.copy(max_tokens=self._max_tokens)
         numbers = question.option_numbers if isinstance(question, Question) else ()
         hits = list(self._finder.find(question)) if self._finder else []
         settings = {
             "lm": lm and lm.copy(max_tokens=self._max_tokens),
-            "adapter": self.adapter,
+            "adapter": adapter,
             "rm": self._retrieve,
             "callbacks": [*dspy.settings.callbacks, *([OtherModels(lm)] if lm else [])],
             # `dspy.Refine` and `dspy.BestOfN` write into it, which is None in bulk.
@@ -185,13 +190,32 @@ def make_predictor(spec: SignatureSpec) -> dspy.Module:
         raise SpecError(f"program.signature {spec.signature!r}: {error}") from None
 
 
-_ADAPTERS: dict[str, Callable[[], dspy.Adapter]] = {
-    "guided": GuidedAdapter,
-    "chat": lambda: dspy.ChatAdapter(use_json_adapter_fallback=False),
-    "json": dspy.JSONAdapter,
-    "xml": dspy.XMLAdapter,
+def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
+    """Make DSPy's adapter of a module; raises `SpecError` if that is none, or cannot be made."""
+    if spec.answer_format == "guided":
+        return GuidedAdapter()
+    name = spec.adapter
+    make = _ADAPTERS[name] if name in _ADAPTERS else load_object(name, ADAPTERS)
+    if not (isinstance(make, partial) or (isinstance(make, type) and issubclass(make, dspy.Adapter))):
+        raise SpecError(f"program.adapter {name} is no class derived from dspy.Adapter: take {_KNOWN_ADAPTERS}")
+    args = dict(spec.adapter_args)
+    if isinstance(make, type) and "extraction_model" in inspect.signature(make).parameters:
+        # The run's model takes its place for each question.
+        args["extraction_model"] = dspy.LM("medexam/run", cache=False)
+    try:
+        adapter: dspy.Adapter = make(**args)
+    except Exception as error:
+        raise SpecError(f"program.adapter {name}: making it failed: {type(error).__name__}: {error}") from error
+    return adapter
+
+
+_ADAPTERS: dict[str, Callable[..., dspy.Adapter]] = {
+    "chat": partial(dspy.ChatAdapter, use_json_adapter_fallback=False),
+    "json": partial(dspy.JSONAdapter),
+    "xml": partial(dspy.XMLAdapter),
 }
 """Adapter -> what makes it. The chat adapter's second try through JSON is off: it would ask again in other words."""
+_KNOWN_ADAPTERS = "chat, json, xml, dspy.TwoStepAdapter, or ./file.py:Name"
 
 
 @cache

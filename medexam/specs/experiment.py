@@ -78,6 +78,7 @@ def named_code(cell: CellSpec) -> list[str]:
     retriever = None if retrieval is None or not retrieval.retriever.is_own else retrieval.retriever.kind
     parts = {
         "program": cell.program.code,
+        "adapter": cell.program.adapter_code,
         "retriever": retriever,
         "engine": cell.model.engine if cell.program.asks_model and cell.model.is_own else None,
         "benchmark": cell.dataset.name if cell.dataset.is_own else None,

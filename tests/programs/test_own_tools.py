@@ -9,6 +9,7 @@ import pytest
 import yaml
 from wire_server import Wire, serving
 
+from medexam.errors import SpecError
 from medexam.experiments.plan.conversations import conversation
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.language_model import build_lm
@@ -181,3 +182,46 @@ def test_a_stream_brings_the_whole_reply(tmp_path) -> None:
 
         *_, last = asyncio.run(read())
     assert last.answer == "four"
+
+
+def test_an_adapter_is_named_by_its_class(tmp_path) -> None:
+    reply = "<answer>\n3\n</answer>\n<sure>\nTrue\n</sure>"
+    (tmp_path / "mine_too.py").write_text("import dspy\n\nclass Loud(dspy.XMLAdapter):\n    pass\n")
+    digests = set()
+    for adapter in ("xml", "dspy.XMLAdapter", f"{tmp_path / 'mine_too.py'}:Loud"):
+        planned, stored = ask(tmp_path, PLAIN, "Plain", scripted(tmp_path, {"*": reply}), adapter=adapter)
+        assert {said.answer for said in stored.folder.read_predictions().values()} == {3}
+        digests.add(planned.cells[0].spec_digest)
+    assert len(digests) == 2
+    (tmp_path / "elsewhere").mkdir()
+    moved = (tmp_path / "mine_too.py").rename(tmp_path / "elsewhere" / "mine_too.py")
+    planned, _ = ask(tmp_path, PLAIN, "Plain", scripted(tmp_path, {"*": reply}), adapter=f"{moved}:Loud")
+    assert planned.cells[0].spec_digest in digests
+
+
+def test_an_adapter_takes_arguments(tmp_path) -> None:
+    source = AGENT.replace("with dspy.context(adapter=dspy.ChatAdapter(use_native_function_calling=True)):", "if True:")
+    native = {"adapter_args": {"use_native_function_calling": True}}
+    _, stored = ask(tmp_path, source, "Agent", scripted(tmp_path, REPLIES), **native)
+    assert {said.answer for said in stored.folder.read_predictions().values()} == {2}
+
+
+def test_the_two_step_adapter_has_the_runs_model_extract(tmp_path) -> None:
+    fields = "[[ ## answer ## ]]\n4\n\n[[ ## sure ## ]]\nTrue\n\n[[ ## completed ## ]]"
+    replies = {"I think that it is the fourth": fields, "*": "I think that it is the fourth."}
+    _, stored = ask(tmp_path, PLAIN, "Plain", scripted(tmp_path, replies), adapter="dspy.TwoStepAdapter")
+    for said in stored.folder.read_predictions().values():
+        assert (said.answer, len(said.generations)) == (4, 2), said.failure
+
+
+@pytest.mark.parametrize(
+    ("adapter", "says"),
+    [
+        ("dspy.Predict", "is no class derived from dspy.Adapter: take chat, json, xml, dspy.TwoStepAdapter"),
+        ("dspy.YAMLAdapter", "dspy has no 'YAMLAdapter'"),
+        ("yaml", "is none of chat, json, xml"),
+    ],
+)
+def test_what_is_no_adapter_is_refused_before_anything_is_asked(tmp_path, adapter, says) -> None:
+    with pytest.raises(SpecError, match=says):
+        ask(tmp_path, PLAIN, "Plain", scripted(tmp_path, {"*": "x"}), adapter=adapter)

@@ -8,7 +8,7 @@ from medexam.programs import loaded_words
 from medexam.questions import Language
 from medexam.signatures import load_words
 from medexam.specs import ProgramSpec
-from medexam.specs.programs.own import PROGRAMS
+from medexam.specs.programs.own import ADAPTERS, PROGRAMS
 
 
 def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
@@ -28,6 +28,8 @@ def describe_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     words: dict[str, Any] = {}
     if program.code is not None:
         words["source"] = hash_source(program.code, PROGRAMS)
+    if program.adapter_code is not None:
+        words["adapter"] = hash_source(program.adapter_code, ADAPTERS)
     if program.loads is not None:
         words["loaded"] = loaded_words(program.loads)
     elif program.words is not None:
