@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    JsonValue,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs, CoreSchema, core_schema
 
@@ -227,6 +235,9 @@ class Prediction(SlottedModel):
     """Every reply in the order in which they came; None where the program ships, whose `reply` says all. Left out of
     a line where it is None."""
 
+    outputs: Annotated[dict[str, JsonValue] | None, Field(exclude_if=lambda outputs: not outputs)] = None
+    """What a module of the user's own returned beside `answer` and its reasoning, as JSON. Left out of a line where it
+    returned nothing else."""
     votes: Annotated[tuple[int | None, ...] | None, Field(exclude_if=lambda votes: votes is None)] = None
     """The answer of each of several replies, in their order; None for a reply without a legal one. Left out
     of a line where no votes were counted."""

@@ -143,6 +143,7 @@ def _read_fields(
         "span": outcome.span,
         "alignment": outcome.alignment,
         "rationale": outcome.rationale,
+        "outputs": outcome.outputs,
         "votes": outcome.votes,
         "orders": outcome.orders,
     }

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import dspy
+from pydantic_core import from_json, to_json
 
 from medexam.dspy_internals import dspy_errors
 from medexam.errors import ProgramFaultError, SpecError
@@ -23,7 +24,7 @@ from medexam.plugins import load_object
 from medexam.predictions import Prediction, Reading
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
-from medexam.programs.module_faults import naming_faults
+from medexam.programs.module_faults import naming_faults, overdue, start_thread
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import Calls, OtherModels, recorded_calls
 from medexam.programs.replay import replay
@@ -67,6 +68,7 @@ class OwnProgram(AskingProgram):
         """
         super().__init__(make_adapter(spec))
         self.module = module
+        self._timeout_s = spec.timeout_s
         self._max_tokens = spec.budget(max_tokens)
         self._finder = finder
         self._search = search
@@ -89,6 +91,8 @@ class OwnProgram(AskingProgram):
 
     def forward(self, question: Asked) -> ProgramOutput:
         """Answer one question."""
+        if self._timeout_s is not None:
+            return asyncio.run(self.aforward(question))
         if not hasattr(type(self.module), "forward"):
             job = partial(asyncio.run, self.aforward(question))
             return _threads().submit(contextvars.copy_context().run, job).result()
@@ -99,12 +103,30 @@ class OwnProgram(AskingProgram):
     async def aforward(self, question: Asked) -> ProgramOutput:
         """Answer one question without blocking."""
         with self._asking(question) as (calls, inputs), naming_faults(self.module) as outputs:
-            if hasattr(type(self.module), "aforward"):
+            if self._timeout_s is not None:
+                outputs.append(await self._call_in_time(inputs, calls, self._timeout_s))
+            elif hasattr(type(self.module), "aforward"):
                 outputs.append(await self.module.acall(**inputs))
             else:
                 call = partial(contextvars.copy_context().run, partial(self.module, **inputs))
                 outputs.append(await asyncio.get_running_loop().run_in_executor(_threads(), call))
         return self._prediction(question, outputs, calls)
+
+    async def _call_in_time(self, inputs: dict[str, Any], calls: Calls, timeout_s: float) -> Any:
+        """Call the module in a thread of its own, which may block it; raises `ProgramFaultError` if it takes longer."""
+        is_async = hasattr(type(self.module), "aforward")
+
+        def call() -> Any:
+            return asyncio.run(self.module.acall(**inputs)) if is_async else self.module(**inputs)
+
+        returned, thread = start_thread(partial(contextvars.copy_context().run, call))
+        try:
+            return await asyncio.wait_for(returned, timeout_s)
+        except TimeoutError:
+            if returned.done() and not returned.cancelled():
+                raise
+            calls.over = True
+            raise overdue(thread, type(self.module), timeout_s) from None
 
     @contextmanager
     def _asking(self, question: Asked) -> Iterator[tuple[Calls, dict[str, Any]]]:
@@ -139,16 +161,18 @@ class OwnProgram(AskingProgram):
             # `dspy.BestOfN` and the user's own code may catch it; no answer for want of a server is a failure.
             with dspy_errors(getattr(dspy.settings.lm, "model", "")):
                 raise calls.fault
-        answer, rationale = output, None
+        answer, rationale, others = output, None, {}
         if isinstance(output, dspy.Prediction):
             if "answer" not in output:
                 raise ProgramFaultError("KeyError", f"the module returned {', '.join(output.keys())} and no 'answer'")
             answer = output.answer
             rationale = output.get("rationale") or output.get("reasoning")
+            others = {name: value for name, value in output.items() if name not in ("answer", "rationale", "reasoning")}
         fields: dict[str, Any] = {
             "rationale": None if rationale is None else str(rationale),
             "generations": list(calls.generations),
             "keeps_replies": True,
+            "outputs": from_json(to_json(others, inf_nan_mode="null", fallback=str)) or None,
         }
         if self._finder is not None:
             fields |= {"hits": list(self._finder.find(question)), "passages_cut": 0}

@@ -57,6 +57,8 @@ class ProgramOutput(dspy.Prediction):
     """The reply that the answer stands in; None: the last of `generations`."""
     keeps_replies: bool | None
     """Whether a prediction keeps the text of every reply, since the answer is made of several."""
+    outputs: dict[str, Any] | None
+    """What else a module of the user's own returned, by name, as JSON."""
     scores: EntailmentScores | None
     """How likely the options are."""
     votes: tuple[int | None, ...] | None

@@ -54,18 +54,26 @@ class Calls:
     draws: Draws = field(default_factory=Draws)
     generations: list[Generation] = field(default_factory=list)
     """Each reply, in the order in which they came."""
+    over: bool = False
+    """Whether nobody waits for the question any more."""
     fault: LM15Error | None = None
     """What the last call broke with; None if it brought a reply."""
 
     @contextmanager
     def noting_fault(self) -> Iterator[None]:
-        """Keep what the call in the block breaks with."""
+        """Keep what the call in the block breaks with; raises `OverError` if the question is over."""
+        if self.over:
+            raise OverError
         self.fault = None
         try:
             yield
         except LM15Error as error:
             self.fault = error
             raise
+
+
+class OverError(BaseException):
+    """A module asks for a question whose time was over; no `except Exception` of its own has it go on."""
 
 
 def digest_request(request: Request) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -28,6 +28,7 @@ _CHOICE = re.compile(r"->.*\banswer\s*:\s*(?:int\b|Literal\[)", re.DOTALL)
 class ModuleSpec(LookUpSpec):
     """Base of the programs that call a DSPy module with a question's fields; `passages` is one if it looks some up."""
 
+    by_content: ClassVar[set[str]] = LookUpSpec.by_content | {"timeout_s"}
     asks_model: ClassVar[bool] = True
     answers_anything: ClassVar[bool] = True
     # Only replies of the model say what each predictor of a module is asked: a solved question does not.
@@ -57,6 +58,9 @@ class ModuleSpec(LookUpSpec):
             raise ValueError("answer_format 'guided' uses the chat adapter: leave adapter and adapter_args out")
         return self
 
+    timeout_s: Annotated[float | None, Field(gt=0, exclude_if=lambda timeout: timeout is None)] = None
+    """Seconds that a question may take; one that takes longer fails, is asked again by the next run, and holds up no
+    other. None: any time. No digest depends on it."""
     logprobs: bool = False
     """Whether the module reads log-probabilities, as `OptionProbabilities` does; an engine that gives none refuses."""
     load: Path | None = None
