@@ -76,6 +76,11 @@ class OwnProgram(AskingProgram):
         if "passages" in self._field_types and finder is None:
             raise SpecError(f"program {spec.label} takes passages: set program.retriever")
 
+    @property
+    def stated(self) -> dspy.Module:
+        """The user's module itself, so that DSPy loads its state without this package."""
+        return self.module
+
     def calls_for(self, question: Any) -> int:  # noqa: ARG002
         """Count one for each of its predictors; how often it really asks is known when it has."""
         return max(1, len(self.module.predictors()))

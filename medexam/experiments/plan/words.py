@@ -31,7 +31,7 @@ def describe_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     if program.adapter_code is not None:
         words["adapter"] = hash_source(program.adapter_code, ADAPTERS)
     if program.loads is not None:
-        words["loaded"] = loaded_words(program.loads)
+        words["loaded"] = loaded_words(program.loads, of_module=program.module_adapter is not None)
     elif program.words is not None:
         words |= load_words(program.words, language).to_json()
     if program.side_words is not None:
