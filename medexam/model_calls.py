@@ -133,6 +133,15 @@ def is_cut(reason: str | None) -> bool:
     return read_ending(reason) is Ending.CUT
 
 
+class ToolCall(FrozenModel):
+    """A call of a tool that a model made in the form of its server, beside or instead of words."""
+
+    id: str
+    """What the tool's result refers to."""
+    name: str
+    args: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Generation:
     """One reply as the engine gave it."""
@@ -154,6 +163,8 @@ class Generation:
     """Whether the reply stands where the provider tells that the model declined."""
     asked: str | None = None
     """Which of the experiment's further models was asked, by its name in the spec; None: the run's model."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """The tools that it calls; a reply that calls some may have no words."""
 
     @property
     def ending(self) -> Ending:

@@ -9,12 +9,20 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    JsonValue,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs, CoreSchema, core_schema
 
 from medexam.frozen_model import FrozenModel, SlottedModel
-from medexam.model_calls import is_cut
+from medexam.model_calls import ToolCall, is_cut
 from medexam.tasks import Alignment
 from medexam.text import hide_secrets, writable
 
@@ -139,6 +147,8 @@ class Reply(FrozenModel):
     """The seed that it was drawn under. Left out where nothing was drawn, and in older files."""
     asked: Annotated[str | None, Field(exclude_if=lambda asked: asked is None)] = None
     """Which of the experiment's further models was asked, by its name in the spec. Left out: the run's model."""
+    tool_calls: Annotated[tuple[ToolCall, ...], Field(exclude_if=lambda calls: not calls)] = ()
+    """The tools that it calls. Left out where it calls none."""
 
 
 class MetricScore(FrozenModel, allow_inf_nan=False):
@@ -243,6 +253,9 @@ class Prediction(SlottedModel):
     """Every reply in the order in which they came; None where the program ships, whose `reply` says all. Left out of
     a line where it is None."""
 
+    outputs: Annotated[dict[str, JsonValue] | None, Field(exclude_if=lambda outputs: not outputs)] = None
+    """What a module of the user's own returned, as JSON: beside `answer` and its reasoning, or every field for an
+    example of `medexam.Evaluate`. Left out of a line where it returned nothing else."""
     votes: Annotated[tuple[int | None, ...] | None, Field(exclude_if=lambda votes: votes is None)] = None
     """The answer of each of several replies, in their order; None for a reply without a legal one. Left out
     of a line where no votes were counted."""
@@ -259,8 +272,6 @@ class Prediction(SlottedModel):
     cited_support: Annotated[float | None, Field(exclude_if=lambda support: support is None)] = None
     """The probability, 0 to 1, with which a sentence of that passage entails the stem with the answer, by a reader.
     Left out of a line where none was asked or no passage is named."""
-    outputs: Annotated[dict[str, Any] | None, Field(exclude_if=lambda outputs: outputs is None)] = None
-    """Every field that a module returned for an example of `medexam.Evaluate`, as JSON. Left out elsewhere."""
     metric_score: Annotated[MetricScore | None, Field(exclude_if=lambda score: score is None)] = None
     """What the metric of a `medexam.Evaluate` said. Left out elsewhere, and where it could not be asked."""
     supported: Annotated[bool | None, Field(exclude_if=lambda supported: supported is None)] = None

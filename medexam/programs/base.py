@@ -84,6 +84,11 @@ class AskingProgram(dspy.Module):
         super().__init__()
         self.adapter = adapter
 
+    @property
+    def stated(self) -> dspy.Module:
+        """The module whose state a file keeps, as DSPy saves and loads it."""
+        return self
+
     def calls_for(self, question: Any) -> int:  # noqa: ARG002
         """Count how many times it asks the model for this question."""
         return self.calls

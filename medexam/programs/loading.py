@@ -1,7 +1,8 @@
 """Optimized programs on disk: DSPy's own state of a program as JSON, without pickle.
 
-`program.json` holds the instructions and demonstrations of each predictor. It is written with `dspy.Module.save` and
-read with `load_state`, after everything in it was checked.
+`program.json` holds the instructions and demonstrations of each predictor. `dspy.Module.save` writes it, for a module
+of the user's own as that module's state, so that its own `load` reads it. What DSPy saved is read too. Everything in a
+file is checked before it is used.
 """
 
 import json
@@ -28,6 +29,11 @@ PROGRAM = "program.json"
 _CARD = "medexam"
 _NEAREST = "nearest"
 _TURN = "turn"
+_LAYOUT = "layout"
+_BARE = "bare"
+"""Predictors are named as the user's module names them. Files of earlier versions have `module.` before each name."""
+_OWN = "module"
+"""What the user's module is called in a program, and its predictors' names begin with in identities."""
 _read_turn: TypeAdapter[Turn] = TypeAdapter(Turn)
 
 
@@ -38,13 +44,15 @@ def save_program(program: AskingProgram, path: Path, spec: ProgramSpec, language
         predictor.demos = [dspy.Example(**to_jsonable_python(program.shown(demo))) for demo in predictor.demos]
         predictor.traces, predictor.train, predictor.lm = [], [], None
     try:
-        program_copy.save(str(path))
+        program_copy.stated.save(str(path))
     except RuntimeError as error:
         if isinstance(error.__context__, OSError):  # DSPy takes a full disk for an object that JSON cannot hold
             raise error.__context__ from None
         raise
     state = json.loads(path.read_text(encoding="utf-8"))
     card = _card(spec, language)
+    if program_copy.stated is not program_copy:
+        card[_LAYOUT] = _BARE
     if isinstance(program, ExamProgram) and program.adapter.turn != "system":
         card[_TURN] = program.adapter.turn
     if isinstance(program, WithNearest):
@@ -70,11 +78,11 @@ def load_program(
     assert spec.load is not None  # noqa: S101 - the caller has looked
     path = program_file(spec.load)
     state = read_state(spec.load)
-    card = state["metadata"].get(_CARD)
-    if not isinstance(card, Mapping):
-        raise SpecError(f"{path} was not made by medexam optimize; name the folder that it made")
+    with _naming_damage(path):
+        card = _card_of(state)
+        parts = predictor_states(state, of_module=isinstance(spec, ModuleSpec))
     for name, entry in _card(spec, language).items():
-        if card.get(name) != entry:
+        if card and card.get(name) != entry:
             raise SpecError(
                 f"{path} holds a program whose {name} is {card.get(name)!r}, and the spec's is {entry!r}; "
                 "run it with the spec that it was optimized from, or optimize this one"
@@ -82,18 +90,22 @@ def load_program(
     nearest_card = card.get(_NEAREST)
     prefix = "program." if nearest_card else ""
     predictors = {prefix + name: predictor for name, predictor in program.named_predictors()}
-    state_names = state.keys() - {"metadata"}
-    if state_names != predictors.keys():
+    if parts.keys() != predictors.keys():
         raise SpecError(
-            f"{path} holds predictors {sorted(state_names)}, and the spec's program has {sorted(predictors)}; "
+            f"{path} holds predictors {sorted(parts)}, and the spec's program has {sorted(predictors)}; "
             "it is another program"
         )
     with _naming_damage(path):
         for name, predictor in predictors.items():
-            predictor_state, signature = state[name], predictor.signature
+            predictor_state, signature = parts[name], predictor.signature
             if len(predictor_state["signature"]["fields"]) != len(signature.fields):
                 raise SpecError(f"{path}: the signature of {name} is not that of the spec's program")
-            predictor.signature = signature.with_instructions(predictor_state["signature"]["instructions"])
+            predictor.signature = (
+                signature.with_instructions(predictor_state["signature"]["instructions"])
+                if card
+                # What DSPy saved may describe fields in other words than the code of now.
+                else signature.load_state(predictor_state["signature"])
+            )
             read_example = _example if isinstance(program, ExamProgram) else partial(typed_example, predictor.signature)
             predictor.demos = [read_example(demo) for demo in predictor_state["demos"]]
         if isinstance(program, ExamProgram):
@@ -125,8 +137,29 @@ def read_state(path: Path) -> dict[str, Any]:
     return state
 
 
-def loaded_words(path: Path) -> dict[str, Any]:
-    """Load everything at `path` that a prompt depends on, for a run's identity.
+def _card_of(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what `save_program` wrote beside a state; empty for one that DSPy saved."""
+    card = state["metadata"].get(_CARD, {})
+    if not isinstance(card, Mapping):
+        raise TypeError("its card is no mapping")
+    return card
+
+
+def predictor_states(state: Mapping[str, Any], *, of_module: bool) -> dict[str, Any]:
+    """Return the state of each predictor by its name in the program; `of_module`: of one of the user's own.
+
+    A module that is one predictor has its state at the top.
+    """
+    card = _card_of(state)
+    is_single = "signature" in state and "demos" in state
+    parts = {"": state} if is_single else {name: part for name, part in state.items() if name != "metadata"}
+    if not of_module or (card and card.get(_LAYOUT) != _BARE):
+        return parts
+    return {f"{_OWN}.{name}" if name else _OWN: part for name, part in parts.items()}
+
+
+def loaded_words(path: Path, *, of_module: bool = False) -> dict[str, Any]:
+    """Load everything at `path` that a prompt depends on, for a run's identity; `of_module`: of a module of one's own.
 
     `predictors`: instructions and demonstrations by predictor; `turn`: whose turn the instructions are, left out for
     the system's; `nearest`: how many demonstrations a question is shown and by which encoder they are chosen, None
@@ -134,16 +167,18 @@ def loaded_words(path: Path) -> dict[str, Any]:
     """
     state = read_state(path)
     with _naming_damage(program_file(path)):
-        card = state["metadata"].get(_CARD, {})
-        is_module = card.get("kind") == MODULE
+        card = _card_of(state)
+        is_raw = of_module or card.get("kind") == MODULE
         predictors = {
             name: {
                 "instructions": part["signature"]["instructions"],
-                "demos": part["demos"] if is_module else [_shown_json(_example(demo)) for demo in part["demos"]],
+                "demos": part["demos"] if is_raw else [_shown_json(_example(demo)) for demo in part["demos"]],
             }
-            for name, part in state.items()
-            if name != "metadata"
+            for name, part in predictor_states(state, of_module=of_module).items()
         }
+        if not card:
+            for name, part in predictor_states(state, of_module=of_module).items():
+                predictors[name]["fields"] = part["signature"]["fields"]
         nearest_card = card.get(_NEAREST)
         nearest = {"k": nearest_card["k"], "encoder": nearest_card["encoder"]} if nearest_card else None
     turn = {_TURN: card[_TURN]} if _TURN in card else {}

@@ -1,13 +1,18 @@
-"""What a module of the user's own raised, told as the failure of its question: where, what, and the whole traceback.
+"""What a module of the user's own raised, or where it blocks, told as the failure of its question.
 
-A question whose reply did not parse did not fail: asking again would not change it.
+The failure says where, what, and the whole traceback. A question whose reply did not parse did not fail: asking again
+would not change it.
 """
 
+import asyncio
+import sys
 import sysconfig
+import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import dspy
@@ -47,13 +52,57 @@ def naming_faults(module: dspy.Module) -> Iterator[list[Any]]:
         ) from error
 
 
-def _own_place(error: BaseException, package: str) -> str | None:
-    """Return file, line and function of the last frame in the user's code; None if none is.
+def start_thread(call: Callable[[], Any]) -> tuple[asyncio.Future[Any], threading.Thread]:
+    """Run `call` in a thread of its own, and return what it will have returned, on the running loop.
 
-    It is the user's if it belongs to the module's top package, or is of no installed one.
+    The thread ends with the process: one of a pool would be waited for then, however long it blocks.
+    """
+    loop = asyncio.get_running_loop()
+    returned: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if returned.done():
+            return
+        if error is None:
+            returned.set_result(value)
+        else:
+            returned.set_exception(error)
+
+    def run() -> None:
+        value, error = None, None
+        try:
+            value = call()
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits
+            loop.call_soon_threadsafe(settle, value, error)
+
+    thread = threading.Thread(target=run, name="medexam-question", daemon=True)
+    thread.start()
+    return returned, thread
+
+
+def overdue(thread: threading.Thread, module: type, timeout_s: float) -> ProgramFaultError:
+    """Build the fault of a module whose time is over, with the place at which its thread is."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    stack = [] if frame is None else list(traceback.walk_stack(frame))[::-1]
+    place = _last_own_place(stack, _package(module.__module__))
+    message = f"it took more than program.timeout_s, {timeout_s:g} s"
+    text = "".join(traceback.format_stack(frame)) if frame is not None else None
+    return ProgramFaultError("TimeoutError", f"{place}: {message}" if place else message, text)
+
+
+def _own_place(error: BaseException, package: str) -> str | None:
+    """Return file, line and function of the last frame in the user's code; None if none is."""
+    return _last_own_place(traceback.walk_tb(error.__traceback__), package)
+
+
+def _last_own_place(frames: Iterable[tuple[FrameType, int]], package: str) -> str | None:
+    """Return the last place among frames, outermost first, that is the user's: of the module's top package, or of no
+    installed one.
     """
     place = None
-    for frame, line in traceback.walk_tb(error.__traceback__):
+    for frame, line in frames:
         file, owner = frame.f_code.co_filename, _package(frame.f_globals.get("__name__", ""))
         is_foreign = owner in _OURS or file.startswith(("<", *_INSTALLED))
         if not is_foreign or (owner == package and owner not in _OURS):

@@ -172,7 +172,8 @@ def _unreadable(last_reply: Generation | Prediction) -> Reason | None:
         return Reason.TRUNCATED_THINKING if thinks else Reason.TRUNCATED
     if ending in _WITHHELD:
         return _WITHHELD[ending]
-    return None if (last_reply.reply or "").strip() else Reason.EMPTY
+    calls_tools = isinstance(last_reply, Generation) and bool(last_reply.tool_calls)
+    return None if calls_tools or (last_reply.reply or "").strip() else Reason.EMPTY
 
 
 def _passages(outcome: ProgramOutput) -> dict[str, Any]:
@@ -199,6 +200,7 @@ def _reply(generation: Generation) -> Reply:
         thinking_tokens=generation.thinking_tokens,
         seed=generation.seed,
         asked=generation.asked,
+        tool_calls=generation.tool_calls,
     )
 
 

@@ -6,14 +6,17 @@ alone. A module without `aforward` runs in a thread; its calls still travel in b
 
 import asyncio
 import contextvars
+import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from functools import cache, partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import dspy
+from pydantic_core import from_json, to_json
 
 from medexam.dspy_internals import dspy_errors
 from medexam.errors import ProgramFaultError, SpecError
@@ -21,7 +24,7 @@ from medexam.plugins import load_object
 from medexam.predictions import Prediction, Reading
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
-from medexam.programs.module_faults import naming_faults
+from medexam.programs.module_faults import naming_faults, overdue, start_thread
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import Calls, OtherModels, recorded_calls
 from medexam.programs.replay import replay
@@ -31,7 +34,7 @@ from medexam.questions import Question
 from medexam.signatures.choices import read_choice
 from medexam.signatures.guided import GuidedAdapter, asked_options
 from medexam.signatures.span_alignment import find_span
-from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.programs.own import ADAPTERS, PROGRAMS, ModuleSpec, OwnSpec, SignatureSpec
 
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""
@@ -68,14 +71,20 @@ class OwnProgram(AskingProgram):
 
         Raises `SpecError` if the module takes something that no question has.
         """
-        super().__init__(_ADAPTERS["guided" if spec.answer_format == "guided" else spec.adapter]())
+        super().__init__(make_adapter(spec))
         self.module = module
+        self._timeout_s = spec.timeout_s
         self._max_tokens = spec.budget(max_tokens)
         self._finder = finder
         self._search = search
         self._field_types: Wanted = wanted_fields(module, spec.label, more)
         if "passages" in self._field_types and finder is None and "passages" not in more:
             raise SpecError(f"program {spec.label} takes passages: set program.retriever")
+
+    @property
+    def stated(self) -> dspy.Module:
+        """The user's module itself, so that DSPy loads its state without this package."""
+        return self.module
 
     def calls_for(self, question: Any) -> int:  # noqa: ARG002
         """Count one for each of its predictors; how often it really asks is known when it has."""
@@ -88,10 +97,12 @@ class OwnProgram(AskingProgram):
         reading: Reading = "strict",  # noqa: ARG002 - what a module returns is read in one way
     ) -> ProgramOutput | None:
         """Answer as the module does if its calls are answered as they were; None where it would ask otherwise now."""
-        return replay(self, question, [reply.text for reply in stored.generations or ()]).outcome
+        return replay(self, question, stored.generations or ()).outcome
 
     def forward(self, question: Asked, fields: Fields = NO_FIELDS, config: Fields = NO_FIELDS) -> ProgramOutput:
         """Answer one question, given `fields` beside its own; `config` are settings of the model for its calls."""
+        if self._timeout_s is not None:
+            return asyncio.run(self.aforward(question, fields, config))
         if not hasattr(type(self.module), "forward"):
             job = partial(asyncio.run, self.aforward(question, fields, config))
             return _threads().submit(contextvars.copy_context().run, job).result()
@@ -102,22 +113,43 @@ class OwnProgram(AskingProgram):
     async def aforward(self, question: Asked, fields: Fields = NO_FIELDS, config: Fields = NO_FIELDS) -> ProgramOutput:
         """Answer one question without blocking."""
         with self._asking(question, fields, config) as (calls, inputs), naming_faults(self.module) as outputs:
-            if hasattr(type(self.module), "aforward"):
+            if self._timeout_s is not None:
+                outputs.append(await self._call_in_time(inputs, calls, self._timeout_s))
+            elif hasattr(type(self.module), "aforward"):
                 outputs.append(await self.module.acall(**inputs))
             else:
                 call = partial(contextvars.copy_context().run, partial(self.module, **inputs))
                 outputs.append(await asyncio.get_running_loop().run_in_executor(_threads(), call))
         return self._prediction(question, outputs, calls)
 
+    async def _call_in_time(self, inputs: dict[str, Any], calls: Calls, timeout_s: float) -> Any:
+        """Call the module in a thread of its own, which may block it; raises `ProgramFaultError` if it takes longer."""
+        is_async = hasattr(type(self.module), "aforward")
+
+        def call() -> Any:
+            return asyncio.run(self.module.acall(**inputs)) if is_async else self.module(**inputs)
+
+        returned, thread = start_thread(partial(contextvars.copy_context().run, call))
+        try:
+            return await asyncio.wait_for(returned, timeout_s)
+        except TimeoutError:
+            if returned.done() and not returned.cancelled():
+                raise
+            calls.over = True
+            raise overdue(thread, type(self.module), timeout_s) from None
+
     @contextmanager
     def _asking(self, question: Asked, fields: Fields, config: Fields) -> Iterator[tuple[Calls, dict[str, Any]]]:
         """Yield the calls that the block makes, under its settings, and what the module is called with."""
-        lm = dspy.settings.lm
+        adapter, lm = self.adapter, dspy.settings.lm
+        if lm and hasattr(adapter, "extraction_model"):
+            adapter = copy(adapter)
+            adapter.extraction_model = lm.copy(max_tokens=self._max_tokens)
         numbers = question.option_numbers if isinstance(question, Question) else ()
         hits = list(self._finder.find(question)) if self._finder else []
         settings = {
             "lm": lm and lm.copy(max_tokens=self._max_tokens, **config),
-            "adapter": self.adapter,
+            "adapter": adapter,
             "rm": self._retrieve,
             "callbacks": [*dspy.settings.callbacks, *([OtherModels(lm)] if lm else [])],
             # `dspy.Refine` and `dspy.BestOfN` write into it, which is None in bulk.
@@ -139,16 +171,18 @@ class OwnProgram(AskingProgram):
             # `dspy.BestOfN` and the user's own code may catch it; no answer for want of a server is a failure.
             with dspy_errors(getattr(dspy.settings.lm, "model", "")):
                 raise calls.fault
-        answer, rationale = output, None
+        answer, rationale, others = output, None, {}
         if isinstance(output, dspy.Prediction):
             if "answer" not in output:
                 raise ProgramFaultError("KeyError", f"the module returned {', '.join(output.keys())} and no 'answer'")
             answer = output.answer
             rationale = output.get("rationale") or output.get("reasoning")
+            others = {name: value for name, value in output.items() if name not in ("answer", "rationale", "reasoning")}
         fields: dict[str, Any] = {
             "rationale": None if rationale is None else str(rationale),
             "generations": list(calls.generations),
             "keeps_replies": True,
+            "outputs": from_json(to_json(others, inf_nan_mode="null", fallback=str)) or None,
         }
         if self._finder is not None:
             fields |= {"hits": list(self._finder.find(question)), "passages_cut": 0}
@@ -190,13 +224,32 @@ def make_predictor(spec: SignatureSpec) -> dspy.Module:
         raise SpecError(f"program.signature {spec.signature!r}: {error}") from None
 
 
-_ADAPTERS: dict[str, Callable[[], dspy.Adapter]] = {
-    "guided": GuidedAdapter,
-    "chat": lambda: dspy.ChatAdapter(use_json_adapter_fallback=False),
-    "json": dspy.JSONAdapter,
-    "xml": dspy.XMLAdapter,
+def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
+    """Make DSPy's adapter of a module; raises `SpecError` if that is none, or cannot be made."""
+    if spec.answer_format == "guided":
+        return GuidedAdapter()
+    name = spec.adapter
+    make = _ADAPTERS[name] if name in _ADAPTERS else load_object(name, ADAPTERS)
+    if not (isinstance(make, partial) or (isinstance(make, type) and issubclass(make, dspy.Adapter))):
+        raise SpecError(f"program.adapter {name} is no class derived from dspy.Adapter: take {_KNOWN_ADAPTERS}")
+    args = dict(spec.adapter_args)
+    if isinstance(make, type) and "extraction_model" in inspect.signature(make).parameters:
+        # The run's model takes its place for each question.
+        args["extraction_model"] = dspy.LM("medexam/run", cache=False)
+    try:
+        adapter: dspy.Adapter = make(**args)
+    except Exception as error:
+        raise SpecError(f"program.adapter {name}: making it failed: {type(error).__name__}: {error}") from error
+    return adapter
+
+
+_ADAPTERS: dict[str, Callable[..., dspy.Adapter]] = {
+    "chat": partial(dspy.ChatAdapter, use_json_adapter_fallback=False),
+    "json": partial(dspy.JSONAdapter),
+    "xml": partial(dspy.XMLAdapter),
 }
 """Adapter -> what makes it. The chat adapter's second try through JSON is off: it would ask again in other words."""
+_KNOWN_ADAPTERS = "chat, json, xml, dspy.TwoStepAdapter, or ./file.py:Name"
 
 
 @cache

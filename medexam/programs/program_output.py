@@ -84,7 +84,7 @@ class ProgramOutput(dspy.Prediction):
     alignment: Alignment | None
     """How `text` was found there."""
     outputs: dict[str, Any] | None
-    """Every field that a module returned, as JSON."""
+    """What a module of the user's own returned, by name, as JSON: beside the answer, or all for an example."""
     metric_score: MetricScore | None
     """What the metric said that scores answers as they come."""
 

@@ -9,14 +9,14 @@ import hashlib
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
 
 import dspy
-from dspy.lm15 import LM15Error, Request, Response
+from dspy.lm15 import LM15Error, Request, Response, response_to_events
 from dspy.utils.callback import BaseCallback
 
 from medexam.model_calls import DRAWN_SEED, Dialogue, Generation
@@ -59,18 +59,26 @@ class Calls:
     draws: Draws = field(default_factory=Draws)
     generations: list[Generation] = field(default_factory=list)
     """Each reply, in the order in which they came."""
+    over: bool = False
+    """Whether nobody waits for the question any more."""
     fault: LM15Error | None = None
     """What the last call broke with; None if it brought a reply."""
 
     @contextmanager
     def noting_fault(self) -> Iterator[None]:
-        """Keep what the call in the block breaks with."""
+        """Keep what the call in the block breaks with; raises `OverError` if the question is over."""
+        if self.over:
+            raise OverError
         self.fault = None
         try:
             yield
         except LM15Error as error:
             self.fault = error
             raise
+
+
+class OverError(BaseException):
+    """A module asks for a question whose time was over; no `except Exception` of its own has it go on."""
 
 
 def digest_request(request: Request) -> str:
@@ -139,10 +147,17 @@ class _Async(Protocol):
 class RecordingEngine:
     """A synchronous engine whose calls are kept."""
 
-    def __init__(self, engine: _Sync, draws: Draws | None = None) -> None:
-        """Stand before the engine; `draws` counts the calls that nobody keeps, None where those keep their seeds."""
+    def __init__(self, engine: _Sync, draws: Draws | None = None, declaring: object = None) -> None:
+        """Stand before the engine; `draws` counts the calls that nobody keeps, None where those keep their seeds.
+
+        `declaring` is the engine that says what the model takes in the form of its server; None: it takes words alone.
+        """
         self._engine = engine
         self._draws = draws
+        # What DSPy's adapters look up before they write a request, under DSPy's names.
+        self.supports_function_calling: bool = getattr(declaring, "supports_function_calling", False)
+        self.supports_response_schema: bool = getattr(declaring, "supports_response_schema", False)
+        self.supported_params = frozenset(getattr(declaring, "supported_params", ()))
 
     def complete(self, request: Request) -> Response:
         """Return the engine's reply."""
@@ -154,6 +169,10 @@ class RecordingEngine:
         if calls is not None:
             calls.generations.append(read_generation(response))
         return response
+
+    def stream(self, request: Request) -> Iterator[Any]:
+        """Yield the events of the reply, which comes whole, as `dspy.streamify` reads them."""
+        yield from response_to_events(self.complete(request))
 
 
 class RecordingWriter:
@@ -206,6 +225,11 @@ class AsyncRecordingEngine:
         if calls is not None:
             calls.generations.append(read_generation(response))
         return response
+
+    async def stream(self, request: Request) -> AsyncIterator[Any]:
+        """Yield the events of the reply, which comes whole, as `dspy.streamify` reads them."""
+        for event in response_to_events(await self.complete(request)):
+            yield event
 
 
 def _with_seed(response: Response, request: Request, sent: Request) -> Response:

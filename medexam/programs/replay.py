@@ -4,15 +4,17 @@ It serves looks at prompts (the first one in a plan, all those of a stored answe
 replies again.
 """
 
+import json
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import dspy
-from dspy.lm15 import Message, Request, Response, TextPart, Usage
+from dspy.lm15 import Message, Request, Response, TextPart, ToolCallPart, ToolResultPart, Usage
 from dspy.utils.exceptions import LMError
 
 from medexam.errors import ProgramFaultError
+from medexam.predictions import Reply
 
 Turns = list[dict[str, str]]
 
@@ -35,20 +37,24 @@ class _NoMoreRepliesError(BaseException):
 class _Replies:
     """An engine that gives known replies in order, and ends the program when there are no more."""
 
-    def __init__(self, replies: Sequence[str]) -> None:
-        self._replies = list(replies)
+    def __init__(self, replies: Sequence[str | Reply]) -> None:
+        self._replies = list(map(_parts, replies))
         self.requests: list[Request] = []
+        self.supports_function_calling = any(
+            isinstance(part, ToolCallPart) for parts in self._replies for part in parts
+        )
+        """A model that called a tool was offered tools in its server's own form, which no prompt shows."""
 
     def complete(self, request: Request) -> Response:
         """Return the next reply."""
         self.requests.append(request)
         if len(self.requests) > len(self._replies):
             raise _NoMoreRepliesError
-        text = self._replies[len(self.requests) - 1]
+        parts = self._replies[len(self.requests) - 1]
         return Response(
             id=None,
             model=request.model,
-            message=Message.assistant([TextPart(text)]),
+            message=Message.assistant(parts),
             finish_reason="stop",
             usage=Usage(input_tokens=0, output_tokens=0),
         )
@@ -63,7 +69,7 @@ class _AsyncReplies:
         return self._replies.complete(request)
 
 
-def replay(program: dspy.Module, question: Any, replies: Sequence[str]) -> Replayed:
+def replay(program: dspy.Module, question: Any, replies: Sequence[str | Reply]) -> Replayed:
     """Run `program` on a question with `replies` for its calls, in their order."""
     engine = _Replies(replies)
     lm = dspy.LM("medexam/replay", engine=engine, async_engine=_AsyncReplies(engine), cache=False, num_retries=0)
@@ -78,6 +84,13 @@ def replay(program: dspy.Module, question: Any, replies: Sequence[str]) -> Repla
     return Replayed(prompts, outcome, fault if len(prompts) <= len(replies) else None)
 
 
+def _parts(reply: str | Reply) -> list[TextPart | ToolCallPart]:
+    if isinstance(reply, str):
+        return [TextPart(reply)]
+    calls = [ToolCallPart(call.id, call.name, call.args) for call in reply.tool_calls]
+    return [*([] if calls and not reply.text else [TextPart(reply.text)]), *calls]
+
+
 def _turns(request: Request) -> Turns:
     turns = [{"role": message.role, "content": _text(message.parts)} for message in request.messages]
     if request.system is not None:
@@ -87,4 +100,8 @@ def _turns(request: Request) -> Turns:
 
 
 def _text(parts: Sequence[Any]) -> str:
-    return "".join(part.text for part in parts if isinstance(part, TextPart))
+    """Return the words of a turn; a tool's call is its name and its arguments as JSON, a line each."""
+    words = "".join(part.text for part in parts if isinstance(part, TextPart))
+    calls = [f"{part.name} {json.dumps(part.input)}" for part in parts if isinstance(part, ToolCallPart)]
+    results = [_text(part.content) for part in parts if isinstance(part, ToolResultPart)]
+    return "\n".join(filter(None, [words, *calls, *results]))

@@ -13,9 +13,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dspy.lm15 import ImagePart, InvalidRequestError, Message, Request, TextPart, UnsupportedFeatureError
+from dspy.lm15 import (
+    ImagePart,
+    InvalidRequestError,
+    Message,
+    Request,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    UnsupportedFeatureError,
+)
 from pydantic import ValidationError
 
+from medexam.dspy_internals import chat_request_fields
 from medexam.model_calls import CONTINUATIONS, ChatMessage, ContinuationRequest
 from medexam.serve.contract import CHOICE, PLAIN
 
@@ -36,6 +46,14 @@ def to_messages(request: Request) -> tuple[list[ChatMessage], str]:
     if not any(message["role"] == "user" for message in messages):
         raise InvalidRequestError("the request has no user turn to answer")
     return messages, prefill
+
+
+def tool_messages(request: Request) -> list[dict[str, Any]] | None:
+    """Return the messages in OpenAI's chat dialect if some call tools or bring their results; None if none does."""
+    if not any(isinstance(part, ToolCallPart | ToolResultPart) for turn in request.messages for part in turn.parts):
+        return None
+    messages: list[dict[str, Any]] = chat_request_fields(request)["messages"]
+    return messages
 
 
 def take_pictures(request: Request) -> tuple[Request, list[str]]:

@@ -15,6 +15,10 @@ conventions, and engines whose `shares_prompts` is true keep a fifth:
   the others as data: `text`, `thinking`, `refusal`, `finish_reason`, `written_reason` (as the server wrote it),
   `completion_tokens` and `thinking_tokens`; the first one's usage has the prompt's tokens.
 
+An engine may declare what its model takes in the server's own form, under DSPy's names: `supports_function_calling`,
+`supports_response_schema` and `supported_params`, names of OpenAI's fields. What it does not declare, DSPy's adapters
+ask in words.
+
 Failures are raised as `dspy.lm15` errors, after the engine has retried what a retry may cure; a prompt that does not
 fit the context is a `dspy.lm15.ContextLengthError`. Log-probabilities that a server does not give, or that cannot be
 true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the run, later a question fails.

@@ -6,10 +6,21 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import dspy
-from dspy.lm15 import Config, ImagePart, Message, RefusalPart, Request, Response, TextPart, ThinkingPart, Usage
+from dspy.lm15 import (
+    Config,
+    ImagePart,
+    Message,
+    RefusalPart,
+    Request,
+    Response,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    Usage,
+)
 
 from medexam.dspy_internals import dspy_errors
-from medexam.model_calls import DRAWN_SEED, FINISH_REASON, UNSEEDED, Dialogue, Generation
+from medexam.model_calls import DRAWN_SEED, FINISH_REASON, UNSEEDED, Dialogue, Generation, ToolCall
 from medexam.signatures.direct import ask_model, find_writer
 from medexam.signatures.thinking import join_thinking
 
@@ -191,6 +202,11 @@ def read_generation(response: Response) -> Generation:
         completion_tokens=_count(response.usage.output_tokens),
         thinking_tokens=_count(response.usage.reasoning_tokens),
         refused=bool(refusal),
+        tool_calls=tuple(
+            ToolCall(id=part.id, name=part.name, args=part.input)
+            for part in response.message.parts
+            if isinstance(part, ToolCallPart)
+        ),
     )
 
 

@@ -101,6 +101,7 @@ def named_code(cell: CellSpec) -> list[str]:
     further = {f"model {name}": model.engine for name, model in cell.asked_models.items() if model.is_own}
     parts = {
         **further,
+        "adapter": cell.program.adapter_code,
         "retriever": retriever,
         "engine": cell.model.engine if cell.program.asks_model and cell.model.is_own else None,
         "benchmark": cell.dataset.name if cell.dataset.is_own else None,

@@ -1,10 +1,10 @@
 """Examples of a `medexam.Evaluate`: its metric scored each answer as it came, and a run's score is the mean."""
 
-from medexam.benchmarks.base import Predictions, ScoredRun
+from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.datasets.examples import load_example_set
 from medexam.items import TaskSet
-from medexam.metrics import TaskMetrics
+from medexam.metrics import ScoredRun, TaskMetrics
 from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
 from medexam.specs import DatasetSpec
 

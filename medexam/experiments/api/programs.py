@@ -46,4 +46,4 @@ def lm(model: str | Mapping[str, Any] | ModelSpec = "embedded", **settings: Any)
     part = model.model_dump(exclude_unset=True) if isinstance(model, ModelSpec) else model
     fields = {"engine": part} if isinstance(part, str) else dict(part)
     spec = validate(ModelSpec, {**fields, **settings})
-    return build_lm(spec, background_loop().run(build_engine(spec, EngineNeeds())), Draws())
+    return build_lm(spec, background_loop().run(build_engine(spec, EngineNeeds(tools=True))), Draws())

@@ -1,6 +1,6 @@
 """Asks the examples of an evaluation of the model that a script has made, as its module and its metric call it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from medexam.experiments.plan.cells import AnyCell
@@ -14,6 +14,7 @@ from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo
 from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds
+from medexam.specs.model import ModelSpec
 
 IN_FLIGHT = 64
 """Examples in flight of a model that does not say how many requests keep it busy."""
@@ -38,10 +39,10 @@ class ObjectExecutor:
             return lambda: self._in_flight or 1
         return lambda: getattr(engine, "concurrency", IN_FLIGHT)
 
-    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: EngineNeeds) -> None:
+    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: Mapping[ModelSpec, EngineNeeds]) -> None:
         """Do nothing: the model is there."""
 
-    def info(self, planned: AnyCell) -> EngineInfo:  # noqa: ARG002 - there is one model
+    def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo:  # noqa: ARG002 - there is one model
         """Return what answers: what an engine of ours says of itself, else the model's name."""
         engine = self._lm.live_engine if isinstance(self._lm, EngineLM) else None
         describe = getattr(engine, "info", None)

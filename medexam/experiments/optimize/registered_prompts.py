@@ -19,7 +19,7 @@ import dspy
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.store.work_folder import name_part
 from medexam.programs import Call, ExamProgram, ProgramContext, build_program
-from medexam.programs.loading import PROGRAM, read_state
+from medexam.programs.loading import PROGRAM, predictor_states, read_state
 from medexam.questions import Discipline, Exam, Option, Question
 from medexam.retrievers.base import Hit, Passage
 from medexam.signatures import render_question
@@ -104,7 +104,8 @@ def _module_prompt(program: dspy.Module, predictor: dspy.Predict) -> Messages:
 def _version(client: Any, optimization: Optimization, name: str, messages: Messages, run_id: str) -> str:
     """Find the version that holds these messages, or make it if there is none."""
     state = read_state(optimization.folder.path)
-    demos = {part: state[part]["demos"] for part in sorted(state.keys() - {"metadata"})}
+    parts = predictor_states(state, of_module=optimization.cell.program.module_adapter is not None)
+    demos = {name: parts[name]["demos"] for name in sorted(parts)}
     text = json.dumps([messages, demos], ensure_ascii=False)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     if client.search_prompts(filter_string=f"name = '{name}'"):

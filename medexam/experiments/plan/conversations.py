@@ -36,7 +36,7 @@ def conversation(program: dspy.Module, question: Any, prediction: Prediction) ->
             (call,) = _calls(program.program, question, prediction)
             prompts = [_render(program, call)] * len(replies)
         else:
-            prompts = replay(program, question, [generation.text for generation in prediction.generations]).prompts
+            prompts = replay(program, question, prediction.generations).prompts
     elif isinstance(program, AskingProgram) and not program.replayed and _renders(program, question):
         prompts = [_render(program, call) for call in _calls(program, question, prediction)]
         replies = [prediction.rationale] * (len(prompts) - 1) + [prediction.reply]

@@ -9,7 +9,7 @@ from medexam.questions import Language
 from medexam.signatures import load_words
 from medexam.specs import ProgramSpec
 from medexam.specs.programs.flows import FlowSpec
-from medexam.specs.programs.own import PROGRAMS
+from medexam.specs.programs.own import ADAPTERS, PROGRAMS
 from medexam.specs.programs.step_words import read_step_words
 
 
@@ -30,8 +30,10 @@ def describe_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     words: dict[str, Any] = {}
     if program.code is not None:
         words["source"] = hash_source(program.code, PROGRAMS)
+    if program.adapter_code is not None:
+        words["adapter"] = hash_source(program.adapter_code, ADAPTERS)
     if program.loads is not None:
-        words["loaded"] = loaded_words(program.loads)
+        words["loaded"] = loaded_words(program.loads, of_module=program.module_adapter is not None)
     elif program.words is not None:
         words |= load_words(program.words, language).to_json()
     if isinstance(program, FlowSpec):

@@ -79,7 +79,7 @@ def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None) -> E
     recorder = AsyncRecordingEngine(engine, draws)
     lm = EngineLM(
         model=f"medexam/{model.label}",
-        engine=RecordingEngine(engine.sync, draws),
+        engine=RecordingEngine(engine.sync, draws, declaring=engine),
         async_engine=recorder,
         cache=False,
         num_retries=0,

@@ -75,6 +75,10 @@ class Capabilities(FrozenModel):
     """What the model makes of a fixed text; None if the server does not complete texts."""
     sees: bool | None = None
     """Whether it reads a picture beside a text; None if none was shown to it."""
+    takes_tools: bool | None = None
+    """Whether dialogues may offer tools, and replies call them; None if none was offered."""
+    takes_schema: bool | None = None
+    """Whether `response_format` holds replies to a JSON schema; None if none was sent."""
     refusals: dict[str, str] = Field(default_factory=dict)
     """What was refused and not merely ignored -> what the server said."""
 
@@ -143,7 +147,9 @@ class HostedCapabilities(FrozenModel):
     stops: bool = True
     """It ends a reply at given texts; False: the reply is cut there when it has come."""
     takes_schema: bool = False
-    """It takes a JSON schema, by the tables."""
+    """It takes a JSON schema: by the tables, or as an endpoint of one's own showed."""
+    takes_tools: bool = False
+    """It takes tools and calls them, likewise."""
     thinks: bool = False
     """It thinks without being told to, so that a reply needs room for that."""
     sees: bool | None = None

@@ -24,6 +24,7 @@ from medexam.serve.discovery.sampling import find_sampling
 from medexam.serve.discovery.server_calls import ServerCalls, open_calls
 from medexam.serve.discovery.sight import reads_pictures
 from medexam.serve.discovery.token_counts import LIMITS, counts_more, find_limit
+from medexam.serve.discovery.tool_calls import find_native_forms
 from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import MISFORMED
@@ -51,16 +52,21 @@ _USUAL_BLOCK = 16
 
 
 async def probe_endpoint(
-    endpoint: Endpoint, name: str | None, *, pictures: bool = False, timeout_s: float = PROBE_TIMEOUT_S
+    endpoint: Endpoint,
+    name: str | None,
+    *,
+    pictures: bool = False,
+    tools: bool = False,
+    timeout_s: float = PROBE_TIMEOUT_S,
 ) -> Capabilities:
     """Ask one server everything; raises `EndpointUnreachableError` if it cannot be used at all.
 
-    `name` None takes the only model that it serves; `pictures` shows it one as well. `EndpointSilentError` is one that
-    may answer later.
+    `name` None takes the only model that it serves; `pictures` shows it one as well, and `tools` offers it one.
+    `EndpointSilentError` is one that may answer later.
     """
     try:
         async with asyncio.timeout(DEADLINE_S), _probing(endpoint, timeout_s) as probe:
-            return await probe.capabilities(name, pictures=pictures)
+            return await probe.capabilities(name, pictures=pictures, tools=tools)
     except TimeoutError:
         raise EndpointSilentError(
             f"the server at {endpoint.base} did not answer all that it was asked within {DEADLINE_S:.0f} s; look into "
@@ -109,7 +115,7 @@ async def _probing(
 class _Probe:
     calls: ServerCalls
 
-    async def capabilities(self, name: str | None, *, pictures: bool) -> Capabilities:
+    async def capabilities(self, name: str | None, *, pictures: bool, tools: bool) -> Capabilities:
         calls = self.calls
         cards = await calls.models(name)
         card = calls.choose_card(cards, name)
@@ -133,6 +139,7 @@ class _Probe:
         structured = await self._obeys_structured_outputs(renders)
         look = partial(calls.chat, feature="pictures")
         sees = await reads_pictures(look) if pictures else None
+        forms = await find_native_forms(calls.chat) if tools else None
         several = await self._offers_several(chat)
         draw = self._draw_plain if behaviour is not None else self._draw_in_chat
         sampling = await find_sampling(draw, several=several, vllm=is_vllm(version))
@@ -167,6 +174,8 @@ class _Probe:
             behaviour=behaviour,
             refusals=dict(calls.refusals),
             sees=sees,
+            takes_tools=forms and forms.takes_tools,
+            takes_schema=forms and forms.takes_schema,
         )
 
     async def _time_call(self) -> float:

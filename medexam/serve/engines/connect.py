@@ -58,7 +58,7 @@ async def _connect(
     endpoints: Sequence[Endpoint], finder: ServerFinder | None, spec: ModelSpec, needs: EngineNeeds, sharers: int = 1
 ) -> VLLMEngine:
     timeout_s = min(PROBE_TIMEOUT_S, spec.timeout_s)
-    look = partial(probe_endpoint, pictures=needs.pictures, timeout_s=timeout_s)
+    look = partial(probe_endpoint, pictures=needs.pictures, tools=needs.tools, timeout_s=timeout_s)
     probes = (_probe_or_fault(look(endpoint, spec.name)) for endpoint in endpoints)
     outcomes = dict(zip(endpoints, await asyncio.gather(*probes), strict=True))
     answering = {endpoint: outcome for endpoint, outcome in outcomes.items() if isinstance(outcome, Capabilities)}

@@ -33,10 +33,10 @@ class HostedEngine(ABC):
 
     def count_prompt(self, messages: Sequence[Mapping[str, Any]], response: Response) -> None:
         """Count a dialogue of text in; the first one that shows that prompts are cut is told at once."""
-        contents = [message["content"] for message in messages]
+        contents = [message.get("content") for message in messages]
         if not all(isinstance(content, str) for content in contents):
             return
-        if self.prompts.add(sum(map(len, contents)), response.usage.input_tokens):
+        if self.prompts.add(sum(len(content) for content in contents if content), response.usage.input_tokens):
             _log.warning("medexam: warning: %s", self.prompts.warning)
 
     @property

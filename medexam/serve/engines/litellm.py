@@ -41,6 +41,7 @@ from medexam.serve.chat_messages import (
     put_pictures,
     take_pictures,
     to_messages,
+    tool_messages,
 )
 from medexam.serve.choice_schema import (
     CHOICE_FORMS,
@@ -54,6 +55,7 @@ from medexam.serve.choice_schema import (
 )
 from medexam.serve.contract import CHOICE, EngineInfo
 from medexam.serve.discovery.token_counts import UNLIMITED, rename_limit
+from medexam.serve.discovery.tool_calls import TOOL_PARAMS
 from medexam.serve.engines.hosted import HostedEngine
 from medexam.serve.engines.litellm_calls import (
     call_litellm,
@@ -74,6 +76,8 @@ from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.request_settings import hosted_fields, thinking_room
 from medexam.specs import ModelSpec
 
+_TOOL_FIELDS = {"_skip_mcp_handler": True}
+"""What is sent with tools: litellm would import a package for tools of another kind."""
 _INITIAL = 16
 """Requests in flight at first: hosted providers limit rates."""
 _MESSAGE_CHARS = 600
@@ -131,6 +135,25 @@ class LiteLLMEngine(HostedEngine):
         self.rules = TemplateRules(system=True, repeats=True, empty_system=True)
         self.identity = ModelIdentity(engine=self.kind, name=self.model)
 
+    @property
+    def supports_function_calling(self) -> bool:
+        """Whether the model takes tools: by litellm's tables, or as an endpoint of one's own showed."""
+        return bool(self.record.takes_tools)
+
+    @property
+    def supports_response_schema(self) -> bool:
+        """Whether the model holds a reply to a JSON schema, likewise."""
+        return self.record.takes_schema
+
+    @property
+    def supported_params(self) -> frozenset[str]:
+        """OpenAI's fields that reach the model; of an endpoint of one's own, tools and schemas only as it showed."""
+        unshown = {"seed": self.record.seeds, "stop": self.record.stops}
+        if self._address:
+            unshown |= dict.fromkeys(TOOL_PARAMS, self.supports_function_calling)
+            unshown |= {"response_format": self.supports_response_schema}
+        return frozenset(field for field in self.record.fields if unshown.get(field, True))
+
     async def answer(self, request: Request) -> Response:
         """Answer one request with one reply."""
         response = await self._reply(request)
@@ -139,6 +162,8 @@ class LiteLLMEngine(HostedEngine):
         return replace(response, provider_data={**(response.provider_data or {}), UNSEEDED: True})
 
     async def _reply(self, request: Request) -> Response:
+        if (tool_turns := tool_messages(request)) is not None:
+            return await self.chat({**chat_request_fields(request), "messages": tool_turns, **_TOOL_FIELDS})
         request, pictures = take_pictures(request)
         turns, prefill = to_messages(request)
         messages = put_pictures(self.rules.fit(turns), pictures)
@@ -155,7 +180,7 @@ class LiteLLMEngine(HostedEngine):
                 f"engine {self.kind} cannot make a provider continue given words; use engine vllm or embedded",
                 feature="messages",
             )
-        fields = {**chat_request_fields(request), "messages": messages}
+        fields = {**chat_request_fields(request), "messages": messages, **(_TOOL_FIELDS if request.tools else {})}
         if request.config.top_k is not None:
             fields["top_k"] = request.config.top_k
         return await self.chat(fields)
@@ -231,8 +256,7 @@ class LiteLLMEngine(HostedEngine):
             # The provider may take it all the same, in its own words.
             fields["allowed_openai_params"] = ["response_format"]
         if "tools" in fields:
-            # litellm would import a package for tools of another kind.
-            fields["_skip_mcp_handler"] = True
+            fields |= _TOOL_FIELDS
         return {name: value for name, value in fields.items() if value is not None}
 
     def fit(self, fields: Mapping[str, Any]) -> dict[str, Any]:

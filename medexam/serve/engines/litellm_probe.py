@@ -19,6 +19,7 @@ from dspy.lm15 import (
     ProviderError,
     Response,
     ThinkingPart,
+    ToolCallPart,
     UnsupportedFeatureError,
     UnsupportedModelError,
 )
@@ -33,6 +34,7 @@ from medexam.serve.discovery.capabilities import HostedCapabilities
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
 from medexam.serve.discovery.sight import reads_pictures
 from medexam.serve.discovery.token_counts import counts_more, find_limit
+from medexam.serve.discovery.tool_calls import find_native_forms
 from medexam.serve.engines.hosted import check_needs
 from medexam.serve.engines.litellm import LiteLLMEngine, cite, read_reply_choice
 from medexam.serve.engines.litellm_calls import get_litellm
@@ -76,6 +78,8 @@ async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
             await probe.check_guided()
         if needs.pictures:
             await probe.check_sight()
+        if needs.tools and spec.endpoints:
+            await probe.find_native_forms()
         await probe.identify()
         await probe.find_rules()
     except BaseException as error:
@@ -147,12 +151,19 @@ class HostedProbe:
     async def _ask(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Ask for a reply as the chat endpoint's object, as far as `token_counts` reads it; empty if it is refused."""
         response = await self._attempt(fields)
-        if response is None:
+        return {} if response is None else _read(response)
+
+    async def _offer(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Ask as `_ask` does for a reply in a form that some servers answer with their own fault."""
+        try:
+            return _read(await self._engine.chat(fields, refusing=_REFUSALS))
+        except CURABLE as error:
+            raise self._engine.lost(error) from error
+        except (AuthError, BillingError, UnsupportedModelError):
+            raise
+        except (UnsupportedFeatureError, ProviderError) as error:
+            _check_redirect(error)
             return {}
-        usage = {"prompt_tokens": response.usage.input_tokens, "completion_tokens": response.usage.output_tokens}
-        thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
-        message = {"content": response.text, "reasoning": thinking}
-        return {"choices": [{"message": message}], "usage": usage}
 
     def _check_passable(self) -> None:
         """Raise `EngineError` for a setting that litellm's tables say cannot be passed on."""
@@ -266,6 +277,11 @@ class HostedProbe:
         if not sees:
             raise EngineError(f"engine {self._engine.kind} asks {no_sight(self._engine.model)}")
 
+    async def find_native_forms(self) -> None:
+        """Note whether an endpoint of one's own takes tools and schemas, which no table says."""
+        forms = await find_native_forms(self._offer)
+        self._engine.note(takes_tools=forms.takes_tools, takes_schema=forms.takes_schema)
+
     async def identify(self) -> None:
         """Ask the fixed dialogue twice, and note how the provider names the model and what it replies.
 
@@ -308,6 +324,15 @@ class HostedProbe:
 
     async def _takes(self, messages: list[ChatMessage]) -> bool:
         return await self._attempt({**self._dialogue(self._temperature), "messages": messages}) is not None
+
+
+def _read(response: Response) -> dict[str, Any]:
+    """Return a reply as the chat endpoint's object, as far as probes read it."""
+    usage = {"prompt_tokens": response.usage.input_tokens, "completion_tokens": response.usage.output_tokens}
+    thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
+    calls = [part.name for part in response.message.parts if isinstance(part, ToolCallPart)]
+    message = {"content": response.text, "reasoning": thinking, "tool_calls": calls}
+    return {"choices": [{"message": message}], "usage": usage}
 
 
 def _check_redirect(error: LM15Error) -> None:

@@ -77,6 +77,7 @@ def read_tables(model: str, address: str | None = None) -> HostedCapabilities:
         seeds="seed" in fields,
         stops="stop" in fields,
         takes_schema="response_format" in fields and bool(litellm.supports_response_schema(model)),
+        takes_tools="tools" in fields and bool(litellm.supports_function_calling(model)),
         thinks=bool(litellm.supports_reasoning(model)) and not _thinks_when_told(provider, facts),
         sees=facts.get("supports_vision"),
         prefills=facts.get("supports_assistant_prefill"),

@@ -6,7 +6,7 @@ does not tokenise: its token counts are counts of words. It looks at no picture 
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -20,11 +20,13 @@ from dspy.lm15 import (
     Request,
     Response,
     ServerError,
+    TextPart,
     TimeoutError,  # noqa: A004 - lm15's own name, a subclass of the builtin
+    ToolCallPart,
     TransportError,
     Usage,
 )
-from pydantic import ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from medexam.errors import LogprobsUnavailableError, SpecError
 from medexam.frozen_model import FrozenModel
@@ -37,6 +39,7 @@ from medexam.serve.chat_messages import (
     requested_continuations,
     take_pictures,
     to_messages,
+    tool_messages,
 )
 from medexam.serve.contract import EngineInfo, SyncEngine
 from medexam.serve.logprobs.tokens import Candidates, build_logprobs, respond
@@ -54,6 +57,13 @@ _ERRORS: dict[str, type[LM15Error]] = {
 }
 
 
+class ScriptedToolCall(FrozenModel, strict=True):
+    """A call of a tool."""
+
+    name: str
+    args: dict[str, Any] = Field(default_factory=dict)
+
+
 class ScriptedReply(FrozenModel, strict=True):
     """One reply, or one failure."""
 
@@ -63,6 +73,8 @@ class ScriptedReply(FrozenModel, strict=True):
     logprobs: list[list[float]] | None = None
     """The log-probabilities of the tokens of each continuation, if continuations are asked for; every word of a
     continuation is one token. Impossible numbers are refused as a server's would be."""
+    tool_calls: list[ScriptedToolCall] = Field(default_factory=list)
+    """The tools that the model calls, beside the text or without one."""
     error: Literal["transport", "server", "timeout", "rate_limit", "context"] | None = None
     """Raise this failure instead of replying."""
 
@@ -79,9 +91,9 @@ ReplyTable = Mapping[str, ReplySource] | Callable[[str], ReplySource]
 class ScriptedEngine:
     """Answers from `replies`, a table or a function of the last user message.
 
-    The first key of the table that the last user message contains gives the reply; else the key `"*"` does. A reply is
-    its text, or a mapping: `{error: transport}` raises the failure, `{text: ..., finish_reason: length}` is a reply cut
-    short.
+    The first key of the table that the last user message, or a tool's later result, contains gives the reply; else the
+    key `"*"` does. A reply is its text, or a mapping: `{error: transport}` raises the failure, `{text: ...,
+    finish_reason: length}` is a reply cut short, `{tool_calls: [{name: ..., args: {...}}]}` calls tools.
     """
 
     concurrency = 64
@@ -107,14 +119,19 @@ class ScriptedEngine:
         """Return the scripted reply to one request."""
         return self.answer(request)
 
+    @property
+    def supports_function_calling(self) -> bool:
+        """Whether any reply of the table calls a tool; a function's replies are not known before."""
+        return not callable(self._replies) and any(reply.tool_calls for reply in self._replies.values())
+
     def answer(self, request: Request) -> Response:
         """Return the scripted reply to one request; `complete` of both engines ends here."""
         self.requests.append(request)
         request, _ = take_pictures(request)
-        messages, prefill = to_messages(request)
+        messages, prefill = (tool_turns, "") if (tool_turns := tool_messages(request)) else to_messages(request)
         continuations = requested_continuations(request)
         choices = requested_choices(request)
-        question = next(message["content"] for message in reversed(messages) if message["role"] == "user")
+        question = _last_words(messages)
         reply = self._reply_to(question)
         if reply.error is not None:
             raise _ERRORS[reply.error](f"scripted {reply.error} failure")
@@ -125,11 +142,12 @@ class ScriptedEngine:
         if choices:
             text, finish_reason = _choose(text, choices), "stop"
         text, stopped = cut_at_stop(text, request.config.stop)
-        words = sum(len(message["content"].split()) for message in messages) + len(prefill.split())
+        words = sum(len((message["content"] or "").split()) for message in messages) + len(prefill.split())
+        calls = [ToolCallPart(f"call_{i}", call.name, call.args) for i, call in enumerate(reply.tool_calls)]
         return Response(
             id=None,
             model=self._model,
-            message=Message.assistant(text),
+            message=Message.assistant([*([TextPart(text)] if text or not calls else []), *calls]),
             finish_reason="stop" if stopped else finish_reason,
             usage=Usage(input_tokens=words, output_tokens=len(text.split())),
         )
@@ -171,6 +189,15 @@ class ScriptedEngine:
                 f"no scripted reply fits {question[:80]!r}: add a key that it contains, or {ANY!r}"
             )
         return self._replies[key]
+
+
+def _last_words(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the last user message; behind calls of tools, their results with what follows them."""
+    turns: list[tuple[str, str]] = [(message["role"], message["content"] or "") for message in messages]
+    replies = [place for place, (role, _) in enumerate(turns) if role == "assistant"]
+    if not any(role == "tool" for role, _ in turns):
+        return next(words for role, words in reversed(turns) if role == "user")
+    return "\n".join(words for _, words in turns[replies[-1] :])
 
 
 def _check_reply(key: str, reply: Any) -> ScriptedReply:

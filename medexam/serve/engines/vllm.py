@@ -32,10 +32,12 @@ from medexam.serve.chat_messages import (
     requested_continuations,
     take_pictures,
     to_messages,
+    tool_messages,
 )
 from medexam.serve.contract import CHOICE, EngineInfo, join_samples, take_samples
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.token_counts import UNLIMITED, rename_limit
+from medexam.serve.discovery.tool_calls import TOOL_PARAMS
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.completions import Completions
 from medexam.serve.engines.hosted import HostedEngine
@@ -103,6 +105,22 @@ class VLLMEngine(HostedEngine):
         self._reader = self._build_reader() if self.tokenizer else None
         self._fields = lru_cache(maxsize=64)(self._build_fields)
 
+    @property
+    def supports_function_calling(self) -> bool:
+        """Whether all servers take tools, and say what their model calls."""
+        return all(server.takes_tools for server in self.capabilities)
+
+    @property
+    def supports_response_schema(self) -> bool:
+        """Whether all servers hold a reply to a JSON schema."""
+        return all(server.takes_schema for server in self.capabilities)
+
+    @property
+    def supported_params(self) -> frozenset[str]:
+        """OpenAI's fields that the servers take."""
+        formed = ("response_format",) if self.supports_response_schema else ()
+        return frozenset((*PLAIN_FIELDS, *formed, *(TOOL_PARAMS if self.supports_function_calling else ())))
+
     def writes(self, dialogue: Dialogue) -> bool:
         """Return whether `write` can reply to it: what only the chat endpoint replies to, it cannot."""
         plain = dialogue.choices is not None or dialogue.opening or self._writes_plainly
@@ -144,6 +162,9 @@ class VLLMEngine(HostedEngine):
         several = {"n": samples} if samples > 1 else {}
         if continues_plain_text(request):
             return await self._continue(plain_text(request), request.config, several)
+        if (tool_turns := tool_messages(request)) is not None:
+            fields = self._neutral | chat_fields(request) | self.settings.sampling | several
+            return await self._call_chat(tool_turns, fields)
         request, pictures = take_pictures(request)
         messages, prefill = to_messages(request)
         messages = self._rules.fit(messages)

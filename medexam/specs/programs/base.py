@@ -123,6 +123,11 @@ class ProgramSpec(Spec):
         return None
 
     @property
+    def adapter_code(self) -> str | None:
+        """The class of that adapter, as `module:Name`; None where it has a short name, or there is none."""
+        return None
+
+    @property
     def asked_groups(self) -> tuple[str, ...] | None:
         """The groups of questions that it has words for; None where it has the same words for all."""
         return None

@@ -29,6 +29,8 @@ class EngineNeeds:
     """Replies that continue thinking that was cut off."""
     pictures: bool = False
     """Pictures beside texts."""
+    tools: bool = False
+    """Tools and schemas of JSON, in the server's own form where it has one and in words where it has none."""
 
     def __or__(self, other: "EngineNeeds") -> "EngineNeeds":
         return EngineNeeds(

@@ -2,12 +2,13 @@
 
 import re
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from medexam.plugins import is_own_name, resolve_name
-from medexam.specs.names import part_name
+from medexam.questions import Language
+from medexam.specs.names import Args, part_name, short_name
 from medexam.specs.optimizer import OptimizerKind
 from medexam.specs.programs.base import PositiveInt
 from medexam.specs.programs.needs import AnswerFormat, EngineNeeds
@@ -17,6 +18,9 @@ MODULE = "module"
 """The kind under which optimized modules are saved, whatever they are called."""
 PROGRAMS = "medexam.programs"
 """The entry point group of short names for programs."""
+ADAPTERS = "medexam.adapters"
+"""The entry point group of short names for adapters."""
+_SHORT_ADAPTERS = {"dspy:ChatAdapter": "chat", "dspy:JSONAdapter": "json", "dspy:XMLAdapter": "xml"}
 _CHOICE = re.compile(r"->.*\banswer\s*:\s*(?:int\b|Literal\[)", re.DOTALL)
 """A signature whose answer is chosen among the options where it is guided."""
 
@@ -24,6 +28,7 @@ _CHOICE = re.compile(r"->.*\banswer\s*:\s*(?:int\b|Literal\[)", re.DOTALL)
 class ModuleSpec(LookUpSpec):
     """Base of the programs that call a DSPy module with a question's fields; `passages` is one if it looks some up."""
 
+    by_content: ClassVar[set[str]] = LookUpSpec.by_content | {"timeout_s"}
     asks_model: ClassVar[bool] = True
     answers_anything: ClassVar[bool] = True
     # Only replies of the model say what each predictor of a module is asked: a solved question does not.
@@ -31,17 +36,31 @@ class ModuleSpec(LookUpSpec):
     answer_format: AnswerFormat = "free"
     """`free` parses what DSPy's adapter reads; `guided` allows only legal values for each output whose type is a choice
     (`Literal`, an enum, a bool, or the int `answer` among the options)."""
-    adapter: Literal["chat", "json", "xml"] = "chat"
-    """DSPy's adapter for its predictors; guided answers use the chat adapter."""
+    adapter: str = "chat"
+    """DSPy's adapter for its predictors: `chat`, `json`, `xml`, or a class such as `dspy.TwoStepAdapter` or
+    `./file.py:Name`. Guided answers use the chat adapter."""
+    adapter_args: Args = Field(default_factory=dict)
+    """Keyword arguments of the adapter, such as `use_native_function_calling: true`. An `extraction_model` is the run's
+    model."""
     max_tokens: PositiveInt | None = None
     """Tokens each reply may have; None: the model's `max_tokens`, else 512."""
 
+    @field_validator("adapter")
+    @classmethod
+    def _names_adapter(cls, adapter: str) -> str:
+        module, dot, attribute = adapter.rpartition(".")
+        name = f"{module}:{attribute}" if dot and ":" not in adapter else adapter
+        return _SHORT_ADAPTERS.get(name) or part_name(name, tuple(_SHORT_ADAPTERS.values()), ADAPTERS)
+
     @model_validator(mode="after")
     def _guided_is_chat(self) -> Self:
-        if self.answer_format == "guided" and self.adapter != "chat":
-            raise ValueError("answer_format 'guided' uses the chat adapter: leave adapter out")
+        if self.answer_format == "guided" and (self.adapter != "chat" or self.adapter_args):
+            raise ValueError("answer_format 'guided' uses the chat adapter: leave adapter and adapter_args out")
         return self
 
+    timeout_s: Annotated[float | None, Field(gt=0, exclude_if=lambda timeout: timeout is None)] = None
+    """Seconds that a question may take; one that takes longer fails, is asked again by the next run, and holds up no
+    other. None: any time. No digest depends on it."""
     logprobs: bool = False
     """Whether the module reads log-probabilities, as `OptionProbabilities` does; an engine that gives none refuses."""
     load: Path | None = None
@@ -51,12 +70,22 @@ class ModuleSpec(LookUpSpec):
     @property
     def module_adapter(self) -> str:
         """DSPy's adapter of the module that it calls."""
-        return self.adapter
+        return short_name(self.adapter)
+
+    @property
+    def adapter_code(self) -> str | None:
+        """The class of its adapter, as `module:Name`; None for those with a short name."""
+        return self.adapter if ":" in self.adapter else None
+
+    def normal(self, language: Language) -> Self:
+        """Return it with the adapter's name without its place: its source is part of the identity."""
+        return super().normal(language).model_copy(update={"adapter": short_name(self.adapter)})
 
     @property
     def engine_needs(self) -> EngineNeeds:
-        """What its requests hold: choices if answers are guided, texts to read, and dialogues if it reads no texts."""
-        return EngineNeeds(guided=self.answer_format == "guided", logprobs=self.logprobs, chat=not self.logprobs)
+        """What its requests hold: choices if guided, else tools and schemas; texts to read, or dialogues."""
+        guided = self.answer_format == "guided"
+        return EngineNeeds(guided=guided, logprobs=self.logprobs, chat=not self.logprobs, tools=not guided)
 
     @property
     def saved_as(self) -> dict[str, Any]:
@@ -82,7 +111,7 @@ class ModuleSpec(LookUpSpec):
         if self.answer_format == "guided":
             words.append("guided")
         if self.adapter != "chat":
-            words.append(self.adapter)
+            words.append(short_name(self.adapter))
         if self.retriever is not None:
             words.append(self.retrieval_label)
         if self.load is not None:

@@ -12,8 +12,10 @@ from medexam.experiments.optimize.plan import plan_optimization
 from medexam.experiments.optimize.registered_prompts import prompt_templates, registered_name
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
-from medexam.programs import build_program, demonstrations
+from medexam.plugins import load_object
+from medexam.programs import OwnProgram, build_program, demonstrations, loaded_words
 from medexam.specs import CellSpec
+from medexam.specs.programs.own import PROGRAMS
 from watching import Silent
 
 MODULE = """
@@ -51,7 +53,7 @@ def test_replies_of_a_module_become_demonstrations_of_its_predictors(module, run
     path = tmp_path / "loaded.json"
     path.write_bytes((done.folder.programs / done.trials[1].digest / "program.json").read_bytes())
     state = json.loads(path.read_text())
-    assert {name for name in state if name != "metadata"} == {"module.note", "module.judge"}
+    assert {name for name in state if name != "metadata"} == {"note", "judge"}
 
     loading = {**module, "program": {**module["program"], "load": str(path)}}
     cell = CellSpec.model_validate({key: value for key, value in loading.items() if key != "optimizer"})
@@ -66,6 +68,78 @@ def test_replies_of_a_module_become_demonstrations_of_its_predictors(module, run
     first = run.folder.read_predictions()[run.record.questions[0]].generations[0]
     assert first.text.startswith("[[ ## note ## ]]")
     assert run.record.cell.program.label == "Judge-optimized"
+
+
+WRITTEN = "Weigh each option, and choose well."
+
+
+@pytest.fixture
+def writing(module):
+    """The same spec, whose model also writes instructions as each of DSPy's optimizers asks for them."""
+    fields = f"[[ ## proposed_instruction ## ]]\n{WRITTEN}\n\n[[ ## proposed_prefix_for_output_field ## ]]\nNow:\n\n"
+    observed = "[[ ## observations ## ]]\nCOMPLETE\n\n[[ ## summary ## ]]\nExams.\n\n"
+    replies = yaml.safe_load(Path(module["model"]["path"]).read_text())
+    asking = ("instruction optimizer", "proposed_instruction", "observations", "summary")
+    proposals = dict.fromkeys(asking, f"{fields}{observed}[[ ## completed ## ]]")
+    reflection = {"I provided an assistant": f"```\n{WRITTEN}\n```"}
+    path = Path(module["model"]["path"])
+    path.write_text(
+        yaml.safe_dump({**reflection, **proposals, **replies}, allow_unicode=True, width=10**6, sort_keys=False)
+    )
+    return module
+
+
+def shown(module) -> dict:
+    """What each predictor of a module is told and shown."""
+    return {
+        name: (
+            predictor.signature.instructions,
+            [{key: demo[key] for key in predictor.signature.fields} for demo in predictor.demos],
+        )
+        for name, predictor in module.named_predictors()
+    }
+
+
+@pytest.mark.parametrize("kind", ["bootstrap", "random_search", "copro", "mipro"])
+def test_a_state_goes_to_dspy_and_comes_back(writing, run_optimizer, tmp_path, kind) -> None:
+    few = {"optimizer.candidates": 3, "optimizer.rounds": 1, "optimizer.demos": 2}
+    done, _ = run_optimizer({"optimizer.kind": kind, **few}, writing)
+    paths = [done.folder.programs / trial.digest / "program.json" for trial in done.trials[1:]]
+    sought = WRITTEN if kind in ("copro", "mipro") else "A note."
+    path = next(path for path in paths if sought in path.read_text())
+    plain = load_object(f"{tmp_path / 'mine.py'}:Judge", PROGRAMS)()
+    plain.load(str(path))
+    cell = CellSpec.model_validate({key: value for key, value in writing.items() if key != "optimizer"})
+
+    def ours(file: Path) -> OwnProgram:
+        return build_program(cell.program.model_copy(update={"load": file}), "en")
+
+    expected = shown(ours(path).module)
+    assert shown(plain) == expected
+    # What DSPy saves anywhere is the same program here.
+    (tmp_path / "elsewhere").mkdir()
+    plain.save(str(tmp_path / "elsewhere" / "mine.json"))
+    back = ours(tmp_path / "elsewhere" / "mine.json")
+    assert shown(back.module) == expected
+    first = loaded_words(tmp_path / "elsewhere" / "mine.json", of_module=True)
+    moved = (tmp_path / "elsewhere" / "mine.json").rename(tmp_path / "moved.json")
+    assert loaded_words(moved, of_module=True) == first
+    plain.note.signature = plain.note.signature.with_instructions("Otherwise.")
+    plain.save(str(moved))
+    assert loaded_words(moved, of_module=True) != first
+
+
+def test_a_state_of_an_earlier_version_is_read_as_before(module, run_optimizer, tmp_path) -> None:
+    done, _ = run_optimizer({"optimizer.kind": "bootstrap"}, module)
+    path = done.folder.programs / done.trials[1].digest / "program.json"
+    state = json.loads(path.read_text())
+    earlier = {name if name == "metadata" else f"module.{name}": part for name, part in state.items()}
+    del earlier["metadata"]["medexam"]["layout"]
+    (tmp_path / "earlier.json").write_text(json.dumps(earlier))
+    assert loaded_words(tmp_path / "earlier.json", of_module=True) == loaded_words(path, of_module=True)
+    spec = {**module, "optimizer": None, "program": {**module["program"], "load": str(tmp_path / "earlier.json")}}
+    (cell,) = plan_experiment(spec, {}, runs_dir=tmp_path / "runs").cells
+    assert cell.program.module.judge.demos
 
 
 def test_prompts_of_predictors_in_a_list_are_registered(module, run_optimizer, tmp_path) -> None:
@@ -110,7 +184,7 @@ def test_a_signature_gets_new_instructions(module, run_optimizer) -> None:
     done, _ = run_optimizer({"optimizer.kind": "copro", "optimizer.candidates": 2, "optimizer.rounds": 1}, spec)
     assert len(done.trials) >= 2
     states = [json.loads((done.folder.programs / one.digest / "program.json").read_text()) for one in done.trials]
-    assert "Choose well." in {state["module"]["signature"]["instructions"] for state in states}
+    assert "Choose well." in {state["signature"]["instructions"] for state in states}
 
 
 @pytest.mark.parametrize(

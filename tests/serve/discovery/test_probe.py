@@ -45,6 +45,8 @@ async def test_a_server_that_honours_everything() -> None:
         "prefix_told": False,
         "refusals": {},
         "sees": None,
+        "takes_tools": None,
+        "takes_schema": None,
     }
     assert seen.guided_by == "prefill"
 

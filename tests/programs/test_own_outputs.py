@@ -1,0 +1,98 @@
+"""What a module returns beside its answer, and a module that never returns."""
+
+import json
+
+import pytest
+import yaml
+
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import Runner
+from medexam.predictions import Status
+from watching import Silent
+
+SURE = """
+import dspy
+from pydantic import BaseModel
+
+class Source(BaseModel):
+    title: str
+    year: int
+
+class Sure(dspy.Module):
+    def forward(self, question: str):
+        source = Source(title="t", year=1999)
+        return dspy.Prediction(
+            answer=2, reasoning="so", confidence=0.75, keywords=["a", "b"], source=source, nan=float("nan")
+        )
+
+def confidence(question, gold, prediction):
+    return prediction.outputs["confidence"]
+"""
+BLOCKS = """
+import threading
+import dspy
+
+class Blocks(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.ask = dspy.Predict("question -> answer: int")
+
+    def forward(self, question):
+        if question.key.endswith(KEY):
+            threading.Event().wait()
+        return self.ask(question=question.stem)
+
+class Awaits(Blocks):
+    async def aforward(self, question):
+        return self.forward(question)
+"""
+REPLY = "[[ ## answer ## ]]\n1\n\n[[ ## completed ## ]]"
+
+
+def ask(tmp_path, source: str, name: str, limit: int = 3, **parts):
+    (tmp_path / "mine.py").write_text(source)
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": REPLY}))
+    program = {"kind": f"{tmp_path / 'mine.py'}:{name}", **parts.pop("program", {})}
+    document = {
+        "name": "own",
+        "dataset": {"name": "headqa_sample", "limit": limit},
+        "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
+        "program": program,
+        **parts,
+    }
+    plan = plan_experiment(document, {}, runs_dir=tmp_path / "runs")
+    (stored,), _ = Runner(plan, Silent()).run()
+    return plan, stored
+
+
+def test_other_outputs_are_kept_and_metrics_read_them(tmp_path) -> None:
+    _, stored = ask(tmp_path, SURE, "Sure", metrics=[f"{tmp_path / 'mine.py'}:confidence"])
+    kept = {
+        "confidence": 0.75,
+        "keywords": ["a", "b"],
+        "source": {"title": "t", "year": 1999},
+        "nan": None,
+    }
+    assert [said.outputs for said in stored.folder.read_predictions().values()] == [kept] * 3
+    lines = (stored.folder.path / "predictions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["outputs"] for line in lines] == [kept] * 3
+    assert stored.metrics.own["confidence"].value == 0.75
+
+
+@pytest.mark.parametrize("name", ["Blocks", "Awaits"])
+def test_a_module_that_blocks_fails_its_question_and_holds_up_no_other(tmp_path, name) -> None:
+    plan = plan_experiment({"name": "x", "dataset": {"name": "headqa_sample", "limit": 3}}, {}, runs_dir=tmp_path)
+    first = plan.cells[0].pending[0].key
+    source = BLOCKS.replace("KEY", repr(first))
+    plan, stored = ask(tmp_path, source, name, program={"timeout_s": 0.5})
+    predictions = stored.folder.read_predictions()
+    blocked = predictions.pop(first)
+    assert (blocked.status, blocked.failure.kind) == (Status.FAILED, "TimeoutError")
+    assert blocked.failure.message == "mine.py:12 in forward: it took more than program.timeout_s, 0.5 s"
+    assert "threading.Event().wait()" in blocked.failure.traceback
+    assert {said.answer for said in predictions.values()} == {1}
+
+
+def test_no_digest_depends_on_the_limit_of_time(tmp_path) -> None:
+    digests = {ask(tmp_path, SURE, "Sure", program=part)[0].cells[0].spec_digest for part in ({}, {"timeout_s": 9})}
+    assert len(digests) == 1
