@@ -1,0 +1,37 @@
+"""`medexam report --layout`: stored runs in the tables of a paper."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medexam.toolkit.commands import print_json, print_ranking_notes, print_tables, write_file
+
+if TYPE_CHECKING:
+    from medexam.toolkit.runs import ExamRun
+
+
+def print_layout(runs: "Sequence[ExamRun]", layout: str, markdown: Path | None, *, as_json: bool) -> None:
+    """Print the tables of the paper that `layout` names, as JSON if asked, and write them as Markdown."""
+    from medexam.companions.papers.narrow import build_paper_tables
+    from medexam.companions.papers.paper import load_paper
+    from medexam.companions.papers.paper_tables import paper_tables, render_paper_report
+    from medexam.toolkit.runs import ranking_notes
+
+    tables = paper_tables(runs, load_paper(layout))
+    if markdown is not None:
+        write_file(render_paper_report(tables, ranking_notes(runs)), markdown)
+    if as_json:
+        print_json([table.document() for table in tables])
+        return
+    from medexam.toolkit.commands import Terminal
+
+    console = Terminal()
+    print_tables(console, build_paper_tables(tables, console.width))
+    print_ranking_notes(console, runs)
+
+
+def check_layout(layout: str) -> None:
+    """Raise `SpecError` if no paper has this name."""
+    from medexam.companions.papers.paper import load_paper
+
+    load_paper(layout)
