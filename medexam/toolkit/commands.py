@@ -12,8 +12,6 @@ from medexam.cli.options import (
     refuse_others,
     settings_as_flags,
 )
-from medexam.cli.progress.bars import TrainingProgress, WorkProgress, open_bars
-from medexam.cli.progress.run import TerminalProgress
 from medexam.cli.result_files import ImportedRun, ImportSettings, take_files
 from medexam.cli.run import OverridesOption
 from medexam.cli.terminal import Terminal
@@ -40,14 +38,10 @@ __all__ = [
     "RunsDirOption",
     "Setting",
     "Terminal",
-    "TerminalProgress",
     "TrackingOption",
-    "TrainingProgress",
-    "WorkProgress",
     "data_read_once",
     "default_runs_dir",
     "describe_stop",
-    "open_bars",
     "print_by_kind",
     "print_json",
     "print_lines",

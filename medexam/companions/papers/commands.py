@@ -77,7 +77,7 @@ def reproduce(
         if part.missing:
             print_notice(f"left out {part.spec}: {part.missing}")
     from medexam import Limits
-    from medexam.toolkit.commands import TerminalProgress
+    from medexam.toolkit.progress import TerminalProgress
     from medexam.toolkit.runs import Carriers
 
     product = planned.make(Carriers(limits=Limits(failures=settings.max_failures)), TerminalProgress, print_notice)

@@ -17,8 +17,9 @@ from medexam.toolkit.data import (
 )
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.plots import PlotPicture, render_plot, statistics_plots
+from medexam.toolkit.report import length_tables
 from medexam.toolkit.specs import DatasetSpec, validate
-from medexam.toolkit.tables import Captioned, length_tables
+from medexam.toolkit.tables import Captioned
 
 ACRONYMS = {
     "BIR": Discipline.BIOLOGY,

@@ -19,8 +19,9 @@ from medexam.toolkit.asking import RunObserver, Stop
 from medexam.toolkit.commands import default_runs_dir
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.plots import PLOTS, PlotPicture, looks, render_plot
+from medexam.toolkit.report import Block, captioned, join_markdown, table_runs
 from medexam.toolkit.runs import AnyRun, Carriers, Report, carry_out, plan_lines
-from medexam.toolkit.tables import Block, Captioned, captioned, join_markdown, table_runs
+from medexam.toolkit.tables import Captioned
 
 
 @dataclass(frozen=True)

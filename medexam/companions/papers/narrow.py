@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from medexam.companions.papers.paper_tables import PaperTable
-from medexam.toolkit.tables import LONG_NAME, NONE, Captioned, Table
+from medexam.toolkit.report import LONG_NAME
+from medexam.toolkit.tables import NONE, Captioned, Table
 
 GUTTER = 2
 """Characters between the columns of a table."""

@@ -12,9 +12,10 @@ from typing import Any, Literal, cast
 from medexam.companions.papers.paper import Paper, TableLayout
 from medexam.companions.papers.printed_averages import printed_accuracy, printed_interval
 from medexam.toolkit.errors import SpecError
+from medexam.toolkit.report import captioned, join_markdown
 from medexam.toolkit.runs import ExamRun
 from medexam.toolkit.statistics import AVERAGES, Interval, Tally
-from medexam.toolkit.tables import NONE, Table, captioned, join_markdown
+from medexam.toolkit.tables import NONE, Table
 
 NO_MODEL = "no model"
 """The row of controls."""

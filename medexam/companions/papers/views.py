@@ -50,7 +50,7 @@ def print_paper_plan(planned: "PaperPlan", *, as_json: bool) -> None:
 
 def print_reproduced(product: "Reproduced") -> None:
     """Print the tables, and what a reader should know."""
-    from medexam.toolkit.tables import print_blocks
+    from medexam.toolkit.report import print_blocks
 
     console = Terminal()
     print_tables(console, product.tables)
