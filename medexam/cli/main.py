@@ -55,10 +55,6 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "trend:trend",
             "Show a score over dated runs, a line for each strategy, model and data set; asks no model.",
         ),
-        "reproduce": (
-            "reproduce:reproduce",
-            "Make a table or figure of a paper anew, beside the one that is printed.",
-        ),
         "optimize": (
             "optimize:optimize",
             "Optimize a program's demonstrations and instructions, or continue where that stopped.",

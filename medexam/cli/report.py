@@ -9,9 +9,9 @@ import typer
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import BaselineOption, JsonOption, LatexOption, RunsDirOption, TrustOption
 from medexam.cli.views.output import check_endings, print_json, write_file
-from medexam.cli.views.paper_layout import check_layout, print_layout
 from medexam.cli.views.runs import read_current
 from medexam.errors import SpecError
+from medexam.plugins import load_part
 
 RunsArgument = Annotated[
     list[Path],
@@ -21,6 +21,15 @@ RunsArgument = Annotated[
         help="Run folders, folders of runs, or ids in the runs directory.",
     ),
 ]
+
+LAYOUTS = "medexam.layouts"
+
+
+def _check_layout(layout: str | None) -> str | None:
+    """Return the layout as it was named; raises `SpecError` if no paper has this name."""
+    if layout is not None:
+        load_part("check", LAYOUTS)(layout)
+    return layout
 
 
 def report(
@@ -41,7 +50,7 @@ def report(
         str | None,
         typer.Option(
             metavar="NAME",
-            callback=check_layout,
+            callback=_check_layout,
             help="The tables of a paper instead of our own; a name that is unknown lists the papers.",
         ),
     ] = None,
@@ -78,7 +87,7 @@ def report(
     if plots is not None:
         sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(plots))
     if layout is not None:
-        print_layout(stored_runs, layout, markdown, latex, as_json=as_json)
+        load_part("print", LAYOUTS)(stored_runs, layout, markdown, latex, as_json=as_json)
         return
     if markdown is not None:
         write_file(new_report.markdown(), markdown)

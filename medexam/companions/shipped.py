@@ -35,6 +35,11 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "data build": CompanionCommand("medexam.companions.booklets.commands:build", "data init"),
         "data translate": CompanionCommand("medexam.companions.translation.translate_command:translate", "data build"),
         "data quality": CompanionCommand("medexam.companions.translation.quality_command:quality", "data translate"),
+        "reproduce": CompanionCommand(
+            "medexam.companions.papers.commands:reproduce",
+            "export",
+            "Make a table or figure of a paper anew, beside the one that is printed.",
+        ),
         "finetune": CompanionCommand(
             "medexam.companions.finetuning.finetune_command:finetune",
             "optimize",
@@ -56,6 +61,10 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
 SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "medexam.commands": {name: command.target for name, command in SHIPPED_COMMANDS.items()},
+        "medexam.layouts": {
+            "check": "medexam.companions.papers.layout:check_layout",
+            "print": "medexam.companions.papers.layout:print_layout",
+        },
         "medexam.importers": {"results": "medexam.companions.harnesses.imports.importing:Importer"},
     }
 )

@@ -1,5 +1,6 @@
 """Models, and many questions in flight: engines, messages, replies, the scheduler and what it may spend."""
 
+from medexam.experiments.run.executor import RunObserver
 from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.signals import run_interruptibly
@@ -10,7 +11,7 @@ from medexam.model_identity import Answerer
 from medexam.programs import ProgramOutput
 from medexam.serve import Engine, build_engine
 from medexam.serve.contract import PLAIN
-from medexam.serve.launch.profile import with_profile
+from medexam.serve.launch.profile import Layout, Profile, load_profile, model_name, profile_names, with_profile
 from medexam.serve.naming import known_model, with_served_name
 from medexam.signatures.direct import in_bulk
 from medexam.signatures.lenient import read_leniently
@@ -29,8 +30,11 @@ __all__ = [
     "Answerer",
     "Engine",
     "Fields",
+    "Layout",
+    "Profile",
     "ProgramOutput",
     "QuestionObserver",
+    "RunObserver",
     "Scheduler",
     "Signature",
     "SingleCallAdapter",
@@ -43,6 +47,9 @@ __all__ = [
     "in_bulk",
     "is_cut",
     "known_model",
+    "load_profile",
+    "model_name",
+    "profile_names",
     "quiet_dspy",
     "quiet_transformers",
     "read_generation",

@@ -7,15 +7,23 @@ from medexam.cli.options import (
     PathOption,
     RunsDirOption,
     TrackingOption,
+    data_read_once,
     refuse,
     refuse_others,
     settings_as_flags,
 )
-from medexam.cli.progress.bars import TrainingProgress, WorkProgress, open_bars
 from medexam.cli.result_files import ImportedRun, ImportSettings, take_files
+from medexam.cli.run import OverridesOption
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_by_kind, print_json, send_to_mlflow, write_file
-from medexam.cli.views.runs import describe_stop, print_lines, print_notice, print_tables, read_current
+from medexam.cli.views.runs import (
+    describe_stop,
+    print_lines,
+    print_notice,
+    print_ranking_notes,
+    print_tables,
+    read_current,
+)
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.settings import Setting
 
@@ -25,20 +33,20 @@ __all__ = [
     "ImportSettings",
     "ImportedRun",
     "JsonOption",
+    "OverridesOption",
     "PathOption",
     "RunsDirOption",
     "Setting",
     "Terminal",
     "TrackingOption",
-    "TrainingProgress",
-    "WorkProgress",
+    "data_read_once",
     "default_runs_dir",
     "describe_stop",
-    "open_bars",
     "print_by_kind",
     "print_json",
     "print_lines",
     "print_notice",
+    "print_ranking_notes",
     "print_tables",
     "read_current",
     "refuse",

@@ -5,15 +5,18 @@ from medexam.datasets import find_files, load_exam_set, sample_evenly
 from medexam.datasets.exam_table import FIELDS, SOURCE_METADATA, WHOLE, render_record, write_exam_table
 from medexam.datasets.own.tables import Record, SourceTable, read_file
 from medexam.datasets.pictures.originals import Pictures, read_embedded
+from medexam.datasets.readers import EXPLANATION_STATISTICS
 from medexam.datasets.rows import RowError, parse_discipline, parse_exam, parse_whole_number
 from medexam.datasets.selection import draw_lot
 from medexam.datasets.squad import SpanItem, read_squad
+from medexam.experiments.report.dataset_statistics import Statistics, compute_statistics
 from medexam.items import AnswerKey, ExamSet, Gold
 from medexam.metrics.audit import AuditItem
 from medexam.predictions import Failure, Reason, Status
 from medexam.questions import Discipline, Exam, Language
 
 __all__ = [
+    "EXPLANATION_STATISTICS",
     "FIELDS",
     "SOURCE_METADATA",
     "WHOLE",
@@ -31,7 +34,9 @@ __all__ = [
     "RowError",
     "SourceTable",
     "SpanItem",
+    "Statistics",
     "Status",
+    "compute_statistics",
     "draw_lot",
     "find_benchmark",
     "find_files",

@@ -1,6 +1,8 @@
 """Encoders and retrievers: their weights, devices and passages."""
 
 from medexam.encoder_weights import find_encoder_weights
+from medexam.retrievers.building import PlannedRetriever, plan_retriever
+from medexam.retrievers.index_search import DenseRetriever
 from medexam.retrievers.reading.loading import LoadedReader, load_trainable
 from medexam.retrievers.reading.spans import TransformersSpanReader
 from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS, Window, by_length, cut_windows
@@ -8,11 +10,14 @@ from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS, Win
 __all__ = [
     "SHARED_TOKENS",
     "WINDOW_TOKENS",
+    "DenseRetriever",
     "LoadedReader",
+    "PlannedRetriever",
     "TransformersSpanReader",
     "Window",
     "by_length",
     "cut_windows",
     "find_encoder_weights",
     "load_trainable",
+    "plan_retriever",
 ]

@@ -1,7 +1,15 @@
 """Files and folders: read with limits, written whole or not at all, private where people are named in them."""
 
 from medexam.experiments.store.work_folder import WorkFolder, name_part
-from medexam.files import file_name, make_private_folder, whole_file, whole_folder, write_whole, written_by_library
+from medexam.files import (
+    cache_dir,
+    file_name,
+    make_private_folder,
+    whole_file,
+    whole_folder,
+    write_whole,
+    written_by_library,
+)
 from medexam.fingerprints import fingerprint_folder, resolve_commit
 from medexam.frozen_model import FrozenModel
 from medexam.gc_pause import gc_paused
@@ -26,6 +34,7 @@ __all__ = [
     "FrozenModel",
     "UnreadableError",
     "WorkFolder",
+    "cache_dir",
     "check_archive",
     "check_length",
     "decode",

@@ -1,5 +1,10 @@
 """Stored runs: where they lie, what they hold, what was asked, and their scores."""
 
+from medexam.experiments.compare.ranking import ranking_notes
+from medexam.experiments.entry.carry_out import Carriers, carry_out, plan_lines, plan_spec
+from medexam.experiments.entry.report import Report
+from medexam.experiments.plan.cells import AnyCell, Plan
+from medexam.experiments.plan.document import plan_document, prompt_of
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.store.answerers import (
@@ -17,22 +22,28 @@ from medexam.experiments.store.log_lines import parse_lines
 from medexam.experiments.store.prediction_lines import PredictionLog, open_log
 from medexam.experiments.store.protocol import digest_of
 from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS, RunFolder, RunRecord, find_runs
-from medexam.experiments.store.stored_run import AnyRun, run_document
+from medexam.experiments.store.stored_run import AnyRun, ExamRun, run_document
 
 __all__ = [
     "ENVIRONMENT",
     "MODELS",
     "PREDICTIONS",
     "AnswererCount",
+    "AnyCell",
     "AnyRun",
+    "Carriers",
+    "ExamRun",
     "Invocation",
     "KnownModel",
+    "Plan",
     "PredictionLog",
+    "Report",
     "RunFolder",
     "RunRecord",
     "admit",
     "as_asked_before",
     "build_environment",
+    "carry_out",
     "current_run",
     "describe_answerers",
     "describe_environment",
@@ -41,6 +52,11 @@ __all__ = [
     "load_stored",
     "open_log",
     "parse_lines",
+    "plan_document",
+    "plan_lines",
+    "plan_spec",
+    "prompt_of",
+    "ranking_notes",
     "read_models",
     "run_document",
     "score_cell",

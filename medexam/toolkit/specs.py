@@ -1,11 +1,21 @@
 """What a YAML says, checked, and the digest of it."""
 
-from medexam.specs import CellSpec, DatasetSpec, EngineNeeds, ModelSpec, parse_overrides, parse_yaml
+from medexam.specs import (
+    CellSpec,
+    DatasetSpec,
+    EngineNeeds,
+    ModelSpec,
+    RetrieverSpec,
+    load_document,
+    parse_overrides,
+    parse_yaml,
+)
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import BUILT, CATALOGUE, TERMS, check_language
 from medexam.specs.dataset import Variant
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest, identity
 from medexam.specs.loading import shipped_with
+from medexam.specs.matrix import build_cells
 from medexam.specs.programs.imported import Harness, ImportedSpec
 from medexam.specs.validation import validate
 
@@ -20,12 +30,15 @@ __all__ = [
     "Harness",
     "ImportedSpec",
     "ModelSpec",
+    "RetrieverSpec",
     "Spec",
     "Variant",
+    "build_cells",
     "check_language",
     "differing_keys",
     "digest",
     "identity",
+    "load_document",
     "parse_overrides",
     "parse_yaml",
     "shipped_with",

@@ -1,19 +1,6 @@
-"""Tables, their numbers and their Markdown, safe for what models wrote."""
+"""Tables and the numbers in them."""
 
-from medexam.experiments.report.escaping import disarm, heading, on_one_line
-from medexam.experiments.report.markdown import join_markdown, render_table
 from medexam.tables import NONE, Captioned, Table, coefficient, decimal, percent
+from medexam.text import nearest
 
-__all__ = [
-    "NONE",
-    "Captioned",
-    "Table",
-    "coefficient",
-    "decimal",
-    "disarm",
-    "heading",
-    "join_markdown",
-    "on_one_line",
-    "percent",
-    "render_table",
-]
+__all__ = ["NONE", "Captioned", "Table", "coefficient", "decimal", "nearest", "percent"]

@@ -6,8 +6,9 @@ from medexam.companions.audit.agreement import RankCorrelation
 from medexam.companions.audit.folder import ASPECTS
 from medexam.companions.audit.ratings import describe_changes
 from medexam.companions.audit.result import Audit
+from medexam.toolkit.report import heading, join_markdown, render_table
 from medexam.toolkit.statistics import Interval
-from medexam.toolkit.tables import NONE, Captioned, Table, coefficient, heading, join_markdown, percent, render_table
+from medexam.toolkit.tables import NONE, Captioned, Table, coefficient, percent
 
 _COEFFICIENTS = ("Spearman's rho", "Kendall's tau-b")
 _HOW = (

@@ -49,7 +49,7 @@ def build(
 ) -> None:
     """Turn an exam booklet and its answer key into a data set, with a report and a page to check it by."""
     from medexam.companions.booklets import BuildRequest, build_exam
-    from medexam.toolkit.commands import open_bars
+    from medexam.toolkit.progress import open_bars
     from medexam.toolkit.specs import BUILT, check_language
 
     check_language(BUILT.name, language)

@@ -31,7 +31,7 @@ def finetune(
     """Fine-tune an encoder on spans, into a folder that `span_reader` reads with."""
     from medexam.companions.finetuning.encoder import finetune as carry_out
     from medexam.companions.finetuning.tracking import track_finetuning
-    from medexam.toolkit.commands import TrainingProgress
+    from medexam.toolkit.progress import TrainingProgress
 
     if not settings.intermediate:
         refuse(context, {"intermediate_epochs"}, "name the questions to learn from first with --intermediate FILE")

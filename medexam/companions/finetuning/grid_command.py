@@ -41,7 +41,7 @@ def finetune_grid(
     """Fine-tune encoders in every training and variant of a grid, or continue where that stopped."""
     from medexam.companions.finetuning.grid import load_grid, narrow_grid, plan_grid, run_grid
     from medexam.companions.finetuning.tracking import track_finetuning
-    from medexam.toolkit.commands import TrainingProgress
+    from medexam.toolkit.progress import TrainingProgress
 
     grid = narrow_grid(load_grid(spec), encoder or (), training or (), variant or ())
     cells = plan_grid(grid, out, device, only_look=plan)

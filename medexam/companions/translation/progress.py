@@ -6,7 +6,7 @@ from rich.progress import TaskID
 
 from medexam import Prediction
 from medexam.companions.translation.plan import TranslationTask
-from medexam.toolkit.commands import WorkProgress
+from medexam.toolkit.progress import WorkProgress
 
 
 class TranslationProgress(WorkProgress):

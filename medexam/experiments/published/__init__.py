@@ -1,1 +1,1 @@
-"""What papers publish: data files, read by `experiments/report/papers/`; each figure with its source."""
+"""What exam boards publish: a data file, read by `experiments/report/papers/`; each figure with its source."""

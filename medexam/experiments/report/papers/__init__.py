@@ -1,1 +1,1 @@
-"""Stored runs in the layouts of the papers, beside their figures and the human baseline."""
+"""The human baseline: what people scored in the same exams, as boards and papers publish it."""

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from medexam.companions.papers.paper import all_papers
 from medexam.experiments.report.papers.human_baseline import load_exam_boards
-from medexam.experiments.report.papers.paper import all_papers
 
 PAPERS = {paper.layout: paper for paper in all_papers()}
 OF_SPANISH = ("RANDOM", "BLIND", "LENGTH")

@@ -9,9 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from medexam.metrics.counting import Tally
-from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
-from medexam.metrics.results import Interval
+from medexam.toolkit.statistics import LEVEL, RESAMPLES, SEED, Interval, Tally
 
 
 def printed_accuracy(exams: Collection[Tally]) -> float | None:

@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli.options import (
+from medexam.toolkit.commands import (
     INCOMPLETE,
     FailuresOption,
     JsonOption,
+    OverridesOption,
     RunsDirOption,
+    Setting,
     TrackingOption,
     data_read_once,
+    print_json,
+    print_notice,
+    send_to_mlflow,
     settings_as_flags,
+    write_file,
 )
-from medexam.cli.run import OverridesOption
-from medexam.cli.views.output import print_json, send_to_mlflow, write_file
-from medexam.cli.views.runs import print_notice
-from medexam.errors import SpecError
-from medexam.settings import Setting
+from medexam.toolkit.errors import SpecError
 
 if TYPE_CHECKING:
-    from medexam.experiments.reproduce.making import Reproduced
+    from medexam.companions.papers.making import Reproduced
 
 
 @dataclass(frozen=True)
@@ -54,19 +56,19 @@ def reproduce(
     as_json: JsonOption = False,
 ) -> None:
     """Make a table or figure of a paper anew, beside the one that is printed."""
-    from medexam.experiments.reproduce.catalogue import find_paper_entry, list_entries
+    from medexam.companions.papers.catalogue import find_paper_entry, list_entries
 
     if show_list or name is None:
         if name is not None:
             raise SpecError("--list names everything: leave out PAPER/TABLE, or --list")
-        from medexam.cli.views.reproduce import print_list
+        from medexam.companions.papers.views import print_list
 
         print_list(list_entries(), as_json=as_json)
         return
     entry = find_paper_entry(name)
-    from medexam.cli.views.reproduce import print_paper_plan, print_reproduced
-    from medexam.experiments.reproduce.making import plan
-    from medexam.specs import parse_overrides
+    from medexam.companions.papers.making import plan
+    from medexam.companions.papers.views import print_paper_plan, print_reproduced
+    from medexam.toolkit.specs import parse_overrides
 
     overrides = parse_overrides(settings.overrides)
     planned = plan(entry, overrides, settings.limit, settings.only, runs_dir=settings.runs_dir, only_look=show_plan)
@@ -76,9 +78,9 @@ def reproduce(
     for part in planned.parts:
         if part.missing:
             print_notice(f"left out {part.spec}: {part.missing}")
-    from medexam.cli.progress.run import TerminalProgress
-    from medexam.experiments.entry.carry_out import Carriers
-    from medexam.experiments.run.spending import Limits
+    from medexam import Limits
+    from medexam.toolkit.progress import TerminalProgress
+    from medexam.toolkit.runs import Carriers
 
     product = planned.make(Carriers(limits=Limits(failures=settings.max_failures)), TerminalProgress, print_notice)
     _write(product, settings)
@@ -87,7 +89,7 @@ def reproduce(
     else:
         print_reproduced(product)
     if product.runs:
-        from medexam.experiments.track.runs import track
+        from medexam.toolkit.tracking import track
 
         send_to_mlflow(track, product.runs, tracking_uri=settings.tracking_uri, runs_dir=planned.runs_dir)
     if not product.complete:
@@ -100,7 +102,7 @@ def _write(product: "Reproduced", settings: ReproduceSettings) -> None:
     if settings.markdown is not None:
         write_file(product.markdown(), settings.markdown)
     if settings.out is not None:
-        from medexam.experiments.report.plots.pictures import write_pictures
+        from medexam.toolkit.plots import write_pictures
 
         if not product.pictures:
             raise SpecError(f"--out: {product.entry.name} is a table and has no figure; leave it out")

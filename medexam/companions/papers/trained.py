@@ -14,13 +14,13 @@ from medexam.companions.finetuning.grid import (
     plan_grid,
     run_grid,
 )
-from medexam.errors import SpecError
-from medexam.experiments.report.papers.paper import Grid
-from medexam.experiments.report.plots.pictures import PlotPicture
-from medexam.experiments.reproduce.beside import Beside
-from medexam.experiments.reproduce.catalogue import PaperEntry
-from medexam.specs.validation import validate
-from medexam.tables import Captioned
+from medexam.companions.papers.beside import Beside
+from medexam.companions.papers.catalogue import PaperEntry
+from medexam.companions.papers.paper import Grid
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.plots import PlotPicture
+from medexam.toolkit.specs import validate
+from medexam.toolkit.tables import Captioned
 
 AVERAGE = "Avg."
 

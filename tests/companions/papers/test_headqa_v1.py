@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from medexam.cli.main import app
+from medexam.companions.papers.paper import load_paper
+from medexam.companions.papers.paper_tables import paper_tables, render_paper_report
 from medexam.errors import SpecError
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.report.papers.paper import load_paper
-from medexam.experiments.report.papers.paper_tables import paper_tables, render_paper_report
 from medexam.experiments.run.runner import Runner
 from medexam.specs import load_document
 from watching import Silent

@@ -7,26 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medexam.errors import MedExamError, SpecError
-from medexam.experiments.entry.carry_out import Carriers, carry_out, plan_lines
-from medexam.experiments.entry.report import Report
-from medexam.experiments.report.markdown import captioned, join_markdown
-from medexam.experiments.report.papers.narrow import build_paper_tables
-from medexam.experiments.report.papers.paper_tables import paper_tables
-from medexam.experiments.report.plots.pictures import PLOTS, PlotPicture, render_plot
-from medexam.experiments.report.plots.style import looks
-from medexam.experiments.report.shown import Block
-from medexam.experiments.report.tables import table_runs
-from medexam.experiments.reproduce.catalogue import PaperEntry
-from medexam.experiments.reproduce.described import DescribedEntry, describe_entry
-from medexam.experiments.reproduce.mapped import Mapped, plan_map
-from medexam.experiments.reproduce.parts import Part, plan_parts
-from medexam.experiments.reproduce.trained import TrainedEntry, plan_trained
-from medexam.experiments.run.executor import RunObserver
-from medexam.experiments.run.spending import Stop
-from medexam.experiments.store.paths import default_runs_dir
-from medexam.experiments.store.stored_run import AnyRun
-from medexam.tables import Captioned
+from medexam import MedExamError
+from medexam.companions.papers.catalogue import PaperEntry
+from medexam.companions.papers.described import DescribedEntry, describe_entry
+from medexam.companions.papers.mapped import Mapped, plan_map
+from medexam.companions.papers.narrow import build_paper_tables
+from medexam.companions.papers.paper_tables import paper_tables
+from medexam.companions.papers.parts import Part, plan_parts
+from medexam.companions.papers.trained import TrainedEntry, plan_trained
+from medexam.toolkit.asking import RunObserver, Stop
+from medexam.toolkit.commands import default_runs_dir
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.plots import PLOTS, PlotPicture, looks, render_plot
+from medexam.toolkit.report import Block, captioned, join_markdown, table_runs
+from medexam.toolkit.runs import AnyRun, Carriers, Report, carry_out, plan_lines
+from medexam.toolkit.tables import Captioned
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from functools import cache
 from statistics import fmean
 from typing import Any
 
-from medexam.errors import MedExamError
-from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.plan.document import prompt_of
-from medexam.serve.launch.profile import Layout, Profile, load_profile, model_name, profile_names
+from medexam import MedExamError
+from medexam.toolkit.asking import Layout, Profile, load_profile, model_name, profile_names
+from medexam.toolkit.runs import AnyCell, prompt_of
 
 SAMPLE = 20
 """Questions whose prompts are measured."""

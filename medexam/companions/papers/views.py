@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from medexam.cli.terminal import Terminal
-from medexam.cli.views.output import print_json
-from medexam.cli.views.runs import print_lines, print_tables
-from medexam.tables import NONE, Table
+from medexam.toolkit.commands import Terminal, print_json, print_lines, print_tables
+from medexam.toolkit.tables import NONE, Table
 
 if TYPE_CHECKING:
-    from medexam.experiments.reproduce.catalogue import PaperEntry
-    from medexam.experiments.reproduce.making import PaperPlan, Reproduced
+    from medexam.companions.papers.catalogue import PaperEntry
+    from medexam.companions.papers.making import PaperPlan, Reproduced
 
 
 def print_list(entries: "Sequence[PaperEntry]", *, as_json: bool) -> None:
@@ -52,7 +50,7 @@ def print_paper_plan(planned: "PaperPlan", *, as_json: bool) -> None:
 
 def print_reproduced(product: "Reproduced") -> None:
     """Print the tables, and what a reader should know."""
-    from medexam.experiments.report.shown import print_blocks
+    from medexam.toolkit.report import print_blocks
 
     console = Terminal()
     print_tables(console, product.tables)

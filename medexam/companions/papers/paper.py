@@ -11,12 +11,12 @@ from typing import Literal, Self
 import yaml
 from pydantic import Field, model_validator
 
-from medexam.errors import SpecError
-from medexam.frozen_model import FrozenModel
-from medexam.questions import Language
-from medexam.specs.dataset import Variant
+from medexam.toolkit.data import Language
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.files import FrozenModel
+from medexam.toolkit.specs import Variant
 
-FOLDER = resources.files("medexam") / "experiments" / "published"
+FOLDER = resources.files("medexam.companions.papers") / "published"
 ENDING = "_paper.yaml"
 
 

@@ -5,20 +5,21 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from medexam.benchmarks import find_benchmark
-from medexam.datasets.casimedicos.statistics import compute_explanation_statistics
-from medexam.errors import SpecError
-from medexam.experiments.report.dataset_statistics import Statistics, compute_statistics
-from medexam.experiments.report.dataset_tables import length_tables
-from medexam.experiments.report.papers.paper import Grid
-from medexam.experiments.report.plots.datasets import statistics_plots
-from medexam.experiments.report.plots.pictures import PlotPicture, render_plot
-from medexam.experiments.reproduce.beside import Beside
-from medexam.experiments.reproduce.catalogue import PaperEntry
-from medexam.questions import Discipline
-from medexam.specs import DatasetSpec
-from medexam.specs.validation import validate
-from medexam.tables import Captioned
+from medexam.companions.papers.beside import Beside
+from medexam.companions.papers.catalogue import PaperEntry
+from medexam.companions.papers.paper import Grid
+from medexam.toolkit.data import (
+    EXPLANATION_STATISTICS,
+    Discipline,
+    Statistics,
+    compute_statistics,
+    find_benchmark,
+)
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.plots import PlotPicture, render_plot, statistics_plots
+from medexam.toolkit.report import length_tables
+from medexam.toolkit.specs import DatasetSpec, validate
+from medexam.toolkit.tables import Captioned
 
 ACRONYMS = {
     "BIR": Discipline.BIOLOGY,
@@ -119,14 +120,14 @@ def tokens(statistics: Statistics) -> Grid:
 
 def documents(spec: DatasetSpec) -> Grid:
     """Count the documents and words of explained questions."""
-    statistics = compute_explanation_statistics(spec)
+    statistics = EXPLANATION_STATISTICS["casimedicos_spans"](spec)
     row = (statistics.documents, statistics.words, round(statistics.words_per_document))
     return Grid(columns=("Documents", "Words", "Words a document"), rows={"CasiMedicos with a case": row})
 
 
 def sentences(spec: DatasetSpec) -> Grid:
     """Return the percent of the explanations by their number of sentences."""
-    shares = compute_explanation_statistics(spec).sentences
+    shares = EXPLANATION_STATISTICS["casimedicos_spans"](spec).sentences
     return Grid(columns=("CasiMedicos",), rows={name: (round(share, 2),) for name, share in shares.items()})
 
 

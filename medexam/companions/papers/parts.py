@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medexam.errors import MedExamError, SpecError
-from medexam.experiments.entry.carry_out import plan_spec
-from medexam.experiments.plan.cells import Plan
-from medexam.experiments.plan.document import plan_document
-from medexam.experiments.reproduce.catalogue import PaperEntry
-from medexam.experiments.reproduce.effort import Effort, estimate
-from medexam.specs import load_document
-from medexam.specs.matrix import build_cells
+from medexam import MedExamError
+from medexam.companions.papers.catalogue import PaperEntry
+from medexam.companions.papers.effort import Effort, estimate
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.runs import Plan, plan_document, plan_spec
+from medexam.toolkit.specs import build_cells, load_document
 
 
 @dataclass(frozen=True)

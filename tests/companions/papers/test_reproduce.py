@@ -7,12 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 from medexam.cli.main import app
+from medexam.companions.papers import making
+from medexam.companions.papers.beside import Beside
+from medexam.companions.papers.catalogue import find_paper_entry, list_entries
+from medexam.companions.papers.making import plan
+from medexam.companions.papers.paper import Grid, all_papers
 from medexam.errors import DatasetError, EngineError, SpecError
-from medexam.experiments.report.papers.paper import Grid, all_papers
-from medexam.experiments.reproduce import making
-from medexam.experiments.reproduce.beside import Beside
-from medexam.experiments.reproduce.catalogue import find_paper_entry, list_entries
-from medexam.experiments.reproduce.making import plan
 from medexam.specs import load_document
 from medexam.specs.matrix import build_cells
 
@@ -32,7 +32,7 @@ def sent(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MEDEXAM_RUNS", str(tmp_path_factory.mktemp("reproduced")))
         patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setattr("medexam.experiments.track.runs.track", lambda runs, **_: sent.append(runs))
+        patch.setattr("medexam.toolkit.tracking.track", lambda runs, **_: sent.append(runs))
         yield sent
 
 

@@ -5,17 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from medexam.errors import SpecError
-from medexam.experiments.report.plots.corpus_map import CorpusMap, make_map
-from medexam.experiments.report.plots.pictures import PlotPicture, render_plot
-from medexam.experiments.report.plots.style import Plot
-from medexam.experiments.reproduce.catalogue import PaperEntry
-from medexam.files import cache_dir
-from medexam.retrievers.building import PlannedRetriever, plan_retriever
-from medexam.retrievers.index_search import DenseRetriever
-from medexam.specs import DatasetSpec, RetrieverSpec
-from medexam.specs.validation import validate
-from medexam.tables import Captioned, Table
+from medexam.companions.papers.catalogue import PaperEntry
+from medexam.toolkit.encoders import DenseRetriever, PlannedRetriever, plan_retriever
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.files import cache_dir
+from medexam.toolkit.plots import CorpusMap, Plot, PlotPicture, draw_map, make_map, render_plot
+from medexam.toolkit.specs import DatasetSpec, RetrieverSpec, validate
+from medexam.toolkit.tables import Captioned, Table
 
 SAMPLE = 30_000
 """The most passages that are drawn."""
@@ -72,7 +68,6 @@ def _counts(title: str, corpus_map: CorpusMap) -> Captioned:
 
 
 def _picture(corpus_map: CorpusMap) -> PlotPicture:
-    from medexam.experiments.report.plots.corpus_map_plot import draw_map
 
     corpus, exam = corpus_map.manifest.corpus.name, corpus_map.exam.name
     caption = f"Passages of {corpus} by source, and questions of {exam} by discipline."

@@ -9,16 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from medexam.errors import SpecError
-from medexam.experiments.report.latex import render_latex
-from medexam.experiments.report.markdown import captioned, join_markdown
-from medexam.experiments.report.papers.paper import Paper, TableLayout
-from medexam.experiments.report.papers.printed_averages import printed_accuracy, printed_interval
-from medexam.experiments.store.stored_run import ExamRun
-from medexam.metrics.counting import Tally
-from medexam.metrics.exam_averages import headqa_v1_points
-from medexam.metrics.results import Interval
-from medexam.tables import NONE, Table
+from medexam.companions.papers.paper import Paper, TableLayout
+from medexam.companions.papers.printed_averages import printed_accuracy, printed_interval
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.report import captioned, join_markdown, render_latex
+from medexam.toolkit.runs import ExamRun
+from medexam.toolkit.statistics import AVERAGES, Interval, Tally
+from medexam.toolkit.tables import NONE, Table
 
 NO_MODEL = "no model"
 """The row of controls."""
@@ -28,7 +25,7 @@ EQUAL, WITHIN = "=", "≈"
 """A figure that is the paper's, and one whose interval holds the paper's."""
 BEST = "Bold: the best figure of the column."
 LOWER_IS_BETTER = frozenset({"unanswered_ratio"})
-EXAM_AVERAGES = {"accuracy": printed_accuracy, "points": headqa_v1_points}
+EXAM_AVERAGES = {"accuracy": printed_accuracy, "points": AVERAGES["headqa_v1_points"].of}
 
 Column = tuple[str, str] | None
 """A strategy's id, or the label of a program that is none of the paper's, and a language; None in a table of runs."""
