@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from medexam.metrics.counting import COSTS
 from medexam.metrics.paired.results import Difference, PairedMeasure
-from medexam.metrics.results import Interval, Measure, Unit
+from medexam.metrics.results import Interval, Measure, Outcomes, RunMetrics, Unit
 from medexam.tables import NONE, Table, decimal, p_value, percent
 
 
@@ -57,6 +58,12 @@ def measure_values(measures: Mapping[str, Measure], prefix: str = "", ending: st
         if measure.skipped is not None:
             values |= {f"{name}_n{ending}": measure.n, f"{name}_skipped{ending}": measure.skipped}
     return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def run_values(metrics: RunMetrics) -> dict[str, float]:
+    """Map the same of a run: how its questions came out, what they took, and its measures."""
+    counts = {name: getattr(metrics, name) for name in (*Outcomes.model_fields, *COSTS)}
+    return {name: float(n) for name, n in counts.items() if n is not None} | measure_values(metrics.measures)
 
 
 def paired_values(measures: Mapping[str, PairedMeasure], prefix: str = "") -> dict[str, float | None]:

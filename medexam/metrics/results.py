@@ -214,6 +214,20 @@ class Scores(Outcomes):
     unanswered_ratio: float | None
     """`unanswered / n`."""
 
+    @property
+    def measures(self) -> Measures:
+        """The four scores, each with its interval where it has one; a run is known by its accuracy."""
+        return {
+            name: Measure(
+                value=getattr(self, name),
+                n=self.n,
+                interval=getattr(self, f"{name}_interval", None),
+                resampled=getattr(self, f"{name}_resampled", Resampling.CLUSTERS),
+                unit=Unit.POINTS if name == "points" else Unit.SHARE,
+            )
+            for name in ("accuracy", "exam_score", "points", "unanswered_ratio")
+        }
+
 
 class ReadScores(FrozenModel):
     """What counts of a run as its replies are read in one way; failed and missing questions are left out."""
@@ -274,6 +288,10 @@ class RunMetrics(Outcomes):
     if TYPE_CHECKING:
         # Each kind of metrics declares it as its last field, so that it stands last in `metrics.json`.
         own: OwnMeasures
+
+        @property
+        def measures(self) -> Measures:
+            """Over all questions; a run is known by the first."""
 
     @property
     def complete(self) -> bool:
