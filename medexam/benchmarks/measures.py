@@ -1,6 +1,7 @@
 """Measures in tables, sentences and MLflow: those of every benchmark, and the user's own, each in its unit."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from medexam.metrics.counting import COSTS
 from medexam.metrics.paired.results import Difference, PairedMeasure
@@ -73,6 +74,15 @@ def paired_values(measures: Mapping[str, PairedMeasure], prefix: str = "") -> di
         values |= {f"{prefix}{name}_p": measure.p, f"{prefix}{name}_p_holm": measure.p_adjusted}
         values |= difference_values(f"{prefix}{name}", measure.difference)
     return values
+
+
+def paired_documents(measures: Mapping[str, PairedMeasure]) -> dict[str, Any]:
+    """Map the names of the same measures to what `--json` says of them, with the field names of an exam's pairs."""
+    documents = {name: measure.model_dump(mode="json") for name, measure in measures.items()}
+    return {
+        name: {("p_holm" if field == "p_adjusted" else field): value for field, value in document.items()}
+        for name, document in documents.items()
+    }
 
 
 def difference_values(name: str, difference: Difference) -> dict[str, float | None]:

@@ -161,9 +161,9 @@ def exam_values(metrics: Metrics) -> dict[str, float]:
         values |= measure_values({"right_in_every_order": every})
         values |= {"consistent_over_orders": orders.consistent, "single_order_accuracy": orders.single_accuracy}
         values["position_bias_p"] = orders.p
-    if metrics.retrieval is not None and (found := metrics.retrieval.score_correctness) is not None:
-        correlation = Measure(value=found.r, n=metrics.retrieval.n, interval=found.interval)
-        values |= measure_values({"retrieval_score_correctness": correlation})
+    if metrics.retrieval is not None and (correlation := metrics.retrieval.score_correctness) is not None:
+        measure = Measure(value=correlation.r, n=metrics.retrieval.n, interval=correlation.interval)
+        values |= measure_values({"retrieval_score_correctness": measure})
     groups: dict[str, Scores] = dict(metrics.by_discipline)
     groups |= {str(year): group for year, group in metrics.by_year.items()}
     groups |= {f"options_{options}": group for options, group in metrics.by_option_count.items()}
