@@ -1,9 +1,9 @@
 """What is asked, as one value for every benchmark: items as they are shown, and apart from them what is expected."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from medexam.errors import DatasetError
 from medexam.frozen_model import FrozenModel
@@ -98,6 +98,13 @@ class ItemSet(Generic[I_co, G_co]):
     """What a reader of the results should know of the data, such as what they do not hold."""
     files_digest: str = ""
     """SHA-256 of the files' bytes before they were read; empty if the set was not read from files."""
+
+    def only(self, keys: Iterable[str]) -> Self:
+        """Return the same of the questions of these keys, in their order."""
+        questions = {item.key: item for item in self.questions}
+        picked = tuple(questions[key] for key in keys)
+        golds: Any = type(self.golds)
+        return replace(self, questions=picked, golds=golds({item.key: self.golds[item.key] for item in picked}))
 
 
 ExamSet = ItemSet[Question, AnswerKey]

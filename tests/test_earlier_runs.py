@@ -19,6 +19,8 @@ import pytest
 import yaml
 
 from medexam.experiments.store.earlier_words import DIGESTS, NOW
+from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments.store.stored_run import load_run
 from medexam.signatures import load_words
 from medexam.specs import WordFiles
 from medexam.specs.identity import digest
@@ -44,7 +46,9 @@ def read_printed(name: str) -> dict[str, Any]:
     return json.loads((PRINTED / name).read_text(encoding="utf-8"))
 
 
-REPORTS, COMPARISONS, PLANS = (read_printed(f"{name}.json") for name in ("reports", "comparisons", "plans"))
+REPORTS, COMPARISONS, PLANS, MLFLOW = (
+    read_printed(f"{name}.json") for name in ("reports", "comparisons", "plans", "mlflow")
+)
 
 
 def unnamed(text: str) -> str:
@@ -158,6 +162,12 @@ def test_a_run_is_scored_as_before(medexam, runs, run) -> None:
         assert now.schema.equals(before.schema)
         # Semantic scores of words come from an encoder, whose last digits differ from processor to processor.
         assert same(now.to_pylist(), before.to_pylist(), tolerance=1e-5 if run.startswith("words") else 0)
+
+
+@pytest.mark.parametrize("run", SCORED)
+def test_mlflow_is_told_the_same_values_under_the_same_names(run) -> None:
+    stored = load_run(RunFolder(HOME / "runs" / run))
+    assert stored.benchmark.values(stored.metrics) == MLFLOW[run]
 
 
 @pytest.mark.parametrize("name", ["exams", "quotes", "words"])

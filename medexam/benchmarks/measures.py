@@ -1,9 +1,11 @@
 """Measures in tables, sentences and MLflow: those of every benchmark, and the user's own, each in its unit."""
 
 from collections.abc import Mapping
+from typing import Any
 
+from medexam.metrics.counting import COSTS
 from medexam.metrics.paired.results import Difference, PairedMeasure
-from medexam.metrics.results import Interval, Measure, Unit
+from medexam.metrics.results import Interval, Measure, Outcomes, RunMetrics, Unit
 from medexam.tables import NONE, Table, count_stars, decimal, p_value, percent
 
 
@@ -60,6 +62,12 @@ def measure_values(measures: Mapping[str, Measure], prefix: str = "", ending: st
     return {name: float(value) for name, value in values.items() if value is not None}
 
 
+def run_values(metrics: RunMetrics) -> dict[str, float]:
+    """Map the same of a run: how its questions came out, what they took, and its measures."""
+    counts = {name: getattr(metrics, name) for name in (*Outcomes.model_fields, *COSTS)}
+    return {name: float(n) for name, n in counts.items() if n is not None} | measure_values(metrics.measures)
+
+
 def paired_values(measures: Mapping[str, PairedMeasure], prefix: str = "") -> dict[str, float | None]:
     """Map the same of measures of a run beside the baseline's: p-values and differences."""
     values: dict[str, float | None] = {}
@@ -67,6 +75,15 @@ def paired_values(measures: Mapping[str, PairedMeasure], prefix: str = "") -> di
         values |= {f"{prefix}{name}_p": measure.p, f"{prefix}{name}_p_holm": measure.p_adjusted}
         values |= difference_values(f"{prefix}{name}", measure.difference)
     return values
+
+
+def paired_documents(measures: Mapping[str, PairedMeasure]) -> dict[str, Any]:
+    """Map the names of the same measures to what `--json` says of them, with the field names of an exam's pairs."""
+    documents = {name: measure.model_dump(mode="json") for name, measure in measures.items()}
+    return {
+        name: {("p_holm" if field == "p_adjusted" else field): value for field, value in document.items()}
+        for name, document in documents.items()
+    }
 
 
 def difference_values(name: str, difference: Difference) -> dict[str, float | None]:

@@ -51,7 +51,7 @@ class Pair(ABC):
         """The difference of each measure over all items, that which runs are known by first."""
 
     @abstractmethod
-    def told(self, verdict: Verdict) -> Self:
+    def with_verdict(self, verdict: Verdict) -> Self:
         """Return the same with another verdict."""
 
 
@@ -71,7 +71,7 @@ class PairedRun(Pair):
         """Accuracy and exam score; points are of exams, whatever the intervals of the others resample."""
         return self.paired.accuracy, self.paired.exam_score
 
-    def told(self, verdict: Verdict) -> Self:
+    def with_verdict(self, verdict: Verdict) -> Self:
         """Return the same with another verdict on its accuracy."""
         return replace(self, verdict=verdict)
 
@@ -129,10 +129,11 @@ class PairedRuns(ABC, Generic[P]):
 
         Floors are fractions of 1; None sets none.
         """
-        pairs = zip(self.pairs, floors, strict=True)
-        return replace(
-            self, pairs=tuple(pair.told(hold_to(pair.verdict, pair.differences[0], floor)) for pair, floor in pairs)
+        pairs = (
+            pair.with_verdict(hold_to(pair.verdict, pair.differences[0], floor))
+            for pair, floor in zip(self.pairs, floors, strict=True)
         )
+        return replace(self, pairs=tuple(pairs))
 
     @property
     def resampled(self) -> frozenset[Resampling]:

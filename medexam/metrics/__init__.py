@@ -3,13 +3,13 @@
 from medexam.metrics.results import (
     Interval,
     Metrics,
-    OptionScoreMetrics,
     PublishedScores,
     ScoredRun,
     Scores,
     TaskMetrics,
 )
 from medexam.metrics.scoring import compute_metrics
+from medexam.metrics.vote_results import OptionScoreMetrics
 
 __all__ = [
     "Interval",

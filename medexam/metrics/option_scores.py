@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from medexam.items import AnswerKey, Gold
 from medexam.metrics.intervals import rate_interval
-from medexam.metrics.results import AbstentionPoint, OptionScoreMetrics, PositionShare, ReliabilityBin
+from medexam.metrics.vote_results import AbstentionPoint, OptionScoreMetrics, PositionShare, ReliabilityBin
 from medexam.predictions import Prediction, Status, normalise_scores
 from medexam.questions import Question
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from medexam.benchmarks.choice.detail_tables import score_headline
+from medexam.benchmarks.measures import measure_values, run_values, show_measure
 from medexam.benchmarks.paired import TableRun
 from medexam.benchmarks.resampling import describe_resampling
-from medexam.metrics import Interval, Metrics, PublishedScores, Scores
-from medexam.metrics.counting import COSTS
+from medexam.metrics import Metrics, PublishedScores, Scores
 from medexam.metrics.exam_averages import AVERAGES
-from medexam.metrics.results import WILSON
-from medexam.tables import NONE, Captioned, Table, decimal, mlflow_name, percent, unscored_columns, with_interval
+from medexam.metrics.results import WILSON, Measure
+from medexam.tables import Captioned, Table, decimal, mlflow_name, percent, unscored_columns
 
 _LEGEND = (
     f"Percent of n, in brackets 95 % intervals. Accuracy: right / n ({WILSON}). Exam score: (right - wrong / 3) / n "
@@ -27,8 +27,6 @@ _FACETS: dict[str, Callable[[Metrics], Mapping[Any, Scores]]] = {
     "Number of options": lambda metrics: metrics.by_option_count,
     "Exam": lambda metrics: metrics.by_exam,
 }
-_COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
-_SCORES = ("accuracy", "exam_score", "points", "unanswered_ratio", "chance_accuracy")
 _PERCENTILES = "median / 95th percentile"
 OPTION_SCORES = ("expected_calibration_error", "brier_score", "label_mass", "flip_rate", "tied")
 
@@ -46,9 +44,9 @@ def scores_by_run(title: str, runs: Sequence[TableRun[Metrics]]) -> Table:
     columns = {
         **labels,
         "n": [str(m.n) for m in metrics],
-        "Accuracy": [with_interval(percent(m.accuracy), m.accuracy_interval) for m in metrics],
+        "Accuracy": [show_measure(m.measures["accuracy"]) for m in metrics],
         "Chance": [percent(m.chance_accuracy) for m in metrics],
-        "Exam score": [with_interval(percent(m.exam_score), m.exam_score_interval) for m in metrics],
+        "Exam score": [show_measure(m.measures["exam_score"]) for m in metrics],
         "Points": [decimal(m.points) for m in metrics],
         "No answer": [percent(m.unanswered_ratio) for m in metrics],
         **unscored_columns(metrics),
@@ -62,10 +60,10 @@ def overall_scores(metrics: Metrics) -> Table:
     """Show the scores over all questions beside the chance level."""
     m = metrics
     rows = [
-        ("Accuracy, %", with_interval(percent(m.accuracy), m.accuracy_interval), percent(m.chance_accuracy)),
-        ("Exam score, %", with_interval(percent(m.exam_score), m.exam_score_interval), percent(m.chance_exam_score)),
-        ("Points per exam", with_interval(decimal(m.points), m.points_interval, scale=1), decimal(m.chance_points)),
-        ("Unanswered, %", with_interval(percent(m.unanswered_ratio), m.unanswered_ratio_interval), ""),
+        ("Accuracy, %", show_measure(m.measures["accuracy"]), percent(m.chance_accuracy)),
+        ("Exam score, %", show_measure(m.measures["exam_score"]), percent(m.chance_exam_score)),
+        ("Points per exam", show_measure(m.measures["points"]), decimal(m.chance_points)),
+        ("Unanswered, %", show_measure(m.measures["unanswered_ratio"]), ""),
         *((average.label, decimal(getattr(m, field)), "") for field, average in AVERAGES.items()),
         ("Right / wrong / unanswered", f"{m.right} / {m.wrong} / {m.unanswered}", ""),
         *score_headline(m),
@@ -91,7 +89,7 @@ def group_table(title: str, header: str, groups: Mapping[str, Scores], *, publis
         "Wrong": [str(group.wrong) for group in scores],
         "No answer": [str(group.unanswered) for group in scores],
         **unscored_columns(scores),
-        "Accuracy": [with_interval(percent(group.accuracy), group.accuracy_interval) for group in scores],
+        "Accuracy": [show_measure(group.measures["accuracy"]) for group in scores],
         "Chance": [percent(group.chance_accuracy) for group in scores],
         "Exam score": [percent(group.exam_score) for group in scores],
         "Points": [decimal(group.points) for group in scores],
@@ -136,7 +134,8 @@ def _matrix(facet: str, runs: Sequence[TableRun[Metrics]], groups: Callable[[Met
     run_groups = [groups(run.metrics) for run in runs]
     for group in sorted({group for scores_by_group in run_groups for group in scores_by_group}):
         scores = [scores_by_group.get(group) for scores_by_group in run_groups]
-        rows.append((str(group), *_size_and_chance(scores), *map(_accuracy, scores)))
+        accuracies = (None if score is None else score.measures["accuracy"] for score in scores)
+        rows.append((str(group), *_size_and_chance(scores), *map(show_measure, accuracies)))
     headers = (facet, *first, *(run.name for run in runs))
     return Table(f"By {facet.lower()}", headers, tuple(rows))
 
@@ -148,36 +147,23 @@ def _size_and_chance(scores: Sequence[Scores | None]) -> tuple[str, str]:
     return str(most) if fewest == most else f"{fewest} to {most}", percent(chance)
 
 
-def _accuracy(score: Scores | None) -> str:
-    return NONE if score is None else with_interval(percent(score.accuracy), score.accuracy_interval)
-
-
 def exam_values(metrics: Metrics) -> dict[str, float]:
     """Map name -> value: counts, scores with `_low` and `_high`, accuracy by discipline, year and number of options.
 
     With those of the option scores, the orders and the passages where the run has them. Scores are fractions of 1;
     `metrics.json` has the rest.
     """
-    values = {name: getattr(metrics, name) for name in (*_COUNTS, *_SCORES, *COSTS)}
+    values: dict[str, float | None] = {**run_values(metrics), "chance_accuracy": metrics.chance_accuracy}
     if metrics.option_scores is not None:
         values |= {name: getattr(metrics.option_scores, name) for name in OPTION_SCORES}
     if (orders := metrics.orders) is not None:
-        values |= {"right_in_every_order": orders.right_in_all, "consistent_over_orders": orders.consistent}
-        values |= {"single_order_accuracy": orders.single_accuracy, "position_bias_p": orders.p}
-    correlation = metrics.retrieval.score_correctness if metrics.retrieval is not None else None
-    if correlation is not None:
-        values["retrieval_score_correctness"] = correlation.r
-    intervals: dict[str, Interval | None] = {
-        "accuracy": metrics.accuracy_interval,
-        "exam_score": metrics.exam_score_interval,
-        "points": metrics.points_interval,
-        "unanswered_ratio": metrics.unanswered_ratio_interval,
-        "retrieval_score_correctness": correlation.interval if correlation is not None else None,
-        "right_in_every_order": orders.right_in_all_interval if orders is not None else None,
-    }
-    for name, interval in intervals.items():
-        if interval is not None:
-            values[f"{name}_low"], values[f"{name}_high"] = interval
+        every = Measure(value=orders.right_in_all, n=orders.n, interval=orders.right_in_all_interval)
+        values |= measure_values({"right_in_every_order": every})
+        values |= {"consistent_over_orders": orders.consistent, "single_order_accuracy": orders.single_accuracy}
+        values["position_bias_p"] = orders.p
+    if metrics.retrieval is not None and (correlation := metrics.retrieval.score_correctness) is not None:
+        measure = Measure(value=correlation.r, n=metrics.retrieval.n, interval=correlation.interval)
+        values |= measure_values({"retrieval_score_correctness": measure})
     groups: dict[str, Scores] = dict(metrics.by_discipline)
     groups |= {str(year): group for year, group in metrics.by_year.items()}
     groups |= {f"options_{options}": group for options, group in metrics.by_option_count.items()}

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from medexam.datasets import load_task_set
 from medexam.items import TaskSet
 from medexam.metrics import ScoredRun, TaskMetrics
 from medexam.metrics.audit import AuditItem
+from medexam.metrics.results import Measure
 from medexam.metrics.tasks import question_of
 from medexam.predictions import Prediction, Status
 from medexam.specs import DatasetSpec
@@ -102,11 +102,8 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
 
     def group_scores(self, metrics: TaskMetrics, measure: str) -> dict[str, float | None]:
         """Map format or variant to a measure of it."""
-        measure_by_group = {group: measures.get(measure) for group, measures in metrics.by_group.items()}
-        return {
-            group: None if group_measure is None else group_measure.value
-            for group, group_measure in measure_by_group.items()
-        }
+        unscored = Measure(value=None, n=0)
+        return {group: measures.get(measure, unscored).value for group, measures in metrics.by_group.items()}
 
     def notes(self, metrics: TaskMetrics) -> tuple[str, ...]:
         """Return what is not scored and why."""
@@ -119,7 +116,7 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
     def compare(self, items: TaskSet, sets: Sequence[TaskSet], runs: Sequence[RunAnswers]) -> PairedMeasures:
         """Compare each measure over whole questions, and the first by group; a run is scored on its own set."""
         keys = [task.key for task in items.questions]
-        scored = [self.score(_only(task_set, keys), run) for task_set, run in zip(sets, runs, strict=True)]
+        scored = [self.score(task_set.only(keys), run) for task_set, run in zip(sets, runs, strict=True)]
         return compare_tasks(items.questions, scored)
 
     def audit_items(self, run: str, items: TaskSet, predictions: Predictions) -> Iterator[AuditItem]:
@@ -138,13 +135,6 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
                 reply=prediction.text if prediction.text is not None else prediction.reply,
                 scores={name: by_task[task.key] for name, by_task in scores.items() if task.key in by_task},
             )
-
-
-def _only(items: TaskSet, keys: Sequence[str]) -> TaskSet:
-    """Select the tasks of these keys, in their order."""
-    tasks = {task.key: task for task in items.questions}
-    questions = tuple(tasks[key] for key in keys)
-    return replace(items, questions=questions, golds={key: items.golds[key] for key in keys})
 
 
 def _show_task(task: Task) -> str:

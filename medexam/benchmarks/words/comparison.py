@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from medexam.benchmarks.measures import paired_table, paired_values, signed
+from medexam.benchmarks.measures import paired_documents, paired_table, paired_values, signed
 from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, Pair, PairedRuns, TableRun
 from medexam.benchmarks.words.tables import LEGEND, measures_by_run, name_measure
 from medexam.errors import DatasetError
@@ -44,7 +44,7 @@ class PairedMeasuresRun(Pair):
         """Every measure."""
         return [measure.difference for measure in self.measures.values()]
 
-    def told(self, verdict: Verdict) -> Self:
+    def with_verdict(self, verdict: Verdict) -> Self:
         """Return the same with another verdict on the first measure."""
         first = self.measures[self.first].model_copy(update={"verdict": verdict})
         return replace(self, measures={**self.measures, self.first: first})
@@ -94,8 +94,8 @@ class PairedMeasures(PairedRuns[PairedMeasuresRun]):
             {
                 "verdict": verdict,
                 "measure": self.first,
-                "measures": _documents(pair.measures),
-                "by_group": _documents(pair.by_group),
+                "measures": paired_documents(pair.measures),
+                "by_group": paired_documents(pair.by_group),
             }
             for verdict, pair in zip(self.verdicts, self.pairs, strict=True)
         ]
@@ -169,7 +169,3 @@ def compare_tasks(tasks: Sequence[Task], scored: Sequence[ScoredRun[TaskMetrics]
         cluster_count=len({question_of(task.key) for task in tasks}),
         questions=len(tasks),
     )
-
-
-def _documents(measures: Measures) -> dict[str, Any]:
-    return {name: measure.document() for name, measure in measures.items()}

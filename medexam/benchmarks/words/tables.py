@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from medexam.benchmarks.measures import measure_values, show_measure
+from medexam.benchmarks.measures import measure_values, run_values, show_measure
 from medexam.benchmarks.paired import TableRun
-from medexam.metrics.counting import COSTS
 from medexam.metrics.results import Measures, TaskMetrics
 from medexam.metrics.span_outcomes import SpanOutcome
 from medexam.tables import Table, mlflow_name, percent, unscored_columns
@@ -35,7 +34,6 @@ MEASURES = {
     "rouge": "ROUGE",
 }
 """A measure's name in tables, where it is not its own with a capital."""
-_COUNTS = ("selected", "n", "unanswered", "failed", "missing")
 
 
 def name_measure(name: str) -> str:
@@ -124,8 +122,7 @@ def _measure_tables(title: str, header: str, groups: Mapping[str, Measures]) -> 
 
 def task_values(metrics: TaskMetrics) -> dict[str, float]:
     """Map name -> value: counts, measures with `_low` and `_high`, and `measure.group` for each group and subset."""
-    values: dict[str, float | None] = {name: getattr(metrics, name) for name in (*_COUNTS, *COSTS)}
-    values |= measure_values(metrics.measures)
+    values = run_values(metrics)
     for group, measures in (*metrics.by_group.items(), *metrics.by_subset.items()):
         values |= measure_values(measures, ending=f".{group}")
-    return {mlflow_name(name): float(value) for name, value in values.items() if value is not None}
+    return {mlflow_name(name): value for name, value in values.items()}

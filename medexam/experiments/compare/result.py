@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from medexam.benchmarks import PairedRuns
-from medexam.benchmarks.measures import paired_values
+from medexam.benchmarks.measures import paired_documents, paired_values
 from medexam.experiments.compare.section import ComparisonSection
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
@@ -71,6 +71,7 @@ class Comparison:
         named by their `key`.
         """
         keys, statistics = run_keys(self.runs), self.statistics
+        own = [{"own": paired_documents(pair)} for pair in self.own] or [{} for _ in self.names[1:]]
         return {
             "dataset": self.runs[0].record.cell.dataset.name,
             "baseline": keys[0],
@@ -84,9 +85,9 @@ class Comparison:
                 for document, extra, run in zip(run_documents(self), statistics.run_documents(), self.runs, strict=True)
             ],
             "pairs": [
-                {"run": key, "name": name, **document, **own}
-                for key, name, document, own in zip(
-                    keys[1:], self.names[1:], statistics.pair_documents(), self._own_documents(), strict=True
+                {"run": key, "name": name, **document, **own_document}
+                for key, name, document, own_document in zip(
+                    keys[1:], self.names[1:], statistics.pair_documents(), own, strict=True
                 )
             ],
             **statistics.more_documents(keys),
@@ -105,11 +106,6 @@ class Comparison:
             own = paired_values(self.own[position - 1], "own.") if self.own else {}
             values |= {f"{name}{suffix}": value for name, value in {**pair, **own}.items()}
         return {name: float(value) for name, value in values.items() if value is not None}
-
-    def _own_documents(self) -> list[dict[str, Any]]:
-        """Build `own` of each pair, metric -> its document; nothing if there is none."""
-        documents = [{name: measure.document() for name, measure in pair.items()} for pair in self.own]
-        return [{"own": document} for document in documents] or [{} for _ in self.names[1:]]
 
 
 def _clusters(statistics: PairedRuns[Any]) -> str:

@@ -5,7 +5,7 @@ It knows none of the parts; each is a module beside this one.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -62,7 +62,7 @@ def score_runs(
         golds = sets[0].golds
         return [{item.key: float(benchmark.is_right(run[item.key], golds[item.key])) for item in items} for run in runs]
     keys = [item.key for item in items]
-    measures = [benchmark.item_scores(_only(data, keys), run) for data, run in zip(sets, runs, strict=True)]
+    measures = [benchmark.item_scores(data.only(keys), run) for data, run in zip(sets, runs, strict=True)]
     measure = next(name for name in measures[0] if all(name in scores_by_measure for scores_by_measure in measures))
     run_scores = [scores_by_measure[measure] for scores_by_measure in measures]
     common = [key for key in keys if all(key in scores for scores in run_scores)]
@@ -90,9 +90,3 @@ class ComparisonSection(ABC):
 
 Finder = Callable[[ComparisonScope], ComparisonSection | None]
 """Finds a part; None if the runs have nothing for it."""
-
-
-def _only(data: AnySet, keys: Sequence[str]) -> AnySet:
-    items = {item.key: item for item in data.questions}
-    golds = {key: data.golds[key] for key in keys}
-    return replace(data, questions=tuple(items[key] for key in keys), golds=golds)

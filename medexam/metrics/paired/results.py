@@ -4,7 +4,7 @@ Only data; `pairs.py` and `measures.py` find the numbers. A difference is always
 baseline's.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.results import Interval, Resampled, Resampling
@@ -121,8 +121,3 @@ class PairedMeasure(FrozenModel):
     """`p` after Holm over all pairs and measures, or over all pairs and groups."""
     verdict: Verdict
     """What may be said of this measure, by the interval and `p_adjusted`."""
-
-    def document(self) -> dict[str, Any]:
-        """Return what `--json` says of it, with the field names of an exam's pairs."""
-        fields = self.model_dump(mode="json")
-        return {("p_holm" if field == "p_adjusted" else field): value for field, value in fields.items()}
