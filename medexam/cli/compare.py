@@ -1,9 +1,6 @@
 """`medexam compare`: paired statistics of stored runs on the same questions, without asking a model."""
 
-import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,21 +9,14 @@ import typer
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import BaselineOption, JsonOption, LatexOption, RunsDirOption, TrustOption, settings_as_flags
 from medexam.cli.result_files import ImportSettings, replace_files
-from medexam.cli.views.output import check_endings, print_json, write_file
-from medexam.cli.views.runs import print_notice
+from medexam.cli.views.output import check_endings
 from medexam.errors import SpecError
+from medexam.experiments.store.paths import default_runs_dir
 from medexam.settings import Setting
-from medexam.text import hide_address
 
 if TYPE_CHECKING:
     from medexam.experiments.compare.gate import Gate
-    from medexam.experiments.compare.result import Comparison
-    from medexam.experiments.compare.section import Finder
-    from medexam.experiments.report.shown import Block
-    from medexam.experiments.store.run_folder import RunFolder
 
-GATE_FAILED = 1
-"""Exit code of a comparison whose gate did not pass."""
 RunsArgument = Annotated[
     list[Path],
     typer.Argument(
@@ -124,11 +114,7 @@ def compare(
 ) -> None:
     """Compare stored runs with the first one on the questions that all have scored; asks no model."""
     from medexam.experiments.compare.further import find_further
-    from medexam.experiments.compare.ranking import mixed_notes
     from medexam.experiments.compare.runs import find_compared
-    from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.score.readings import reading_warnings
-    from medexam.experiments.store.paths import default_runs_dir
 
     _check(way, gating, sections, tracking)
     check_endings({"--markdown": markdown, "--latex": latex})
@@ -139,27 +125,10 @@ def compare(
         baseline_path, *_ = replace_files([baseline], importing, root)
         paths = [baseline_path, *(path for path in paths if path.resolve() != baseline_path.resolve())]
     folders = find_compared(paths)
-    for warning in reading_warnings(folders):
-        print_notice(f"warning: {warning}")
-    comparison, report, blocks, in_latex = _find(folders, way, finders)
-    if markdown is not None:
-        write_file(report(), markdown)
-    if latex is not None:
-        write_file(in_latex(), latex, "--latex")
-    if as_json:
-        print_json(comparison.document())
-    else:
-        from medexam.cli.terminal import Terminal
+    from medexam.cli.actions.compare import compare_stored
 
-        print_blocks(Terminal(), blocks())
-    for line in comparison.corrected:
-        print_notice(line)
-    for note in mixed_notes(comparison.runs):
-        print_notice(f"warning: {note}")
-    if tracking.sends:
-        _send(comparison, tracking.tracking_uri, runs_dir or folders[0].path.resolve().parent)
-    if gate is not None and not _passes(comparison, gating.junit):
-        raise typer.Exit(GATE_FAILED)
+    judged = None if gate is None else gating
+    compare_stored(folders, finders, way, tracking, judged, (markdown, latex), runs_dir, as_json=as_json)
 
 
 def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tracking: TrackSettings) -> None:
@@ -178,69 +147,9 @@ def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tr
         )
 
 
-def _send(comparison: "Comparison", uri: str | None, runs_dir: Path) -> None:
-    """Send the comparison to MLflow; by default to the store in `runs_dir`."""
-    from medexam.experiments.track.comparisons import track_comparison
-    from medexam.experiments.track.store import default_tracking_uri
-
-    uri = uri or default_tracking_uri(runs_dir)
-    mlflow_run_id = track_comparison(comparison, tracking_uri=uri)
-    sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {hide_address(uri)}\n")
-
-
 def _read_gate(fail_if: str | None, junit: Path | None) -> "Gate | None":
     from medexam.experiments.compare.gate import Gate
 
     if fail_if is None and junit is not None:
         raise SpecError("--junit writes what --fail-if finds: give --fail-if worse:POINTS with it")
     return None if fail_if is None else Gate.parse(fail_if)
-
-
-def _passes(comparison: "Comparison", junit: Path | None) -> bool:
-    """Return whether every run passes; say why, and write it to the file `junit`."""
-    from medexam.experiments.compare.gate import check_gate, render_junit
-    from medexam.experiments.compare.margins import NonInferiority
-
-    (margin,) = (section for section in comparison.sections if isinstance(section, NonInferiority))
-    verdicts = check_gate(comparison.names, margin)
-    sys.stderr.writelines(
-        f"medexam: {'passed' if verdict.passed else 'FAILED'}: {verdict.sentence}\n" for verdict in verdicts
-    )
-    if junit is not None:
-        write_file(render_junit(verdicts, comparison.names[0]), junit, "--junit")
-    return all(verdict.passed for verdict in verdicts)
-
-
-def _find(
-    folders: "Sequence[RunFolder]", way: WaySettings, finders: "Sequence[Finder]"
-) -> "tuple[Comparison, Callable[[], str], Callable[[], list[Block]], Callable[[], str]]":
-    """Return what was found, and what makes of it Markdown, what the terminal shows, and LaTeX."""
-    from medexam.experiments.report.run_blocks import comparison_blocks, consistency_blocks
-
-    if way.languages:
-        from medexam.experiments.compare.languages import check_consistency
-        from medexam.experiments.report.language_tables import consistency_latex, consistency_report
-
-        pair = check_consistency(folders)
-        return (
-            pair,
-            partial(consistency_report, pair),
-            partial(consistency_blocks, pair),
-            partial(consistency_latex, pair),
-        )
-    from medexam.experiments.report.comparison_tables import comparison_latex, paired_report
-
-    if way.ensemble is None:
-        from medexam.experiments.compare.runs import compare_runs
-
-        comparison = compare_runs(folders, finders, way.reading)
-    else:
-        from medexam.experiments.compare.ensembles import compare_ensemble
-
-        comparison = compare_ensemble(folders, way.ensemble, finders)
-    return (
-        comparison,
-        partial(paired_report, comparison),
-        partial(comparison_blocks, comparison),
-        partial(comparison_latex, comparison),
-    )

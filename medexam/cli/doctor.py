@@ -1,22 +1,12 @@
 """`medexam doctor`: what servers really honour, how fast they are, whether they agree, and what to change."""
 
-import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from medexam.cli.options import INCOMPLETE, JsonOption, refuse, refuse_others
-from medexam.cli.views.output import print_json
+from medexam.cli.options import JsonOption, refuse, refuse_others
 from medexam.errors import SpecError
-
-if TYPE_CHECKING:
-    from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport
-    from medexam.serve.diagnostics.read_check import ReadCheck
-    from medexam.serve.diagnostics.replicas import ReplicaComparison
-    from medexam.serve.discovery.sampling import SamplingRecord
-    from medexam.specs import ModelSpec
 
 
 def doctor(
@@ -53,240 +43,16 @@ def doctor(
     Exit codes: 0 all can be used, 2 none can, 3 some cannot.
     """
     if cluster:
+        refuse_others(context, {"cluster", "container", "endpoints", "model"}, "--cluster asks no server: leave it out")
         from medexam.cli.serving.cluster_doctor import examine_nodes
 
-        refuse_others(context, {"cluster", "container", "endpoints", "model"}, "--cluster asks no server: leave it out")
         examine_nodes(endpoints or (), model, container)
         return
     refuse(context, {"container"}, "only the nodes of a job are examined for it: add --cluster")
     if api_key_env is not None and api_key_file is not None:
         raise SpecError("--api-key-env, --api-key-file: there is one key; give one of them")
-    if hosted := _find_hosted(endpoints or ()):
-        options = {"endpoints", "api_key_env", "api_key_file", "as_json"}
-        refuse_others(context, options, "a hosted model is asked by its name alone: leave it out")
-        _examine_hosted(hosted, api_key_env, api_key_file, as_json=as_json)
-        return
-    from medexam.serve.diagnostics.diagnosis import find_targets
+    from medexam.cli.actions.doctor import examine_servers
 
-    targets = find_targets(
-        endpoints or (), model=model, api_key_env=api_key_env, api_key_file=api_key_file, ca_bundle=ca_bundle
+    examine_servers(
+        context, endpoints, model, burst, api_key_env, api_key_file, ca_bundle, identify=identify, as_json=as_json
     )
-    if identify:
-        refuse(context, {"burst"}, "--identify measures nothing: leave it out")
-        _print_identities(targets, as_json=as_json)
-        return
-    keys = {"api_key_env": api_key_env, "api_key_file": api_key_file, "ca_bundle": ca_bundle}
-    _diagnose(targets, burst, keys, as_json=as_json)
-
-
-def _diagnose(
-    targets: "Sequence[ModelSpec]", burst_s: float, keys: Mapping[str, str | Path | None], *, as_json: bool
-) -> None:
-    """Print all that is found out about servers; the exit code says whether all can be used."""
-    from medexam.experiments.run.signals import run_interruptibly
-    from medexam.serve.diagnostics.advice import advise
-    from medexam.serve.diagnostics.diagnosis import diagnose
-    from medexam.serve.diagnostics.next_command import next_command
-
-    report = run_interruptibly(diagnose(targets, burst_s=burst_s))
-    command = next_command(report, {name: str(value) for name, value in keys.items() if value is not None})
-    _print_report(report, advise(report), command, as_json=as_json)
-    if any(diagnosis.seen is None for diagnosis in report.diagnoses):
-        raise typer.Exit(INCOMPLETE)
-
-
-def _find_hosted(names: "Sequence[str]") -> list[str]:
-    """Find the names of hosted models; raises `SpecError` where servers stand among them."""
-    # litellm, which knows the providers, takes seconds to load.
-    possible = [name for name in names if "/" in name and not {".", ":"} & {*name.partition("/")[0]}]
-    if not possible:
-        return []
-    from medexam.serve.diagnostics.hosted import is_hosted
-
-    hosted = [name for name in possible if is_hosted(name)]
-    if hosted and len(hosted) < len(names):
-        raise SpecError("servers and hosted models are examined one after the other: give doctor one kind at a time")
-    return hosted
-
-
-def _examine_hosted(
-    names: "Sequence[str]", api_key_env: str | None, api_key_file: Path | None, *, as_json: bool
-) -> None:
-    """Print what hosted models take; raises `EngineError` if none can be asked."""
-    from medexam.cli.views.hosted import print_hosted
-    from medexam.errors import EngineError
-    from medexam.experiments.run.signals import run_interruptibly
-    from medexam.serve.diagnostics.hosted import examine
-
-    looks = (examine(name, api_key_env=api_key_env, api_key_file=api_key_file) for name in names)
-    diagnoses = [run_interruptibly(look) for look in looks]
-    print_hosted(diagnoses, as_json=as_json)
-    faults = [diagnosis.fault for diagnosis in diagnoses if diagnosis.fault is not None]
-    if len(faults) == len(diagnoses):
-        raise EngineError(faults[0])
-    if faults:
-        raise typer.Exit(INCOMPLETE)
-
-
-def _print_report(report: "DiagnosisReport", advice: tuple[str, ...], command: str | None, *, as_json: bool) -> None:
-    if as_json:
-        replicas = report.replicas.model_dump(mode="json") if report.replicas else None
-        servers = [_as_json(diagnosis) for diagnosis in report.diagnoses]
-        print_json({"endpoints": servers, "replicas": replicas, "advice": list(advice), "command": command})
-    else:
-        _print(report, advice)
-        if command is not None:
-            sys.stdout.write(f"\nTo ask a few questions there:\n{command}\n")
-
-
-def _print_identities(targets: "Sequence[ModelSpec]", *, as_json: bool) -> None:
-    """Print which model answers at each server; the exit code says whether all could be asked."""
-    import asyncio
-
-    from medexam.errors import EngineError
-    from medexam.serve.diagnostics.diagnosis import identify
-
-    identities = asyncio.run(identify(targets))
-    faults = [identity for identity in identities.values() if isinstance(identity, EngineError)]
-    if len(faults) == len(identities):
-        raise faults[0]
-    if as_json:
-        documents = {
-            base: {"fault": str(identity)}
-            if isinstance(identity, EngineError)
-            else {"print": identity.print, **identity.model_dump()}
-            for base, identity in identities.items()
-        }
-        print_json(documents)
-    else:
-        for base, identity in identities.items():
-            text = str(identity) if isinstance(identity, EngineError) else identity.describe()
-            sys.stdout.write(f"{base}: {text}\n")
-    if faults:
-        raise typer.Exit(INCOMPLETE)
-
-
-def _as_json(diagnosis: "Diagnosis") -> dict[str, Any]:
-    document = diagnosis.model_dump(mode="json", exclude={"seen"})
-    if diagnosis.seen is None:
-        return document
-    return {
-        **diagnosis.seen.model_dump(mode="json"),
-        "revision": diagnosis.revision,
-        "guided_by": diagnosis.seen.guided_by,
-        **document,
-    }
-
-
-def _print(report: "DiagnosisReport", advice: tuple[str, ...]) -> None:
-    from rich.table import Table
-
-    from medexam.cli.terminal import Terminal
-
-    columns = [_column(diagnosis) for diagnosis in report.diagnoses]
-    alone = len(columns) == 1
-    table = Table("", *(diagnosis.endpoint for diagnosis in report.diagnoses), show_header=not alone)
-    if alone:
-        table.title = report.diagnoses[0].endpoint
-    for name in dict.fromkeys(name for column in columns for name in column):
-        table.add_row(name, *(column.get(name, "") for column in columns))
-    console = Terminal()
-    console.print(table)
-    if report.replicas is not None:
-        console.print(_agreement(report.replicas), soft_wrap=True, markup=False, highlight=False)
-    console.print("\nWhat to change:" if advice else "\nNothing to change.")
-    for line in advice:
-        console.print(f"- {line}", soft_wrap=True, markup=False, highlight=False)
-
-
-def _column(diagnosis: "Diagnosis") -> dict[str, str]:
-    """Build what a table says of a server, by the name of the row."""
-    record, burst = diagnosis.seen, diagnosis.burst
-    if record is None:
-        return {"server": "silent" if diagnosis.silent else "cannot be used"}
-    refusals = {feature: f"refused ({reply})" for feature, reply in record.refusals.items()}
-    share = "" if diagnosis.prefix_hit_rate is None else f", {diagnosis.prefix_hit_rate:.0%} hits since its start"
-    return {
-        "server": record.server_version or "unknown",
-        "models": ", ".join(record.models) or "none listed",
-        "asked": record.model,
-        "loaded from": record.source or "not told",
-        "revision": diagnosis.revision or "not told",
-        "print": record.identity.print,
-        "context": f"{record.max_context} tokens" if record.max_context else "not told",
-        "dialogues": _yes(record.chat),
-        "system turn": "kept" if record.system_turn else "refused: its words open the first user turn",
-        "repeated turns": "kept" if record.repeated_turns else "refused: joined into one",
-        "empty system turn": "kept" if record.system_turn and record.empty_system_turn else "refused: left out",
-        "renders its chat template": _yes(record.renders),
-        "many prompts a request": _yes(record.list_prompts),
-        "several replies a prompt": _yes(record.several_replies),
-        "allowed_token_ids": refusals.get("allowed_token_ids", _yes(record.allowed_token_ids)),
-        "structured_outputs": refusals.get("structured_outputs", _yes(record.structured_outputs)),
-        "sampling left out": _sampling(record.sampling),
-        "pictures": refusals.get("pictures", _yes(bool(record.sees))),
-        "echo": refusals.get("echo", _yes(record.echo_logprobs is not None)),
-        "logprob_token_ids": f"honoured, {record.named_logprobs} a request"
-        if record.named_logprobs
-        else refusals.get("logprob_token_ids", _yes(False)),
-        "probabilities behind a mask": "those of all tokens" if record.masked_logprobs else "not told",
-        "guided answers": _guided(diagnosis, record.guided_by),
-        **{f"OpenAI's {check.what}": check.describe() for check in diagnosis.api},
-        **{f"log-probabilities by {verdict.way}": _verdict(verdict) for verdict in diagnosis.reads},
-        "remembers prompts": _memory(record.prefix_block, share) if record.prefix_told else "not told",
-        "one call, one token": f"{record.call_s * 1000:.0f} ms",
-        "prompts a second": f"{burst.prompts_per_s:.1f}, {burst.in_flight} in flight" if burst else "not measured",
-        "tokens a second": f"{burst.tokens_per_s:.0f} written" if burst else "not measured",
-        "clock": _clock(diagnosis.clock_ahead_s),
-    }
-
-
-def _guided(diagnosis: "Diagnosis", guided_by: str | None) -> str:
-    from medexam.serve.diagnostics.api_check import honours_schema
-
-    if guided_by:
-        return f"by {guided_by}"
-    schema = honours_schema(diagnosis.api)
-    return f"by engine litellm, with {schema}" if schema else "impossible: use answer_format free"
-
-
-def _sampling(sampling: "SamplingRecord") -> str:
-    fills = "not told" if sampling.filled is None else ", ".join(sampling.filled) or "nothing"
-    return f"{sampling.stated}; filled by the server: {fills}"
-
-
-def _memory(block: int | None, share: str) -> str:
-    return f"in blocks of {block} tokens{share}" if block else "no"
-
-
-def _agreement(replicas: "ReplicaComparison") -> str:
-    if replicas.same_tokens is None:
-        return "Whether the servers agree is not known: fewer than two tell log-probabilities."
-    if not replicas.same_tokens:
-        return "The servers cut the same text into different tokens."
-    if replicas.difference is None:
-        return "The servers use the same tokens; their log-probabilities are read in different ways."
-    return (
-        f"The servers agree to {replicas.difference:.1e} nats on the log-probabilities of {replicas.tokens} tokens, "
-        "and use the same tokens."
-    )
-
-
-def _clock(ahead_s: float | None) -> str:
-    if ahead_s is None:
-        return "not told"
-    if ahead_s == 0:
-        return "as here, to a second"
-    return f"{abs(ahead_s):.0f} s {'ahead' if ahead_s > 0 else 'behind'}"
-
-
-def _verdict(verdict: "ReadCheck") -> str:
-    if verdict.refusal is not None:
-        return f"no: {verdict.refusal}"
-    if verdict.difference is None:
-        return f"yes, the measure of the others, {verdict.seconds:.2f} s"
-    return f"yes, {verdict.difference:.1e} nats a token from it, {verdict.seconds:.2f} s"
-
-
-def _yes(honoured: bool) -> str:
-    return "honoured" if honoured else "not honoured"

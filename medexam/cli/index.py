@@ -3,23 +3,17 @@
 It parses, calls `medexam.retrievers` and prints; it knows nothing of vectors.
 """
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from medexam.cli.index_map import draw
-from medexam.cli.options import INCOMPLETE, JsonOption, RayAddressOption, settings_as_flags
+from medexam.cli.options import JsonOption, RayAddressOption, settings_as_flags
 from medexam.settings import Setting
 
 if TYPE_CHECKING:
-    from medexam.retrievers.corpora import ReadableCorpus
-    from medexam.retrievers.encoders import Encoder
     from medexam.retrievers.index_manifest import IndexManifest
 
 app = typer.Typer(help="Vector indexes for dense retrieval.", no_args_is_help=True)
@@ -71,26 +65,9 @@ class BuildSettings:
 @settings_as_flags
 def build(settings: BuildSettings, as_json: JsonOption = False) -> None:
     """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command continues."""
-    from medexam.files import cache_dir
-    from medexam.retrievers.building import usual_index
-    from medexam.retrievers.corpora import stream_corpus
-    from medexam.retrievers.encoders import build_encoder, find_encoder
+    from medexam.cli.actions.index import encode_corpus
 
-    revision = find_encoder(settings.encoder, settings.revision).revision
-    corpus = stream_corpus(
-        settings.corpus,
-        skip_bad=settings.skip_bad,
-        chunk_tokens=settings.chunk_tokens,
-        chunk_overlap=settings.chunk_overlap,
-    )
-    if corpus.skipped:
-        sys.stderr.write(f"medexam: {corpus.skipped:,} rows of {corpus.source} are no passages and are left out\n")
-    sys.stderr.write(f"Loading {settings.encoder} ...\n")
-    encoder = build_encoder(settings.encoder, revision, settings.device, settings.dtype)
-    folder = settings.out or usual_index(corpus, encoder, cache_dir())
-    with _builder(settings) as builder:
-        manifest = _build(corpus, encoder, folder, builder)
-    _print(manifest, folder, as_json)
+    encode_corpus(settings, as_json=as_json)
 
 
 @app.command()
@@ -98,48 +75,11 @@ def info(folder: Annotated[Path, typer.Argument(metavar="DIR")], as_json: JsonOp
     """Say what an index holds; exit code 2 where it cannot be used."""
     from medexam.retrievers.index_manifest import read_manifest
 
-    _print(read_manifest(folder), folder, as_json)
+    print_manifest(read_manifest(folder), folder, as_json)
 
 
-@contextmanager
-def _builder(settings: BuildSettings) -> "Iterator[Callable[..., IndexManifest]]":
-    """Open what encodes: this process, or the workers of a cluster, which is open meanwhile."""
-    if settings.executor == "ray":
-        from medexam.experiments.run.ray.cluster import open_cluster
-        from medexam.experiments.run.ray.indexing import build_index_on_ray
-
-        with open_cluster(settings.ray_address) as cluster:
-            yield partial(
-                build_index_on_ray, cluster, device=settings.device, shards=settings.shards, kind=settings.kind
-            )
-    else:
-        from medexam.retrievers.sharding import build_or_join
-
-        yield partial(build_or_join, kind=settings.kind)
-
-
-def _build(
-    corpus: "ReadableCorpus", encoder: "Encoder", out: Path, build: "Callable[..., IndexManifest]"
-) -> "IndexManifest":
-    """Build with a bar on standard error; an interruption says how far it came and exits with code 3."""
-    from medexam.cli.progress.bars import EncodingProgress, open_bars
-    from medexam.retrievers.index_manifest import read_progress
-
-    try:
-        with open_bars() as bars:
-            progress = EncodingProgress(bars, f"{corpus.name}, {encoder.label}", corpus.count)
-            return build(corpus, encoder, out, progress=progress)
-    except KeyboardInterrupt:
-        state = read_progress(out)
-        count = state.done if state is not None else 0
-        sys.stderr.write(
-            f"medexam: interrupted: {count:,} of {corpus.count:,} passages are encoded and kept in {out}; "
-            "the same command continues from there\n"
-        )
-        raise typer.Exit(INCOMPLETE) from None
-
-
-def _print(manifest: "IndexManifest", folder: Path, as_json: bool) -> None:
+def print_manifest(manifest: "IndexManifest", folder: Path, as_json: bool) -> None:
+    """Print what an index holds, line by line or as JSON."""
     if as_json:
         typer.echo(manifest.model_dump_json(indent=2, by_alias=True))
         return

@@ -1,6 +1,5 @@
 """`medexam report`: tables and plots from stored runs, scored anew without asking a model."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,9 +7,7 @@ import typer
 
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import BaselineOption, JsonOption, LatexOption, RunsDirOption, TrustOption
-from medexam.cli.views.output import check_endings, print_json, write_file
-from medexam.cli.views.runs import read_current
-from medexam.errors import SpecError
+from medexam.cli.views.output import check_endings
 from medexam.plugins import load_part
 
 RunsArgument = Annotated[
@@ -69,47 +66,8 @@ def report(
     ] = None,
 ) -> None:
     """Show stored runs as tables and plots; scores them again, asks no model."""
-    from medexam.experiments.entry.report import Report
-    from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.report.tables import check_shown
-    from medexam.experiments.store.paths import default_runs_dir, run_paths
-    from medexam.experiments.store.run_folder import find_runs
+    from medexam.cli.actions.report import ReportFiles, report_runs
 
-    if layout is not None and html is not None:
-        raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
     check_endings({"--markdown": markdown, "--latex": latex, "--html": html})
-    paths = runs if baseline is None else [baseline, *runs]
-    stored_runs = read_current(find_runs(run_paths(paths, runs_dir or default_runs_dir())), metric or [])
-    check_shown(stored_runs, layout, plots=plots is not None)
-    new_report = Report(stored_runs, parse_weights(weight or []), protocol=protocol)
-    if html is not None:
-        sys.stderr.write(f"{new_report.write_page(html)}\n")
-    if plots is not None:
-        sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(plots))
-    if layout is not None:
-        load_part("print", LAYOUTS)(stored_runs, layout, markdown, latex, as_json=as_json)
-        return
-    if markdown is not None:
-        write_file(new_report.markdown(), markdown)
-    if latex is not None:
-        write_file(new_report.latex(), latex, "--latex")
-    if as_json:
-        print_json(new_report.document())
-    else:
-        from medexam.cli.terminal import Terminal
-
-        print_blocks(Terminal(), new_report.blocks())
-
-
-def parse_weights(pairs: list[str]) -> dict[str, float]:
-    """Parse `GROUP=WEIGHT` pairs; raises `SpecError` for what is none."""
-    weights = {}
-    for pair in pairs:
-        group, _, weight = pair.partition("=")
-        if group in weights:
-            raise SpecError(f"--weight gives {group} twice: give each group one weight")
-        try:
-            weights[group] = float(weight)
-        except ValueError:
-            raise SpecError(f"--weight {pair}: give GROUP=WEIGHT, such as short=2") from None
-    return weights
+    files = ReportFiles(plots, markdown, latex, html)
+    report_runs(runs, baseline, files, layout, metric, runs_dir, weight, as_json=as_json, protocol=protocol)

@@ -3,10 +3,7 @@
 What is printed on standard output is for scripts: addresses and a command, or a job's id. Keys are never printed.
 """
 
-import sys
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +11,6 @@ from medexam.cli.options import refuse, refuse_others, settings_as_flags
 from medexam.errors import EngineError
 from medexam.serve.cluster.allocation import SLURM, Allocation
 from medexam.serve.launch.settings import FleetSettings, ServerSettings
-
-if TYPE_CHECKING:
-    from medexam.serve.launch.processes import Launch
 
 
 @settings_as_flags
@@ -52,35 +46,6 @@ def serve(
         refuse(context, {"container_runtime"}, "it runs a container: name its image with --container IMAGE")
     if model is None:
         raise EngineError("nothing to serve: name a PROFILE or a MODEL; `medexam serve --list` shows the profiles")
-    from medexam.serve.launch.own_servers import vllm_python
+    from medexam.cli.actions.serve import serve_model
 
-    if servers.container is None:
-        servers = replace(servers, python=servers.python or vllm_python())
-    flags = tuple(context.args)
-    if slurm or in_job:
-        from medexam.cli.serving.slurm import serve_job
-        from medexam.serve.cluster.script import Job
-
-        serve_job(context, Job(model, servers, fleet, allocation, flags), on_node=not slurm, show=show)
-        return
-    refuse(context, Allocation, "this belongs to a Slurm job: add --slurm, or leave it out")
-    if show:
-        refuse(context, FleetSettings, "--print shows vLLM's command, which has no such option: leave it out")
-    launches = _plan(model, servers, flags, show=show)
-    if not show:
-        from medexam.cli.serving.fleet import serve_here
-
-        serve_here(launches, servers.host, fleet)
-
-
-def _plan(model: str, settings: ServerSettings, flags: Sequence[str], *, show: bool) -> "Sequence[Launch]":
-    from medexam.serve.launch.vllm_command import plan_servers
-
-    if not show:
-        sys.stderr.write(f"preparing {model} ...\n")
-    launches = plan_servers(model, settings, flags, printing=show)
-    for note in dict.fromkeys(note for launch in launches for note in launch.notes):
-        sys.stderr.write(f"{note}\n")
-    if show:
-        sys.stdout.write("".join(f"{launch}\n" for launch in launches))
-    return launches
+    serve_model(context, servers, fleet, allocation, model, show=show, slurm=slurm, in_job=in_job)

@@ -12,18 +12,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 from math import isqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from medexam.errors import IndexBuildError, IndexStaleError
 from medexam.files import whole_file
-from medexam.retrievers.exhaustive import load_faiss, order_candidates, search_parts
+from medexam.retrievers.exhaustive import Rows, Scores, Vectors, load_faiss, order_candidates, search_parts
 from medexam.retrievers.index_manifest import STRUCTURE
 from medexam.retrievers.vector_file import StoredVectors
-
-if TYPE_CHECKING:
-    from medexam.retrievers.exhaustive import Rows, Scores, Vectors
 
 ApproximateKind = Literal["hnsw", "ivfpq"]
 
@@ -139,7 +136,7 @@ class ApproximateSearch:
         self._paths = [folder / name for name in structure_files(parameters, len(vectors))]
         self._indexes = [self._open(place) for place in range(len(self._paths))] if hold else []
 
-    def search(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
+    def search(self, queries: Vectors, k: int) -> tuple[Scores, Rows]:
         """Return scores and rows `[n, k]`, best first, equal scores in the order of rows.
 
         A query for which the structure finds fewer than `k` rows is searched exhaustively.
@@ -152,11 +149,11 @@ class ApproximateSearch:
             scores[short_rows], rows[short_rows] = self.search_all(queries[short_rows], k)
         return scores, rows
 
-    def search_all(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
+    def search_all(self, queries: Vectors, k: int) -> tuple[Scores, Rows]:
         """Return scores and rows `[n, k]` of the exhaustive search of the same vectors."""
         return search_parts(self._vectors.parts(PART_BYTES), queries, k)
 
-    def _find(self, queries: "Vectors", pool: int) -> "Rows":
+    def _find(self, queries: Vectors, pool: int) -> Rows:
         """Find the `pool` best rows of all segments by the structure's own scores, `[n, pool]`; the others are -1."""
         faiss = load_faiss()
         if self._kind == "hnsw":
@@ -191,7 +188,7 @@ class ApproximateSearch:
         return index
 
 
-def share_found(rows: "Rows", exact: "Rows") -> float:
+def share_found(rows: Rows, exact: Rows) -> float:
     """Return the mean share of each query's `exact` rows `[n, k]` that `rows` `[n, k]` holds, in any order."""
     return sum(
         len(set(query_rows) & set(exact_rows)) / len(exact_rows)

@@ -16,8 +16,8 @@ from medexam.plugins import hash_source, load_object
 from medexam.questions import Language
 from medexam.retrievers.base import Retriever
 from medexam.retrievers.corpora import Corpus, ReadableCorpus, chunk_corpus, load_corpus
-from medexam.retrievers.encoders import Encoder, Precision, Progress, find_encoder
-from medexam.retrievers.fusion import DEPTH
+from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder, find_encoder
+from medexam.retrievers.fusion import DEPTH, FusionRetriever
 from medexam.retrievers.index_manifest import (
     MANIFEST,
     PROGRESS,
@@ -28,8 +28,8 @@ from medexam.retrievers.index_manifest import (
     rebuild,
 )
 from medexam.retrievers.languages import warn_of_language
-from medexam.retrievers.lexical import WORDS_VERSION
-from medexam.retrievers.reranking import find_cross_encoder
+from medexam.retrievers.lexical import WORDS_VERSION, BM25Retriever, TfidfRetriever
+from medexam.retrievers.reranking import RerankingRetriever, find_cross_encoder
 from medexam.specs import RetrieverSpec
 from medexam.specs.identity import digest
 from medexam.specs.names import RETRIEVERS
@@ -83,8 +83,6 @@ class PlannedRetriever:
         retriever = self._open(cache, progress)
         if self.spec.rerank is None:
             return retriever
-        from medexam.retrievers.reranking import RerankingRetriever
-
         return RerankingRetriever(
             retriever,
             self.spec.rerank,
@@ -99,20 +97,15 @@ class PlannedRetriever:
             return _build_own(spec, self.corpus)
         if not spec.uses_words:
             return self._open_dense(cache, progress)
-        from medexam.retrievers.lexical import BM25Retriever, TfidfRetriever
-
         corpus = self._corpus()
         if spec.kind == "tfidf":
             return TfidfRetriever(corpus, spec.language)
         words = BM25Retriever(corpus, spec.language, cache / "lexical")
         if spec.kind == "bm25":
             return words
-        from medexam.retrievers.fusion import FusionRetriever
-
         return FusionRetriever([words, self._open_dense(cache, progress)], corpus, constant=spec.fusion_constant)
 
     def _open_dense(self, cache: Path, progress: Progress | None) -> Retriever:
-        from medexam.retrievers.encoders import build_encoder
         from medexam.retrievers.index_building import build_index
         from medexam.retrievers.index_search import open_index
 

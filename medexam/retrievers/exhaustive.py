@@ -10,20 +10,17 @@ queries were asked, nor on the block size.
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from medexam.errors import EngineError
+from medexam.retrievers.vector_file import StoredVectors
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from medexam.retrievers.vector_file import StoredVectors
-
-    Vectors = NDArray[np.float32]
-    Scores = NDArray[np.float64]
-    Rows = NDArray[np.int64]
+Vectors = NDArray[np.float32]
+Scores = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 BLOCK_BYTES = 1 << 24
 """How much of the vectors is searched at a time."""
@@ -38,8 +35,8 @@ _ROUNDING = 1e-6
 
 
 def search_exhaustively(
-    vectors: "Vectors", queries: "Vectors", k: int, block_bytes: int = BLOCK_BYTES
-) -> "tuple[Scores, Rows]":
+    vectors: Vectors, queries: Vectors, k: int, block_bytes: int = BLOCK_BYTES
+) -> tuple[Scores, Rows]:
     """Return scores and rows `[n, k]` of each query's `k` best rows, best first, equal scores in the order of rows.
 
     `vectors` is `[count, d]` and may be a memory map larger than the memory; `queries` is `[n, d]`; `1 <= k <= count`.
@@ -65,13 +62,13 @@ def search_exhaustively(
     return scores, rows
 
 
-def search_parts(parts: "Iterable[tuple[int, Vectors]]", queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
+def search_parts(parts: "Iterable[tuple[int, Vectors]]", queries: Vectors, k: int) -> tuple[Scores, Rows]:
     """Search exhaustively over vectors that come part by part, each with the row of its first in the whole."""
     rankings = [(*search_exhaustively(part, queries, min(k, len(part))), first) for first, part in parts]
     return best_of([scores for scores, _, _ in rankings], [rows + first for _, rows, first in rankings], k)
 
 
-def best_of(scores: "Sequence[Scores]", rows: "Sequence[Rows]", k: int) -> "tuple[Scores, Rows]":
+def best_of(scores: Sequence[Scores], rows: Sequence[Rows], k: int) -> tuple[Scores, Rows]:
     """Return the `k` best of several rankings of the same queries, each `[n, any]`, best first, equal scores by row."""
     all_scores, all_rows = np.concatenate(scores, axis=1), np.concatenate(rows, axis=1)
     order = np.lexsort((all_rows, -all_scores), axis=-1)[:, :k]
@@ -79,8 +76,8 @@ def best_of(scores: "Sequence[Scores]", rows: "Sequence[Rows]", k: int) -> "tupl
 
 
 def order_candidates(
-    vectors: "Vectors | StoredVectors", queries: "Vectors", candidates: "Rows", k: int
-) -> "tuple[Scores, Rows]":
+    vectors: Vectors | StoredVectors, queries: Vectors, candidates: Rows, k: int
+) -> tuple[Scores, Rows]:
     """Score each query's candidate rows `[n, m]`, `m >= k`, in float64 and return the `k` best. A row of -1 is no
     candidate.
 
@@ -112,7 +109,7 @@ def load_faiss() -> Any:
 
 
 def _find_for_few(
-    vectors: "Vectors", queries: "Vectors", depth: int, block_bytes: int
+    vectors: Vectors, queries: Vectors, depth: int, block_bytes: int
 ) -> "tuple[NDArray[np.float32], Rows]":
     """Find FAISS's best rows of each query over all blocks, `[n, depth]`, best first, with its scores."""
     faiss = load_faiss()
@@ -128,7 +125,7 @@ def _find_for_few(
 
 
 def _find_for_many(
-    vectors: "Vectors", queries: "Vectors", depth: int, block_bytes: int
+    vectors: Vectors, queries: Vectors, depth: int, block_bytes: int
 ) -> "tuple[NDArray[np.float32], Rows]":
     """Find the best rows of each query by products of blocks, `[n, depth]`, best first, with their float32 scores."""
     import torch
@@ -153,7 +150,7 @@ def _find_for_many(
     return scores.numpy(), rows.numpy()
 
 
-def _longest(vectors: "Vectors", candidates: "Rows") -> float:
+def _longest(vectors: Vectors, candidates: Rows) -> float:
     """Return the length of the longest candidate, or of the longest row if many; the rounding error grows with it."""
     unique = np.unique(candidates)
     step = max(1, _GATHER_BYTES // (vectors.shape[1] * 4))

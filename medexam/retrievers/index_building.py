@@ -25,7 +25,7 @@ from medexam.retrievers.approximate import (
 )
 from medexam.retrievers.base import Passage
 from medexam.retrievers.encoders import Encoder, Progress
-from medexam.retrievers.exhaustive import load_faiss
+from medexam.retrievers.exhaustive import Vectors, load_faiss
 from medexam.retrievers.index_manifest import (
     MANIFEST,
     OFFSETS,
@@ -51,7 +51,6 @@ from medexam.retrievers.vector_file import StoredVectors
 
 if TYPE_CHECKING:
     from medexam.retrievers.corpora import ReadableCorpus
-    from medexam.retrievers.exhaustive import Vectors
 
 BLOCK = 256
 """Passages encoded between two writes: what an interruption can cost, a few seconds without an accelerator."""
@@ -169,7 +168,7 @@ def _prepare(corpus: "ReadableCorpus", folder: Path, build: BuildProgress, row_b
     return row_count
 
 
-def _encode_block(encoder: Encoder, block: Sequence[Passage], start: int, progress: Progress) -> "Vectors":
+def _encode_block(encoder: Encoder, block: Sequence[Passage], start: int, progress: Progress) -> Vectors:
     vectors = encoder.encode_passages(block, lambda count: progress(start + count))
     if vectors.shape != (len(block), encoder.dimension):
         raise ValueError(f"{encoder.label} made vectors {vectors.shape} of {len(block)} passages")

@@ -6,7 +6,6 @@ queries in one call and reads only the passages that they find.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from medexam.errors import EngineError, IndexStaleError
 from medexam.retrievers.approximate import ApproximateSearch
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.encoders import Encoder, build_encoder
-from medexam.retrievers.exhaustive import best_of, search_exhaustively
+from medexam.retrievers.exhaustive import Rows, Scores, Vectors, best_of, search_exhaustively
 from medexam.retrievers.index_manifest import (
     SHARDS,
     VECTORS,
@@ -29,10 +28,6 @@ from medexam.retrievers.index_manifest import (
 )
 from medexam.retrievers.passage_store import JoinedPassages, PassageStore
 from medexam.retrievers.vector_file import StoredVectors
-
-if TYPE_CHECKING:
-    from medexam.retrievers.exhaustive import Rows, Scores, Vectors
-
 
 _TRIED = 8
 """Passages of an old index that are encoded again, spread over the corpus."""
@@ -84,13 +79,13 @@ class DenseRetriever:
             for query_rows, query_scores in zip(rows.tolist(), scores.tolist(), strict=True)
         ]
 
-    def search_vectors(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
+    def search_vectors(self, queries: Vectors, k: int) -> tuple[Scores, Rows]:
         """Return scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
         if self._structure is not None:
             return self._structure.search(queries, k)
         return search_exhaustively(self._vectors, queries, k)
 
-    def vectors_of(self, rows: "Rows") -> "Vectors":
+    def vectors_of(self, rows: Rows) -> Vectors:
         """Return the vectors `[n, dimension]` of these rows."""
         return self._vectors[rows]
 
@@ -159,7 +154,7 @@ class ShardedRetriever(DenseRetriever):
             )
         self._structure = _open_structure(folder, manifest, [shard.folder / VECTORS for shard in self._shards])
 
-    def search_vectors(self, queries: "Vectors", k: int) -> "tuple[Scores, Rows]":
+    def search_vectors(self, queries: Vectors, k: int) -> tuple[Scores, Rows]:
         """Return scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
         if self._structure is not None:
             return self._structure.search(queries, k)
@@ -173,7 +168,7 @@ class ShardedRetriever(DenseRetriever):
             start += len(shard)
         return best_of(scores, rows, k)
 
-    def vectors_of(self, rows: "Rows") -> "Vectors":
+    def vectors_of(self, rows: Rows) -> Vectors:
         """Return the vectors `[n, dimension]` of these rows."""
         starts = np.cumsum([0, *map(len, self._shards)])
         vectors = np.empty((len(rows), self.manifest.encoder.dimension), dtype=np.float32)

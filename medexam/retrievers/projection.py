@@ -8,19 +8,16 @@ import importlib.util
 import os
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from medexam.errors import MedExamError
 from medexam.files import cache_dir
+from medexam.retrievers.exhaustive import Vectors
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from medexam.retrievers.exhaustive import Vectors
-
-    Places = NDArray[np.float32]
+Places = NDArray[np.float32]
 
 NEIGHBOURS = 15
 """How many neighbours of each vector the projection tries to keep together; UMAP's own default."""
@@ -41,12 +38,12 @@ class Projection:
         self._seed = seed
 
     @property
-    def places(self) -> "Places":
+    def places(self) -> Places:
         """Where the fitted vectors lie, `[n, 2]`: row i is vector i."""
         places: Places = self._umap.embedding_
         return places
 
-    def project(self, vectors: "Vectors") -> "Places":
+    def project(self, vectors: Vectors) -> Places:
         """Return where other vectors `[n, dimension]` lie among the fitted ones, `[n, 2]`: row i is vector i.
 
         Repeatable for the same vectors together: each row's place depends a little on the other rows.
@@ -56,7 +53,7 @@ class Projection:
         places: Places = self._umap.transform(np.ascontiguousarray(vectors, dtype=np.float32))
         return places
 
-    def trustworthiness(self, vectors: "Vectors") -> float:
+    def trustworthiness(self, vectors: Vectors) -> float:
         """Measure how far neighbours on the plane are neighbours among the fitted `vectors` too: from 0 to 1, which is
         best.
 
@@ -69,7 +66,7 @@ class Projection:
         return float(score)
 
 
-def fit_projection(vectors: "Vectors", seed: int) -> Projection:
+def fit_projection(vectors: Vectors, seed: int) -> Projection:
     """Fit UMAP to vectors `[n, dimension]`, the same way every time for the same vectors and seed.
 
     Nearness is the cosine. For vectors of length 1 that is their inner product, which ranks passages. An inner product
@@ -96,7 +93,7 @@ def fit_projection(vectors: "Vectors", seed: int) -> Projection:
     return Projection(umap, seed)
 
 
-def draw_rows(count: int, most: int, seed: int) -> "NDArray[np.int64]":
+def draw_rows(count: int, most: int, seed: int) -> NDArray[np.int64]:
     """Draw at most `most` of the rows from 0 to `count - 1` by `seed`, ascending; all of them where they suffice."""
     if count <= most:
         return np.arange(count, dtype=np.int64)

@@ -9,14 +9,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float32]
+Vectors = NDArray[np.float32]
 
 
 class StoredVectors:
@@ -41,7 +38,7 @@ class StoredVectors:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: "NDArray[np.int64]") -> "Vectors":
+    def __getitem__(self, rows: NDArray[np.int64]) -> Vectors:
         """Read the vectors of rows of any shape `[...]`, as `[..., dimension]`; -1 is the last row."""
         unique, inverse = np.unique(rows % len(self), return_inverse=True)
         vectors = np.empty((len(unique), self.shape[1]), dtype=np.float32)
@@ -49,20 +46,20 @@ class StoredVectors:
             self._read_into(vectors[place : place + 1], row)
         return vectors[inverse.reshape(rows.shape)]
 
-    def read(self, start: int, stop: int) -> "Vectors":
+    def read(self, start: int, stop: int) -> Vectors:
         """Read the rows from `start` to before `stop`, of which those that exist are given."""
         vectors = np.empty((max(0, min(stop, len(self)) - start), self.shape[1]), dtype=np.float32)
         self._read_into(vectors, start)
         return vectors
 
-    def parts(self, most_bytes: int, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, "Vectors"]]:
+    def parts(self, most_bytes: int, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, Vectors]]:
         """Yield the rows from `start` to before `stop` (None: all) in parts of at most `most_bytes`, with first row."""
         step = max(1, most_bytes // (self.shape[1] * 4))
         stop = len(self) if stop is None else stop
         for first in range(start, stop, step):
             yield first, self.read(first, min(first + step, stop))
 
-    def _read_into(self, vectors: "Vectors", start: int) -> None:
+    def _read_into(self, vectors: Vectors, start: int) -> None:
         """Fill `vectors` with the rows that begin at `start`; raises `OSError` where a file has become shorter."""
         row_count = 0
         while row_count < len(vectors):

@@ -6,10 +6,11 @@ litellm for the hosted ones.
 
 import asyncio
 
-from medexam.errors import SpecError
+from medexam.errors import EngineError, SpecError
 from medexam.plugins import load_object
 from medexam.serve.contract import Engine
 from medexam.serve.engines.scripted import ScriptedEngine
+from medexam.serve.local_model.weights import check_local_extra
 from medexam.serve.network.event_loop import background_loop
 from medexam.specs import NO_NEEDS, EngineNeeds, ModelSpec
 from medexam.specs.names import ENGINES
@@ -31,9 +32,7 @@ async def build_engine(
     if spec.is_own:
         return await asyncio.to_thread(_build_own, spec)
     if spec.engine == "embedded":
-        from medexam.serve.engines.embedded import EmbeddedEngine
-
-        return await asyncio.to_thread(EmbeddedEngine, spec, needs)
+        return await asyncio.to_thread(_load_embedded, spec, needs)
     if spec.engine == "vllm":
         from medexam.serve.engines.connect import connect_vllm
 
@@ -49,6 +48,16 @@ async def build_engine(
     from medexam.serve.engines.litellm_probe import connect_litellm
 
     return await background_loop().run_async(connect_litellm(spec, needs, sharers))
+
+
+def _load_embedded(spec: ModelSpec, needs: EngineNeeds) -> Engine:
+    """Load the libraries and the model, which takes seconds; raises `EngineError` if the `local` extra is missing."""
+    check_local_extra()
+    try:
+        from medexam.serve.engines.embedded import EmbeddedEngine
+    except ImportError as error:
+        raise EngineError(f"the embedded engine's libraries cannot be loaded: {error}") from error
+    return EmbeddedEngine(spec, needs)
 
 
 def _build_own(spec: ModelSpec) -> Engine:

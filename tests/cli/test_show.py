@@ -56,7 +56,7 @@ def test_a_question_that_was_not_asked_is_refused_with_an_example(medexam, run) 
     assert (code, out) == (2, "")
     assert "the run asked no question zzz: give a key such as headqa-v1/" in err
     years = {"headqa-v1/2016/biology/8", "headqa-v1/2017/biology/8"}
-    from medexam.cli.stored.show import find_key
+    from medexam.cli.stored.actions.show import find_key
     from medexam.errors import RunFolderError
 
     with pytest.raises(RunFolderError, match="8 may be 2 questions"):

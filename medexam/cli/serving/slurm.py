@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,22 +10,18 @@ from medexam.cli.serving.fleet import run_command, serve_until_signal
 from medexam.files import host_name
 from medexam.serve.cluster.addresses import every_address
 from medexam.serve.cluster.job_node import JobNode
-from medexam.serve.cluster.script import job_script
+from medexam.serve.cluster.script import Job, job_script
 from medexam.serve.cluster.submission import check_signs, submit
 from medexam.serve.launch.fleet import ClientAccess
 from medexam.serve.launch.ports import next_free
 from medexam.serve.launch.vllm_command import plan_servers
 from medexam.serve.network.keys import make_key
 
-if TYPE_CHECKING:
-    from medexam.serve.cluster.script import Job
-
-
 _OF_A_NODE = {"span", "folder"}
 """What a job's script tells each node of the allocation."""
 
 
-def serve_job(context: typer.Context, job: "Job", *, on_node: bool, show: bool) -> None:
+def serve_job(context: typer.Context, job: Job, *, on_node: bool, show: bool) -> None:
     """Submit the job or print its script; `on_node`: serve as one of its nodes."""
     refuse(context, {"port", "host", "log"}, "a job's nodes choose port, address and logs themselves: leave it out")
     if job.servers.container is not None and job.servers.container_runtime is None:
@@ -41,7 +36,7 @@ def serve_job(context: typer.Context, job: "Job", *, on_node: bool, show: bool) 
         _submit(job, show=show)
 
 
-def _submit(job: "Job", *, show: bool) -> None:
+def _submit(job: Job, *, show: bool) -> None:
     if show:
         sys.stdout.write(job_script(job))
         if not job.folder.is_dir():
@@ -58,7 +53,7 @@ def _submit(job: "Job", *, show: bool) -> None:
     )
 
 
-def _serve_on_node(job: "Job") -> None:
+def _serve_on_node(job: Job) -> None:
     job_node = JobNode.find()
     registry = job.registry
     check_signs((job.folder, registry.path.parent))

@@ -1,22 +1,11 @@
 """`medexam show`: one stored run with its settings, or what it answered to one question."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import JsonOption, RunsDirOption, TrustOption
-from medexam.cli.views.output import print_json
-from medexam.cli.views.runs import print_notice
-from medexam.errors import DatasetError, RunFolderError
-
-if TYPE_CHECKING:
-    from medexam.cli.terminal import Terminal
-    from medexam.experiments.store.stored_run import AnyRun
-    from medexam.predictions import Prediction
-
-LEFT_OUT = {"schema", "question", "program", "spec_digest"}
-"""Fields of a stored answer that say which run it belongs to, as the line above it does."""
 
 
 def show(
@@ -32,103 +21,6 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a stored run: its state, settings and files, or what it answered to one question."""
-    from medexam.experiments.report.current import current_run
-    from medexam.experiments.store.paths import default_runs_dir
-    from medexam.experiments.store.stored_run import find_run, run_document
+    from medexam.cli.stored.actions.show import show_run
 
-    folder = find_run(run, runs_dir or default_runs_dir())
-    if question is not None:
-        _show_question(folder, question, as_json=as_json)
-        return
-    stored_run = current_run(folder, print_notice)
-    if as_json:
-        print_json(run_document(stored_run))
-    else:
-        _print_run(stored_run)
-
-
-def _print_run(stored_run: "AnyRun") -> None:
-    from medexam.cli.terminal import Terminal
-    from medexam.experiments.report.markdown import describe_settings, describe_state
-    from medexam.experiments.report.shown import Unbroken, print_blocks
-
-    lines = [f"{stored_run.record.cell.name}: {stored_run.title}", *filter(None, [stored_run.record.description])]
-    state = describe_state(stored_run) if stored_run.complete else Unbroken(describe_state(stored_run))
-    files = sorted(path.name for path in stored_run.folder.path.iterdir() if path.is_file() and path.name[0] != ".")
-    ends = [
-        Unbroken(f"Files in {stored_run.folder.path}:"),
-        ", ".join(files),
-        Unbroken(f"`medexam report {stored_run.folder.path}` shows its scores."),
-    ]
-    warnings = (f"Warning: {warning}" for warning in stored_run.warnings)
-    print_blocks(Terminal(), [*lines, state, *warnings, (describe_settings(stored_run), ""), *ends])
-
-
-def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
-    from medexam.cli.terminal import Terminal
-    from medexam.experiments.store.data_changes import load_stored
-
-    record, predictions = folder.read_record(), folder.read_predictions()
-    key = find_key(query, record.questions)
-    prediction = predictions.get(key)
-    document = {} if prediction is None else prediction.model_dump(mode="json", exclude_none=True, by_alias=True)
-    if as_json:
-        print_json(document or {"question": key, "status": "pending"})
-        return
-    console = Terminal(highlight=False, markup=False, soft_wrap=True)
-    try:
-        items = load_stored(record)
-        _print_item(console, items, key)
-    except DatasetError as error:
-        console.print(key, style="bold cyan")
-        print_notice(f"the question itself cannot be shown: {error}")
-    _print_answer(console, prediction, document)
-
-
-def find_key(query: str, keys: tuple[str, ...]) -> str:
-    """Find the key of the run that is meant, by itself or by its end; raises `RunFolderError` unless that is one."""
-    matches = [key for key in keys if key == query] or [key for key in keys if key.endswith(f"/{query}")]
-    if len(matches) == 1:
-        return matches[0]
-    if not matches:
-        raise RunFolderError(f"the run asked no question {query}: give a key such as {keys[0]}")
-    ellipsis = ", ..." if len(matches) > 5 else ""
-    raise RunFolderError(
-        f"{query} may be {len(matches)} questions: {', '.join(matches[:5])}{ellipsis}; give more of the key"
-    )
-
-
-def _print_item(console: "Terminal", items: Any, key: str) -> None:
-    from medexam.cli.data.own import print_task
-    from medexam.cli.views.questions import print_question
-    from medexam.questions import Question
-
-    item = next((question for question in items.questions if question.key == key), None)
-    if item is None:
-        console.print(key, style="bold cyan")
-    elif isinstance(item, Question):
-        print_question(console, item, items.golds[key])
-    else:
-        console.print(f"{key}  {item.group}, {item.language}", style="bold cyan")
-        print_task(console, item, items.golds[key])
-
-
-def _print_answer(console: "Terminal", prediction: "Prediction | None", document: dict[str, Any]) -> None:
-    if prediction is None:
-        console.print("pending: it was not asked yet")
-        return
-    traceback = prediction.failure and prediction.failure.traceback
-    if traceback:
-        fault = {name: value for name, value in document["failure"].items() if name != "traceback"}
-        document = {**document, "failure": fault, "traceback": traceback.rstrip()}
-    for name, value in document.items():
-        if name in LEFT_OUT:
-            continue
-        text = value if isinstance(value, str) else _render(value)
-        console.print(f"{name}:\n{text}\n" if "\n" in text else f"{name}: {text}")
-
-
-def _render(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)
+    show_run(run, question, runs_dir, as_json=as_json)

@@ -1,6 +1,5 @@
 """`medexam watch`: the page of runs while they are asked, on this machine alone."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -26,12 +25,6 @@ def watch(
 
     The page loads itself again while a question is pending.
     """
-    from medexam.experiments.entry.live_page import HOST, LivePage, serve_page
-    from medexam.experiments.store.paths import default_runs_dir
-    from medexam.experiments.track.ui import check_port
+    from medexam.cli.stored.actions.watch import serve_runs
 
-    root = runs_dir or default_runs_dir()
-    check_port(HOST, port)
-    page = LivePage(tuple(runs or [root]), root, every)
-    sys.stderr.write(f"The page is at http://{HOST}:{port}; Ctrl-C ends it\n")
-    serve_page(page, port)
+    serve_runs(runs, runs_dir, port, every)

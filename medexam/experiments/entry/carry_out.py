@@ -11,13 +11,12 @@ from medexam.experiments.entry.named_parts import ask_addresses, read_spec
 from medexam.experiments.plan.cells import AnyCell, Plan
 from medexam.experiments.plan.hosted import check_keys
 from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.spending import NO_LIMITS, Limits
+from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.specs import SpecSource
 
 if TYPE_CHECKING:
     from medexam.experiments.run.executor import Executor, RunObserver
-    from medexam.experiments.run.spending import Stop
     from medexam.experiments.run.workers.remote import Launcher
     from medexam.experiments.store.stored_run import AnyRun
 

@@ -1,16 +1,13 @@
 """By which address the nodes of a job reach each other, and on which network interface it lies."""
 
 import contextlib
-import fcntl
 import ipaddress
 import socket
-import struct
-from pathlib import Path
+
+import psutil
 
 from medexam.errors import EngineError
 
-_SIOCGIFADDR = 0x8915
-_IPV6_ADDRESSES = Path("/proc/net/if_inet6")
 _ANY_PORT = 9
 
 
@@ -65,14 +62,9 @@ def every_address(host: str) -> str:
 
 def _interfaces() -> dict[str, str]:
     """Map each address of this machine to its interface."""
-    interface_by_address: dict[str, str] = {}
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for name in interfaces():
-            with contextlib.suppress(OSError):
-                reply = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, struct.pack("256s", name.encode()))
-                interface_by_address[socket.inet_ntoa(reply[20:24])] = name
-    with contextlib.suppress(OSError):
-        for line in _IPV6_ADDRESSES.read_text(encoding="ascii").splitlines():
-            digits, *_, name = line.split()
-            interface_by_address[str(ipaddress.IPv6Address(bytes.fromhex(digits)))] = name
-    return interface_by_address
+    return {
+        str(ipaddress.ip_address(entry.address.partition("%")[0])): name
+        for name, entries in psutil.net_if_addrs().items()
+        for entry in entries
+        if entry.family in (socket.AF_INET, socket.AF_INET6)
+    }

@@ -10,16 +10,14 @@ import contextlib
 import os
 import socket
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+
+import psutil
 
 from medexam.errors import EngineError
 
 FIRST_PORT = 8000
 """Where the search for a free port begins."""
 _LAST_PORT = 65_535
-_LISTENING = "0A"
-_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _SHOWN = 100
 _claims: dict[int, int] = {}
 """Ports that `next_free` returned -> the descriptors of their claims, until their servers take these over."""
@@ -62,12 +60,12 @@ def next_free(host: str, start: int = FIRST_PORT) -> int:
 
 def listening_process(port: int) -> str | None:
     """Describe the process that listens on the port, as `process 12 (its command)`; None if that cannot be read."""
-    sockets = {f"socket:[{inode}]" for inode in _listening(port)}
-    for process in Path("/proc").glob("[0-9]*") if sockets else ():
-        with contextlib.suppress(OSError):
-            if any(_target(link) in sockets for link in (process / "fd").iterdir()):
-                words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                return f"process {process.name} ({' '.join(words).strip()[:_SHOWN]})"
+    with contextlib.suppress(psutil.Error, OSError):
+        for connection in psutil.net_connections("tcp"):
+            is_held = connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+            if is_held and connection.pid is not None:
+                command = " ".join(psutil.Process(connection.pid).cmdline())
+                return f"process {connection.pid} ({command[:_SHOWN]})"
     return None
 
 
@@ -80,22 +78,6 @@ def _try_claim(port: int) -> socket.socket | None:
         holder.close()
         return None
     return holder
-
-
-def _target(link: Path) -> str:
-    with contextlib.suppress(OSError):
-        return str(link.readlink())
-    return ""
-
-
-def _listening(port: int) -> Iterator[str]:
-    """Yield the inodes of the sockets that listen on the port."""
-    for table in _TABLES:
-        with contextlib.suppress(OSError):
-            for row in table.read_text(encoding="ascii").splitlines()[1:]:
-                _, local, _, state, *fields = row.split()
-                if state == _LISTENING and int(local.rpartition(":")[2], 16) == port:
-                    yield fields[5]
 
 
 def _refusal(host: str, port: int) -> str | None:

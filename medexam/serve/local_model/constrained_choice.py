@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from dspy.lm15 import InvalidRequestError, Request
 
 from medexam.serve.contract import take_samples
@@ -60,8 +61,6 @@ class ChoiceJob:
 
     def log_probabilities(self, logits: Sequence[Any]) -> Any:
         """Compute the log-probability of each choice from the scores at each fork, `[choices]`, in 64 bits."""
-        import torch
-
         total = torch.zeros(len(self.paths), dtype=torch.float64)
         for fork, scores in zip(self.forks, logits, strict=True):
             branches = self._branches(fork)

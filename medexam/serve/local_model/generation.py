@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+import torch
 from dspy.lm15 import ContextLengthError, Request
+from transformers import (
+    LogitsProcessorList,
+    MinPLogitsWarper,
+    StoppingCriteriaList,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
 
 from medexam.serve.chat_messages import cut_at_stop
 from medexam.serve.contract import take_samples
@@ -90,9 +99,6 @@ def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
 
 def write_replies(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[list[WrittenReply]]:
     """Write the replies of each job in a batch that shares its sampling and its stop strings."""
-    import torch
-    from transformers import LogitsProcessorList, StoppingCriteriaList
-
     rows = [job for job in jobs for _ in range(job.samples)]
     first = jobs[0]
     with torch.inference_mode():
@@ -153,8 +159,6 @@ def _tokens_until_stop(model: LocalModel, job: ReplyJob, tokens: list[int]) -> i
 
 def sampling_warpers(sampling: TokenSampling) -> list[Any]:
     """Build the steps of transformers, called with tokens and scores, that change what is drawn from."""
-    from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
-
     if not sampling.temperature:
         return []
     steps: list[Any] = [TemperatureLogitsWarper(sampling.temperature)]
@@ -214,7 +218,6 @@ def holds_stop(model: LocalModel, replies: Sequence[list[int]], stops: tuple[str
 
 def _stop_step(model: LocalModel, width: int, stops: tuple[str, ...]) -> Any:
     """Build a step of `generate` that ends the rows whose replies hold a stop string."""
-    import torch
 
     def stopped(input_ids: Any, _scores: Any, **_kwargs: Any) -> Any:
         hits = holds_stop(model, input_ids[:, width:].tolist(), stops)

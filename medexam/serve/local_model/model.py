@@ -9,8 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import torch
 from dspy.lm15 import InvalidRequestError, UnsupportedFeatureError
 from jinja2 import TemplateError
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
+from transformers.cache_utils import DynamicLayer
 
 from medexam.errors import EngineError
 from medexam.library_logging import quiet_transformers
@@ -19,7 +22,7 @@ from medexam.serve.chat_messages import TemplateRules, no_template, probe_templa
 from medexam.serve.local_model.dtypes import explain_dtype, pick_device, pick_dtype
 from medexam.serve.local_model.prefixes import Layers, PrefixCache
 from medexam.serve.local_model.template import may_reason
-from medexam.serve.local_model.weights import Weights, check_local_extra
+from medexam.serve.local_model.weights import Weights
 from medexam.serve.request_settings import check_switches, other_settings, template_settings
 from medexam.serve.thinking import append, is_open
 from medexam.specs.model import ModelSpec
@@ -36,12 +39,7 @@ class LocalModel:
     """What the chat template accepts; None if there is none."""
 
     def __init__(self, spec: ModelSpec, weights: Weights, *, share_prefixes: bool = True):
-        import torch
-        from transformers import DynamicCache
-        from transformers.cache_utils import DynamicLayer
-
         self.label, self.content = weights.label, weights.content
-        check_local_extra()
         with _load_errors(weights):
             device = pick_device(spec.device)
             self.device, self.dtype = (
@@ -112,15 +110,11 @@ class LocalModel:
         """Read rows and return what a batch keeps of them: their cache, their mask `[rows, columns]`, and
         `next_logits`.
         """
-        from transformers import DynamicCache
-
         inputs = self.batch(rows)
         cache = inputs.setdefault("past_key_values", DynamicCache())
         return cache, inputs["attention_mask"], self._read(inputs)
 
     def _read(self, inputs: dict[str, Any]) -> Any:
-        import torch
-
         with torch.inference_mode():
             skipped = inputs["past_key_values"].get_seq_length() if "past_key_values" in inputs else 0
             # Without positions of its own a row would count its padding as text.
@@ -161,8 +155,6 @@ class LocalModel:
         The model's own forward runs, since some models scale or cap their scores. Only the states of the places reach
         its head: scores over the vocabulary for all tokens would fill the memory.
         """
-        import torch
-
         rows, columns = (torch.tensor(index, device=self.device) for index in zip(*places, strict=True))
         head = self.model.get_output_embeddings()
         hook = head.register_forward_pre_hook(lambda _, states: (states[0][rows, columns][None], *states[1:]))
@@ -188,9 +180,6 @@ class LocalModel:
         }
 
     def _inputs(self, ids: list[list[int]], mask: list[list[int]], layers: Layers) -> dict[str, Any]:
-        import torch
-        from transformers import DynamicCache
-
         tensors = {"input_ids": ids, "attention_mask": mask}
         inputs: dict[str, Any] = {name: torch.tensor(rows, device=self.device) for name, rows in tensors.items()}
         if layers:
@@ -224,9 +213,6 @@ class LocalModel:
 
 
 def _compute_prefix(model: Any, device: Any, tokens: list[int]) -> Layers:
-    import torch
-    from transformers import DynamicCache
-
     cache: Any = DynamicCache()
     with torch.inference_mode():
         model(torch.tensor([tokens], device=device), past_key_values=cache, logits_to_keep=1)
@@ -235,14 +221,10 @@ def _compute_prefix(model: Any, device: Any, tokens: list[int]) -> Layers:
 
 def is_out_of_memory(error: Exception) -> bool:
     """Return whether the device has too little memory for what it was asked."""
-    import torch
-
     return isinstance(error, torch.OutOfMemoryError)
 
 
 def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     source = weights.prepare()
     options: dict[str, Any] = {"trust_remote_code": False}
     if weights.hub:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import torch
+
 from medexam.serve.local_model.batches import BatchLimits, plan_batches
 from medexam.serve.local_model.generation import (
     ReplyJob,
@@ -77,8 +79,6 @@ class ReplyWriter:
         All have the same `job.group`. A job that does not fit into the device's memory alone fails; several are
         begun anew, half as many at a time.
         """
-        import torch
-
         self._waiting.extend(tickets)
         with torch.inference_mode():
             while True:
@@ -166,8 +166,6 @@ class ReplyWriter:
 
     def _step(self) -> None:
         """Write one token of each row, and compute the scores of the next."""
-        import torch
-
         cache, mask, logits = self._state
         places = self._live_places()
         rows = [self._rows[place] for place in places]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from dspy.lm15 import Config
 
 
@@ -38,8 +39,6 @@ def seeds(seed: int | None, samples: int) -> list[int | None]:
 
 def random_stream(seed: int | None, tokens: Sequence[int], device: Any) -> Any:
     """Build a `torch.Generator` of this seed and prompt; without a seed, a fresh one."""
-    import torch
-
     generator = torch.Generator(device=device)
     if seed is None:
         generator.seed()
@@ -51,7 +50,5 @@ def random_stream(seed: int | None, tokens: Sequence[int], device: Any) -> Any:
 
 def add_gumbel_noise(scores: Any, streams: Sequence[Any]) -> Any:
     """Add noise to scores `[rows, n]`, row i's from stream i; the argmax of a row is a draw from its softmax."""
-    import torch
-
     noise = [torch.empty_like(row).exponential_(generator=stream) for row, stream in zip(scores, streams, strict=True)]
     return scores - torch.stack(noise).log()

@@ -12,6 +12,8 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
+import torch
+
 from medexam.model_calls import ReadBy
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.logprobs.tokens import Candidates, TokenPath
@@ -105,8 +107,6 @@ def takes_trees(model: LocalModel, candidates: Candidates) -> bool:
 
 def read_tree_rows(model: LocalModel, rows: Sequence[TreeRow]) -> list[dict[TokenPath, dict[int, float]]]:
     """Read for each row the log-probabilities at its places."""
-    import torch
-
     inputs, shared = model.open_batch([row.tokens for row in rows], [list(row.prompt) for row in rows])
     width = inputs["input_ids"].shape[1]
     if not all(row.is_chain for row in rows):
@@ -141,8 +141,6 @@ def _depths(row: TreeRow, shared: int, width: int) -> list[int]:
 
 def _see_ancestors(rows: Sequence[TreeRow], width: int, shared: int, device: Any) -> Any:
     """Mark which token attends to which, `[rows, 1, width, shared + width]`, True if it does."""
-    import torch
-
     mask = torch.ones(width, shared + width, dtype=torch.bool).tril(shared).repeat(len(rows), 1, 1)
     for index, row in enumerate(rows):
         length = len(row.prompt)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +21,12 @@ from medexam.retrievers.projection import (
     METRIC,
     MIN_DIST,
     NEIGHBOURS,
+    Places,
     draw_rows,
     fit_projection,
     load_umap,
 )
 from medexam.specs import DatasetSpec
-
-if TYPE_CHECKING:
-    from medexam.retrievers.projection import Places
 
 Watch = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is; first with nothing done."""
@@ -38,7 +36,7 @@ Watch = Callable[[str, int, int], None]
 class PlacedGroups:
     """Points of the map and the group of each."""
 
-    places: "Places"
+    places: Places
     """`[n, 2]`; row i is point i."""
     groups: tuple[str, ...]
     """Item i is the group of point i."""
@@ -48,7 +46,7 @@ class PlacedGroups:
         """Group -> its points; the largest group first, equal ones by name."""
         return dict(sorted(Counter(self.groups).items(), key=lambda item: (-item[1], item[0])))
 
-    def of(self, *names: str) -> "Places":
+    def of(self, *names: str) -> Places:
         """Return the places of some groups' points, `[m, 2]`."""
         return self.places[np.isin(np.array(self.groups, dtype=object), names)]
 

@@ -1,0 +1,113 @@
+"""What `medexam compare` does: find runs, compare them, and show, send and judge what was found."""
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import typer
+
+from medexam.cli.compare import GateSettings, TrackSettings, WaySettings
+from medexam.cli.terminal import Terminal
+from medexam.cli.views.output import print_json, write_file
+from medexam.cli.views.runs import print_notice
+from medexam.experiments.compare.ensembles import compare_ensemble
+from medexam.experiments.compare.gate import check_gate, render_junit
+from medexam.experiments.compare.languages import check_consistency
+from medexam.experiments.compare.margins import NonInferiority
+from medexam.experiments.compare.ranking import mixed_notes
+from medexam.experiments.compare.result import Comparison
+from medexam.experiments.compare.runs import compare_runs
+from medexam.experiments.compare.section import Finder
+from medexam.experiments.report.comparison_tables import comparison_latex, paired_report
+from medexam.experiments.report.language_tables import consistency_latex, consistency_report
+from medexam.experiments.report.run_blocks import comparison_blocks, consistency_blocks
+from medexam.experiments.report.shown import Block, print_blocks
+from medexam.experiments.score.readings import reading_warnings
+from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments.track.comparisons import track_comparison
+from medexam.experiments.track.store import default_tracking_uri
+from medexam.text import hide_address
+
+GATE_FAILED = 1
+"""Exit code of a comparison whose gate did not pass."""
+
+
+def compare_stored(
+    folders: Sequence[RunFolder],
+    finders: Sequence[Finder],
+    way: WaySettings,
+    tracking: TrackSettings,
+    gate: GateSettings | None,
+    files: tuple[Path | None, Path | None],
+    runs_dir: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Compare runs that are found with the first; `gate` is None if nothing is to be judged.
+
+    `files` are those for Markdown and LaTeX, None for what is not written.
+    """
+    for warning in reading_warnings(folders):
+        print_notice(f"warning: {warning}")
+    comparison, report, blocks, in_latex = _find(folders, way, finders)
+    markdown, latex = files
+    if markdown is not None:
+        write_file(report(), markdown)
+    if latex is not None:
+        write_file(in_latex(), latex, "--latex")
+    if as_json:
+        print_json(comparison.document())
+    else:
+        print_blocks(Terminal(), blocks())
+    for line in comparison.corrected:
+        print_notice(line)
+    for note in mixed_notes(comparison.runs):
+        print_notice(f"warning: {note}")
+    if tracking.sends:
+        _send(comparison, tracking.tracking_uri, runs_dir or folders[0].path.resolve().parent)
+    if gate is not None and not _passes(comparison, gate.junit):
+        raise typer.Exit(GATE_FAILED)
+
+
+def _send(comparison: Comparison, uri: str | None, runs_dir: Path) -> None:
+    """Send the comparison to MLflow; by default to the store in `runs_dir`."""
+    uri = uri or default_tracking_uri(runs_dir)
+    mlflow_run_id = track_comparison(comparison, tracking_uri=uri)
+    sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {hide_address(uri)}\n")
+
+
+def _passes(comparison: Comparison, junit: Path | None) -> bool:
+    """Return whether every run passes; say why, and write it to the file `junit`."""
+    (margin,) = (section for section in comparison.sections if isinstance(section, NonInferiority))
+    verdicts = check_gate(comparison.names, margin)
+    sys.stderr.writelines(
+        f"medexam: {'passed' if verdict.passed else 'FAILED'}: {verdict.sentence}\n" for verdict in verdicts
+    )
+    if junit is not None:
+        write_file(render_junit(verdicts, comparison.names[0]), junit, "--junit")
+    return all(verdict.passed for verdict in verdicts)
+
+
+def _find(
+    folders: Sequence[RunFolder], way: WaySettings, finders: Sequence[Finder]
+) -> tuple[Comparison, Callable[[], str], Callable[[], list[Block]], Callable[[], str]]:
+    """Return what was found, and what makes of it Markdown, what the terminal shows, and LaTeX."""
+    if way.languages:
+        pair = check_consistency(folders)
+        return (
+            pair,
+            partial(consistency_report, pair),
+            partial(consistency_blocks, pair),
+            partial(consistency_latex, pair),
+        )
+    if way.ensemble is None:
+        comparison = compare_runs(folders, finders, way.reading)
+    else:
+        comparison = compare_ensemble(folders, way.ensemble, finders)
+    return (
+        comparison,
+        partial(paired_report, comparison),
+        partial(comparison_blocks, comparison),
+        partial(comparison_latex, comparison),
+    )

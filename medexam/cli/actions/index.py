@@ -1,0 +1,68 @@
+"""What `medexam index build` does: encode a corpus in this process or on a cluster, with a bar."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import typer
+
+from medexam.cli.index import BuildSettings, print_manifest
+from medexam.cli.options import INCOMPLETE
+from medexam.cli.progress.bars import EncodingProgress, open_bars
+from medexam.experiments.run.ray.cluster import open_cluster
+from medexam.experiments.run.ray.indexing import build_index_on_ray
+from medexam.files import cache_dir
+from medexam.retrievers.building import usual_index
+from medexam.retrievers.corpora import ReadableCorpus, stream_corpus
+from medexam.retrievers.encoders import Encoder, build_encoder, find_encoder
+from medexam.retrievers.index_manifest import IndexManifest, read_progress
+from medexam.retrievers.sharding import build_or_join
+
+
+def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
+    """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command continues."""
+    revision = find_encoder(settings.encoder, settings.revision).revision
+    corpus = stream_corpus(
+        settings.corpus,
+        skip_bad=settings.skip_bad,
+        chunk_tokens=settings.chunk_tokens,
+        chunk_overlap=settings.chunk_overlap,
+    )
+    if corpus.skipped:
+        sys.stderr.write(f"medexam: {corpus.skipped:,} rows of {corpus.source} are no passages and are left out\n")
+    sys.stderr.write(f"Loading {settings.encoder} ...\n")
+    encoder = build_encoder(settings.encoder, revision, settings.device, settings.dtype)
+    folder = settings.out or usual_index(corpus, encoder, cache_dir())
+    with _builder(settings) as builder:
+        manifest = _build(corpus, encoder, folder, builder)
+    print_manifest(manifest, folder, as_json)
+
+
+@contextmanager
+def _builder(settings: BuildSettings) -> Iterator[Callable[..., IndexManifest]]:
+    """Open what encodes: this process, or the workers of a cluster, which is open meanwhile."""
+    if settings.executor == "ray":
+        with open_cluster(settings.ray_address) as cluster:
+            yield partial(
+                build_index_on_ray, cluster, device=settings.device, shards=settings.shards, kind=settings.kind
+            )
+    else:
+        yield partial(build_or_join, kind=settings.kind)
+
+
+def _build(corpus: ReadableCorpus, encoder: Encoder, out: Path, build: Callable[..., IndexManifest]) -> IndexManifest:
+    """Build with a bar on standard error; an interruption says how far it came and exits with code 3."""
+    try:
+        with open_bars() as bars:
+            progress = EncodingProgress(bars, f"{corpus.name}, {encoder.label}", corpus.count)
+            return build(corpus, encoder, out, progress=progress)
+    except KeyboardInterrupt:
+        state = read_progress(out)
+        count = state.done if state is not None else 0
+        sys.stderr.write(
+            f"medexam: interrupted: {count:,} of {corpus.count:,} passages are encoded and kept in {out}; "
+            "the same command continues from there\n"
+        )
+        raise typer.Exit(INCOMPLETE) from None

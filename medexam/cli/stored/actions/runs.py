@@ -1,0 +1,86 @@
+"""What `medexam list` and `medexam rm` do with the runs that are kept."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from medexam.cli.terminal import Terminal
+from medexam.cli.views.output import print_json
+from medexam.cli.views.runs import print_notice, print_tables
+from medexam.errors import RunFolderError
+from medexam.experiments.store.paths import default_runs_dir
+from medexam.experiments.store.run_folder import RunFolder, remove_runs, runs_inside
+from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, run_document
+from medexam.tables import NONE, Table, percent
+
+
+def list_kept(runs_dir: Path | None, *, as_json: bool) -> None:
+    """List the runs that are kept, the newest experiment last."""
+    root = runs_dir or default_runs_dir()
+    runs: list[AnyRun | DamagedRun] = [_load(folder) for folder in runs_inside(root)]
+    if as_json:
+        print_json([run.document() if isinstance(run, DamagedRun) else run_document(run) for run in runs])
+        return
+    if not runs:
+        sys.stderr.write(f"medexam: no runs in {root}; --runs-dir names another folder, and `medexam run` makes runs\n")
+        return
+    _print(runs)
+
+
+def remove_kept(runs: list[str], runs_dir: Path | None, *, yes: bool) -> None:
+    """Remove runs that are kept. Their copies in MLflow stay."""
+    root = runs_dir or default_runs_dir()
+    folders = list(dict.fromkeys(find_run(run, root) for run in runs))
+    for folder in folders:
+        sys.stderr.write(f"{folder.path}\n")
+    if not yes and not typer.confirm(f"Remove {'this run' if len(folders) == 1 else f'these {len(folders)} runs'}?"):
+        raise typer.Exit(1)
+    remove_runs(folders)
+    print_notice(f"removed {len(folders)} run{'s' if len(folders) > 1 else ''}")
+
+
+@dataclass(frozen=True)
+class DamagedRun:
+    """A run that cannot be read."""
+
+    folder: RunFolder
+    damage: str
+    """What is wrong with it, and the way out."""
+
+    def document(self) -> dict[str, str]:
+        """Build its entry in the list that `--json` prints."""
+        run_dir = str(self.folder.path.resolve())
+        return {"run_id": self.folder.name, "run_dir": run_dir, "status": "damaged", "damage": self.damage}
+
+
+def _load(folder: RunFolder) -> AnyRun | DamagedRun:
+    """Load the run as it was scored last; a line for the user says what is wrong if it cannot be read."""
+    try:
+        return load_run(folder)
+    except RunFolderError as error:
+        print_notice(f"warning: {folder.name} cannot be read: {error}")
+        return DamagedRun(folder, str(error))
+
+
+def _print(runs: "list[AnyRun | DamagedRun]") -> None:
+    rows = []
+    for run in runs:
+        name, _, digest = run.folder.name.rpartition("-")
+        cells = (NONE, "damaged", NONE) if isinstance(run, DamagedRun) else _cells(run)
+        rows.append((digest, name, *cells))
+    title = f"{len(rows):,} run{'' if len(rows) == 1 else 's'} in {runs[0].folder.path.parent}"
+    caption = "An id is name and digest; the first digits of the digest name a run in every command."
+    headers = ("Digest", "Name", "Began", "Scored", "Right, %")
+    print_tables(Terminal(), [(Table(title, headers, tuple(rows), text_columns=3), caption)])
+
+
+def _cells(run: AnyRun) -> tuple[str, str, str]:
+    """Say when the run began, how many of its questions are scored, and how many of these are right."""
+    right, count = run.metrics.right, run.metrics.n
+    return (
+        str(run.environment.get("started_at", NONE))[:10],
+        f"{count:,}" if run.complete else f"{count:,} of {run.metrics.selected:,}",
+        NONE if right is None or not count else percent(right / count),
+    )
