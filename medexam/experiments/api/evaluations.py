@@ -62,10 +62,10 @@ class Evaluation(EvaluationResult):
 class Evaluate(dspy.Evaluate):
     """Evaluates modules on examples as `dspy.Evaluate` does, and keeps each answer as it comes.
 
-    The same module, model, metric and example are never asked twice: the next call continues where the last one stopped,
-    also after the process was killed. An example that failed for want of a server, or whose module or metric raised, is
-    pending and enters no score; `failure_score` scores an exception as `dspy.Evaluate` does. A reply that could not be
-    parsed scores `failure_score`, 0.0 by default.
+    The same module, model, metric and example are never asked twice: the next call continues where the last one
+    stopped, also after the process was killed. An example that failed for want of a server, or whose module or metric
+    raised, is pending and enters no score; `failure_score` scores an exception as `dspy.Evaluate` does. A reply that
+    could not be parsed scores `failure_score`, 0.0 by default.
     """
 
     def __init__(

@@ -155,6 +155,11 @@ def model_part(lm: Any) -> dict[str, Any]:
     return {"engine": engine, "name": lm.model, "args": settings, "seed": settings.get("seed"), **shown}
 
 
+def program_part(program: Any) -> dict[str, Any]:
+    """Return the `program` part of a spec for a module that a script made: it names the object."""
+    return {"kind": name_object(program, called(program), digest_part(describe_program(program)))}
+
+
 def _cell(name: str, program: Any, lm: Any, identity: Mapping[str, Any], folder: RunFolder) -> CellSpec:
     kind = name_object(program, called(program), digest_part(identity["program"]))
     parts = {
