@@ -158,7 +158,7 @@ class Evaluate(dspy.Evaluate):
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
         in_flight = num_threads or self.num_threads
         with ThreadPoolExecutor(in_flight or MOST_THREADS, "medexam-example") as threads:
-            calls = ExampleCalls(program, metric, self._fault_score, threads, {})
+            calls = ExampleCalls(program, metric, self._fault_score, threads, {}, priced=self._limits.cost is not None)
             runs_dir = self._runs_dir or default_runs_dir()
             plan = plan_evaluation(self.name, calls, dspy.settings.lm, examples, runs_dir, fresh=self._fresh)
             shows = self.display_progress if display_progress is None else display_progress

@@ -139,6 +139,38 @@ def test_a_metric_that_raises_or_gives_no_number_is_a_fault(evaluate) -> None:
     assert {failure.kind for failure in ours.run.stored.failures} == {"ValueError", "MetricError"}
 
 
+@pytest.mark.usefixtures("model")
+def test_a_servers_failure_is_pending_and_no_fault(evaluate) -> None:
+    away = dspy.LM("openai/away", api_base="http://127.0.0.1:9/v1", api_key="none", num_retries=0, cache=False)
+
+    class Flaky(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.answer = dspy.Predict("question -> answer")
+
+        def forward(self, question):
+            if question != "q0001":
+                return self.answer(question=question)
+            with dspy.context(lm=away):
+                return self.answer(question=question)
+
+    for settings in ({}, {"failure_score": 0.0}):
+        ours = evaluate(build_devset(4), **settings)(Flaky())
+        assert (ours.n, ours.pending, ours.faults, ours.results[1][2]) == (3, 1, 0, None)
+        assert ours.run.stored.failures[0].boundary == "network"
+    with dspy.context(lm=away), pytest.raises(EngineError, match="no example is scored"):
+        evaluate(build_devset(4))(dspy.Predict("question -> answer"))
+
+
+def test_dollars_are_limited_by_the_price_list(evaluate) -> None:
+    lm = dspy.LM("openai/gpt-4o-mini", api_key="none", num_retries=0, cache=False)
+    with dspy.context(lm=lm), pytest.raises(EngineError, match="no example is scored"):
+        evaluate(build_devset(2), limits=medexam.Limits(cost=0.0))(dspy.Predict("question -> answer"))
+    local = lm.copy(api_base="http://127.0.0.1:9/v1")
+    with dspy.context(lm=local), pytest.raises(SpecError, match="no price"):
+        evaluate(build_devset(2), limits=medexam.Limits(cost=1.0))(dspy.Predict("question -> answer"))
+
+
 def test_nothing_scored_is_no_score(evaluate) -> None:
     def broken(example, prediction, trace=None):
         raise ValueError("never")
@@ -218,7 +250,8 @@ KILLED = """
 import itertools, os, sys, dspy, medexam
 sys.path.insert(0, sys.argv[2])
 from test_evaluations import build_devset, build_model, exact
-lm = build_model(400)
+size = int(sys.argv[4])
+lm = build_model(size)
 calls = itertools.count(1)
 
 class Dying(dspy.Module):
@@ -234,7 +267,7 @@ class Dying(dspy.Module):
         return self.answer(question=question)
 
 dspy.configure(lm=lm)
-evaluate = medexam.Evaluate(devset=build_devset(400), metric=exact, name="killed", runs_dir=sys.argv[1], num_threads=8)
+evaluate = medexam.Evaluate(devset=build_devset(size), metric=exact, name="killed", runs_dir=sys.argv[1], num_threads=8)
 print(evaluate(Dying()).score)
 """
 
@@ -243,21 +276,31 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
-def test_killed_evaluations_come_out_as_others(tmp_path) -> None:
+def check_killed(tmp_path: Path, kills: int, size: int) -> None:
+    """Evaluate in processes that are killed, then in one that is not, and compare with DSPy's own."""
     script = tmp_path / "script.py"
     script.write_text(KILLED)
 
     def call(kill_after):
-        arguments = [sys.executable, str(script), str(tmp_path / "runs"), str(Path(__file__).parent), str(kill_after)]
+        places = [tmp_path / "runs", Path(__file__).parent, kill_after, size]
+        arguments = [sys.executable, str(script), *map(str, places)]
         return subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, env=_environment())
 
-    for kill in range(KILLS):
-        assert call(60 + kill).returncode == 9
+    for kill in range(kills):
+        done = call(size // (kills + 1) + kill % 5)
+        assert done.returncode in (9, 0), done.stderr
     done = call(-1)
     assert done.returncode == 0, done.stderr
-    with dspy.context(lm=build_model(400)):
-        theirs = dspy.Evaluate(devset=build_devset(400), metric=exact)(dspy.Predict("question -> answer"))
+    with dspy.context(lm=build_model(size)):
+        theirs = dspy.Evaluate(devset=build_devset(size), metric=exact)(dspy.Predict("question -> answer"))
     assert float(done.stdout) == theirs.score
     (log,) = (tmp_path / "runs").glob("*/predictions.jsonl")
     keys = [json.loads(line)["question"] for line in log.read_text().splitlines()]
-    assert len(keys) == len(set(keys)) == 400
+    assert len(keys) == len(set(keys)) == size
+    # What was in flight, or half a second from the disk, is all that was asked a second time.
+    asked = len((tmp_path / "asked.txt").read_text().splitlines())
+    assert asked < size * (1 + kills)
+
+
+def test_killed_evaluations_come_out_as_others(tmp_path) -> None:
+    check_killed(tmp_path, kills=KILLS, size=400)
