@@ -59,12 +59,6 @@ def test_runs_that_are_killed_25_times_come_out_as_others() -> None:
     assert found["failed"] == []
 
 
-def test_an_evaluation_that_is_killed_50_times_comes_out_as_others(tmp_path) -> None:
-    from test_evaluations import check_killed
-
-    check_killed(tmp_path, kills=50, size=1000)
-
-
 def test_without_a_tracking_server_the_run_is_complete_on_disk(spec, tmp_path) -> None:
     runs = ("--limit", 6, "--runs-dir", tmp_path / "runs", "--tracking-uri", "http://127.0.0.1:9", "--json")
     done = call("-c", MEDEXAM, "run", spec, *runs, MLFLOW_HTTP_REQUEST_MAX_RETRIES="0")
