@@ -4,9 +4,11 @@
 `dspy.teleprompt` and `dspy.utils` offer.
 """
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+import dspy
 from dspy.clients.errors import error_boundary
 from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
 from dspy.lm15 import Request
@@ -18,6 +20,26 @@ def current_settings() -> dict[str, Any]:
     `dspy.settings` looks both parts up for each of its attributes, which takes five times as long.
     """
     return {**main_thread_config, **thread_local_overrides.get()}
+
+
+@contextmanager
+def evaluating_instead(call: Callable[..., Any]) -> Iterator[None]:
+    """Have `call` answer every call of a `dspy.Evaluate` in the block, in all threads, with the same arguments.
+
+    DSPy's optimizers make one themselves and take no other. An optimizer that replaces a module's `forward`, to trace
+    its calls, gets DSPy's own.
+    """
+    own = dspy.Evaluate.__call__
+
+    def answer(evaluate: Any, program: Any, *arguments: Any, **options: Any) -> Any:
+        is_traced = "forward" in getattr(program, "__dict__", {})
+        return (own if is_traced else call)(evaluate, program, *arguments, **options)
+
+    dspy.Evaluate.__call__ = answer
+    try:
+        yield
+    finally:
+        dspy.Evaluate.__call__ = own
 
 
 def dspy_errors(model: str) -> AbstractContextManager[None]:

@@ -7,7 +7,7 @@ litellm for the hosted ones.
 import asyncio
 
 from medexam.errors import EngineError, SpecError
-from medexam.plugins import load_object
+from medexam.plugins import is_live_name, load_object
 from medexam.serve.contract import Engine
 from medexam.serve.engines.scripted import ScriptedEngine
 from medexam.serve.local_model.weights import check_local_extra
@@ -30,7 +30,7 @@ async def build_engine(
         assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
         return ScriptedEngine.from_file(spec.path)
     if spec.is_own:
-        return await asyncio.to_thread(_build_own, spec)
+        return await asyncio.to_thread(_build_own, spec, needs)
     if spec.engine == "embedded":
         return await asyncio.to_thread(_load_embedded, spec, needs)
     if spec.engine == "vllm":
@@ -60,9 +60,13 @@ def _load_embedded(spec: ModelSpec, needs: EngineNeeds) -> Engine:
     return EmbeddedEngine(spec, needs)
 
 
-def _build_own(spec: ModelSpec) -> Engine:
+def _build_own(spec: ModelSpec, needs: EngineNeeds) -> Engine:
     """Build an instance of the user's class; raises `SpecError` if it cannot be made or lacks what an engine has."""
     engine_class = load_object(spec.engine, ENGINES)
+    if is_live_name(spec.engine):
+        from medexam.serve.engines.dspy_model import build_dspy_engine
+
+        return build_dspy_engine(engine_class, spec, needs)
     try:
         engine: Engine = engine_class(**spec.args)
     except Exception as error:

@@ -1,8 +1,10 @@
 """`medexam.Evaluate`: DSPy's evaluation of any module on any examples, as a stored run that can be continued."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import dspy
 from dspy.evaluate import EvaluationResult
 from dspy.utils.callback import with_callbacks
 
+from medexam.dspy_internals import evaluating_instead
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.api.asking import write_notice
 from medexam.experiments.api.results import Run
@@ -107,7 +110,7 @@ class Evaluate(dspy.Evaluate):
             save_as_json=save_as_json,
         )
         self.name = name
-        self._fault_score = failure_score
+        self.fault_score = failure_score
         self._limits = limits
         self._runs_dir = None if runs_dir is None else Path(runs_dir)
         self._fresh = fresh
@@ -158,7 +161,7 @@ class Evaluate(dspy.Evaluate):
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
         in_flight = num_threads or self.num_threads
         with ThreadPoolExecutor(in_flight or MOST_THREADS, "medexam-example") as threads:
-            calls = ExampleCalls(program, metric, self._fault_score, threads, {})
+            calls = ExampleCalls(program, metric, self.fault_score, threads, {}, priced=self._limits.cost is not None)
             runs_dir = self._runs_dir or default_runs_dir()
             plan = plan_evaluation(self.name, calls, dspy.settings.lm, examples, runs_dir, fresh=self._fresh)
             shows = self.display_progress if display_progress is None else display_progress
@@ -176,6 +179,30 @@ class Evaluate(dspy.Evaluate):
     async def acall(self, program: Any, **arguments: Any) -> Evaluation:
         """Evaluate as a call does, without blocking the event loop."""
         return await asyncio.to_thread(partial(self, program, **arguments))
+
+    @contextmanager
+    def for_optimizers(self) -> Iterator[None]:
+        """Have the evaluations of DSPy's optimizers in the block made by this one, each candidate as a run of its own.
+
+        Their examples, metric and `failure_score` are the optimizer's. An optimizer that is started again asks no
+        candidate twice. Raises `EngineError` where examples stay pending, for a candidate must not be judged without
+        them.
+        """
+
+        def evaluate(theirs: Any, program: Any, *arguments: Any, **options: Any) -> Evaluation:
+            ours = copy(self)
+            ours.devset, ours.metric, ours.fault_score = theirs.devset, theirs.metric, theirs.failure_score
+            ours.display_table, ours.save_as_csv, ours.save_as_json = False, None, None
+            evaluation = ours(program, *arguments, **options)
+            if evaluation.pending:
+                raise EngineError(
+                    f"{evaluation.run.id}: {evaluation.pending} examples of a candidate are pending; start the "
+                    "optimizer again, which asks them"
+                )
+            return evaluation
+
+        with evaluating_instead(evaluate):
+            yield
 
     def _carry_out(self, plan: EvaluationPlan, in_flight: int | None, *, shows: bool) -> tuple[AnyRun, Stop | None]:
         limits = self._limits

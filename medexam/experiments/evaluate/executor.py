@@ -10,14 +10,11 @@ from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.environment import Invocation
 from medexam.gc_pause import gc_paused
-from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo
+from medexam.serve.engines.dspy_model import IN_FLIGHT, describe_dspy_model
 from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds
 from medexam.specs.model import ModelSpec
-
-IN_FLIGHT = 64
-"""Examples in flight of a model that does not say how many requests keep it busy."""
 
 
 class ObjectExecutor:
@@ -49,8 +46,7 @@ class ObjectExecutor:
         if describe is not None:
             info: EngineInfo = describe()
             return info
-        name = getattr(self._lm, "model", "") or "set by the module"
-        return EngineInfo(engine="dspy", model=name, identity=ModelIdentity(engine="dspy", name=name))
+        return describe_dspy_model(self._lm)
 
     async def ask(
         self,

@@ -22,10 +22,11 @@ from medexam.experiments.evaluate.identity import (
 from medexam.experiments.evaluate.program import ExampleCalls, ExampleProgram
 from medexam.experiments.plan.cells import Plan, PlannedCell, take_stock
 from medexam.experiments.run.language_model import EngineLM
+from medexam.experiments.store.environment import list_prices
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.plugins import name_object
-from medexam.specs import CellSpec
+from medexam.specs import CellSpec, ModelSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.identity import digest
 from medexam.specs.validation import validate
@@ -62,7 +63,7 @@ def plan_evaluation(
     folder.create()
     with folder.locked():
         _write_examples(folder, records)
-    cell = _cell(name, calls.program, lm, identity, folder)
+    cell = _cell(name, calls, lm, identity, folder)
     unique = {record.key: record for record in records}
     items = build_example_set(cell.dataset, unique.values(), "")
     calls.examples = dict(zip((record.key for record in records), devset, strict=True))
@@ -142,8 +143,11 @@ def called(program: Any) -> str:
     return label.strip("<>")
 
 
-def model_part(lm: Any) -> dict[str, Any]:
-    """Return the `model` part of a spec for a model that a script made; it names the object, and says its settings."""
+def model_part(lm: Any, *, priced: bool = False) -> dict[str, Any]:
+    """Return the `model` part of a spec for a model that a script made; it names the object, and says its settings.
+
+    `priced`: with its price by litellm's list, unless the script names a server of its own.
+    """
     if isinstance(lm, EngineLM) and lm.spec is not None:
         return lm.spec.model_dump(exclude_unset=True)
     if lm is None:
@@ -152,15 +156,28 @@ def model_part(lm: Any) -> dict[str, Any]:
     temperature = settings.get("temperature")
     shown = {"temperature": temperature} if isinstance(temperature, (int, float)) and 0 <= temperature <= 2 else {}
     engine = name_object(lm, type(lm).__name__, digest_part(describe_model(lm)))
-    return {"engine": engine, "name": lm.model, "args": settings, "seed": settings.get("seed"), **shown}
+    price = _list_price(lm) if priced else {}
+    return {"engine": engine, "name": lm.model, "args": settings, "seed": settings.get("seed"), **shown, **price}
 
 
-def _cell(name: str, program: Any, lm: Any, identity: Mapping[str, Any], folder: RunFolder) -> CellSpec:
-    kind = name_object(program, called(program), digest_part(identity["program"]))
+def _list_price(lm: Any) -> dict[str, Any]:
+    if lm.kwargs.get("api_base") or lm.kwargs.get("base_url"):
+        return {}
+    prices = list_prices(ModelSpec(engine="litellm", name=lm.model))
+    return {} if prices is None else {"price": (prices["prompt_usd"] * 1e6, prices["completion_usd"] * 1e6)}
+
+
+def program_part(program: Any) -> dict[str, Any]:
+    """Return the `program` part of a spec for a module that a script made: it names the object."""
+    return {"kind": name_object(program, called(program), digest_part(describe_program(program)))}
+
+
+def _cell(name: str, calls: ExampleCalls, lm: Any, identity: Mapping[str, Any], folder: RunFolder) -> CellSpec:
+    kind = name_object(calls.program, called(calls.program), digest_part(identity["program"]))
     parts = {
         "name": name,
         "dataset": {"kind": EXAMPLES, "name": name, "path": (folder.path / EXAMPLES_FILE).absolute()},
-        "model": model_part(lm),
+        "model": model_part(lm, priced=calls.priced),
         "program": {"kind": kind},
         "trace_questions": 0,
     }

@@ -85,6 +85,8 @@ class ExampleCalls:
     """Where code runs that blocks."""
     examples: Mapping[str, dspy.Example]
     """By key."""
+    priced: bool = False
+    """Whether dollars are limited, so that the model's price has to be known."""
     evaluated: dict[str, Evaluated] = field(default_factory=dict)
     """What came of each example, by key."""
 

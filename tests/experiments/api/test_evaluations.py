@@ -15,8 +15,8 @@ import medexam
 from medexam.errors import DatasetError, EngineError, RunFolderError, SpecError
 
 TOLD = 1000
-KILLS = 4
-"""Processes that are killed while they evaluate; `tests/chaos` kills more."""
+IN_FLIGHT = 8
+"""Examples at once in the processes that are killed."""
 
 
 class Guess(dspy.Module):
@@ -139,6 +139,38 @@ def test_a_metric_that_raises_or_gives_no_number_is_a_fault(evaluate) -> None:
     assert {failure.kind for failure in ours.run.stored.failures} == {"ValueError", "MetricError"}
 
 
+@pytest.mark.usefixtures("model")
+def test_a_servers_failure_is_pending_and_no_fault(evaluate) -> None:
+    away = dspy.LM("openai/away", api_base="http://127.0.0.1:9/v1", api_key="none", num_retries=0, cache=False)
+
+    class Flaky(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.answer = dspy.Predict("question -> answer")
+
+        def forward(self, question):
+            if question != "q0001":
+                return self.answer(question=question)
+            with dspy.context(lm=away):
+                return self.answer(question=question)
+
+    for settings in ({}, {"failure_score": 0.0}):
+        ours = evaluate(build_devset(4), **settings)(Flaky())
+        assert (ours.n, ours.pending, ours.faults, ours.results[1][2]) == (3, 1, 0, None)
+        assert ours.run.stored.failures[0].boundary == "network"
+    with dspy.context(lm=away), pytest.raises(EngineError, match="no example is scored"):
+        evaluate(build_devset(4))(dspy.Predict("question -> answer"))
+
+
+def test_dollars_are_limited_by_the_price_list(evaluate) -> None:
+    lm = dspy.LM("openai/gpt-4o-mini", api_key="none", num_retries=0, cache=False)
+    with dspy.context(lm=lm), pytest.raises(EngineError, match="no example is scored"):
+        evaluate(build_devset(2), limits=medexam.Limits(cost=0.0))(dspy.Predict("question -> answer"))
+    local = lm.copy(api_base="http://127.0.0.1:9/v1")
+    with dspy.context(lm=local), pytest.raises(SpecError, match="no price"):
+        evaluate(build_devset(2), limits=medexam.Limits(cost=1.0))(dspy.Predict("question -> answer"))
+
+
 def test_nothing_scored_is_no_score(evaluate) -> None:
     def broken(example, prediction, trace=None):
         raise ValueError("never")
@@ -214,12 +246,42 @@ def test_what_is_missing_is_said(evaluate) -> None:
         evaluate([dspy.Example(question="q", answer="1")])(dspy.Predict("question -> answer"))
 
 
+@pytest.mark.usefixtures("model")
+def test_optimizers_evaluate_by_it(evaluate, tmp_path) -> None:
+    devset, student = build_devset(12), dspy.Predict("question -> answer")
+
+    def optimize():
+        optimizer = dspy.BootstrapFewShotWithRandomSearch(metric=exact, num_candidate_programs=2, max_labeled_demos=2)
+        return optimizer.compile(student.deepcopy(), trainset=devset[:6], valset=devset[6:])
+
+    theirs = optimize()
+    ours = evaluate(devset, name="search")
+    with ours.for_optimizers():
+        best = optimize()
+    assert best.demos == theirs.demos
+    assert [entry["score"] for entry in best.candidate_programs] == [
+        entry["score"] for entry in theirs.candidate_programs
+    ]
+    runs = {run.id for run in medexam.list_runs(tmp_path / "runs")}
+    assert len(runs) > 2
+    with ours.for_optimizers():
+        optimize()
+    assert {run.id for run in medexam.list_runs(tmp_path / "runs")} == runs
+    assert isinstance(dspy.Evaluate(devset=devset, metric=exact)(student).score, float)
+
+
 KILLED = """
-import itertools, os, sys, dspy, medexam
+import itertools, os, pathlib, sys, time, dspy, medexam
 sys.path.insert(0, sys.argv[2])
 from test_evaluations import build_devset, build_model, exact
-lm = build_model(400)
+size = int(sys.argv[4])
+lm = build_model(size)
 calls = itertools.count(1)
+
+def stored():
+    return sum(path.stat().st_size for path in pathlib.Path(sys.argv[1]).glob("*/predictions.jsonl"))
+
+os.environ["BEFORE"] = str(stored())
 
 class Dying(dspy.Module):
     def __init__(self):
@@ -229,12 +291,14 @@ class Dying(dspy.Module):
     def forward(self, question):
         with open("asked.txt", "a") as file:
             file.write(question + "\\n")
-        if next(calls) == int(sys.argv[3]):
+        if 0 < int(sys.argv[3]) <= next(calls):
+            while str(stored()) == os.environ["BEFORE"]:
+                time.sleep(0.005)
             os._exit(9)
         return self.answer(question=question)
 
 dspy.configure(lm=lm)
-evaluate = medexam.Evaluate(devset=build_devset(400), metric=exact, name="killed", runs_dir=sys.argv[1], num_threads=8)
+evaluate = medexam.Evaluate(devset=build_devset(size), metric=exact, name="killed", runs_dir=sys.argv[1], num_threads=8)
 print(evaluate(Dying()).score)
 """
 
@@ -243,21 +307,34 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
-def test_killed_evaluations_come_out_as_others(tmp_path) -> None:
+def check_killed(tmp_path: Path, kills: int, size: int) -> None:
+    """Evaluate in processes that are killed, then in one that is not, and compare with DSPy's own."""
     script = tmp_path / "script.py"
     script.write_text(KILLED)
 
     def call(kill_after):
-        arguments = [sys.executable, str(script), str(tmp_path / "runs"), str(Path(__file__).parent), str(kill_after)]
+        places = [tmp_path / "runs", Path(__file__).parent, kill_after, size]
+        arguments = [sys.executable, str(script), *map(str, places)]
         return subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, env=_environment())
 
-    for kill in range(KILLS):
-        assert call(60 + kill).returncode == 9
+    for _ in range(kills):
+        assert call(size // (kills + 1)).returncode == 9
     done = call(-1)
     assert done.returncode == 0, done.stderr
-    with dspy.context(lm=build_model(400)):
-        theirs = dspy.Evaluate(devset=build_devset(400), metric=exact)(dspy.Predict("question -> answer"))
+    with dspy.context(lm=build_model(size)):
+        theirs = dspy.Evaluate(devset=build_devset(size), metric=exact)(dspy.Predict("question -> answer"))
     assert float(done.stdout) == theirs.score
     (log,) = (tmp_path / "runs").glob("*/predictions.jsonl")
     keys = [json.loads(line)["question"] for line in log.read_text().splitlines()]
-    assert len(keys) == len(set(keys)) == 400
+    assert len(keys) == len(set(keys)) == size
+    # Only what was in flight was asked a second time.
+    assert len((tmp_path / "asked.txt").read_text().splitlines()) <= size + kills * IN_FLIGHT
+
+
+def test_killed_evaluations_come_out_as_others(tmp_path) -> None:
+    check_killed(tmp_path, kills=4, size=400)
+
+
+@pytest.mark.chaos
+def test_an_evaluation_that_is_killed_50_times_comes_out_as_others(tmp_path) -> None:
+    check_killed(tmp_path, kills=50, size=1000)
