@@ -160,7 +160,8 @@ class StepProgram(AskingProgram):
         return any(isinstance(self._program(part), OwnProgram) for part in self._parts.values())
 
     def _program(self, part: StepPart) -> dspy.Module:
-        program: dspy.Module = getattr(self.programs, f"{part.name}_")
+        # A module of DSPy's takes a function's time for each of its attributes.
+        program: dspy.Module = vars(vars(self)["programs"])[f"{part.name}_"]
         return program
 
     def _do(self, steps: StepSpecs, place: str, scope: _Scope, course: _Course) -> Any:
@@ -205,19 +206,28 @@ class StepProgram(AskingProgram):
         """Ask what a step asks, and write its outputs."""
         step, program = part.step, self._program(part)
         given = _given(step, scope)
-        lm = find_lm(step.model, step.temperature)
+        lm = None if step.model is step.temperature is None else find_lm(step.model, step.temperature)
+        later = course.times[self._askings[part.place]]
+        if later and not (lm or dspy.settings.lm).kwargs.get("temperature"):
+            later = 0
+        course.times[self._askings[part.place]] += getattr(part.program, "samples", None) or step.outer_samples or 1
+        steps = _part_steps(program, course.question, given)
+        if step.outer_samples is not None or step.outer_orders is not None:
+            steps = self._voting(step, program, given).steps(course.question)
+        outcome = ProgramOutput.of((yield from _within(steps, program, lm, later)))
+        outcome = outcome if step.model is None else _asked_of(step.model, outcome)
+        course.generations += outcome.generations or []
+        course.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
+        self._write(step, outcome, scope, course)
+
+    def _voting(self, step: AskingStep, program: dspy.Module, given: Mapping[str, Any]) -> AskingProgram:
+        """Make what asks a part several times."""
         asking: AskingProgram = _Given(program, given)
         if step.outer_samples is not None:
             asking = Voting(cast("ExamProgram", asking), step.outer_samples)
         if step.outer_orders is not None:
             asking = Reordered(cast("ExamProgram", asking), step.outer_orders)
-        later = course.times[self._askings[part.place]] if (lm or dspy.settings.lm).kwargs.get("temperature") else 0
-        course.times[self._askings[part.place]] += getattr(part.program, "samples", None) or step.outer_samples or 1
-        outcome = ProgramOutput.of((yield from _within(asking.steps(course.question), program, lm, later)))
-        outcome = outcome if step.model is None else _asked_of(step.model, outcome)
-        course.generations += outcome.generations or []
-        course.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
-        self._write(step, outcome, scope, course)
+        return asking
 
     def _write(self, step: AskingStep, outcome: ProgramOutput, scope: _Scope, course: _Course) -> None:
         answer = outcome.answer if isinstance(course.question, Question) else outcome.text
@@ -237,7 +247,7 @@ class StepProgram(AskingProgram):
                 return
         scope.fields |= values
         if "answer" in values:
-            scope.answering = outcome.copy(answer=outcome.answer)
+            scope.answering = outcome
 
     def _retrieve(self, step: RetrieveStep, scope: _Scope, course: _Course) -> Any:
         assert self._search is not None  # noqa: S101 - the builder has looked
@@ -341,10 +351,15 @@ class _Given(AskingProgram):
 
     def steps(self, question: Any) -> Steps:
         """Yield the part's own steps, or one call of the whole part."""
-        if isinstance(self._part, AskingProgram) and not isinstance(self._part, OwnProgram):
-            return (yield from self._part.steps(question))
-        fields = {"fields": self._fields} if isinstance(self._part, OwnProgram) else {}
-        return ProgramOutput.of((yield Call(self._part, {"question": question, **fields})))
+        return _part_steps(self._part, question, self._fields)
+
+
+def _part_steps(program: dspy.Module, question: Any, fields: Mapping[str, Any]) -> Steps:
+    """Yield a part's own steps, or one call of the whole part with the fields that it is given."""
+    if isinstance(program, AskingProgram) and not isinstance(program, OwnProgram):
+        return (yield from program.steps(question))
+    given = {"fields": fields} if isinstance(program, OwnProgram) else {}
+    return ProgramOutput.of((yield Call(program, {"question": question, **given})))
 
 
 def _within(steps: Steps, program: dspy.Module, lm: dspy.LM | None, later: int) -> Steps:
