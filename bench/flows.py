@@ -2,7 +2,8 @@
 
     python bench/flows.py [--rounds N]
 
-Each round asks the 60 sample questions of both, in turn; printed is the median of the rounds, in questions a second of the processor.
+Each round asks the 60 sample questions of both, in turn; printed is the median of the rounds, in questions a second of
+the processor.
 """
 
 import argparse

@@ -420,6 +420,19 @@ def test_what_cannot_be_done_is_refused_with_its_place(steps, place, way_out, do
     assert way_out in line
 
 
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ([{"use": "zero_shot"}], "zero_shot does not answer cliniqlink"),
+        ([{"ask": "question -> answer", "samples": 3, "temperature": 1}], "lets answers vote"),
+    ],
+)
+def test_questions_in_words_take_what_answers_them(steps, why) -> None:
+    with pytest.raises(SpecError, match=why):
+        spec_of({"steps": steps}, dataset={"name": "cliniqlink"})
+    spec_of({"steps": [{"ask": "question -> note"}, {"use": "by_format"}]}, dataset={"name": "cliniqlink"})
+
+
 def further_models(tmp_path, steps, **strong):
     """A spec whose `strong` model has replies and prices of its own."""
     (tmp_path / "strong.yaml").write_text(yaml.safe_dump({"*": FIELDS.replace("]]\n2", "]]\n4")}))

@@ -12,6 +12,7 @@ from typing import Any, cast
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
+from medexam.errors import ProgramFaultError
 from medexam.predictions import Prediction, Reading, Reason, Status
 from medexam.programs.base import AskingProgram, Call, ExamProgram, Steps, altered
 from medexam.programs.combining.ensembles import choose, combine
@@ -93,6 +94,8 @@ class StepProgram(AskingProgram):
         super().__init__(dspy.ChatAdapter(use_json_adapter_fallback=False))
         self.spec = spec
         self._parts: Mapping[str, StepPart] = spec.parts
+        self._lists = tuple(added_lists(spec.steps))
+        self._records = any(isinstance(program, OwnProgram) for program in programs.values())
         # What is asked alike is drawn under other seeds.
         self._askings = {
             place: f"{part.step.model} {part.step.temperature} {part.program.model_dump_json()}"
@@ -137,7 +140,7 @@ class StepProgram(AskingProgram):
     def steps(self, question: Asked) -> Steps:
         """Yield the calls of all steps."""
         # Each list that steps add to is there from the beginning, and one for all of them.
-        course, scope = _Course(question), _Scope({name: [] for name in added_lists(self.spec.steps)})
+        course, scope = _Course(question), _Scope({name: [] for name in self._lists})
         try:
             yield from self._do(self.spec.steps, "steps", scope, course)
         except _EmptyFieldError:
@@ -153,11 +156,6 @@ class StepProgram(AskingProgram):
             # Replies of programs that begin them for the model are kept as they read, not as they came.
             return None
         return replay(self, question, [reply.text for reply in stored.generations or ()]).outcome
-
-    @property
-    def _records(self) -> bool:
-        """Whether a part keeps the calls that it makes itself."""
-        return any(isinstance(self._program(part), OwnProgram) for part in self._parts.values())
 
     def _program(self, part: StepPart) -> dspy.Module:
         # A module of DSPy's takes a function's time for each of its attributes.
@@ -206,7 +204,12 @@ class StepProgram(AskingProgram):
         """Ask what a step asks, and write its outputs."""
         step, program = part.step, self._program(part)
         given = _given(step, scope)
-        lm = None if step.model is step.temperature is None else find_lm(step.model, step.temperature)
+        if step.outer_samples is not None and not isinstance(course.question, Question):
+            raise ProgramFaultError(
+                "TypeError", f"{course.question.key} has no numbered options, which samples vote on"
+            )
+        is_changed = step.model is not None or step.temperature is not None
+        lm = find_lm(step.model, step.temperature) if is_changed else None
         later = course.times[self._askings[part.place]]
         if later and not (lm or dspy.settings.lm).kwargs.get("temperature"):
             later = 0
@@ -296,7 +299,8 @@ class StepProgram(AskingProgram):
 
     def _combined(self, rule: str, question: Asked, outcomes: Sequence[ProgramOutput]) -> ProgramOutput:
         """Make one prediction of those of several branches."""
-        assert isinstance(question, Question)  # noqa: S101 - the spec's check has looked
+        if not isinstance(question, Question):
+            raise ProgramFaultError("TypeError", f"{question.key} has no numbered options, whose answers combine takes")
         scores: OptionScores | None = None
         if rule in self._rules:
             number = self._rules[rule](question, outcomes)
@@ -442,6 +446,10 @@ def _as_prediction(question: Question, outcome: ProgramOutput) -> Prediction:
 
 def _output(answering: ProgramOutput | None, course: _Course) -> ProgramOutput:
     """Return what the steps came to: the prediction that answered last, with everything that was asked and found."""
+    asked_elsewhere = any(one.asked for one in course.generations)
+    is_plain = answering is not None and answering.fields is None and not course.hits and not asked_elsewhere
+    if answering is not None and is_plain and len(course.generations) == len(answering.generations or []):
+        return answering
     outcome = answering or ProgramOutput(answer=None, rationale=None)
     own_generations = outcome.generations or []
     fields: dict[str, Any] = {"generations": course.generations, "fields": None}
