@@ -5,26 +5,24 @@ a question have one order, by which stored replies are read again.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import dspy
-from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.errors import ProgramFaultError
-from medexam.predictions import Prediction, Reading, Reason, Status
-from medexam.programs.base import AskingProgram, Call, ExamProgram, Steps, altered
-from medexam.programs.combining.ensembles import choose, combine
-from medexam.programs.combining.reordering import Reordered
-from medexam.programs.combining.voting import Voting
+from medexam.predictions import Prediction, Reading
+from medexam.programs.base import AskingProgram, Call, Steps
 from medexam.programs.fields import Asked, question_fields
 from medexam.programs.orders import orders_of
 from medexam.programs.own import OwnProgram
-from medexam.programs.program_output import OptionScores, ProgramOutput
+from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import shared_draws
 from medexam.programs.replay import replay
 from medexam.programs.retrieval.searching import LookUp, PassageSearch
+from medexam.programs.steps.asking_part import asked_of, part_steps, within
+from medexam.programs.steps.branches import BranchRule, combine_branches
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import Generation
@@ -43,9 +41,6 @@ from medexam.specs.programs.steps import (
     WhenStep,
 )
 from medexam.specs.programs.steps import Steps as StepSpecs
-
-CombineAnswers = Callable[[Question, Sequence[ProgramOutput]], Any]
-"""A function of the user's own: of a question and the branches' predictions, the printed number of an option."""
 
 
 class _EmptyFieldError(Exception):
@@ -86,7 +81,7 @@ class StepProgram(AskingProgram):
         spec: FlowSpec,
         programs: Mapping[str, dspy.Module],
         search: PassageSearch | None,
-        rules: Mapping[str, CombineAnswers],
+        rules: Mapping[str, BranchRule],
     ) -> None:
         """Make the program: `programs` are those of the parts, by place, `search` looks up passages (None where no step
         does), and `rules` are the user's own functions that combine branches, by name.
@@ -214,23 +209,12 @@ class StepProgram(AskingProgram):
         if later and not (lm or dspy.settings.lm).kwargs.get("temperature"):
             later = 0
         course.times[self._askings[part.place]] += getattr(part.program, "samples", None) or step.outer_samples or 1
-        steps = _part_steps(program, course.question, given)
-        if step.outer_samples is not None or step.outer_orders is not None:
-            steps = self._voting(step, program, given).steps(course.question)
-        outcome = ProgramOutput.of((yield from _within(steps, program, lm, later)))
-        outcome = outcome if step.model is None else _asked_of(step.model, outcome)
+        steps = part_steps(step, program, course.question, given)
+        outcome = ProgramOutput.of((yield from within(steps, program, lm, later)))
+        outcome = outcome if step.model is None else asked_of(step.model, outcome)
         course.generations += outcome.generations or []
         course.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
         self._write(step, outcome, scope, course)
-
-    def _voting(self, step: AskingStep, program: dspy.Module, given: Mapping[str, Any]) -> AskingProgram:
-        """Make what asks a part several times."""
-        asking: AskingProgram = _Given(program, given)
-        if step.outer_samples is not None:
-            asking = Voting(cast("ExamProgram", asking), step.outer_samples)
-        if step.outer_orders is not None:
-            asking = Reordered(cast("ExamProgram", asking), step.outer_orders)
-        return asking
 
     def _write(self, step: AskingStep, outcome: ProgramOutput, scope: _Scope, course: _Course) -> None:
         answer = outcome.answer if isinstance(course.question, Question) else outcome.text
@@ -270,9 +254,12 @@ class StepProgram(AskingProgram):
 
     def _all(self, step: AllStep, place: str, scope: _Scope, course: _Course) -> Any:
         """Do branches, each from the fields as they were before, and put together what they wrote."""
-        before, branches = scope.inside(), []
+        before = scope.inside()
+        branches: list[_Scope] = []
+        copies: list[dict[str, Any]] = []
         for position, branch in enumerate(step.all):
-            inner = before.inside()
+            copies.append({name: list(before.fields[name]) for name in self._lists})
+            inner = before.inside(**copies[-1])
             inner.answering = None if step.combine is not None else before.answering
             try:
                 yield from self._do(branch, f"{place}.all.{position}", inner, course)
@@ -281,37 +268,35 @@ class StepProgram(AskingProgram):
                     raise
                 inner.answering = None
             branches.append(inner)
+        self._add_up(copies, branches, scope)
         if step.combine is not None:
             outcomes = [
                 inner.answering or ProgramOutput(answer=None, rationale=None, generations=[]) for inner in branches
             ]
-            outcome = self._combined(step.combine, course.question, outcomes)
+            outcome = combine_branches(step.combine, self._rules, course.question, outcomes)
             scope.fields |= {"answer": outcome.answer, "rationale": outcome.rationale}
             scope.answering = outcome
             return
         for inner in branches:
-            written = {
-                name: value for name, value in inner.fields.items() if before.fields.get(name, before) is not value
+            scope.fields |= {
+                name: value
+                for name, value in inner.fields.items()
+                if name not in self._lists and before.fields.get(name, before) is not value
             }
-            scope.fields |= written
             if inner.answering is not before.answering:
                 scope.answering = inner.answering
 
-    def _combined(self, rule: str, question: Asked, outcomes: Sequence[ProgramOutput]) -> ProgramOutput:
-        """Make one prediction of those of several branches."""
-        if not isinstance(question, Question):
-            raise ProgramFaultError("TypeError", f"{question.key} has no numbered options, whose answers combine takes")
-        scores: OptionScores | None = None
-        if rule in self._rules:
-            number = self._rules[rule](question, outcomes)
-            answer = number if number in question.option_numbers else None
-        else:
-            predictions = [_as_prediction(question, outcome) for outcome in outcomes]
-            scores = combine(question, predictions, rule)  # type: ignore[arg-type]
-            answer = None if scores is None else choose(question, predictions, scores.option_scores)
-        best = next((outcome for outcome in outcomes if outcome.answer == answer), outcomes[0])
-        votes = tuple(outcome.answer for outcome in outcomes)
-        return best.copy(answer=answer, scores=scores, votes=votes, orders=None, keeps_replies=True)
+    def _add_up(self, copies: Sequence[Mapping[str, Any]], branches: Sequence[_Scope], scope: _Scope) -> None:
+        """Add what the branches added to their copies of each list, in their order.
+
+        A branch that keeps only some entries has another list than its copy.
+        """
+        for name in self._lists:
+            count, entries = len(scope.fields[name]), scope.fields[name]
+            pairs = [(own[name], inner.fields[name]) for own, inner in zip(copies, branches, strict=True)]
+            kept_entries = next((now for own, now in pairs if now is not own), entries[:count])
+            added_entries = [entry for own, now in pairs if now is own for entry in now[count:]]
+            entries[:] = [*kept_entries, *added_entries]
 
     def _most_calls(self, steps: StepSpecs, place: str, question: Asked, lists: dict[str, int]) -> int:
         """Count the calls of steps; `lists` says how many entries passages have at most."""
@@ -345,65 +330,6 @@ class StepProgram(AskingProgram):
         return calls * (step.outer_samples or 1)
 
 
-class _Given(AskingProgram):
-    """A part with what it is called with beside the question."""
-
-    def __init__(self, program: dspy.Module, fields: Mapping[str, Any]) -> None:
-        super().__init__(dspy.settings.adapter)
-        self._part = program
-        self._fields = fields
-
-    def steps(self, question: Any) -> Steps:
-        """Yield the part's own steps, or one call of the whole part."""
-        return _part_steps(self._part, question, self._fields)
-
-
-def _part_steps(program: dspy.Module, question: Any, fields: Mapping[str, Any]) -> Steps:
-    """Yield a part's own steps, or one call of the whole part with the fields that it is given."""
-    if isinstance(program, AskingProgram) and not isinstance(program, OwnProgram):
-        return (yield from program.steps(question))
-    given = {"fields": fields} if isinstance(program, OwnProgram) else {}
-    return ProgramOutput.of((yield Call(program, {"question": question, **given})))
-
-
-def _within(steps: Steps, program: dspy.Module, lm: dspy.LM | None, later: int) -> Steps:
-    """Yield the same steps, each asked of `lm` (None: the run's) by the program's adapter, `later` seeds on."""
-    adapter = None if isinstance(program, OwnProgram) else getattr(program, "adapter", None)
-
-    def change(call: Call) -> Call:
-        return replace(
-            call,
-            adapter=call.adapter or adapter,
-            lm=call.lm or lm,
-            seeds_later=call.seeds_later + (0 if isinstance(program, OwnProgram) else later),
-        )
-
-    if lm is None:
-        return (yield from altered(steps, change))
-    reply: dspy.Prediction | None = None
-    fault: ContextWindowExceededError | None = None
-    while True:
-        try:
-            # What a program does between its calls may depend on the model that it asks.
-            with dspy.context(lm=lm):
-                call = steps.send(reply) if fault is None else steps.throw(fault)
-        except StopIteration as stop:
-            return cast("ProgramOutput", stop.value)
-        try:
-            reply, fault = (yield change(call)), None
-        except ContextWindowExceededError as error:
-            reply, fault = None, error
-
-
-def _asked_of(model: str, outcome: ProgramOutput) -> ProgramOutput:
-    """Return a prediction whose replies say that a further model was asked."""
-    last = outcome.last_generation
-    return outcome.copy(
-        generations=[replace(one, asked=one.asked or model) for one in outcome.generations or ()],
-        last_generation=last and replace(last, asked=last.asked or model),
-    )
-
-
 def _given(step: AskingStep, scope: _Scope) -> dict[str, Any]:
     """Return the fields that a step reads; raises `_EmptyFieldError` if one of its signature is empty."""
     if not isinstance(step, AskStep):
@@ -428,20 +354,6 @@ def _is_true(name: str, scope: _Scope, course: _Course) -> bool:
 
 def _of_question(name: str, question: Asked) -> Any:
     return question_fields(question, {name: str, "options": str}, ())[name]
-
-
-def _as_prediction(question: Question, outcome: ProgramOutput) -> Prediction:
-    """Return what a branch says, as the combining rules read it."""
-    has_answer = outcome.answer is not None
-    return Prediction(
-        question=question.key,
-        program="branch",
-        spec_digest="",
-        status=Status.ANSWERED if has_answer else Status.UNANSWERED,
-        reason=None if has_answer else Reason.UNPARSED,
-        answer=outcome.answer,
-        option_scores=None if outcome.scores is None else outcome.scores.option_scores,
-    )
 
 
 def _output(answering: ProgramOutput | None, course: _Course) -> ProgramOutput:

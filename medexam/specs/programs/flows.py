@@ -166,6 +166,11 @@ class FlowSpec(ModuleSpec):
         )
 
     @property
+    def sets_temperature(self) -> bool:
+        """Whether a step has a temperature of its own."""
+        return any(part.step.temperature or part.program.sets_temperature for part in self.parts.values())
+
+    @property
     def votes(self) -> bool:
         """Whether several answers to a question become one, which takes numbered options."""
         steps = [step for _, step in walk_steps(self.steps)]
