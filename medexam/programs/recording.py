@@ -41,7 +41,7 @@ class Draws:
         config = request.config
         if not config.temperature or config.seed is None:
             return request
-        digest = digest_request(replace(request, config=replace(config, seed=None)))
+        digest = digest_request(request, seed=False)
         # A request for several replies takes as many seeds, one after the other.
         count, seed = (config.extensions or {}).get(SAMPLES, 1), config.seed
         with self._lock:
@@ -81,9 +81,12 @@ class OverError(BaseException):
     """A module asks for a question whose time was over; no `except Exception` of its own has it go on."""
 
 
-def digest_request(request: Request) -> str:
-    """Compute half a SHA-256 over everything that the reply depends on."""
-    text = json.dumps(_plain(request), sort_keys=True, ensure_ascii=False)
+def digest_request(request: Request, *, seed: bool = True) -> str:
+    """Compute half a SHA-256 over everything that the reply depends on, or all but the seed."""
+    fields = _plain(request)
+    if not seed:
+        fields["config"]["seed"] = None
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 

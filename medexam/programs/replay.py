@@ -15,6 +15,7 @@ from dspy.utils.exceptions import LMError
 
 from medexam.errors import ProgramFaultError
 from medexam.predictions import Reply
+from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine
 
 Turns = list[dict[str, str]]
 
@@ -72,7 +73,8 @@ class _AsyncReplies:
 def replay(program: dspy.Module, question: Any, replies: Sequence[str | Reply]) -> Replayed:
     """Run `program` on a question with `replies` for its calls, in their order."""
     engine = _Replies(replies)
-    lm = dspy.LM("medexam/replay", engine=engine, async_engine=_AsyncReplies(engine), cache=False, num_retries=0)
+    recorders = {"engine": RecordingEngine(engine), "async_engine": AsyncRecordingEngine(_AsyncReplies(engine))}
+    lm = dspy.LM("medexam/replay", **recorders, cache=False, num_retries=0)
     outcome, fault = None, None
     with dspy.context(lm=lm, disable_history=True), suppress(LMError, _NoMoreRepliesError):
         try:

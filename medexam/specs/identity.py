@@ -80,28 +80,34 @@ def identity(
     if program.asks_model:
         facts["model"] = dict(model or {})
         if models:
-            facts["models"] = {name: _further(cell.models[name], known) for name, known in models.items()}
+            draws = program.sets_temperature
+            facts["models"] = {name: _further(cell.models[name], known, draws=draws) for name, known in models.items()}
         facts["words"] = dict(words)
         if request := {
             name: cell.model.request_settings[name] for name in _REQUEST if name in cell.model.request_settings
         }:
             facts["request"] = request
     if (budget := program.budget(cell.model.max_tokens)) is not None:
-        facts["sampling"] = _sampling(cell.model, budget)
+        facts["sampling"] = _sampling(cell.model, budget, draws=program.sets_temperature)
     return facts
 
 
-def _further(model: ModelSpec, known: Mapping[str, Any]) -> dict[str, Any]:
+def _further(model: ModelSpec, known: Mapping[str, Any], *, draws: bool) -> dict[str, Any]:
     """Return what an answer depends on of a further model; the tokens of its replies stand with the program's."""
     settings = {name: value for name, value in model.request_settings.items() if name in _REQUEST}
-    return {**known, "sampling": _sampling(model, 0) | {"max_tokens": model.max_tokens}, "request": settings}
+    return {
+        **known,
+        "sampling": _sampling(model, 0, draws=draws) | {"max_tokens": model.max_tokens},
+        "request": settings,
+    }
 
 
-def _sampling(model: ModelSpec, budget: int | dict[str, int]) -> dict[str, Any]:
+def _sampling(model: ModelSpec, budget: int | dict[str, int], *, draws: bool) -> dict[str, Any]:
+    """Return how replies are written; `draws`: a program that draws some, whatever the model's temperature."""
     return {
         "temperature": model.temperature,
         "max_tokens": budget,
-        "seed": model.seed if model.temperature else None,
+        "seed": model.seed if model.temperature or draws else None,
         **{name: value for name in _DRAWING if (value := getattr(model, name)) not in (None, ())},
     }
 

@@ -26,6 +26,7 @@ from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.dataset import DatasetSpec, OwnKind, check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.model_words import OF_CONNECTION, read_model
+from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.kinds import KINDS
 from medexam.specs.validation import field_at, takes_one, validate
 
@@ -247,6 +248,14 @@ def _check_fit(cell: CellSpec) -> CellSpec:
             f"program {program.label} asks the same several times, and at temperature 0 all replies are equal: set "
             "model.temperature, such as 0.7"
         )
+    if isinstance(program, FlowSpec) and program.votes and any(form in spec.task_forms for spec in KINDS.values()):
+        raise SpecError(
+            f"program {program.label} lets answers vote, and the questions of {cell.dataset.kind or cell.dataset.name} "
+            "have no numbered options: leave samples, orders and combine out"
+        )
+    for part in program.parts.values() if isinstance(program, FlowSpec) else ():
+        if not part.program.draws:
+            _check_fit(cell.model_copy(update={"program": part.program}))
     name = cell.dataset.kind or cell.dataset.name
     if program.answers_anything or cell.dataset.is_own:
         return cell

@@ -268,6 +268,14 @@ def test_branches_are_combined(rule, question) -> None:
     assert sum(prediction.option_probabilities.values()) == pytest.approx(1)
 
 
+def test_branches_see_what_was_there_before_them(question) -> None:
+    speak = {"ask": "question, options, arguments -> argument", "add": "arguments"}
+    _, requests, _ = ask(
+        {"steps": [speak, {"all": [speak, speak]}, speak, {"use": "longest"}]}, question, {"*": FIELDS}
+    )
+    assert [request.messages[-1].text.count("It is so.") for request in requests] == [0, 1, 1, 3]
+
+
 def test_own_code_combines_and_answers_anywhere(question, tmp_path) -> None:
     (tmp_path / "mine.py").write_text(
         """
@@ -349,11 +357,14 @@ def test_the_digest_covers_steps_and_what_their_files_hold(document, tmp_path) -
     digests.append(digest_of(document(steps), tmp_path))
     (tmp_path / "mine.py").write_text("import dspy\ndef f(q, o):\n    return 2\n")
     digests.append(digest_of(document(steps), tmp_path))
+    step["temperature"] = 0.5
+    digests.append(digest_of(document(steps), tmp_path))
+    digests.append(digest_of(document(steps, model={"seed": 9}), tmp_path))
     step["max_tokens"] = 7
     digests.append(digest_of(document(steps), tmp_path))
     steps[0]["all"][1]["orders"] = "cyclic"
     digests.append(digest_of(document(steps), tmp_path))
-    assert len(set(digests)) == 5
+    assert len(set(digests)) == 7
 
 
 @pytest.mark.parametrize(
@@ -418,6 +429,19 @@ def test_what_cannot_be_done_is_refused_with_its_place(steps, place, way_out, do
     (line,) = str(refusal.value).splitlines()
     assert place in line
     assert way_out in line
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ([{"use": "zero_shot"}], "zero_shot does not answer cliniqlink"),
+        ([{"ask": "question -> answer", "samples": 3, "temperature": 1}], "lets answers vote"),
+    ],
+)
+def test_questions_in_words_take_what_answers_them(steps, why) -> None:
+    with pytest.raises(SpecError, match=why):
+        spec_of({"steps": steps}, dataset={"name": "cliniqlink"})
+    spec_of({"steps": [{"ask": "question -> note"}, {"use": "by_format"}]}, dataset={"name": "cliniqlink"})
 
 
 def further_models(tmp_path, steps, **strong):

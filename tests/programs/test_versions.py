@@ -185,8 +185,32 @@ TASK_WORDS = {"en": {"system": "S", "groups": {**GROUPS, **QUOTED, **SHORT}}}
 EXAMPLES = {
     "en": [{"stem": "One?", "discipline": "biology", "options": ["a", "b"], "answer": 2, "rationale": "For it is."}]
 }
+LONGEST = {"ask": "options -> answer: int", "instructions": "Take the longest."}
 ASKED = {
     "zero_shot": [{}, {"answer_format": "guided"}, {"answer_form": "angles", "answer_format": "guided"}],
+    "flow": [
+        {
+            "answer_format": "guided",
+            "steps": [
+                {"retrieve": "question", "k": 2},
+                {
+                    "each": "passages",
+                    "name": "passage",
+                    "keep": "helps",
+                    "do": [{"ask": "passage -> note, helps: bool"}],
+                },
+                {"repeat": 2, "do": [{"ask": "question, options, passages, notes -> note", "add": "notes"}]},
+                {
+                    "all": [
+                        {"ask": "question, options, notes -> answer: int", "samples": 2, "temperature": 1},
+                        LONGEST,
+                    ],
+                    "combine": "vote",
+                },
+            ],
+        },
+        {"steps": [{"use": "zero_shot", "orders": "reversed"}]},
+    ],
     "signature": [
         {"signature": signature, "module": module, "answer_format": form}
         for signature in ("question -> answer: int", "stem, options: list[str] -> answer: Literal['a', 'b']")
@@ -254,6 +278,7 @@ SHOWN_AS = {
     "retrieve_then_answer": (1, "61f30fac8b31"),
     "retrieve_verify": (1, "95243397ad86"),
     "short_answer": (1, "27d92425820d"),
+    "flow": (1, "52d7381ebf6f"),
     "signature": (1, "cdf510d561a3"),
     "span_reader": (1, "f3baf93456a9"),
     "zero_shot": (1, "a2e46d64b4c2"),
@@ -306,7 +331,10 @@ SCRIPTED = {"text": "Because.\n{Answer: 2}", "logprobs": [[-1.0 - place] for pla
 def _prompt(request) -> list[object]:
     config = request.config
     turns = [[message.role, message.text] for message in request.messages]
-    return [request.system, turns, config.max_tokens, config.stop and list(config.stop), config.extensions]
+    system = request.system
+    if system is not None and not isinstance(system, str):
+        system = "".join(part.text for part in system)
+    return [system, turns, config.max_tokens, config.stop and list(config.stop), config.extensions]
 
 
 def _shown(kind: str, spec: dict, question, tmp_path) -> list[object]:

@@ -5,25 +5,24 @@ a question have one order, by which stored replies are read again.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import dspy
-from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.predictions import Prediction, Reading, Reason, Status
-from medexam.programs.base import AskingProgram, Call, ExamProgram, Steps, altered
-from medexam.programs.combining.ensembles import choose, combine
-from medexam.programs.combining.reordering import Reordered
-from medexam.programs.combining.voting import Voting
+from medexam.errors import ProgramFaultError
+from medexam.predictions import Prediction, Reading
+from medexam.programs.base import AskingProgram, Call, Steps
 from medexam.programs.fields import Asked, question_fields
 from medexam.programs.orders import orders_of
 from medexam.programs.own import OwnProgram
-from medexam.programs.program_output import OptionScores, ProgramOutput
+from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import shared_draws
 from medexam.programs.replay import replay
 from medexam.programs.retrieval.searching import LookUp, PassageSearch
+from medexam.programs.steps.asking_part import asked_of, part_steps, within
+from medexam.programs.steps.branches import BranchRule, combine_branches
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import Generation
@@ -42,9 +41,6 @@ from medexam.specs.programs.steps import (
     WhenStep,
 )
 from medexam.specs.programs.steps import Steps as StepSpecs
-
-CombineAnswers = Callable[[Question, Sequence[ProgramOutput]], Any]
-"""A function of the user's own: of a question and the branches' predictions, the printed number of an option."""
 
 
 class _EmptyFieldError(Exception):
@@ -85,7 +81,7 @@ class StepProgram(AskingProgram):
         spec: FlowSpec,
         programs: Mapping[str, dspy.Module],
         search: PassageSearch | None,
-        rules: Mapping[str, CombineAnswers],
+        rules: Mapping[str, BranchRule],
     ) -> None:
         """Make the program: `programs` are those of the parts, by place, `search` looks up passages (None where no step
         does), and `rules` are the user's own functions that combine branches, by name.
@@ -93,6 +89,8 @@ class StepProgram(AskingProgram):
         super().__init__(dspy.ChatAdapter(use_json_adapter_fallback=False))
         self.spec = spec
         self._parts: Mapping[str, StepPart] = spec.parts
+        self._lists = tuple(added_lists(spec.steps))
+        self._records = any(isinstance(program, OwnProgram) for program in programs.values())
         # What is asked alike is drawn under other seeds.
         self._askings = {
             place: f"{part.step.model} {part.step.temperature} {part.program.model_dump_json()}"
@@ -137,7 +135,7 @@ class StepProgram(AskingProgram):
     def steps(self, question: Asked) -> Steps:
         """Yield the calls of all steps."""
         # Each list that steps add to is there from the beginning, and one for all of them.
-        course, scope = _Course(question), _Scope({name: [] for name in added_lists(self.spec.steps)})
+        course, scope = _Course(question), _Scope({name: [] for name in self._lists})
         try:
             yield from self._do(self.spec.steps, "steps", scope, course)
         except _EmptyFieldError:
@@ -154,13 +152,9 @@ class StepProgram(AskingProgram):
             return None
         return replay(self, question, [reply.text for reply in stored.generations or ()]).outcome
 
-    @property
-    def _records(self) -> bool:
-        """Whether a part keeps the calls that it makes itself."""
-        return any(isinstance(self._program(part), OwnProgram) for part in self._parts.values())
-
     def _program(self, part: StepPart) -> dspy.Module:
-        program: dspy.Module = getattr(self.programs, f"{part.name}_")
+        # A module of DSPy's takes a function's time for each of its attributes.
+        program: dspy.Module = vars(vars(self)["programs"])[f"{part.name}_"]
         return program
 
     def _do(self, steps: StepSpecs, place: str, scope: _Scope, course: _Course) -> Any:
@@ -205,16 +199,19 @@ class StepProgram(AskingProgram):
         """Ask what a step asks, and write its outputs."""
         step, program = part.step, self._program(part)
         given = _given(step, scope)
-        lm = find_lm(step.model, step.temperature)
-        asking: AskingProgram = _Given(program, given)
-        if step.outer_samples is not None:
-            asking = Voting(cast("ExamProgram", asking), step.outer_samples)
-        if step.outer_orders is not None:
-            asking = Reordered(cast("ExamProgram", asking), step.outer_orders)
-        later = course.times[self._askings[part.place]] if (lm or dspy.settings.lm).kwargs.get("temperature") else 0
+        if step.outer_samples is not None and not isinstance(course.question, Question):
+            raise ProgramFaultError(
+                "TypeError", f"{course.question.key} has no numbered options, which samples vote on"
+            )
+        is_changed = step.model is not None or step.temperature is not None
+        lm = find_lm(step.model, step.temperature) if is_changed else None
+        later = course.times[self._askings[part.place]]
+        if later and not (lm or dspy.settings.lm).kwargs.get("temperature"):
+            later = 0
         course.times[self._askings[part.place]] += getattr(part.program, "samples", None) or step.outer_samples or 1
-        outcome = ProgramOutput.of((yield from _within(asking.steps(course.question), program, lm, later)))
-        outcome = outcome if step.model is None else _asked_of(step.model, outcome)
+        steps = part_steps(step, program, course.question, given)
+        outcome = ProgramOutput.of((yield from within(steps, program, lm, later)))
+        outcome = outcome if step.model is None else asked_of(step.model, outcome)
         course.generations += outcome.generations or []
         course.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
         self._write(step, outcome, scope, course)
@@ -237,7 +234,7 @@ class StepProgram(AskingProgram):
                 return
         scope.fields |= values
         if "answer" in values:
-            scope.answering = outcome.copy(answer=outcome.answer)
+            scope.answering = outcome
 
     def _retrieve(self, step: RetrieveStep, scope: _Scope, course: _Course) -> Any:
         assert self._search is not None  # noqa: S101 - the builder has looked
@@ -257,9 +254,12 @@ class StepProgram(AskingProgram):
 
     def _all(self, step: AllStep, place: str, scope: _Scope, course: _Course) -> Any:
         """Do branches, each from the fields as they were before, and put together what they wrote."""
-        before, branches = scope.inside(), []
+        before = scope.inside()
+        branches: list[_Scope] = []
+        copies: list[dict[str, Any]] = []
         for position, branch in enumerate(step.all):
-            inner = before.inside()
+            copies.append({name: list(before.fields[name]) for name in self._lists})
+            inner = before.inside(**copies[-1])
             inner.answering = None if step.combine is not None else before.answering
             try:
                 yield from self._do(branch, f"{place}.all.{position}", inner, course)
@@ -268,36 +268,35 @@ class StepProgram(AskingProgram):
                     raise
                 inner.answering = None
             branches.append(inner)
+        self._add_up(copies, branches, scope)
         if step.combine is not None:
             outcomes = [
                 inner.answering or ProgramOutput(answer=None, rationale=None, generations=[]) for inner in branches
             ]
-            outcome = self._combined(step.combine, course.question, outcomes)
+            outcome = combine_branches(step.combine, self._rules, course.question, outcomes)
             scope.fields |= {"answer": outcome.answer, "rationale": outcome.rationale}
             scope.answering = outcome
             return
         for inner in branches:
-            written = {
-                name: value for name, value in inner.fields.items() if before.fields.get(name, before) is not value
+            scope.fields |= {
+                name: value
+                for name, value in inner.fields.items()
+                if name not in self._lists and before.fields.get(name, before) is not value
             }
-            scope.fields |= written
             if inner.answering is not before.answering:
                 scope.answering = inner.answering
 
-    def _combined(self, rule: str, question: Asked, outcomes: Sequence[ProgramOutput]) -> ProgramOutput:
-        """Make one prediction of those of several branches."""
-        assert isinstance(question, Question)  # noqa: S101 - the spec's check has looked
-        scores: OptionScores | None = None
-        if rule in self._rules:
-            number = self._rules[rule](question, outcomes)
-            answer = number if number in question.option_numbers else None
-        else:
-            predictions = [_as_prediction(question, outcome) for outcome in outcomes]
-            scores = combine(question, predictions, rule)  # type: ignore[arg-type]
-            answer = None if scores is None else choose(question, predictions, scores.option_scores)
-        best = next((outcome for outcome in outcomes if outcome.answer == answer), outcomes[0])
-        votes = tuple(outcome.answer for outcome in outcomes)
-        return best.copy(answer=answer, scores=scores, votes=votes, orders=None, keeps_replies=True)
+    def _add_up(self, copies: Sequence[Mapping[str, Any]], branches: Sequence[_Scope], scope: _Scope) -> None:
+        """Add what the branches added to their copies of each list, in their order.
+
+        A branch that keeps only some entries has another list than its copy.
+        """
+        for name in self._lists:
+            count, entries = len(scope.fields[name]), scope.fields[name]
+            pairs = [(own[name], inner.fields[name]) for own, inner in zip(copies, branches, strict=True)]
+            kept_entries = next((now for own, now in pairs if now is not own), entries[:count])
+            added_entries = [entry for own, now in pairs if now is own for entry in now[count:]]
+            entries[:] = [*kept_entries, *added_entries]
 
     def _most_calls(self, steps: StepSpecs, place: str, question: Asked, lists: dict[str, int]) -> int:
         """Count the calls of steps; `lists` says how many entries passages have at most."""
@@ -331,60 +330,6 @@ class StepProgram(AskingProgram):
         return calls * (step.outer_samples or 1)
 
 
-class _Given(AskingProgram):
-    """A part with what it is called with beside the question."""
-
-    def __init__(self, program: dspy.Module, fields: Mapping[str, Any]) -> None:
-        super().__init__(dspy.settings.adapter)
-        self._part = program
-        self._fields = fields
-
-    def steps(self, question: Any) -> Steps:
-        """Yield the part's own steps, or one call of the whole part."""
-        if isinstance(self._part, AskingProgram) and not isinstance(self._part, OwnProgram):
-            return (yield from self._part.steps(question))
-        fields = {"fields": self._fields} if isinstance(self._part, OwnProgram) else {}
-        return ProgramOutput.of((yield Call(self._part, {"question": question, **fields})))
-
-
-def _within(steps: Steps, program: dspy.Module, lm: dspy.LM | None, later: int) -> Steps:
-    """Yield the same steps, each asked of `lm` (None: the run's) by the program's adapter, `later` seeds on."""
-    adapter = None if isinstance(program, OwnProgram) else getattr(program, "adapter", None)
-
-    def change(call: Call) -> Call:
-        return replace(
-            call,
-            adapter=call.adapter or adapter,
-            lm=call.lm or lm,
-            seeds_later=call.seeds_later + (0 if isinstance(program, OwnProgram) else later),
-        )
-
-    if lm is None:
-        return (yield from altered(steps, change))
-    reply: dspy.Prediction | None = None
-    fault: ContextWindowExceededError | None = None
-    while True:
-        try:
-            # What a program does between its calls may depend on the model that it asks.
-            with dspy.context(lm=lm):
-                call = steps.send(reply) if fault is None else steps.throw(fault)
-        except StopIteration as stop:
-            return cast("ProgramOutput", stop.value)
-        try:
-            reply, fault = (yield change(call)), None
-        except ContextWindowExceededError as error:
-            reply, fault = None, error
-
-
-def _asked_of(model: str, outcome: ProgramOutput) -> ProgramOutput:
-    """Return a prediction whose replies say that a further model was asked."""
-    last = outcome.last_generation
-    return outcome.copy(
-        generations=[replace(one, asked=one.asked or model) for one in outcome.generations or ()],
-        last_generation=last and replace(last, asked=last.asked or model),
-    )
-
-
 def _given(step: AskingStep, scope: _Scope) -> dict[str, Any]:
     """Return the fields that a step reads; raises `_EmptyFieldError` if one of its signature is empty."""
     if not isinstance(step, AskStep):
@@ -411,22 +356,12 @@ def _of_question(name: str, question: Asked) -> Any:
     return question_fields(question, {name: str, "options": str}, ())[name]
 
 
-def _as_prediction(question: Question, outcome: ProgramOutput) -> Prediction:
-    """Return what a branch says, as the combining rules read it."""
-    has_answer = outcome.answer is not None
-    return Prediction(
-        question=question.key,
-        program="branch",
-        spec_digest="",
-        status=Status.ANSWERED if has_answer else Status.UNANSWERED,
-        reason=None if has_answer else Reason.UNPARSED,
-        answer=outcome.answer,
-        option_scores=None if outcome.scores is None else outcome.scores.option_scores,
-    )
-
-
 def _output(answering: ProgramOutput | None, course: _Course) -> ProgramOutput:
     """Return what the steps came to: the prediction that answered last, with everything that was asked and found."""
+    asked_elsewhere = any(one.asked for one in course.generations)
+    is_plain = answering is not None and answering.fields is None and not course.hits and not asked_elsewhere
+    if answering is not None and is_plain and len(course.generations) == len(answering.generations or []):
+        return answering
     outcome = answering or ProgramOutput(answer=None, rationale=None)
     own_generations = outcome.generations or []
     fields: dict[str, Any] = {"generations": course.generations, "fields": None}

@@ -187,6 +187,11 @@ class ProgramSpec(Spec):
         return False
 
     @property
+    def sets_temperature(self) -> bool:
+        """Whether some of its replies are drawn at a temperature of its own."""
+        return False
+
+    @property
     def made_of(self) -> tuple[Member, ...]:
         """The programs whose stored answers it combines; empty where it answers by itself."""
         return ()

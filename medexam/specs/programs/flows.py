@@ -166,6 +166,18 @@ class FlowSpec(ModuleSpec):
         )
 
     @property
+    def sets_temperature(self) -> bool:
+        """Whether a step has a temperature of its own."""
+        return any(part.step.temperature or part.program.sets_temperature for part in self.parts.values())
+
+    @property
+    def votes(self) -> bool:
+        """Whether several answers to a question become one, which takes numbered options."""
+        steps = [step for _, step in walk_steps(self.steps)]
+        combines = any(isinstance(step, AllStep) and step.combine is not None for step in steps)
+        return combines or any(part.step.outer_samples or part.step.outer_orders for part in self.parts.values())
+
+    @property
     def readers(self) -> tuple[str, ...]:
         """What reads its replies, by the names in `READINGS`."""
         return tuple(dict.fromkeys(name for part in self.parts.values() for name in part.program.readers))

@@ -1,6 +1,7 @@
 """The fields that a DSPy signature in a spec names, read without DSPy."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 _OPENING, _CLOSING = "([{", ")]}"
@@ -13,6 +14,7 @@ class SignatureText(NamedTuple):
     outputs: Mapping[str, str]
 
 
+@lru_cache(maxsize=1024)
 def read_signature(text: str) -> SignatureText:
     """Read a signature such as `question, options -> answer: int`; raises `ValueError` if it is none."""
     inputs, arrow, outputs = text.partition("->")

@@ -138,7 +138,7 @@ class _Fields:
         entry = "str" if kind == _OF_QUESTION_ALONE else kind.removeprefix("list[").removesuffix("]")
         outer_names = set(self._names)
         behind = self.after(step.do, f"{place}.do", {**fields, self._new(step.name, place): entry})
-        self._names = outer_names
+        self._names = outer_names | ({step.each} if step.keep is not None else set())
         if step.keep is not None:
             _check_condition(step.keep, f"{place}.keep", behind)
         return {}

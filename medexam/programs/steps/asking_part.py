@@ -1,0 +1,86 @@
+"""Asking one part of a program of steps: once or several times, of whichever model, by the part's own adapter."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import dspy
+from dspy.utils.exceptions import ContextWindowExceededError
+
+from medexam.programs.base import AskingProgram, Call, ExamProgram, Steps, altered
+from medexam.programs.combining.reordering import Reordered
+from medexam.programs.combining.voting import Voting
+from medexam.programs.own import OwnProgram
+from medexam.programs.program_output import ProgramOutput
+from medexam.specs.programs.steps import AskingStep
+
+
+class _Given(AskingProgram):
+    """A part with what it is called with beside the question."""
+
+    def __init__(self, program: dspy.Module, fields: Mapping[str, Any]) -> None:
+        super().__init__(dspy.settings.adapter)
+        self._part = program
+        self._fields = fields
+
+    def steps(self, question: Any) -> Steps:
+        """Yield the part's own steps, or one call of the whole part."""
+        return _once(self._part, question, self._fields)
+
+
+def part_steps(step: AskingStep, program: dspy.Module, question: Any, fields: Mapping[str, Any]) -> Steps:
+    """Return the steps of what a step asks, as often as its samples and orders say."""
+    if step.outer_samples is None and step.outer_orders is None:
+        return _once(program, question, fields)
+    asking: AskingProgram = _Given(program, fields)
+    if step.outer_samples is not None:
+        asking = Voting(cast("ExamProgram", asking), step.outer_samples)
+    if step.outer_orders is not None:
+        asking = Reordered(cast("ExamProgram", asking), step.outer_orders)
+    return asking.steps(question)
+
+
+def _once(program: dspy.Module, question: Any, fields: Mapping[str, Any]) -> Steps:
+    """Yield a part's own steps, or one call of the whole part with the fields that it is given."""
+    if isinstance(program, AskingProgram) and not isinstance(program, OwnProgram):
+        return (yield from program.steps(question))
+    given = {"fields": fields} if isinstance(program, OwnProgram) else {}
+    return ProgramOutput.of((yield Call(program, {"question": question, **given})))
+
+
+def within(steps: Steps, program: dspy.Module, lm: dspy.LM | None, later: int) -> Steps:
+    """Yield the same steps, each asked of `lm` (None: the run's) by the program's adapter, `later` seeds on."""
+    adapter = None if isinstance(program, OwnProgram) else getattr(program, "adapter", None)
+
+    def change(call: Call) -> Call:
+        return replace(
+            call,
+            adapter=call.adapter or adapter,
+            lm=call.lm or lm,
+            seeds_later=call.seeds_later + (0 if isinstance(program, OwnProgram) else later),
+        )
+
+    if lm is None:
+        return (yield from altered(steps, change))
+    reply: dspy.Prediction | None = None
+    fault: ContextWindowExceededError | None = None
+    while True:
+        try:
+            # What a program does between its calls may depend on the model that it asks.
+            with dspy.context(lm=lm):
+                call = steps.send(reply) if fault is None else steps.throw(fault)
+        except StopIteration as stop:
+            return cast("ProgramOutput", stop.value)
+        try:
+            reply, fault = (yield change(call)), None
+        except ContextWindowExceededError as error:
+            reply, fault = None, error
+
+
+def asked_of(model: str, outcome: ProgramOutput) -> ProgramOutput:
+    """Return a prediction whose replies say that a further model was asked."""
+    last = outcome.last_generation
+    return outcome.copy(
+        generations=[replace(one, asked=one.asked or model) for one in outcome.generations or ()],
+        last_generation=last and replace(last, asked=last.asked or model),
+    )

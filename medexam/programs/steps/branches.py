@@ -1,0 +1,51 @@
+"""One answer made of those of the branches that stand beside each other in a program of steps."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from medexam.errors import ProgramFaultError
+from medexam.predictions import Prediction, Reason, Status
+from medexam.programs.combining.ensembles import choose, combine
+from medexam.programs.fields import Asked
+from medexam.programs.program_output import OptionScores, ProgramOutput
+from medexam.questions import Question
+from medexam.specs.programs.ensembles import Combine
+
+BranchRule = Callable[[Question, Sequence[ProgramOutput]], Any]
+"""A function of the user's own: of a question and the branches' predictions, the printed number of an option."""
+
+
+def combine_branches(
+    rule: str, rules: Mapping[str, BranchRule], question: Asked, outcomes: Sequence[ProgramOutput]
+) -> ProgramOutput:
+    """Make one prediction of those of several branches, by a rule that ships or one of `rules`, by name.
+
+    Raises `ProgramFaultError` for a question without numbered options.
+    """
+    if not isinstance(question, Question):
+        raise ProgramFaultError("TypeError", f"{question.key} has no numbered options, whose answers combine takes")
+    scores: OptionScores | None = None
+    if rule in rules:
+        number = rules[rule](question, outcomes)
+        answer = number if number in question.option_numbers else None
+    else:
+        predictions = [_as_prediction(question, outcome) for outcome in outcomes]
+        scores = combine(question, predictions, cast("Combine", rule))
+        answer = None if scores is None else choose(question, predictions, scores.option_scores)
+    best = next((outcome for outcome in outcomes if outcome.answer == answer), outcomes[0])
+    votes = tuple(outcome.answer for outcome in outcomes)
+    return best.copy(answer=answer, scores=scores, votes=votes, orders=None, keeps_replies=True)
+
+
+def _as_prediction(question: Question, outcome: ProgramOutput) -> Prediction:
+    """Return what a branch says, as the combining rules read it."""
+    has_answer = outcome.answer is not None
+    return Prediction(
+        question=question.key,
+        program="branch",
+        spec_digest="",
+        status=Status.ANSWERED if has_answer else Status.UNANSWERED,
+        reason=None if has_answer else Reason.UNPARSED,
+        answer=outcome.answer,
+        option_scores=None if outcome.scores is None else outcome.scores.option_scores,
+    )
