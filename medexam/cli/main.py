@@ -92,6 +92,17 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 """Name -> where it is in `medexam.cli`, and the first line of its help, which is all that `medexam --help` shows."""
+_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Ask": ("demo", "init", "run", "plan", "optimize"),
+        "Look": ("list", "show", "report", "watch", "ui", "track", "rm"),
+        "Compare": ("compare", "trend", "import", "export", "audit"),
+        "Your own": ("data", "index", "finetune", "finetune-grid", "schema"),
+        "Serve": ("serve", "doctor"),
+        "Papers": ("reproduce",),
+    }
+)
+"""Heading of `medexam --help` -> the commands below it."""
 _TAKES_FLAGS_OF_VLLM = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -159,7 +170,8 @@ def _stands_for() -> None:
 
 
 for _name, (_, _line) in COMMANDS.items():
-    app.command(_name, help=_line)(_stands_for)
+    _panel = next((panel for panel, names in _PANELS.items() if _name in names), "More")
+    app.command(_name, help=_line, rich_help_panel=_panel)(_stands_for)
 
 
 def main() -> None:

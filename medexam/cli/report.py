@@ -14,17 +14,17 @@ from medexam.cli.views.runs import read_current
 from medexam.errors import SpecError
 
 RunsArgument = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(
-        metavar="RUN...",
+        metavar="[RUN...]",
         autocompletion=complete_run,
-        help="Run folders, folders of runs, or ids in the runs directory.",
+        help="Run folders, folders of runs, or ids in the runs directory; all runs there by default.",
     ),
 ]
 
 
 def report(
-    runs: RunsArgument,
+    runs: RunsArgument = None,
     baseline: BaselineOption = None,
     as_json: JsonOption = False,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Write plots (PNG) into this folder.")] = None,
@@ -64,8 +64,10 @@ def report(
 
     if layout is not None and html is not None:
         raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
-    paths = runs if baseline is None else [baseline, *runs]
-    stored_runs = read_current(find_runs(run_paths(paths, runs_dir or default_runs_dir())), metric or [])
+    root = runs_dir or default_runs_dir()
+    named = [*([] if baseline is None else [baseline]), *(runs or [])]
+    paths = [*run_paths(named, root), *([] if runs else [root])]
+    stored_runs = read_current(find_runs(paths), metric or [])
     check_shown(stored_runs, layout, plots=plots is not None)
     new_report = Report(stored_runs, parse_weights(weight or []), protocol=protocol)
     if html is not None:

@@ -1,5 +1,6 @@
 """`medexam show`: one stored run with its settings, or what it answered to one question."""
 
+import difflib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from medexam.errors import DatasetError, RunFolderError
 
 if TYPE_CHECKING:
     from medexam.cli.terminal import Terminal
+    from medexam.experiments.store.run_folder import RunFolder
     from medexam.experiments.store.stored_run import AnyRun
     from medexam.predictions import Prediction
 
@@ -49,10 +51,16 @@ def show(
 
 def _print_run(stored_run: "AnyRun") -> None:
     from medexam.cli.terminal import Terminal
+    from medexam.experiments.report.findings import findings, lead
     from medexam.experiments.report.markdown import describe_settings, describe_state
     from medexam.experiments.report.shown import Unbroken, print_blocks
 
-    lines = [f"{stored_run.record.cell.name}: {stored_run.title}", *filter(None, [stored_run.record.description])]
+    lines = [
+        f"{stored_run.record.cell.name}: {stored_run.title}",
+        *filter(None, [lead([stored_run])]),
+        *findings([stored_run]),
+        *filter(None, [stored_run.record.description]),
+    ]
     state = describe_state(stored_run) if stored_run.complete else Unbroken(describe_state(stored_run))
     files = sorted(path.name for path in stored_run.folder.path.iterdir() if path.is_file() and path.name[0] != ".")
     ends = [
@@ -60,7 +68,8 @@ def _print_run(stored_run: "AnyRun") -> None:
         ", ".join(files),
         Unbroken(f"`medexam report {stored_run.folder.path}` shows its scores."),
     ]
-    warnings = (f"Warning: {warning}" for warning in stored_run.warnings)
+    texts = stored_run.record.warnings if stored_run.running else stored_run.warnings
+    warnings = (f"Warning: {warning}" for warning in texts)
     print_blocks(Terminal(), [*lines, state, *warnings, (describe_settings(stored_run), ""), *ends])
 
 
@@ -82,7 +91,28 @@ def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
     except DatasetError as error:
         console.print(key, style="bold cyan")
         print_notice(f"the question itself cannot be shown: {error}")
+    if prediction is not None:
+        _print_prompts(console, folder, prediction)
     _print_answer(console, prediction, document)
+
+
+def _print_prompts(console: "Terminal", folder: "RunFolder", prediction: "Prediction") -> None:
+    """Print what was sent for this answer, a message a block; say why where it cannot be shown."""
+    from medexam.experiments.report.page.prompts import read_conversations
+    from medexam.experiments.store.stored_run import load_run
+
+    try:
+        conversations = read_conversations(load_run(folder), {prediction.question: prediction})
+        exchanges = conversations.of(prediction)
+    except RunFolderError as error:
+        print_notice(f"the prompt cannot be shown: {error}")
+        return
+    if conversations.missing is not None:
+        print_notice(f"the prompt cannot be shown: {conversations.missing}")
+    for number, exchange in enumerate(exchanges, start=1):
+        console.print(f"\nasked{f', call {number} of {len(exchanges)}' if len(exchanges) > 1 else ''}:", style="bold")
+        for turn in exchange.turns:
+            console.print(f"{turn['role']}:\n{turn['content']}\n")
 
 
 def find_key(query: str, keys: tuple[str, ...]) -> str:
@@ -91,7 +121,8 @@ def find_key(query: str, keys: tuple[str, ...]) -> str:
     if len(matches) == 1:
         return matches[0]
     if not matches:
-        raise RunFolderError(f"the run asked no question {query}: give a key such as {keys[0]}")
+        nearest = difflib.get_close_matches(query, keys, n=3, cutoff=0.6) or keys[:1]
+        raise RunFolderError(f"the run asked no question {query}: give a key such as {', '.join(nearest)}")
     ellipsis = ", ..." if len(matches) > 5 else ""
     raise RunFolderError(
         f"{query} may be {len(matches)} questions: {', '.join(matches[:5])}{ellipsis}; give more of the key"

@@ -34,7 +34,7 @@ def make_runs(runs_dir: Path) -> list[AnyRun]:
 
     Raises `RunFolderError` where nothing can be written.
     """
-    answers = read_answers()
+    answers = read_columns()
     _, cells = build_cells(load_document("study"), {"dataset": {"name": DATASET}, "model.name": MODEL})
     experiment = digest({"name": "study", "columns": list(answers)})
     items: dict[str, AnySet] = {}
@@ -47,7 +47,7 @@ def make_runs(runs_dir: Path) -> list[AnyRun]:
     return runs
 
 
-def read_answers() -> dict[str, dict[str, int | None]]:
+def read_columns() -> dict[str, dict[str, int | None]]:
     """Read the stored answers: column of a run -> key of a question -> the option's number; None: no legal answer."""
     with gzip.open(ANSWERS) as stream:
         rows = list(csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8")))
