@@ -25,7 +25,7 @@ def doctor(
         list[str] | None,
         typer.Argument(
             help="Such as http://127.0.0.1:8000/v1, registry:FILE, or a hosted model such as openai/gpt-4o-mini; the "
-            "servers registered on this machine by default.",
+            "servers registered on this machine by default, and without any the machine itself.",
             metavar="ENDPOINT|MODEL",
             show_default=False,
         ),
@@ -50,6 +50,8 @@ def doctor(
 ) -> None:
     """Ask servers and hosted models what they are and what they honour, and say what to change.
 
+    Without a server it says what this machine has: GPU, memory, disk, keys, data, extras, versions, network.
+
     Exit codes: 0 all can be used, 2 none can, 3 some cannot.
     """
     if cluster:
@@ -67,7 +69,12 @@ def doctor(
         _examine_hosted(hosted, api_key_env, api_key_file, as_json=as_json)
         return
     from medexam.serve.diagnostics.diagnosis import find_targets
+    from medexam.serve.discovery.registry import local_registry
 
+    if not endpoints and not local_registry().read():
+        refuse_others(context, {"as_json"}, "no server is named or registered on this machine: name one")
+        _examine_machine(as_json=as_json)
+        return
     targets = find_targets(
         endpoints or (), model=model, api_key_env=api_key_env, api_key_file=api_key_file, ca_bundle=ca_bundle
     )
@@ -77,6 +84,28 @@ def doctor(
         return
     keys = {"api_key_env": api_key_env, "api_key_file": api_key_file, "ca_bundle": ca_bundle}
     _diagnose(targets, burst, keys, as_json=as_json)
+
+
+def _examine_machine(*, as_json: bool) -> None:
+    """Print what is here and what that lets its user do."""
+    from medexam.cli.views.machine import machine_rows
+
+    rows = list(machine_rows())
+    if as_json:
+        print_json({"machine": {name: {"here": here, "lets": lets} for name, here, lets in rows}})
+        return
+    from rich.markup import escape
+    from rich.table import Table
+
+    from medexam.cli.terminal import Terminal
+
+    table = Table("", "Here", "What it lets you do", title="This machine", title_justify="left")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    Terminal().print(table)
+    sys.stdout.write(
+        "`medexam doctor http://HOST:PORT/v1` or `medexam doctor PROVIDER/MODEL` asks a server or a model.\n"
+    )
 
 
 def _diagnose(

@@ -113,3 +113,18 @@ def test_ctrl_c_of_a_page_says_nothing_of_runs(tmp_path) -> None:
         page.send_signal(signal.SIGINT)
         said = page.stderr.read()
     assert "same command continues" not in said
+
+
+def test_doctor_without_a_server_says_what_this_machine_has(medexam, monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-shown")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
+    code, out, said = medexam("doctor", "--json")
+    assert code == 0, said
+    machine = json.loads(out)["machine"]
+    assert {"memory", "GPU", "keys", "data sets", "versions", "network", "disk of the runs", "extra local"} <= set(
+        machine
+    )
+    assert machine["keys"]["here"] == "OPENAI_API_KEY"
+    assert "headqa_study" in machine["data sets"]["here"]
+    assert "not-to-be-shown" not in out + medexam("doctor")[1]
