@@ -19,10 +19,10 @@ from medexam.files import whole_file
 from medexam.items import AnySet
 from medexam.predictions import Prediction, Reason, Status
 from medexam.specs import CellSpec, build_cells, load_document
+from medexam.specs.catalogue import STUDIED
 from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
 
 ANSWERS = SHIPPED / "study" / "answers.csv.gz"
-DATASET = "headqa_study"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"
 ASKED = "2026-11-20"
 """The day on which the study was asked."""
@@ -35,7 +35,7 @@ def make_runs(runs_dir: Path) -> list[AnyRun]:
     Raises `RunFolderError` where nothing can be written.
     """
     answers = read_columns()
-    _, cells = build_cells(load_document("study"), {"dataset": {"name": DATASET}, "model.name": MODEL})
+    _, cells = build_cells(load_document("study"), {"dataset": {"name": STUDIED.name}, "model.name": MODEL})
     experiment = digest({"name": "study", "columns": list(answers)})
     items: dict[str, AnySet] = {}
     runs = []
