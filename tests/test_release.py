@@ -72,7 +72,7 @@ def test_the_package_page_has_no_relative_link() -> None:
     links = re.findall(r"\]\(([^)]+)\)", page)
     assert len(links) > 20
     assert all(link.startswith(("https://", "#")) for link in links)
-    assert f"]({source}/blob/main/docs/retrieval.md#looking-again)" in page
+    assert f"]({source}/blob/main/docs/tour.md#install)" in page
 
 
 def test_the_files_that_the_readme_links_are_there() -> None:

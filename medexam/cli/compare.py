@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from medexam.experiments.compare.gate import Gate
 
 RunsArgument = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(
-        metavar="RUN RUN...",
+        metavar="[RUN RUN...]",
         autocompletion=complete_run,
         help="The baseline, then what to compare with it: run folders, folders of runs, ids in the runs directory, or "
-        "other harnesses' files of results, as `medexam import` reads them.",
+        "other harnesses' files of results, as `medexam import` reads them; all runs there by default.",
     ),
 ]
 
@@ -99,12 +99,12 @@ class SectionSettings:
 
 @settings_as_flags
 def compare(
-    runs: RunsArgument,
     importing: ImportSettings,
     gating: GateSettings,
     way: WaySettings,
     sections: SectionSettings,
     tracking: TrackSettings,
+    runs: RunsArgument = None,
     baseline: BaselineOption = None,
     as_json: JsonOption = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
@@ -120,7 +120,8 @@ def compare(
     check_endings({"--markdown": markdown, "--latex": latex})
     gate = _read_gate(gating.fail_if, gating.junit)
     finders = [*find_further(**vars(sections)), *([gate.find] if gate is not None else [])]
-    paths = replace_files(runs, importing, root := runs_dir or default_runs_dir())
+    root = runs_dir or default_runs_dir()
+    paths = replace_files(runs, importing, root) if runs else [root]
     if baseline is not None:
         baseline_path, *_ = replace_files([baseline], importing, root)
         paths = [baseline_path, *(path for path in paths if path.resolve() != baseline_path.resolve())]

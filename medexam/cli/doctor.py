@@ -15,7 +15,7 @@ def doctor(
         list[str] | None,
         typer.Argument(
             help="Such as http://127.0.0.1:8000/v1, registry:FILE, or a hosted model such as openai/gpt-4o-mini; the "
-            "servers registered on this machine by default.",
+            "servers registered on this machine by default, and without any the machine itself.",
             metavar="ENDPOINT|MODEL",
             show_default=False,
         ),
@@ -39,6 +39,8 @@ def doctor(
     as_json: JsonOption = False,
 ) -> None:
     """Ask servers and hosted models what they are and what they honour, and say what to change.
+
+    Without a server it says what this machine has: GPU, memory, disk, keys, data, extras, versions, network.
 
     Exit codes: 0 all can be used, 2 none can, 3 some cannot.
     """

@@ -77,6 +77,17 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Name -> where it is in `medexam.cli`, and the first line of its help, which is all that `medexam --help` shows."""
 GROUP = "medexam.commands"
 """The entry points by which an installed package adds commands; a name with a blank is a command of a group."""
+_PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Ask": ("demo", "init", "run", "plan", "optimize"),
+        "Look": ("list", "show", "report", "watch", "ui", "track", "rm"),
+        "Compare": ("compare", "trend", "import", "export", "audit"),
+        "Your own": ("data", "index", "finetune", "finetune-grid", "schema"),
+        "Serve": ("serve", "doctor"),
+        "Papers": ("reproduce",),
+    }
+)
+"""Heading of `medexam --help` -> the commands below it."""
 _TAKES_FLAGS_OF_VLLM = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -226,7 +237,8 @@ def _stands_for() -> None:
 
 
 for _name, (_, _line) in COMMANDS.items():
-    app.command(_name, help=_line)(_stands_for)
+    _panel = next((panel for panel, names in _PANELS.items() if _name in names), "More")
+    app.command(_name, help=_line, rich_help_panel=_panel)(_stands_for)
 
 
 def main() -> None:

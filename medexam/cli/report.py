@@ -11,11 +11,11 @@ from medexam.cli.views.output import check_endings
 from medexam.plugins import load_part
 
 RunsArgument = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(
-        metavar="RUN...",
+        metavar="[RUN...]",
         autocompletion=complete_run,
-        help="Run folders, folders of runs, or ids in the runs directory.",
+        help="Run folders, folders of runs, or ids in the runs directory; all runs there by default.",
     ),
 ]
 
@@ -30,7 +30,7 @@ def _check_layout(layout: str | None) -> str | None:
 
 
 def report(
-    runs: RunsArgument,
+    runs: RunsArgument = None,
     baseline: BaselineOption = None,
     as_json: JsonOption = False,
     plots: Annotated[

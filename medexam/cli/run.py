@@ -194,7 +194,7 @@ def run(
 
     limits = Limits(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes)
     carriers = Carriers(settings.executor, settings.ray_address, settings.workers, limits)
-    runs, stop = carry_out(plan, carriers, TerminalProgress, print_notice)
+    runs, stop = carry_out(plan, carriers, partial(TerminalProgress, plan.cells), print_notice)
     is_complete = stop is None and all(run.complete for run in runs)
     incomplete, runs_dir = "" if is_complete else _incomplete(spec, plan, runs, stop), plan.runs_dir
     runs = [run for run in runs if not is_repeat(run.folder)]

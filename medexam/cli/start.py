@@ -35,6 +35,7 @@ def demo(
     from medexam.experiments.entry.report import Report
     from medexam.experiments.report.shown import print_blocks
     from medexam.experiments.report.tables import overview_tables
+    from medexam.specs.catalogue import SAMPLE
 
     runs = make_runs(out)
     english = [run for run in runs if run.record.cell.dataset.language == "en"]
@@ -44,7 +45,7 @@ def demo(
     Report(english).write_page(page)
     sys.stderr.write(f"The page with every question: {page}\n")
     sys.stderr.write(f"All {len(runs)} runs: medexam report {out}; the study: medexam run study\n")
-    sys.stderr.write("Your own model: medexam run headqa_sample --model openai/gpt-4o-mini\n")
+    sys.stderr.write(f"Your own model: medexam run {SAMPLE.name} --model openai/gpt-4o-mini\n")
     if not no_open and _has_display():
         import webbrowser
 

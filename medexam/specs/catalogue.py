@@ -193,6 +193,8 @@ EXAMS = tuple(entry.name for entry in _ENTRIES if entry.form == "choice")
 """Those with numbered options, one of which is right; the others are answered in words."""
 SAMPLE = CATALOGUE["headqa_sample"]
 """The one that ships in the package."""
+STUDIED = CATALOGUE["headqa_study"]
+"""The one of the study, which ships with the answers that `medexam demo` shows."""
 SAMPLED = "headqa_v1"
 """The name of the one that the sample is of, and of an experiment that asks it whole."""
 BUILT = CATALOGUE["headqa_v2"]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from medexam.plugins import added_names, is_own_name
+from medexam.text import nearest
 
 RETRIEVERS = "medexam.retrievers"
 ENGINES = "medexam.engines"
@@ -29,6 +30,8 @@ def part_name(name: str, shipped: Collection[str], group: str) -> str:
     if not is_own_name(name, group):
         names = ", ".join([*shipped, *added_names(group)])
         problem = f"is none of {names}" if names else "names no code"
+        if meant := nearest(name, [*shipped, *added_names(group)]):
+            problem = f"{problem}: did you mean {meant}?"
         raise ValueError(f"{name!r} {problem}; your own is package.module:Name or ./file.py:Name")
     place, _, attribute = added_names(group).get(name, name).rpartition(":")
     return f"{Path(place).expanduser().absolute()}:{attribute}" if place.endswith(".py") else f"{place}:{attribute}"

@@ -27,6 +27,9 @@ SYNONYMS: Mapping[str, str] = types.MappingProxyType(
     }
 )
 """What people write -> the name that a spec has for it."""
+MOST_CHOICES = 20
+"""Names that an error lists; of more it gives the nearest."""
+CLOSEST = 3
 LONGEST_VALUE = 100
 """Characters of a value that an error repeats."""
 M = TypeVar("M", bound=BaseModel)
@@ -144,7 +147,11 @@ def _unknown(key: str, names: list[str], where: str, elsewhere: Sequence[str] = 
     synonyms = [SYNONYMS[key.lower()]] if SYNONYMS.get(key.lower()) in names else []
     suggestions = elsewhere or synonyms or difflib.get_close_matches(key, names, n=1, cutoff=0.6)
     suffix = f" of {where}" if where else ""
-    return (f"did you mean {suggestions[0]!r}? " if suggestions else "") + f"the choices{suffix} are {', '.join(names)}"
+    meant = f"did you mean {suggestions[0]!r}? " if suggestions else ""
+    if len(names) <= MOST_CHOICES:
+        return f"{meant}the choices{suffix} are {', '.join(names)}"
+    closest = difflib.get_close_matches(key, names, n=CLOSEST, cutoff=0)
+    return f"{meant}the nearest of {len(names)} choices{suffix} are {', '.join(closest)}; `medexam schema` lists all"
 
 
 def _known(model: type[BaseModel], loc: list[str]) -> list[str]:

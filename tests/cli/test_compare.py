@@ -248,7 +248,7 @@ def test_runs_of_different_data_sets_are_refused(medexam, run, tmp_path) -> None
 def test_no_run_at_all_is_a_usage_error(medexam) -> None:
     code, out, err = medexam("compare")
     assert (code, out) == (2, "")
-    assert "RUN RUN..." in err
+    assert "no run at runs: give a run folder" in err
 
 
 def test_languages_write_and_track_what_is_asked_for(medexam, run, tmp_path, empty_store) -> None:

@@ -87,7 +87,11 @@ def test_runs_stand_in_the_order_of_their_spec(medexam, tmp_path) -> None:
     code, out, err = medexam("run", "spec.yaml", "--json")
     assert code == 0, err
     asked = [line for line in err.splitlines() if "asking" in line]
-    assert [line.partition(" en:")[0] for line in asked] == ["zero_shot", "zero_shot-guided", "few_shot"]
+    assert [line.partition(" en:")[0] for line in asked] == [
+        "cell 1 of 3: zero_shot",
+        "cell 2 of 3: zero_shot-guided",
+        "cell 3 of 3: few_shot",
+    ]
     ids = [run["run_id"] for run in json.loads(out)]
     assert ["few_shot" in run for run in ids] == [False, True, False]
     assert medexam("run", "--resume", f"runs/{ids[1]}")[0] == 0

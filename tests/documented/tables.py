@@ -15,7 +15,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "http://127.0.0.1:8080/v1": "{SMOLLM2}",
         "FIRST:6379": "127.0.0.1:1",
     },
-    "README.md": {"RUN...": "kept/kept-*-en-*"},
+    "docs/tour.md": {"RUN...": "kept/kept-*-en-*"},
     "docs/audit.md": {"RUN...": "kept/kept-*zero_shot*-en-*"},
     "docs/benchmarks.md": {"FILE": "medqa.csv"},
     "docs/casimedicos.md": {"FOLDER": "encoder"},

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from medexam.cli.options import INCOMPLETE, refuse, refuse_others
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.hosted import print_hosted
+from medexam.cli.views.machine import machine_rows
 from medexam.cli.views.output import print_json
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.run.signals import run_interruptibly
@@ -20,6 +22,7 @@ from medexam.serve.diagnostics.api_check import honours_schema
 from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport, diagnose, find_targets, identify
 from medexam.serve.diagnostics.hosted import examine, is_hosted
 from medexam.serve.diagnostics.next_command import next_command
+from medexam.serve.discovery.registry import local_registry
 
 if TYPE_CHECKING:
     from medexam.serve.diagnostics.read_check import ReadCheck
@@ -46,6 +49,10 @@ def examine_servers(
         refuse_others(context, options, "a hosted model is asked by its name alone: leave it out")
         _examine_hosted(hosted, api_key_env, api_key_file, as_json=as_json)
         return
+    if not endpoints and not local_registry().read():
+        refuse_others(context, {"as_json"}, "no server is named or registered on this machine: name one")
+        _examine_machine(as_json=as_json)
+        return
     targets = find_targets(
         endpoints or (), model=model, api_key_env=api_key_env, api_key_file=api_key_file, ca_bundle=ca_bundle
     )
@@ -55,6 +62,21 @@ def examine_servers(
         return
     keys = {"api_key_env": api_key_env, "api_key_file": api_key_file, "ca_bundle": ca_bundle}
     _diagnose(targets, burst, keys, as_json=as_json)
+
+
+def _examine_machine(*, as_json: bool) -> None:
+    """Print what is here and what that lets its user do."""
+    rows = list(machine_rows())
+    if as_json:
+        print_json({"machine": {name: {"here": here, "lets": lets} for name, here, lets in rows}})
+        return
+    table = Table("", "Here", "What it lets you do", title="This machine", title_justify="left")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    Terminal().print(table)
+    sys.stdout.write(
+        "`medexam doctor http://HOST:PORT/v1` or `medexam doctor PROVIDER/MODEL` asks a server or a model.\n"
+    )
 
 
 def _diagnose(

@@ -28,7 +28,7 @@ class ReportFiles:
 
 
 def report_runs(
-    runs: list[Path],
+    runs: list[Path] | None,
     baseline: Path | None,
     files: ReportFiles,
     layout: str | None,
@@ -42,8 +42,10 @@ def report_runs(
     """Show stored runs as tables and plots; scores them again, asks no model."""
     if layout is not None and files.html is not None:
         raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
-    paths = runs if baseline is None else [baseline, *runs]
-    stored_runs = read_current(find_runs(run_paths(paths, runs_dir or default_runs_dir())), metric or [])
+    root = runs_dir or default_runs_dir()
+    named = [*([] if baseline is None else [baseline]), *(runs or [])]
+    paths = [*run_paths(named, root), *([] if runs else [root])]
+    stored_runs = read_current(find_runs(paths), metric or [])
     check_shown(stored_runs, layout, plots=files.plots is not None)
     new_report = Report(stored_runs, parse_weights(weight or []), protocol=protocol)
     if files.html is not None:

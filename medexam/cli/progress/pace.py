@@ -31,6 +31,8 @@ class Pace:
     failed: int = 0
     """Questions that failed in this invocation."""
     in_flight: int = 0
+    later: int = 0
+    """Questions of the cells that are asked after this one."""
     tokens: int = 0
     """Of this invocation, prompts and replies, as far as the engine reports them."""
     _looks: deque[tuple[float, int, int]] = field(default_factory=deque)
@@ -66,6 +68,9 @@ class Pace:
             parts.append(f"{self.failed} failed")
         if time_left and speed and self.in_flight <= self.progress < self.total:
             parts.append(f"{timedelta(seconds=round((self.total - self.progress) / speed))} left")
+        if self.later and speed and self.in_flight <= self.progress:
+            remaining = self.total - self.progress + self.later
+            parts.append(f"all cells: {timedelta(seconds=round(remaining / speed))} left")
         scored = self.progress - self.failed
         interval = None if self.is_right is None else rate_interval(self.right, scored)
         if interval is not None:

@@ -4,6 +4,7 @@ index that it makes.
 
 import sys
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 
 from rich.progress import TaskID
@@ -25,7 +26,11 @@ REPEAT_S = 30.0
 class TerminalProgress(WorkProgress):
     """A `RunObserver` that draws on standard error; without a terminal it writes a line now and then."""
 
-    def __init__(self) -> None:
+    def __init__(self, cells: Sequence[AnyCell] = ()) -> None:
+        """`cells` are all that the command asks."""
+        self._cells = [planned for planned in cells if planned.pending]
+        self._begun: dict[str, int] = {}
+        """Id of a run -> its number in the order of beginning, 1 the first."""
         self._task: TaskID | None = None
         self._tasks: dict[str, TaskID] = {}
         """Id of a run -> its bar; a run that is asked in blocks keeps one."""
@@ -54,15 +59,19 @@ class TerminalProgress(WorkProgress):
         self._draw_done()
         total = planned.total
         count = planned.done
-        pace = Pace(planned.is_right, total, count, planned.right)
-        self._label, self._looked, self._figures = planned.label, time.monotonic(), Text()
+        # Like prompts follow each other, so cells are numbered as they begin.
+        self._begun.setdefault(planned.run_id, len(self._begun) + 1)
+        later = sum(len(cell.pending) for cell in self._cells if cell.run_id not in self._begun)
+        pace = Pace(planned.is_right, total, count, planned.right, later=later)
+        number = f"cell {self._begun[planned.run_id]} of {len(self._cells)}: " if len(self._cells) > 1 else ""
+        self._label, self._looked, self._figures = f"{number}{planned.label}", time.monotonic(), Text()
         pace.describe(self._looked)
         self._pace, self._began = pace, self._looked
         self._task = self._tasks.get(planned.run_id)
         if self._task is not None:
             return
         self._task = self._tasks[planned.run_id] = self._bars.add_task(
-            planned.label, total=total, completed=count, note=""
+            self._label, total=total, completed=count, note=""
         )
         if not self._console.is_terminal and planned.pending:
             sys.stderr.write(

@@ -11,6 +11,8 @@ from typing import Any
 from medexam.cli.options import INCOMPLETE
 from medexam.errors import MedExamError
 
+SERVING = ("ui", "watch", "serve")
+"""Commands that Ctrl-C is the usual end of, and that keep nothing."""
 AGAIN_S = 0.05
 """Seconds after which a lost Ctrl-C is sent again."""
 
@@ -38,7 +40,9 @@ def interrupts_heard() -> Iterator[None]:
         except (Exception, KeyboardInterrupt) as error:
             if not has_signal and not isinstance(error, KeyboardInterrupt):
                 raise
-            sys.stderr.write("medexam: interrupted: the same command continues with what is kept\n")
+            served = any(word in sys.argv[1:2] for word in SERVING)
+            kept = "" if served else ": the same command continues with what is kept"
+            sys.stderr.write(f"medexam: {'ended' if served else 'interrupted'}{kept}\n")
             sys.exit(INCOMPLETE)
 
 

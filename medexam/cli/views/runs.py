@@ -27,7 +27,7 @@ def read_current(folders: "Iterable[RunFolder]", metrics: Sequence[str] = ()) ->
     ]
     for run in runs:
         if run.note is not None:
-            print_notice(f"warning: {run.folder.name}: {run.note}")
+            print_notice(f"{'' if run.running else 'warning: '}{run.folder.name}: {run.note}")
     return runs
 
 

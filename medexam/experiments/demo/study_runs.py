@@ -19,10 +19,10 @@ from medexam.files import whole_file
 from medexam.items import AnySet
 from medexam.predictions import Prediction, Reason, Status
 from medexam.specs import CellSpec, build_cells, load_document
+from medexam.specs.catalogue import STUDIED
 from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
 
 ANSWERS = SHIPPED / "study" / "answers.csv.gz"
-DATASET = "headqa_study"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"
 ASKED = "2026-11-20"
 """The day on which the study was asked."""
@@ -34,8 +34,8 @@ def make_runs(runs_dir: Path) -> list[AnyRun]:
 
     Raises `RunFolderError` where nothing can be written.
     """
-    answers = read_answers()
-    _, cells = build_cells(load_document("study"), {"dataset": {"name": DATASET}, "model.name": MODEL})
+    answers = read_columns()
+    _, cells = build_cells(load_document("study"), {"dataset": {"name": STUDIED.name}, "model.name": MODEL})
     experiment = digest({"name": "study", "columns": list(answers)})
     items: dict[str, AnySet] = {}
     runs = []
@@ -47,7 +47,7 @@ def make_runs(runs_dir: Path) -> list[AnyRun]:
     return runs
 
 
-def read_answers() -> dict[str, dict[str, int | None]]:
+def read_columns() -> dict[str, dict[str, int | None]]:
     """Read the stored answers: column of a run -> key of a question -> the option's number; None: no legal answer."""
     with gzip.open(ANSWERS) as stream:
         rows = list(csv.DictReader(io.TextIOWrapper(stream, encoding="utf-8")))

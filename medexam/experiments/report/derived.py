@@ -15,7 +15,7 @@ from medexam.experiments.store.data_changes import describe_golds, load_stored
 from medexam.experiments.store.freshness import DERIVED, Freshness, Say, metric_sources, read_sources, record_made
 from medexam.experiments.store.parquet import write_parquet
 from medexam.experiments.store.run_folder import METRICS, REPORT, RunFolder
-from medexam.experiments.store.stored_run import AnyRun, load_run, shown_as_scored, stored_run
+from medexam.experiments.store.stored_run import RUNNING, AnyRun, load_run, shown_as_scored, stored_run
 from medexam.items import AnySet
 from medexam.predictions import Status
 
@@ -40,8 +40,8 @@ def renew(folder: RunFolder, freshness: Freshness, say: Say) -> AnyRun:
             if run.complete:
                 return run
             metrics = run.metrics
-            note = f"another process is writing it, {metrics.n} of {metrics.selected} questions are scored so far"
-            return replace(run, note=note)
+            answered = metrics.selected - metrics.missing - metrics.failed
+            return replace(run, note=f"{RUNNING}: {answered:,} of {metrics.selected:,} questions answered")
         except RunFolderError as error:
             run = replace(rescore(folder), files_fresh=False)
             say(f"{folder.name}: {_DERIVED} are out of date ({reason}) and stay so: {error}")

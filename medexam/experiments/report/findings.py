@@ -9,6 +9,8 @@ from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics import Metrics
 from medexam.tables import percent, with_interval
 
+MOST_SILENT = 0.5
+"""Share of questions without a legal answer from which a run says nothing of what its model knows."""
 NAMED = 4
 """Runs that a sentence names; of more it gives the number."""
 
@@ -20,8 +22,17 @@ def findings(runs: Sequence[AnyRun]) -> list[str]:
 
 
 def describe_chance(runs: Sequence[AnyRun]) -> list[str]:
-    """Say in a sentence that no model here is shown to be above chance; empty if one is, or if no model was asked."""
-    asked = [run for run in runs if run.record.cell.program.asks_model and isinstance(run.metrics, Metrics)]
+    """Say in a sentence that no model here is shown to be above chance; empty if one is, or if no model was asked.
+
+    A run without an answer to most questions shows nothing of that kind, and is left aside.
+    """
+    asked = [
+        run
+        for run in runs
+        if run.record.cell.program.asks_model
+        and isinstance(run.metrics, Metrics)
+        and (run.metrics.unanswered_ratio or 0) < MOST_SILENT
+    ]
     if not asked or not all(run.complete and run.metrics.n and _is_at_chance(run.metrics) for run in asked):
         return []
     models = {run.record.cell.model for run in asked}

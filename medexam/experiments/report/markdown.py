@@ -54,6 +54,8 @@ def describe_state(run: AnyRun) -> str:
     metrics = run.metrics
     if metrics.complete:
         state = f"Complete: {metrics.n} questions{run.benchmark.origin(metrics)} scored."
+    elif run.running:
+        state = f"{str(run.note).capitalize()}."
     else:
         state = (
             f"Incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "

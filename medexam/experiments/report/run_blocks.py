@@ -31,7 +31,7 @@ def overview_blocks(runs: Sequence[AnyRun]) -> list[Block]:
 def pending_blocks(run: AnyRun) -> list[Block]:
     """Show the failures by kind, if any, and the command that asks what is pending."""
     blocks: list[Block] = [*failure_tables(run)]
-    if not run.complete:
+    if not run.complete and not run.running:
         blocks.append(_pending(run, run.metrics.failed + run.metrics.missing))
     return blocks
 

@@ -33,6 +33,7 @@ from medexam.predictions import Answered, Outcome, Prediction, Reason, Status
 from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.experiment import named_code
+from medexam.specs.identity import IDENTITY_SCHEMA
 
 SPEC = "spec.json"
 ENVIRONMENT = "environment.json"
@@ -114,6 +115,7 @@ class RunFolder(WorkFolder):
         """Read what was asked for; raises `RunFolderError` when the folder holds no readable run."""
         try:
             stored = self.read_json(SPEC)
+            self._check_schema(stored.get("schema", 1))
             cell = beside_run(stored.get("cell"), self.path)
             record = _RECORD.validate_python({**stored, "cell": as_asked_before(cell)} if cell else stored)
         except ValidationError as error:
@@ -128,6 +130,14 @@ class RunFolder(WorkFolder):
             path = (self.path / EXAMPLES_FILE).absolute()
             cell = cell.model_copy(update={"dataset": cell.dataset.model_copy(update={"path": path})})
         return replace(record, cell=cell)
+
+    def _check_schema(self, schema: object) -> None:
+        """Raise `RunFolderError` for a run that a newer version made, which this one would misread."""
+        if isinstance(schema, int) and schema > IDENTITY_SCHEMA:
+            raise RunFolderError(
+                f"{self.path / SPEC} is of schema {schema}, and this version knows schemas up to {IDENTITY_SCHEMA}: "
+                "a newer medexam made the run; update medexam to read it"
+            )
 
     def write_record(self, record: RunRecord, *, own: bool = False) -> None:
         """Write `spec.json`; `own` if the user's spec or command names what it holds.

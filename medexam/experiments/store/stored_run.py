@@ -26,6 +26,8 @@ from medexam.predictions import Prediction
 from medexam.specs.experiment import is_entry
 from medexam.specs.names import short_name
 
+RUNNING = "running"
+"""Begins the note of a run that another process is asking."""
 RunStatus = Literal["complete", "incomplete"]
 _BOUNDARIES = {
     **dict.fromkeys(("LMTransportError", "LMTimeoutError"), "network"),
@@ -122,6 +124,11 @@ class StoredRun(Generic[M_co]):
     def complete(self) -> bool:
         """Whether every selected question is scored."""
         return self.metrics.complete
+
+    @property
+    def running(self) -> bool:
+        """Whether another process asks its questions now, as far as `current_run` saw."""
+        return self.note is not None and self.note.startswith(RUNNING)
 
     @property
     def status(self) -> RunStatus:

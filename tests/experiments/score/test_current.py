@@ -181,7 +181,7 @@ def test_a_run_that_another_process_writes_is_shown_as_it_stands(run) -> None:
         found = run.read()
         assert run.files() == before
     assert (found.metrics.n, found.status, found.files_fresh) == (12, "incomplete", False)
-    assert found.note == "another process is writing it, 12 of 30 questions are scored so far"
+    assert found.note == "running: 12 of 30 questions answered"
 
 
 def test_a_folder_that_cannot_be_written_is_scored_in_memory(run, monkeypatch) -> None:

@@ -1,5 +1,6 @@
 """What `medexam show` does: print a stored run, or what it answered to one question."""
 
+import difflib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from medexam.experiments.report.current import current_run
 from medexam.experiments.report.shown import Unbroken, print_blocks
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.paths import default_runs_dir
-from medexam.experiments.store.stored_run import AnyRun, find_run, run_document
+from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, run_document
 from medexam.questions import Question
 
 if TYPE_CHECKING:
@@ -39,9 +41,15 @@ def show_run(run: str, question: str | None, runs_dir: Path | None, *, as_json: 
 
 
 def _print_run(stored_run: AnyRun) -> None:
+    from medexam.experiments.report.findings import findings, lead
     from medexam.experiments.report.markdown import describe_settings, describe_state
 
-    lines = [f"{stored_run.record.cell.name}: {stored_run.title}", *filter(None, [stored_run.record.description])]
+    lines = [
+        f"{stored_run.record.cell.name}: {stored_run.title}",
+        *filter(None, [lead([stored_run])]),
+        *findings([stored_run]),
+        *filter(None, [stored_run.record.description]),
+    ]
     state = describe_state(stored_run) if stored_run.complete else Unbroken(describe_state(stored_run))
     files = sorted(path.name for path in stored_run.folder.path.iterdir() if path.is_file() and path.name[0] != ".")
     ends = [
@@ -49,7 +57,8 @@ def _print_run(stored_run: AnyRun) -> None:
         ", ".join(files),
         Unbroken(f"`medexam report {stored_run.folder.path}` shows its scores."),
     ]
-    warnings = (f"Warning: {warning}" for warning in stored_run.warnings)
+    texts = stored_run.record.warnings if stored_run.running else stored_run.warnings
+    warnings = (f"Warning: {warning}" for warning in texts)
     print_blocks(Terminal(), [*lines, state, *warnings, (describe_settings(stored_run), ""), *ends])
 
 
@@ -68,7 +77,27 @@ def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
     except DatasetError as error:
         console.print(key, style="bold cyan")
         print_notice(f"the question itself cannot be shown: {error}")
+    if prediction is not None:
+        _print_prompts(console, folder, prediction)
     _print_answer(console, prediction, document)
+
+
+def _print_prompts(console: Terminal, folder: RunFolder, prediction: "Prediction") -> None:
+    """Print what was sent for this answer, a message a block; say why where it cannot be shown."""
+    from medexam.experiments.report.page.prompts import read_conversations
+
+    try:
+        conversations = read_conversations(load_run(folder), {prediction.question: prediction})
+        exchanges = conversations.of(prediction)
+    except RunFolderError as error:
+        print_notice(f"the prompt cannot be shown: {error}")
+        return
+    if conversations.missing is not None:
+        print_notice(f"the prompt cannot be shown: {conversations.missing}")
+    for number, exchange in enumerate(exchanges, start=1):
+        console.print(f"\nasked{f', call {number} of {len(exchanges)}' if len(exchanges) > 1 else ''}:", style="bold")
+        for turn in exchange.turns:
+            console.print(f"{turn['role']}:\n{turn['content']}\n")
 
 
 def find_key(query: str, keys: tuple[str, ...]) -> str:
@@ -77,7 +106,8 @@ def find_key(query: str, keys: tuple[str, ...]) -> str:
     if len(matches) == 1:
         return matches[0]
     if not matches:
-        raise RunFolderError(f"the run asked no question {query}: give a key such as {keys[0]}")
+        nearest = difflib.get_close_matches(query, keys, n=3, cutoff=0.6) or keys[:1]
+        raise RunFolderError(f"the run asked no question {query}: give a key such as {', '.join(nearest)}")
     ellipsis = ", ..." if len(matches) > 5 else ""
     raise RunFolderError(
         f"{query} may be {len(matches)} questions: {', '.join(matches[:5])}{ellipsis}; give more of the key"

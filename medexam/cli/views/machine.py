@@ -1,0 +1,117 @@
+"""What `medexam doctor` without a server says of this machine: what is here, and what that lets its user do."""
+
+import os
+import platform
+import shutil
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+
+from medexam.datasets.locating import find_files
+from medexam.experiments.store.paths import default_runs_dir
+from medexam.files import cache_dir
+from medexam.serve.launch.gpus import find_gpus
+from medexam.specs.catalogue import CATALOGUE
+
+EXTRAS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "local": ("torch", "models in this process"),
+        "mlflow": ("mlflow", "medexam ui and medexam track"),
+        "retrieval": ("faiss", "passages"),
+        "hub": ("datasets", "data sets of the hub"),
+        "plots": ("matplotlib", "plots"),
+        "optimize": ("optuna", "MIPRO"),
+        "ray": ("ray", "clusters"),
+        "vllm": ("vllm", "medexam serve in this environment"),
+    }
+)
+"""Extra -> the module that it brings, and what it is for."""
+KEYS = (
+    *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY"),
+    *("GROQ_API_KEY", "TOGETHERAI_API_KEY", "OPENROUTER_API_KEY", "AZURE_API_KEY", "AWS_ACCESS_KEY_ID", "HF_TOKEN"),
+)
+"""Variables of the usual providers; whether they are set is said, their values never."""
+PATIENCE_S = 2.0
+"""Seconds that the hub has to answer."""
+HUB = "huggingface.co"
+BYTES_A_WEIGHT = 2.5
+"""Of a model in bfloat16, with room for its states."""
+GB = 1e9
+
+Row = tuple[str, str, str]
+"""What was looked at, what is here, and what that lets you do."""
+
+
+def machine_rows() -> Iterator[Row]:
+    """Yield what is here, row by row; nothing is loaded, and only the hub's address is opened."""
+    yield "system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors", ""
+    yield "versions", ", ".join(_versions()), ""
+    memory = _memory()
+    weights = "" if memory is None else f"a model here of up to {memory / BYTES_A_WEIGHT / GB:.0f} billion weights"
+    yield "memory", "not known" if memory is None else f"{memory / GB:.0f} GB", weights
+    yield _gpus()
+    for name, folder in (("disk of the runs", default_runs_dir()), ("disk of the cache", cache_dir())):
+        free = shutil.disk_usage(_existing(folder)).free
+        yield name, f"{free / GB:.0f} GB free, {folder}", "" if free > GB else "make room before a run"
+    keys = [key for key in KEYS if os.environ.get(key)]
+    hosted = (
+        "hosted models, such as --model openai/gpt-4o-mini"
+        if keys
+        else "set one, such as OPENAI_API_KEY, to ask a hosted model"
+    )
+    yield "keys", ", ".join(keys) or "none of the usual providers", hosted
+    here = [name for name, entry in CATALOGUE.items() if find_files(name, entry.languages[0])]
+    missing = [name for name in CATALOGUE if name not in here]
+    fetch = f"`medexam data list` says where to get {', '.join(missing)}" if missing else ""
+    yield "data sets", ", ".join(here), fetch
+    for extra, (module, purpose) in EXTRAS.items():
+        installed = find_spec(module) is not None
+        yield (
+            f"extra {extra}",
+            "installed" if installed else "missing",
+            purpose if installed else f"{purpose}: pip install 'medexam[{extra}]'",
+        )
+    yield _network()
+
+
+def _versions() -> Iterator[str]:
+    yield f"Python {sys.version.partition(' ')[0]}"
+    for package in ("medexam", "dspy", "litellm", "torch", "transformers", "vllm", "mlflow"):
+        with suppress(PackageNotFoundError):
+            yield f"{package} {version(package)}"
+
+
+def _memory() -> float | None:
+    """Return the bytes of memory that this machine has; None where the system does not say."""
+    with suppress(AttributeError, ValueError, OSError):
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return None
+
+
+def _gpus() -> Row:
+    gpus = find_gpus()
+    if not gpus:
+        return "GPU", "none", "small models, or a server or provider elsewhere"
+    names = ", ".join(f"{gpu.name} with {gpu.total_gb:.0f} GB" for gpu in gpus)
+    return "GPU", names, "`medexam serve --list` shows which models fit"
+
+
+def _network() -> Row:
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
+        return "network", "HF_HUB_OFFLINE is set", "models and data sets of the hub only from the cache"
+    try:
+        socket.create_connection((HUB, 443), timeout=PATIENCE_S).close()
+    except OSError:
+        return "network", f"{HUB} does not answer", "models and data sets of the hub only from the cache"
+    return "network", f"{HUB} answers", "models and data sets of the hub"
+
+
+def _existing(folder: Path) -> Path:
+    """Return the folder, or the nearest above it that exists."""
+    folder = folder.absolute()
+    return next(place for place in (folder, *folder.parents) if place.exists())
