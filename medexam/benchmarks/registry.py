@@ -10,8 +10,7 @@ from medexam.benchmarks.base import Benchmark
 from medexam.benchmarks.choice.benchmark import ChoiceBenchmark, OwnChoiceBenchmark
 from medexam.benchmarks.words.cliniqlink import ClinIQLink
 from medexam.benchmarks.words.examples import ExampleBenchmark
-from medexam.benchmarks.words.short_answers import ShortAnswerBenchmark
-from medexam.benchmarks.words.spans import SpanBenchmark
+from medexam.benchmarks.words.spans import ShortAnswerBenchmark, SpanBenchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.metrics.results import RunMetrics
 from medexam.plugins import load_object

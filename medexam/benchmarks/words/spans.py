@@ -1,10 +1,10 @@
-"""Extraction: the part of a text that answers a question, scored by its overlap with the right one."""
+"""Parts of a text, and short answers in words: the words they share with a right one, and whether they equal it."""
 
 from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.items import TaskSet
 from medexam.metrics import ScoredRun, TaskMetrics
-from medexam.metrics.extraction import score_extraction
+from medexam.metrics.extraction import score_extraction, score_short_answers
 
 
 class SpanBenchmark(WordsBenchmark):
@@ -13,3 +13,11 @@ class SpanBenchmark(WordsBenchmark):
     def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
         """Score the quoted parts."""
         return score_extraction(items.questions, items.golds, predictions)
+
+
+class ShortAnswerBenchmark(WordsBenchmark):
+    """F1 and exact match as SQuAD defines them, the best over all right answers."""
+
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
+        """Score the answers."""
+        return score_short_answers(items.questions, items.golds, predictions)

@@ -8,7 +8,7 @@ from medexam.experiments.plan.planner import plan_experiment
 SUMS = """
 from medexam import Question
 from medexam.benchmarks.choice.benchmark import OwnChoiceBenchmark
-from medexam.benchmarks.words.short_answers import ShortAnswerBenchmark
+from medexam.benchmarks.words.spans import ShortAnswerBenchmark
 from medexam.datasets import make_exam_set
 from medexam.items import TaskSet
 from medexam.tasks import Task, TaskGold
