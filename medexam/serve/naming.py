@@ -9,6 +9,9 @@ from medexam.errors import EndpointSilentError, EngineError
 from medexam.plugins import hash_source
 from medexam.serve.discovery.finder import find_endpoints
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, ask_name
+from medexam.serve.engines.scripted import script_digest
+from medexam.serve.local_model.dtypes import pick_device, pick_dtype
+from medexam.serve.local_model.weights import find_weights
 from medexam.serve.network.event_loop import background_loop
 from medexam.specs.model import ModelSpec
 from medexam.specs.names import ENGINES
@@ -32,15 +35,10 @@ def known_model(spec: ModelSpec) -> dict[str, Any]:
     """
     match spec.engine:
         case "embedded":
-            from medexam.serve.local_model.dtypes import pick_device, pick_dtype
-            from medexam.serve.local_model.weights import find_weights
-
             weights = find_weights(spec)
             dtype = pick_dtype(spec.dtype, pick_device(spec.device), weights.width)
             return {"engine": spec.engine, "weights": weights.content, "dtype": dtype}
         case "scripted":
-            from medexam.serve.engines.scripted import script_digest
-
             assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
             return {"engine": spec.engine, "script": script_digest(spec.path)}
         case class_path if spec.is_own:

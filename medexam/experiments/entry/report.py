@@ -13,6 +13,7 @@ from medexam.experiments.report.boards import board_tables, make_boards, standin
 from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.markdown import comparison_report, run_report
 from medexam.experiments.report.papers.human_baseline import human_baseline
+from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
 from medexam.experiments.report.protocol_tables import protocol_tables
 from medexam.experiments.report.run_blocks import model_blocks, overview_blocks, pending_blocks
 from medexam.experiments.report.run_tables import cost_tables, member_tables
@@ -93,8 +94,6 @@ class Report(Displayed):
 
     def write_plots(self, folder: Path) -> list[str]:
         """Write the plots (PNG) into `folder`; return a line for each. Raises `SpecError` if there is nothing."""
-        from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
-
         paths = write_pictures(build_pictures(self.runs), folder, "--plots")
         if not paths:
             raise SpecError("--plots: no run has scored a question, so there is nothing to draw; leave it out")

@@ -11,7 +11,6 @@ from medexam.cli.views.questions import print_question
 from medexam.cli.views.runs import print_notice
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.report.current import current_run
-from medexam.experiments.report.shown import Unbroken, print_blocks
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import AnyRun, find_run, run_document
@@ -40,6 +39,7 @@ def show_run(run: str, question: str | None, runs_dir: Path | None, *, as_json: 
 
 def _print_run(stored_run: AnyRun) -> None:
     from medexam.experiments.report.markdown import describe_settings, describe_state
+    from medexam.experiments.report.shown import Unbroken, print_blocks
 
     lines = [f"{stored_run.record.cell.name}: {stored_run.title}", *filter(None, [stored_run.record.description])]
     state = describe_state(stored_run) if stored_run.complete else Unbroken(describe_state(stored_run))
