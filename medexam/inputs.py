@@ -132,19 +132,6 @@ def check_length(text: str | bytes, description: str) -> None:
         raise UnreadableError(f"{description} is longer than {LONGEST_TEXT:,} characters")
 
 
-def check_line_lengths(text: str) -> None:
-    """Raise `UnreadableError` for a line that is longer than `LONGEST_TEXT`."""
-    end = "\n" if "\n" in text else "\r"
-    begins = number = 0
-    while begins < len(text):
-        number += 1
-        ends = text.find(end, begins)
-        ends = len(text) if ends < 0 else ends
-        if ends - begins > LONGEST_TEXT:
-            check_length(text[begins:ends], f"line {number}")
-        begins = ends + 1
-
-
 def is_there(path: Path) -> bool:
     """Return whether something lies at a path, which others named and no file system may take."""
     try:

@@ -18,6 +18,7 @@ from medexam.retrievers.base import Retriever
 from medexam.retrievers.corpora import Corpus, ReadableCorpus, chunk_corpus, load_corpus
 from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder, find_encoder
 from medexam.retrievers.fusion import DEPTH, FusionRetriever
+from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_manifest import (
     MANIFEST,
     PROGRESS,
@@ -27,6 +28,7 @@ from medexam.retrievers.index_manifest import (
     read_manifest,
     rebuild,
 )
+from medexam.retrievers.index_search import open_index
 from medexam.retrievers.languages import warn_of_language
 from medexam.retrievers.lexical import WORDS_VERSION, BM25Retriever, TfidfRetriever
 from medexam.retrievers.reranking import RerankingRetriever, find_cross_encoder
@@ -106,9 +108,6 @@ class PlannedRetriever:
         return FusionRetriever([words, self._open_dense(cache, progress)], corpus, constant=spec.fusion_constant)
 
     def _open_dense(self, cache: Path, progress: Progress | None) -> Retriever:
-        from medexam.retrievers.index_building import build_index
-        from medexam.retrievers.index_search import open_index
-
         load = partial(build_encoder, self.encoder, self.revision, dtype=self.precision)
         if self.spec.index is not None:
             fingerprint = self.corpus.fingerprint if self.corpus else None

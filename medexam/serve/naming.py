@@ -12,6 +12,9 @@ from medexam.serve.discovery.capabilities import is_vllm
 from medexam.serve.discovery.finder import find_endpoints
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, ask_name
 from medexam.serve.discovery.server_calls import open_calls
+from medexam.serve.engines.scripted import script_digest
+from medexam.serve.local_model.dtypes import pick_device, pick_dtype
+from medexam.serve.local_model.weights import find_weights
 from medexam.serve.network.event_loop import background_loop
 from medexam.specs.model import ModelSpec
 from medexam.specs.model_words import read_model
@@ -57,15 +60,10 @@ def known_model(spec: ModelSpec) -> dict[str, Any]:
     """
     match spec.engine:
         case "embedded":
-            from medexam.serve.local_model.dtypes import pick_device, pick_dtype
-            from medexam.serve.local_model.weights import find_weights
-
             weights = find_weights(spec)
             dtype = pick_dtype(spec.dtype, pick_device(spec.device), weights.width)
             return {"engine": spec.engine, "weights": weights.content, "dtype": dtype}
         case "scripted":
-            from medexam.serve.engines.scripted import script_digest
-
             assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
             return {"engine": spec.engine, "script": script_digest(spec.path)}
         case class_path if spec.is_own:

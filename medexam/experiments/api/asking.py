@@ -4,9 +4,11 @@ import sys
 from functools import partial
 
 from medexam.experiments.entry.carry_out import Carriers, carry_out
+from medexam.experiments.entry.progress_bar import ProgressBar
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.store.repeats import is_repeat
 from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.track.store import send_to_store
 from medexam.text import hide_secrets
 
 
@@ -15,13 +17,10 @@ def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) ->
 
     `track` is an MLflow store; True: the one beside the runs; False: none.
     """
-    from medexam.experiments.entry.progress_bar import ProgressBar
-
     carried_out, stop = carry_out(plan, carriers, partial(ProgressBar, disable=not progress), write_notice)
     runs = [run for run in carried_out if not is_repeat(run.folder)]
     if track:
         from medexam.experiments.track.runs import track as send
-        from medexam.experiments.track.store import send_to_store
 
         uri = track if isinstance(track, str) else None
         send_new = partial(send, page=True, only_new=True)

@@ -14,6 +14,7 @@ from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.latex import latex_blocks
 from medexam.experiments.report.markdown import comparison_report, run_report
 from medexam.experiments.report.papers.human_baseline import human_baseline
+from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
 from medexam.experiments.report.protocol_tables import protocol_tables
 from medexam.experiments.report.run_blocks import model_blocks, overview_blocks, pending_blocks
 from medexam.experiments.report.run_tables import cost_tables, member_tables
@@ -104,8 +105,6 @@ class Report(Displayed):
 
     def write_plots(self, target: Path) -> list[str]:
         """Write the plots as `write_pictures` does; return a line for each. Raises `SpecError` if there is nothing."""
-        from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
-
         paths = write_pictures(build_pictures(self.runs), target, "--plots")
         if not paths:
             raise SpecError("--plots: no run has scored a question, so there is nothing to draw; leave it out")

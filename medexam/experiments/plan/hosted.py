@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from medexam.errors import EngineError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.serve.discovery.capabilities import HostedCapabilities
+from medexam.serve.engines.provider_tables import read_tables
 
 _TRAITS = ("guided", "seeds", "thinking", "batches", "price")
 """What a line says of a model."""
@@ -19,8 +20,6 @@ def read_records(cells: Sequence[AnyCell]) -> dict[str, HostedCapabilities]:
     )
     if not models:
         return {}
-    from medexam.serve.engines.provider_tables import read_tables
-
     return {name: read_tables(name) for name in models if name is not None}
 
 

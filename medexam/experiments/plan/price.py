@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.plan.document import prompt_of
 from medexam.experiments.store.environment import list_prices
+from medexam.serve.engines.litellm_calls import get_litellm
+from medexam.serve.engines.provider_tables import read_tables
 from medexam.serve.request_settings import thinking_room
 
 _SAMPLE_SIZE = 40
@@ -34,8 +36,6 @@ def estimate_price(planned: AnyCell) -> Estimate | None:
     """Estimate what asking a cell's pending questions costs; None where nothing is billed or no price is known."""
     if not planned.asks_model or not planned.pending or (prices := list_prices(planned.cell.model)) is None:
         return None
-    from medexam.serve.engines.litellm_calls import get_litellm
-
     count, model = get_litellm().token_counter, planned.cell.model.name
     step = max(len(planned.pending) // _SAMPLE_SIZE, 1)
     sizes = [count(model=model, messages=prompt_of(planned, question)) for question in planned.pending[::step]]
@@ -48,8 +48,6 @@ def estimate_price(planned: AnyCell) -> Estimate | None:
 
 def _longest_reply(planned: AnyCell) -> int:
     """Count the tokens that a reply of the program may have, with those of its thinking."""
-    from medexam.serve.engines.provider_tables import read_tables
-
     model = planned.cell.model
     budget = planned.cell.program.budget(model.max_tokens)
     reply_tokens = max(budget.values()) if isinstance(budget, Mapping) else budget or 0

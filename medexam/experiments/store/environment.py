@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from medexam.serve import EngineInfo
+from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.specs import ModelSpec
 from medexam.version import __version__
@@ -105,8 +106,6 @@ def list_prices(model: ModelSpec) -> dict[str, float] | None:
         return {"prompt_usd": prompt_usd, "completion_usd": completion_usd}
     if not model.is_billed:
         return None
-    from medexam.serve.engines.litellm_calls import get_litellm
-
     try:
         info = get_litellm().get_model_info(model.name)
     except Exception:  # litellm raises nothing more special for a model that its list lacks

@@ -27,8 +27,6 @@ from medexam.serve.request_settings import check_switches, other_settings, templ
 from medexam.serve.thinking import append, is_open
 from medexam.specs.model import ModelSpec
 
-_HELLO = [{"role": "user", "content": "Hello"}]
-
 
 class LocalModel:
     """A causal language model. Not thread-safe: one thread at a time."""

@@ -9,6 +9,16 @@ from typing import TypeVar
 
 from dspy.lm15 import LM15Error, RateLimitError, ServerError, TransportError
 from dspy.lm15 import TimeoutError as CallTimeoutError
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_after_delay,
+    stop_before_delay,
+    wait_exponential,
+    wait_random_exponential,
+)
 
 T = TypeVar("T")
 
@@ -42,17 +52,6 @@ async def ask_again(
     `timeout_s` is what one attempt may take. Where `elsewhere` says that another server is ready, nothing is waited
     for. `patience_s`: seconds after which no wait ends; None: as long as a run waits.
     """
-    from tenacity import (
-        AsyncRetrying,
-        RetryCallState,
-        retry_if_exception_type,
-        stop_after_attempt,
-        stop_after_delay,
-        stop_before_delay,
-        wait_exponential,
-        wait_random_exponential,
-    )
-
     half: dict[str, float] = {"multiplier": FIRST_WAIT_S / 2, "max": LONGEST_WAIT_S / 2}
     jittered = wait_exponential(**half) + wait_random_exponential(**half)
 

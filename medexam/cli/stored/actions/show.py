@@ -12,7 +12,6 @@ from medexam.cli.views.questions import print_question
 from medexam.cli.views.runs import print_notice
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.report.current import current_run
-from medexam.experiments.report.shown import Unbroken, print_blocks
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import RunFolder
@@ -43,6 +42,7 @@ def show_run(run: str, question: str | None, runs_dir: Path | None, *, as_json: 
 def _print_run(stored_run: AnyRun) -> None:
     from medexam.experiments.report.findings import findings, lead
     from medexam.experiments.report.markdown import describe_settings, describe_state
+    from medexam.experiments.report.shown import Unbroken, print_blocks
 
     lines = [
         f"{stored_run.record.cell.name}: {stored_run.title}",
