@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "exports:export",
             "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
         ),
+        "board": ("stored.board:board", "Show models over several benchmarks: scores, mean rank, and what is missing."),
         "reproduce": (
             "reproduce:reproduce",
             "Make a table or figure of a paper anew, beside the one that is printed.",

@@ -1,17 +1,18 @@
 """From what a user gives to the runs that come of it: what the command line and the Python API have in common."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from medexam.errors import SpecError
-from medexam.experiments.plan.cells import AnyCell, Plan
+from medexam.experiments.plan.cells import AnyCell, Plan, join_plans
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.specs import SpecSource, load_document
+from medexam.specs.suite import load_entries
 
 if TYPE_CHECKING:
     from medexam.experiments.run.executor import Executor, RunObserver
@@ -59,6 +60,14 @@ def plan_spec(
         repeat=repeat,
         only_look=only_look,
     )
+
+
+def plan_specs(specs: Sequence[str], overrides: Mapping[str, Any], limit: int | None = None, **settings: Any) -> Plan:
+    """Plan one spec or several, and those that a suite lists, as `plan_spec` does; `overrides` hold for each."""
+    plans = [
+        plan_spec(entry.document, {**entry.overrides, **overrides}, limit, **settings) for entry in load_entries(specs)
+    ]
+    return plans[0] if len(plans) == 1 else join_plans(plans)
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:

@@ -1,0 +1,55 @@
+"""A suite: several experiments that are planned, run and ranked together, as a YAML file lists them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from medexam.errors import SpecError
+from medexam.specs.loading import SpecSource, load_document
+
+SUITE = "suite"
+"""The key whose value lists the specs of a suite; every other key of its file is set in each of them."""
+_ABOUT = ("name", "description")
+
+
+@dataclass(frozen=True)
+class SuiteEntry:
+    """One experiment of a suite."""
+
+    document: Mapping[str, Any]
+    overrides: Mapping[str, Any]
+    """What the suite sets in it, by dotted keys."""
+
+
+def load_entries(specs: Sequence[SpecSource]) -> list[SuiteEntry]:
+    """Load specs, and those that a suite among them lists; raises `SpecError` as `load_document` does."""
+    entries: list[SuiteEntry] = []
+    for spec in specs:
+        document = load_document(spec)
+        if SUITE in document:
+            entries += _expand(document, Path(spec).parent if isinstance(spec, str | Path) else Path())
+        else:
+            entries.append(SuiteEntry(document, {}))
+    return entries
+
+
+def _expand(document: Mapping[str, Any], folder: Path) -> Iterable[SuiteEntry]:
+    """Yield the experiments of a suite.
+
+    An entry is a spec's name or path, or a mapping with that under `spec` and keys that are set in this one.
+    """
+    members = document[SUITE]
+    if not isinstance(members, list) or not members:
+        raise SpecError(f"{SUITE}: expected a list of specs, found {members!r}")
+    shared = {key: value for key, value in document.items() if key not in {SUITE, *_ABOUT}}
+    for member in members:
+        settings = dict(member) if isinstance(member, Mapping) else {"spec": member}
+        name = settings.pop("spec", None)
+        if not isinstance(name, str):
+            raise SpecError(f"{SUITE}: {member!r} names no spec: give its name or path, alone or under `spec`")
+        beside = folder / name
+        entry = load_document(str(beside) if beside.is_file() else name)
+        if SUITE in entry:
+            raise SpecError(f"{SUITE}: {name} is a suite itself: list its specs instead")
+        yield SuiteEntry(entry, {**shared, **settings})
