@@ -10,6 +10,8 @@ from medexam.specs.loading import SpecSource, load_document
 
 SUITE = "suite"
 """The key whose value lists the specs of a suite; every other key of its file is set in each of them."""
+_PARTS = frozenset({"program", "model"})
+"""Whole parts that a suite puts in the place of a spec's, so that `--set` changes them as it changes a spec's."""
 _ABOUT = ("name", "description")
 
 
@@ -52,4 +54,10 @@ def _expand(document: Mapping[str, Any], folder: Path) -> Iterable[SuiteEntry]:
         entry = load_document(str(beside) if beside.is_file() else name)
         if SUITE in entry:
             raise SpecError(f"{SUITE}: {name} is a suite itself: list its specs instead")
-        yield SuiteEntry(entry, {**shared, **settings})
+        settings = {**shared, **settings}
+        axes = entry.get("matrix")
+        for part in _PARTS & settings.keys():
+            entry[part] = settings.pop(part)
+            if isinstance(axes, Mapping):
+                entry["matrix"] = axes = {axis: values for axis, values in axes.items() if axis != part}
+        yield SuiteEntry(entry, settings)

@@ -93,3 +93,9 @@ def test_a_suite_that_cannot_be_read_is_refused(medexam, tmp_path, suite, messag
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(suite))
     code, _, err = medexam("plan", "s.yaml")
     assert (code, message in err) == (2, True)
+
+
+def test_set_changes_a_program_that_the_suite_gives_to_all_its_specs(medexam) -> None:
+    code, out, err = medexam("plan", "sample_suite", "--set", "program.kind=longest", "--json")
+    assert code == 0, err
+    assert {cell["program"] for cell in json.loads(out)} == {"longest"}
