@@ -29,7 +29,7 @@ MAY_IMPORT = {
 INNER_FLOORS = {
     "experiments": (
         *("store", "plan", "score", "compare"),
-        *("report", "report.plots", "report.papers", "report.page", "track"),
+        *("report", "report.plots", "report.papers", "report.page", "report.leaderboard", "track"),
         *(
             "run",
             "run.workers",

@@ -55,6 +55,7 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "trend:trend",
             "Show a score over dated runs, a line for each strategy, model and data set; asks no model.",
         ),
+        "board": ("stored.board:board", "Show models over several benchmarks: scores, mean rank, and what is missing."),
         "optimize": (
             "optimize:optimize",
             "Optimize a program's demonstrations and instructions, or continue where that stopped.",
@@ -81,7 +82,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": ("demo", "init", "run", "plan", "optimize"),
         "Look": ("list", "show", "report", "watch", "ui", "track", "rm"),
-        "Compare": ("compare", "trend", "import", "export", "audit"),
+        "Compare": ("compare", "board", "trend", "import", "export", "audit"),
         "Your own": ("data", "index", "finetune", "finetune-grid", "schema"),
         "Serve": ("serve", "doctor"),
         "Papers": ("reproduce",),

@@ -35,10 +35,14 @@ if TYPE_CHECKING:
     from medexam.experiments.run.spending import Stop
     from medexam.experiments.store.stored_run import AnyRun
 
-SPEC_HELP = "A YAML file, the name of a shipped experiment or data set, or a table of your own questions."
+SPEC_HELP = "A YAML file, the name of a shipped experiment, suite or data set, or a table of your own questions."
 SPEC_PANEL = "What is asked (repeated, or with commas between values: a run of each)"
 OptionalSpec = Annotated[
     str | None, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False, autocompletion=complete_spec)
+]
+OptionalSpecs = Annotated[
+    list[str] | None,
+    typer.Argument(help=SPEC_HELP, metavar="SPEC...", show_default=False, autocompletion=complete_spec),
 ]
 OverridesOption = Annotated[
     tuple[str, ...], Setting("Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE")
@@ -159,16 +163,16 @@ class RunSettings(PlanSettings):
 @data_read_once()
 def run(
     settings: RunSettings,
-    spec: OptionalSpec = None,
+    specs: OptionalSpecs = None,
     as_json: JsonOption = False,
     trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
 ) -> None:
     """Run an experiment, or continue it where it stopped."""
     if settings.resume is None:
-        if spec is None:
+        if not specs:
             raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
-        plan = _plan(spec, settings, fresh=settings.fresh, repeat=settings.repeat)
-    elif spec is not None or settings.asks_otherwise or settings.fresh or settings.repeat:
+        plan = _plan(specs, settings, fresh=settings.fresh, repeat=settings.repeat)
+    elif specs or settings.asks_otherwise or settings.fresh or settings.repeat:
         raise SpecError(
             "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --price, "
             "--limit, --fresh, --repeat and the flags that say what is asked, or run the spec without --resume"
@@ -196,7 +200,7 @@ def run(
     carriers = Carriers(settings.executor, settings.ray_address, settings.workers, limits)
     runs, stop = carry_out(plan, carriers, partial(TerminalProgress, plan.cells), print_notice)
     is_complete = stop is None and all(run.complete for run in runs)
-    incomplete, runs_dir = "" if is_complete else _incomplete(spec, plan, runs, stop), plan.runs_dir
+    incomplete, runs_dir = "" if is_complete else _incomplete(" ".join(specs or ()), plan, runs, stop), plan.runs_dir
     runs = [run for run in runs if not is_repeat(run.folder)]
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
@@ -212,12 +216,12 @@ def run(
 
 @settings_as_flags
 def plan(
-    spec: Annotated[str, typer.Argument(help=SPEC_HELP, metavar="SPEC", autocompletion=complete_spec)],
+    specs: Annotated[list[str], typer.Argument(help=SPEC_HELP, metavar="SPEC...", autocompletion=complete_spec)],
     settings: PlanSettings,
     as_json: JsonOption = False,
 ) -> None:
     """Say what would run: cells, questions, calls and one rendered prompt each."""
-    planned = _plan(spec, settings, only_look=True)
+    planned = _plan(specs, settings, only_look=True)
     from medexam.cli.views.plan import print_plan
     from medexam.experiments.plan.document import plan_document
 
@@ -228,31 +232,37 @@ def plan(
 
 
 def _plan(
-    spec: str, settings: PlanSettings, *, fresh: bool = False, repeat: int = 0, only_look: bool = False
+    specs: list[str], settings: PlanSettings, *, fresh: bool = False, repeat: int = 0, only_look: bool = False
 ) -> "Plan":
     from medexam.experiments.entry.named_parts import ask_addresses, read_spec
     from medexam.specs import parse_overrides
+    from medexam.specs.suite import SuiteEntry, load_entries
 
-    document, overrides = read_spec(spec), parse_overrides(settings.changes)
-    flags = settings.flags
-    overrides = flags.overrides(document) | overrides
-    document, overrides = ask_addresses(add_axes(document, flags.axes()), overrides, only_look=only_look)
-    meaning = overrides if settings.limit is None else {**overrides, "dataset.limit": settings.limit}
-    from medexam.experiments.entry.carry_out import plan_spec
+    flags, changes = settings.flags, parse_overrides(settings.changes)
+    entries = []
+    for entry in load_entries(specs, read_spec):
+        overrides = {**entry.overrides, **flags.overrides(entry.document), **changes}
+        document = add_axes(entry.document, flags.axes())
+        entries.append(SuiteEntry(*ask_addresses(document, overrides, only_look=only_look)))
+    if settings.save is not None and len(entries) > 1:
+        raise SpecError("--save keeps one spec: give one SPEC that is no suite, or leave it out")
+    from medexam.experiments.entry.carry_out import plan_entries
 
-    planned = plan_spec(
-        document,
-        overrides,
+    planned = plan_entries(
+        entries,
         settings.limit,
         runs_dir=settings.runs_dir,
         fresh=fresh,
         repeat=repeat,
         only_look=only_look,
     )
-    if settings.save is not None:
-        save_meaning(document, meaning, settings.save)
-    if not flags.is_empty:
-        print_meaning(document, meaning, settings.save)
+    for entry in entries if settings.save is not None or not flags.is_empty else ():
+        limit = {} if settings.limit is None else {"dataset.limit": settings.limit}
+        meaning = {**entry.overrides, **limit}
+        if settings.save is not None:
+            save_meaning(entry.document, meaning, settings.save)
+        if not flags.is_empty:
+            print_meaning(entry.document, meaning, settings.save)
     return _warn(planned)
 
 
@@ -281,6 +291,10 @@ def _print(runs_dir: Path, runs: "list[AnyRun]", tracking_uri: str | None, *, as
     from medexam.experiments.report.shown import print_blocks
 
     print_blocks(Terminal(), [*overview_blocks(runs), *(table for run in runs for table in failure_tables(run))])
+    if len({run.record.cell.dataset.label for run in runs}) > 1 and len({run.record.cell.name for run in runs}) > 1:
+        from medexam.experiments.report.leaderboard import make_leaderboard
+
+        print_blocks(Terminal(), make_leaderboard(runs).blocks())
     for run in runs:
         if run.note is not None:
             print_notice(f"warning: {run.folder.name}: {run.note}")
@@ -301,7 +315,7 @@ def _ui_of(runs_dir: Path, tracking_uri: str | None) -> str:
     return address if is_server else f"{sys.argv[0]} ui --tracking-uri {address}"
 
 
-def _incomplete(spec: str | None, plan: "Plan", runs: "list[AnyRun]", stop: "Stop | None") -> str:
+def _incomplete(spec: str, plan: "Plan", runs: "list[AnyRun]", stop: "Stop | None") -> str:
     """Say in one line why the run is incomplete, how much is pending, what failed, and which command continues it."""
     pending = {run.folder: run.metrics.failed + run.metrics.missing for run in runs}
     pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}

@@ -20,12 +20,19 @@ SpecSource = str | Path | Mapping[str, Any] | Spec
 """A YAML file, the name of a shipped experiment or of a data set, a document, or a spec that was built in Python."""
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 """Endings of files that hold questions of one's own."""
+SUITES = "suites"
+"""Folder of the suites that ship, in `LIBRARY`."""
 LIBRARY = resources.files("medexam") / "experiments" / "library"
 
 
 def library_names() -> list[str]:
     """List the names of the experiments that ship with the package."""
     return sorted(item.name.removesuffix(".yaml") for item in LIBRARY.iterdir() if item.name.endswith(".yaml"))
+
+
+def suite_names() -> list[str]:
+    """List the names of the suites that ship with the package."""
+    return sorted(item.name.removesuffix(".yaml") for item in (LIBRARY / SUITES).iterdir() if item.name[0] != ".")
 
 
 def shipped_with(kind: str) -> list[str]:
@@ -42,8 +49,9 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
         return spec.model_dump(mode="json")
     if isinstance(spec, Mapping):
         return dict(spec)
-    if str(spec) in library_names():
-        text, where = _read_shipped(str(spec)), f"shipped experiment {spec}"
+    if str(spec) in (suites := suite_names()) or str(spec) in library_names():
+        shipped_name = f"{SUITES}/{spec}" if str(spec) in suites else str(spec)
+        text, where = _read_shipped(shipped_name), f"shipped experiment {spec}"
         folder = Path()
     else:
         path = Path(spec)
@@ -75,7 +83,7 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
 
 def _unknown_spec(path: Path) -> str:
     """Return what is said of a spec that is not there: the nearest names, or all of them if none is near."""
-    shipped = library_names()
+    shipped = [*library_names(), *suite_names()]
     neighbours = [str(other) for ending in ("*.yaml", "*.yml") for other in sorted(path.parent.glob(ending))]
     suggestion = nearest(str(path), [*neighbours, *shipped, *CATALOGUE])
     if suggestion:
@@ -84,7 +92,7 @@ def _unknown_spec(path: Path) -> str:
 
 
 def _read_shipped(name: str) -> str:
-    return (LIBRARY / f"{name}.yaml").read_text(encoding="utf-8")
+    return LIBRARY.joinpath(*f"{name}.yaml".split("/")).read_text(encoding="utf-8")
 
 
 def _program_kinds(document: Mapping[str, Any]) -> set[str]:

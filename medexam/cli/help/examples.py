@@ -14,6 +14,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "run": (
             "medexam run quickstart",
             "medexam run headqa_v1 --set program.kind=longest --limit 200",
+            "medexam run headqa_v1 cliniqlink --set model.name=my-model",
             "medexam run --resume 3c2aae",
         ),
         "plan": ("medexam plan quickstart",),
@@ -29,6 +30,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "import": ("medexam import samples_headqa_en.jsonl --dataset headqa_v1",),
         "export": ("medexam export 3c2aae --to lm-eval --out export",),
         "trend": ("medexam trend runs",),
+        "board": ("medexam board runs --html board.html",),
         "reproduce": ("medexam reproduce --list", "medexam reproduce headqa-v1/table-5 --plan"),
         "optimize": ("medexam optimize headqa_optimize --plan",),
         "finetune": ("medexam finetune --model xlm-roberta-base --train spans.jsonl --out reader",),

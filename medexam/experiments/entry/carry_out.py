@@ -1,6 +1,6 @@
 """From what a user gives to the runs that come of it: what the command line and the Python API have in common."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from medexam.errors import SpecError
 from medexam.experiments.entry.named_parts import ask_addresses, read_spec
-from medexam.experiments.plan.cells import AnyCell, Plan
+from medexam.experiments.plan.cells import AnyCell, Plan, join_plans
 from medexam.experiments.plan.hosted import check_keys
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.specs import SpecSource
+from medexam.specs.suite import SuiteEntry
 
 if TYPE_CHECKING:
     from medexam.experiments.run.executor import Executor, RunObserver
@@ -67,6 +68,12 @@ def plan_spec(
     if not only_look:
         check_keys(plan.cells)
     return plan
+
+
+def plan_entries(entries: Sequence[SuiteEntry], limit: int | None = None, **settings: Any) -> Plan:
+    """Plan one experiment or several as `plan_spec` does."""
+    plans = [plan_spec(entry.document, entry.overrides, limit, **settings) for entry in entries]
+    return plans[0] if len(plans) == 1 else join_plans(plans)
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:

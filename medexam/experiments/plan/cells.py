@@ -10,6 +10,7 @@ import dspy
 
 from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.datasets.selection import draw_lot
+from medexam.errors import SpecError
 from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
@@ -209,9 +210,14 @@ class Plan:
     """Whether another model than the one that began a run may go on with it."""
     accept_refusals: bool = False
     """Whether questions that a server refused in three runs in a row are closed as unanswered."""
+    parts: tuple["Plan", ...] = ()
+    """The plans of several experiments that this one joins; empty for one experiment."""
 
     def record(self, planned: AnyCell) -> RunRecord:
         """Return what a cell's `spec.json` says."""
+        for part in self.parts:
+            if any(cell.folder == planned.folder for cell in part.cells):
+                return part.record(planned)
         return RunRecord(
             run_id=planned.folder.name,
             schema=IDENTITY_SCHEMA,
@@ -232,6 +238,27 @@ class Plan:
             readings=planned.cell.program.readings,
             stopped=planned.stopped,
         )
+
+
+def join_plans(plans: Sequence[Plan]) -> Plan:
+    """Join the plans of several experiments, two or more, into one; a run that two of them plan is in it once.
+
+    Raises `SpecError` if one ends early by `stop_when`, which looks at its own runs alone.
+    """
+    for plan in plans:
+        if plan.stopping is not None:
+            raise SpecError(f"{plan.name} has stop_when: run it apart from other specs, or add --set stop_when=null")
+    cells = {cell.folder.path: cell for plan in reversed(plans) for cell in plan.cells}
+    paths = dict.fromkeys(cell.folder.path for plan in plans for cell in plan.cells)
+    return Plan(
+        name=", ".join(plan.name for plan in plans),
+        description="",
+        experiment_digest="",
+        cells=tuple(cells[path] for path in paths),
+        runs_dir=plans[0].runs_dir,
+        news=tuple(dict.fromkeys(line for plan in plans for line in plan.news)),
+        parts=tuple(plans),
+    )
 
 
 def take_stock(
