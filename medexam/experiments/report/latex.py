@@ -118,7 +118,7 @@ def _render_table(table: Table, caption: str, label: str) -> str:
             *(r"\bottomrule\endfoot", *rows, r"\end{longtable}"),
         ]
         return "\n".join(lines)
-    lines = [r"\begin{table}[tbp]", r"\centering\small", caption_line, _FIT]
+    lines = [r"\begin{table}[tbp]", r"\centering\small", caption_line, r"\par\smallskip", _FIT]
     lines += [rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}", r"\toprule", *head, r"\midrule", *rows, r"\bottomrule"]
     return "\n".join([*lines, r"\end{tabular}}", r"\end{table}"])
 
