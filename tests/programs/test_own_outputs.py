@@ -96,3 +96,21 @@ def test_a_module_that_blocks_fails_its_question_and_holds_up_no_other(tmp_path,
 def test_no_digest_depends_on_the_limit_of_time(tmp_path) -> None:
     digests = {ask(tmp_path, SURE, "Sure", program=part)[0].cells[0].spec_digest for part in ({}, {"timeout_s": 9})}
     assert len(digests) == 1
+
+
+def test_a_guided_answer_survives_another_output_that_does_not_parse(tmp_path) -> None:
+    source = """
+import dspy
+
+class Both(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.ask = dspy.Predict("question -> answer: int, years: list[int], sure: bool")
+
+    def forward(self, question: str):
+        return self.ask(question=question)
+"""
+    _, stored = ask(tmp_path, source, "Both", program={"answer_format": "guided"})
+    for said in stored.folder.read_predictions().values():
+        assert said.status is Status.ANSWERED
+        assert said.outputs == {"years": None, "sure": True}

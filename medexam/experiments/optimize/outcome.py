@@ -50,7 +50,8 @@ def _report(optimization: Optimization) -> Iterator[str]:
         yield f"{paragraphs(optimization.description)}\n"
     yield (
         f"Demonstrations from {optimization.train} training questions, chosen by "
-        f"{short_name(spec.metric).replace('_', ' ')} on {optimization.validation} validation questions; the {optimization.tested} tested questions were neither "
+        f"{short_name(spec.metric).replace('_', ' ')} on {optimization.validation} validation questions; "
+        f"the {optimization.tested} tested questions were neither "
         f"shown nor asked. {len(optimization.dropped)} training questions are nearly tested or validation questions "
         "and were left out.\n"
     )
