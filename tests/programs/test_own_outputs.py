@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from medexam.cli.views.debugging import debug_plan
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
 from medexam.predictions import Status
@@ -114,3 +115,28 @@ class Both(dspy.Module):
     for said in stored.folder.read_predictions().values():
         assert said.status is Status.ANSWERED
         assert said.outputs == {"years": None, "sure": True}
+
+
+def test_one_question_is_asked_with_everything_printed_and_nothing_kept(tmp_path, capsys) -> None:
+    raises = """
+class Raises(Blocks):
+    def forward(self, question):
+        super().forward(question)
+        raise KeyError("mine")
+"""
+    source = BLOCKS.replace("KEY", "'none'") + raises
+    (tmp_path / "mine.py").write_text(source)
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": REPLY}))
+    for name, ends in (("Blocks", "status: answered"), ("Awaits", "answer: 1"), ("Raises", "KeyError: 'mine'")):
+        document = {
+            "name": "own",
+            "dataset": {"name": "headqa_sample", "limit": 3},
+            "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
+            "program": {"kind": f"{tmp_path / 'mine.py'}:{name}"},
+        }
+        debug_plan(plan_experiment(document, {}, runs_dir=tmp_path / "runs"))
+        printed = capsys.readouterr().out
+        for words in ("Call 1", "[system]", "[[ ## question ## ]]", 'settings: {"temperature": 0.0', "reply:", ends):
+            assert words in printed
+        assert "Call 2" not in printed
+    assert not list((tmp_path / "runs").rglob("predictions.jsonl"))

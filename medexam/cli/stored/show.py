@@ -13,10 +13,6 @@ from medexam.errors import DatasetError, RunFolderError
 if TYPE_CHECKING:
     from medexam.cli.terminal import Terminal
     from medexam.experiments.store.stored_run import AnyRun
-    from medexam.predictions import Prediction
-
-LEFT_OUT = {"schema", "question", "program", "spec_digest"}
-"""Fields of a stored answer that say which run it belongs to, as the line above it does."""
 
 
 def show(
@@ -82,7 +78,9 @@ def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
     except DatasetError as error:
         console.print(key, style="bold cyan")
         print_notice(f"the question itself cannot be shown: {error}")
-    _print_answer(console, prediction, document)
+    from medexam.cli.views.prediction import print_prediction
+
+    print_prediction(console, prediction, document)
 
 
 def find_key(query: str, keys: tuple[str, ...]) -> str:
@@ -111,24 +109,3 @@ def _print_item(console: "Terminal", items: Any, key: str) -> None:
     else:
         console.print(f"{key}  {item.group}, {item.language}", style="bold cyan")
         print_task(console, item, items.golds[key])
-
-
-def _print_answer(console: "Terminal", prediction: "Prediction | None", document: dict[str, Any]) -> None:
-    if prediction is None:
-        console.print("pending: it was not asked yet")
-        return
-    traceback = prediction.failure and prediction.failure.traceback
-    if traceback:
-        fault = {name: value for name, value in document["failure"].items() if name != "traceback"}
-        document = {**document, "failure": fault, "traceback": traceback.rstrip()}
-    for name, value in document.items():
-        if name in LEFT_OUT:
-            continue
-        text = value if isinstance(value, str) else _render(value)
-        console.print(f"{name}:\n{text}\n" if "\n" in text else f"{name}: {text}")
-
-
-def _render(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)
