@@ -123,6 +123,9 @@ class RunSettings(PlanSettings):
         str | None, Setting("Instead of a SPEC: ask the pending questions of this run.", metavar="RUN")
     ] = None
     fresh: Annotated[bool, Setting("Start new runs beside those that exist.")] = False
+    debug: Annotated[
+        bool, Setting("Ask one pending question of each cell, print every call with its reply, and keep nothing.")
+    ] = False
     repeat: Annotated[
         int, Setting("Ask every question N times more, in other orders, to see how far answers vary.", min=0)
     ] = 0
@@ -188,6 +191,13 @@ def run(
             _print(complete.folder.path.parent, [complete], None, as_json=as_json)
             return
         plan = _warn(plan_resume(settings.resume, runs_dir=runs_dir))
+    if settings.debug and as_json:
+        raise SpecError("--debug prints calls as they come: leave out --json")
+    if settings.debug:
+        from medexam.cli.views.debugging import debug_plan
+
+        debug_plan(plan)
+        return
     if settings.accept_model_change and not any(planned.asks_model for planned in plan.cells):
         raise SpecError("--accept-model-change: no program of this plan asks a model; leave it out")
     plan = replace(plan, accept_model_change=settings.accept_model_change, accept_refusals=settings.accept_refusals)

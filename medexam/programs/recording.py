@@ -78,7 +78,7 @@ class Calls:
 
 
 class OverError(BaseException):
-    """A module asks for a question whose time was over; no `except Exception` of its own has it go on."""
+    """A module asks for a question whose time was over; no `except Exception` of its own continues it."""
 
 
 def digest_request(request: Request, *, seed: bool = True) -> str:

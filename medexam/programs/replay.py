@@ -81,7 +81,7 @@ def replay(program: dspy.Module, question: Any, replies: Sequence[str | Reply]) 
             outcome = program(question=question)
         except ProgramFaultError as error:
             fault = error
-    prompts = [_turns(request) for request in engine.requests]
+    prompts = [request_turns(request) for request in engine.requests]
     # What a program raises after it asked for more than is known may come of that alone.
     return Replayed(prompts, outcome, fault if len(prompts) <= len(replies) else None)
 
@@ -93,7 +93,8 @@ def _parts(reply: str | Reply) -> list[TextPart | ToolCallPart]:
     return [*([] if calls and not reply.text else [TextPart(reply.text)]), *calls]
 
 
-def _turns(request: Request) -> Turns:
+def request_turns(request: Request) -> Turns:
+    """Return the turns of a request as texts, the system's first; calls of tools and their results are lines."""
     turns = [{"role": message.role, "content": _text(message.parts)} for message in request.messages]
     if request.system is not None:
         system = request.system if isinstance(request.system, str) else _text(request.system)

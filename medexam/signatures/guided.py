@@ -4,7 +4,7 @@ An output is a choice if its type is a `Literal`, an enum or a bool, or if it is
 numbered options. Each output is one call: the model writes it freely, or the engine chooses among its legal values.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
@@ -70,6 +70,8 @@ class GuidedAdapter(dspy.ChatAdapter):
     def _steps(self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields) -> _Steps:
         chat = [_checked(message) for message in self.format(signature, demos, inputs)]
         transcript, probabilities = "", {}
+        texts: dict[str, str] = {}
+        chosen: set[str] = set()
         for name, field in signature.output_fields.items():
             # Each output is begun for the model, so none is missing, also where the one before it was cut off.
             opening = f"{transcript}[[ ## {name} ## ]]\n"
@@ -83,8 +85,34 @@ class GuidedAdapter(dspy.ChatAdapter):
                 probabilities[name] = _shares(choices, response)
             # Servers differ in whether the text at which they stopped is part of the reply.
             text = read_reply_text(response) if choices else read_reply_text(response).split(_NEXT)[0].rstrip()
+            texts[name] = text
+            chosen |= {name} if choices else set()
             transcript = f"{opening}{text}\n\n"
-        return [{**self.parse(signature, transcript), **({"probabilities": probabilities} if self._weighs else {})}]
+        outputs = self._read(signature, transcript, texts, chosen)
+        return [{**outputs, **({"probabilities": probabilities} if self._weighs else {})}]
+
+    def _read(self, signature: Signature, transcript: str, texts: Mapping[str, str], chosen: Set[str]) -> Fields:
+        """Parse all outputs; where one does not parse, those that were chosen keep their values and it is None.
+
+        Raises `dspy.AdapterParseError` if none was chosen.
+        """
+        try:
+            parsed: Fields = self.parse(signature, transcript)
+        except dspy.AdapterParseError:
+            if not chosen:
+                raise
+        else:
+            return parsed
+        outputs: Fields = {}
+        for name, text in texts.items():
+            alone = signature
+            for other in texts.keys() - {name}:
+                alone = alone.delete(other)
+            try:
+                outputs |= self.parse(alone, f"[[ ## {name} ## ]]\n{text}\n\n")
+            except dspy.AdapterParseError:
+                outputs[name] = None
+        return outputs
 
     def _extensions(self, choices: Sequence[str]) -> dict[str, Any]:
         if not self._weighs:

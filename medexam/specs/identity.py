@@ -7,7 +7,7 @@ its digest; where nothing is sampled, so is the sampling.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +20,8 @@ IDENTITY_SCHEMA = 2
 """Raised when an identity covers other things than before; runs of another schema are not continued."""
 
 
+_LABEL_CHARS = 40
+"""Characters of a field's value that a label shows."""
 _DRAWING = ("top_p", "top_k", "min_p", "stop")
 _REQUEST = ("reasoning_effort", "thinking", "extra_body")
 _RETRIEVING = {"retriever", "k", "query", "query_language"}
@@ -128,3 +130,27 @@ def differing_keys(first: Mapping[str, Any], second: Mapping[str, Any], prefix: 
         elif a != b:
             keys.append(f"{prefix}{key}")
     return keys
+
+
+def distinct_labels(labels: Sequence[str], cells: Sequence[CellSpec]) -> list[str]:
+    """Return the labels of cells; behind those that are equal stands in which fields their cells differ.
+
+    Labels of cells that differ in nothing stay equal.
+    """
+    groups: dict[str, list[dict[str, Any]]] = {}
+    documents = [cell.model_dump(mode="json", include={"program", "model", "dataset"}) for cell in cells]
+    for label, document in zip(labels, documents, strict=True):
+        groups.setdefault(label, []).append(document)
+    names = []
+    for label, document in zip(labels, documents, strict=True):
+        first, *others = groups[label]
+        keys = sorted({key for other in others for key in differing_keys(first, other)})
+        fields = [f"{key.rpartition('.')[2]} {_value(document, key)}" for key in keys]
+        names.append(f"{label} ({', '.join(fields)})" if fields else label)
+    return names
+
+
+def _value(document: Any, key: str) -> str:
+    for part in key.split("."):
+        document = document.get(part) if isinstance(document, Mapping) else None
+    return (document if isinstance(document, str) else json.dumps(document, ensure_ascii=False))[:_LABEL_CHARS]

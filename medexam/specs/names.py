@@ -37,6 +37,12 @@ def part_name(name: str, shipped: Collection[str], group: str) -> str:
     return f"{Path(place).expanduser().absolute()}:{attribute}" if place.endswith(".py") else f"{place}:{attribute}"
 
 
+def class_name(name: str) -> str:
+    """Return `package.module.Name` as `package.module:Name`, and any other name as it is."""
+    module, dot, attribute = name.rpartition(".")
+    return f"{module}:{attribute}" if dot and ":" not in name else name
+
+
 def short_name(name: str) -> str:
     """Return how a part is called in tables: as the object that a name means."""
     return name.rpartition(":")[2]

@@ -1,16 +1,19 @@
 """How a program is improved: the `optimizer` part of a spec, which `medexam optimize` reads."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from medexam.specs.base import Spec
 from medexam.specs.dataset import DatasetSpec, Split
 from medexam.specs.model import ModelSpec
+from medexam.specs.names import OWN_METRICS, Args, class_name, part_name
 
 OptimizerKind = Literal["labeled", "knn", "bootstrap", "random_search", "mipro", "gepa", "copro"]
 Metric = Literal["accuracy", "exam_score", "log_probability"]
 Count = Annotated[int, Field(ge=1)]
+OPTIMIZERS = "medexam.optimizers"
+"""The entry point group of short names for optimizers."""
 
 
 _SAME = ("name", "language", "path", "images", "option_counts", "as_published")
@@ -40,18 +43,40 @@ class PartSpec(Spec):
 class OptimizerSpec(Spec):
     """Which of DSPy's optimizers, on which exams, and how much it may ask."""
 
-    kind: OptimizerKind
+    kind: str
     """`labeled`: demonstrations drawn from the training questions. `knn`: those nearest to each question. `bootstrap`:
     replies of the model that led to the right answer. `random_search`: several bootstrapped sets, the best of which is
-    kept. `mipro` chooses sets and instructions, `copro` and `gepa` instructions alone."""
+    kept. `mipro` chooses sets and instructions, `copro` and `gepa` instructions alone. Any other optimizer of DSPy's or
+    one's own is named by its class, such as `dspy.SIMBA`."""
+    args: Args = Field(default_factory=dict)
+    """Keyword arguments of a class; `trainset`, `valset`, `metric` and models that write instructions are given."""
     train: PartSpec = PartSpec(split="train")
     """Where demonstrations come from."""
     validation: PartSpec = PartSpec(split="dev")
     """The questions that candidates are chosen by."""
-    metric: Metric = "accuracy"
+    metric: str = "accuracy"
     """What candidates are chosen by: the share of right answers; the exam's score, in which three wrong answers cancel
     a right one; or the mean log-probability of the right option among the options, in nats, which tells programs apart
-    that answer alike. The last needs `answer_format: guided`."""
+    that answer alike. The last needs `answer_format: guided`. `./file.py:name` is a function of one's own of question,
+    gold and prediction, as in `metrics`; it may return a mapping with `score` and, for optimizers that reflect,
+    `feedback`."""
+
+    @field_validator("kind")
+    @classmethod
+    def _names_optimizer(cls, kind: str) -> str:
+        return part_name(class_name(kind), get_args(OptimizerKind), OPTIMIZERS)
+
+    @field_validator("metric")
+    @classmethod
+    def _names_metric(cls, metric: str) -> str:
+        return part_name(metric, get_args(Metric), OWN_METRICS)
+
+    @model_validator(mode="after")
+    def _arguments_are_of_a_class(self) -> Self:
+        if self.args and not self.is_class:
+            raise ValueError(f"args are those of a class, such as kind dspy.SIMBA; {self.kind} has fields of its own")
+        return self
+
     demos: Count = 3
     """Demonstrations that a prompt may show; the paper's 3."""
     candidates: Annotated[int, Field(ge=2)] = 8
@@ -65,13 +90,28 @@ class OptimizerSpec(Spec):
     encoder: str = "minilm"
     """`knn`: what measures nearness, as `retriever.encoder`."""
     prompt_model: ModelSpec | None = None
-    """`mipro`, `gepa`, `copro`: the model that writes instructions; None is the model that answers."""
+    """`mipro`, `gepa`, `copro` and classes: the model that writes instructions; None is the model that answers."""
     max_calls: Count | None = None
     """Calls of the models, at most; None sets no limit."""
     max_tokens: Count | None = None
     """Tokens read and written by the models, at most; None sets no limit."""
     max_minutes: Annotated[float, Field(gt=0)] | None = None
     """Minutes of asking, at most; None sets no limit."""
+
+    @property
+    def is_class(self) -> bool:
+        """Whether it is named by its class."""
+        return ":" in self.kind
+
+    @property
+    def own_metric(self) -> str | None:
+        """The user's own function that candidates are chosen by; None for a metric that ships."""
+        return self.metric if ":" in self.metric else None
+
+    @property
+    def code(self) -> list[str]:
+        """The code of the user's own or of DSPy's that it names."""
+        return [name for name in (self.kind, self.metric) if ":" in name]
 
     @property
     def bootstraps(self) -> bool:
@@ -81,12 +121,12 @@ class OptimizerSpec(Spec):
     @property
     def writes_instructions(self) -> bool:
         """Whether a model writes instructions."""
-        return self.kind in ("mipro", "copro", "gepa")
+        return self.is_class or self.kind in ("mipro", "copro", "gepa")
 
     @property
     def programs(self) -> int:
-        """Programs that are tried in a round, the one as written included."""
-        return 2 if self.kind in ("labeled", "knn", "bootstrap") else self.candidates
+        """Programs that are tried in a round, the one as written included; of a class the fewest."""
+        return 2 if self.is_class or self.kind in ("labeled", "knn", "bootstrap") else self.candidates
 
     @property
     def asked_rounds(self) -> int:

@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from medexam.cli.views.debugging import debug_plan
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
 from medexam.predictions import Status
@@ -96,3 +97,46 @@ def test_a_module_that_blocks_fails_its_question_and_holds_up_no_other(tmp_path,
 def test_no_digest_depends_on_the_limit_of_time(tmp_path) -> None:
     digests = {ask(tmp_path, SURE, "Sure", program=part)[0].cells[0].spec_digest for part in ({}, {"timeout_s": 9})}
     assert len(digests) == 1
+
+
+def test_a_guided_answer_survives_another_output_that_does_not_parse(tmp_path) -> None:
+    source = """
+import dspy
+
+class Both(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.ask = dspy.Predict("question -> answer: int, years: list[int], sure: bool")
+
+    def forward(self, question: str):
+        return self.ask(question=question)
+"""
+    _, stored = ask(tmp_path, source, "Both", program={"answer_format": "guided"})
+    for said in stored.folder.read_predictions().values():
+        assert said.status is Status.ANSWERED
+        assert said.outputs == {"years": None, "sure": True}
+
+
+def test_one_question_is_asked_with_everything_printed_and_nothing_kept(tmp_path, capsys) -> None:
+    raises = """
+class Raises(Blocks):
+    def forward(self, question):
+        super().forward(question)
+        raise KeyError("mine")
+"""
+    source = BLOCKS.replace("KEY", "'none'") + raises
+    (tmp_path / "mine.py").write_text(source)
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": REPLY}))
+    for name, ends in (("Blocks", "status: answered"), ("Awaits", "answer: 1"), ("Raises", "KeyError: 'mine'")):
+        document = {
+            "name": "own",
+            "dataset": {"name": "headqa_sample", "limit": 3},
+            "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
+            "program": {"kind": f"{tmp_path / 'mine.py'}:{name}"},
+        }
+        debug_plan(plan_experiment(document, {}, runs_dir=tmp_path / "runs"))
+        printed = capsys.readouterr().out
+        for words in ("Call 1", "[system]", "[[ ## question ## ]]", 'settings: {"temperature": 0.0', "reply:", ends):
+            assert words in printed
+        assert "Call 2" not in printed
+    assert not list((tmp_path / "runs").rglob("predictions.jsonl"))

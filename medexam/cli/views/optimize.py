@@ -17,6 +17,7 @@ from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import Trial
 from medexam.metrics.results import WILSON
 from medexam.predictions import Prediction
+from medexam.specs.names import short_name
 from medexam.text import visible
 
 
@@ -90,7 +91,9 @@ def optimization_plan_document(plan: OptimizationPlan) -> dict[str, Any]:
         "tested": len(plan.exams.tested.questions),
         "candidates": plan.candidates,
         "calls_per_trial": plan.calls.trial,
-        "most_calls": plan.most_calls,
+        "most_calls": None if plan.calls.is_least else plan.most_calls,
+        "least_calls": plan.most_calls if plan.calls.is_least else None,
+        "writing_calls": plan.calls.writing,
     }
 
 
@@ -98,16 +101,15 @@ def print_optimization_plan(plan: OptimizationPlan) -> None:
     """Print what would be tried, as a table."""
     spec, exams = plan.optimizer, plan.exams
     table = Table(title=plan.folder.name, title_justify="left", show_header=False)
-    writes = " and the writing of instructions" if spec.writes_instructions else ""
     rows = {
-        "optimizer": f"{spec.kind}, by {spec.metric.replace('_', ' ')}",
+        "optimizer": f"{short_name(spec.kind)}, by {short_name(spec.metric).replace('_', ' ')}",
         "program": f"{plan.spec.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",
         "training questions": f"{len(exams.train.questions):,}, without {len(exams.duplicates)} that are nearly others",
         "validation questions": f"{len(exams.validation.questions):,}",
         "tested questions": f"{len(exams.tested.questions):,}, neither shown nor asked",
         "programs": f"{plan.candidates}"
         + (f" of {spec.programs}, as the budget allows" if plan.candidates < spec.programs else ""),
-        "calls": f"at most {plan.most_calls:,}{writes}",
+        "calls": _calls(plan),
         "budget": _budget(plan),
     }
     for name, text in rows.items():
@@ -145,6 +147,14 @@ def print_optimization(optimization: Optimization) -> None:
         f"Program, demonstrations and report are in {optimization.folder.path}",
     ]
     print_lines(console, lines)
+
+
+def _calls(plan: OptimizationPlan) -> str:
+    """Say how many calls trials and demonstrations take, and how many the writing of instructions."""
+    bound = "at least" if plan.calls.is_least else "at most"
+    own = "; how often your module or optimizer asks is known when it has" if plan.calls.is_least else ""
+    writing = f", and about {plan.calls.writing:,} for new instructions" if plan.calls.writing else ""
+    return f"{bound} {plan.most_calls:,}{writing}{own}"
 
 
 def _budget(plan: OptimizationPlan) -> str:

@@ -32,6 +32,7 @@ from medexam.metrics.paired.results import PairedMeasure
 from medexam.metrics.tasks import select_scores
 from medexam.predictions import Answered, Prediction, Reading, Status, as_read
 from medexam.specs import DatasetSpec
+from medexam.specs.identity import distinct_labels
 
 Q = TypeVar("Q", bound=Item)
 
@@ -180,8 +181,8 @@ def _compare_own(
 def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
     """Name each run, as short as tells all apart.
 
-    Its program, with model, language or both where that is needed; else the ids of the runs that share their program,
-    or all their paths. Behind it stands whether it mixes models.
+    Its program, with model, language or both where that is needed; else with the settings that differ; else the ids
+    of the runs that share their program, or all their paths. Behind it stands whether it mixes models.
     """
     programs = Counter(run.program for run in runs)
 
@@ -189,11 +190,19 @@ def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
         dataset = run.record.cell.dataset
         return " ".join([dataset.language, *dataset.changes])
 
+    distinct = dict(
+        zip(
+            map(id, runs),
+            distinct_labels([run.program for run in runs], [run.record.cell for run in runs]),
+            strict=True,
+        )
+    )
     namers: tuple[Callable[[AnyRun], str], ...] = (
         lambda run: run.program,
         lambda run: " ".join(filter(None, (run.program, run.model))),
         lambda run: f"{run.program} {language(run)}",
         lambda run: " ".join(filter(None, (run.program, run.model, language(run)))),
+        lambda run: distinct[id(run)],
         lambda run: run.program if programs[run.program] == 1 else run.folder.name,
     )
     for namer in namers:

@@ -4,6 +4,7 @@ Each function runs in a thread and asks through the evaluator and the language m
 tried is what the evaluator has seen. Nothing of an optimizer is written anew here.
 """
 
+import inspect
 import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -22,16 +23,20 @@ from dspy.teleprompt import (
     LabeledFewShot,
     MIPROv2,
 )
+from dspy.teleprompt.teleprompt import Teleprompter
 from dspy.utils.exceptions import AdapterParseError
 
-from medexam.errors import EngineError, MedExamError
+from medexam.errors import EngineError, MedExamError, SpecError
 from medexam.experiments.optimize.dspy_evaluation import CandidateProgram, evaluating_by
 from medexam.experiments.optimize.evaluator import Evaluator
 from medexam.experiments.optimize.logged_engine import CallGroup, call_group
+from medexam.experiments.optimize.own_metric import gold_of
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.programs import AskingProgram, WithNearest
+from medexam.plugins import load_object
+from medexam.programs import AskingProgram, WithNearest, build_prediction
 from medexam.specs import OptimizerSpec
-from medexam.specs.optimizer import OptimizerKind
+from medexam.specs.names import short_name
+from medexam.specs.optimizer import OPTIMIZERS
 
 AS_WRITTEN = "as written"
 BOOTSTRAPPING = "bootstrapping"
@@ -69,13 +74,30 @@ class OptimizerInputs:
     def bootstrapping(self) -> dict[str, Any]:
         """What DSPy's optimizers that bootstrap are made with."""
         return {
-            "metric": score_answer,
+            "metric": self.metric if self.spec.own_metric else score_answer,
             "max_bootstrapped_demos": self.spec.demos,
             "max_labeled_demos": self.labeled,
             "max_errors": _NEVER,
         }
 
-    def try_program(self, name: str, number: int, program: AskingProgram) -> None:
+    def metric(
+        self,
+        example: dspy.Example,
+        prediction: Any,
+        trace: Any = None,  # noqa: ARG002 - DSPy's names
+        pred_name: Any = None,  # noqa: ARG002
+        pred_trace: Any = None,  # noqa: ARG002
+    ) -> dspy.Prediction:
+        """Return the score of an answer and what is to be said of it, by the spec's metric."""
+        if "score" in prediction:
+            return _Scored(score=prediction.score, feedback=prediction.get("feedback") or "")
+        if self.spec.own_metric is None:
+            return _Scored(**_explain(example, prediction))
+        kept = build_prediction(example.question, prediction, program="", spec_digest="", latency_s=0.0)
+        found = self.evaluator.score(example.question, gold_of(example), kept)
+        return _Scored(score=found.score, feedback=found.feedback or "")
+
+    def try_program(self, name: str, number: int | None, program: AskingProgram) -> None:
         """Have a program answer the validation questions, as a trial of this name and number."""
         with self.evaluator.naming(name, number):
             self.evaluator.evaluate(program, self.validation)
@@ -100,7 +122,8 @@ def compile_program(inputs: OptimizerInputs) -> None:
     validation = {example.question.key for example in inputs.validation}
     with evaluating_by(inputs.evaluator.answer, validation):
         as_written = partial(inputs.try_program, AS_WRITTEN, 0, inputs.program)
-        _run_at_once([as_written, partial(_COMPILERS[inputs.spec.kind], inputs)])
+        compiler = _by_class if inputs.spec.is_class else _COMPILERS[inputs.spec.kind]
+        _run_at_once([as_written, partial(compiler, inputs)])
 
 
 def _labeled(inputs: OptimizerInputs) -> None:
@@ -165,7 +188,10 @@ def _mipro(inputs: OptimizerInputs) -> None:
 
 def _copro(inputs: OptimizerInputs) -> None:
     optimizer = COPRO(
-        metric=score_answer, prompt_model=inputs.prompt_lm, breadth=inputs.spec.candidates, depth=inputs.spec.rounds
+        metric=score_answer,  # what the evaluator gave, by whatever metric
+        prompt_model=inputs.prompt_lm,
+        breadth=inputs.spec.candidates,
+        depth=inputs.spec.rounds,
     )
     with _writing_instructions(inputs):
         optimizer.compile(inputs.candidate, trainset=list(inputs.validation), eval_kwargs={})
@@ -173,7 +199,7 @@ def _copro(inputs: OptimizerInputs) -> None:
 
 def _gepa(inputs: OptimizerInputs) -> None:
     optimizer = GEPA(
-        metric=_with_feedback,
+        metric=inputs.metric if inputs.spec.own_metric else _with_feedback,
         max_metric_calls=inputs.spec.candidates * len(inputs.validation),
         reflection_lm=inputs.prompt_lm,
         seed=inputs.spec.seed,
@@ -182,7 +208,39 @@ def _gepa(inputs: OptimizerInputs) -> None:
         optimizer.compile(inputs.candidate, trainset=inputs.sample(0), valset=list(inputs.validation))
 
 
-_COMPILERS: dict[OptimizerKind, Callable[[OptimizerInputs], None]] = {
+def _by_class(inputs: OptimizerInputs) -> None:
+    """Have an optimizer that a spec names by its class work as DSPy's do, and try what it returns."""
+    kind, name = inputs.spec.kind, short_name(inputs.spec.kind)
+    make = load_object(kind, OPTIMIZERS)
+    if not (isinstance(make, type) and issubclass(make, Teleprompter)):
+        raise SpecError(f"optimizer.kind {kind} is no class derived from dspy.teleprompt.Teleprompter")
+    given = {
+        "metric": inputs.metric,
+        "seed": inputs.spec.seed,
+        "trainset": inputs.sample(0),
+        "prompt_model": inputs.prompt_lm,
+        "reflection_lm": inputs.prompt_lm,
+        # Questions are asked by the evaluator, or here, where threads of DSPy's gain nothing.
+        "num_threads": 1,
+    }
+    with _writing_instructions(inputs):
+        try:
+            optimizer = make(**_taken(make, given) | inputs.spec.args)
+        except Exception as error:
+            raise SpecError(f"optimizer.kind {kind}: making it failed: {type(error).__name__}: {error}") from error
+        sets = {"trainset": inputs.sample(0), "valset": list(inputs.validation), "seed": inputs.spec.seed}
+        proposal = optimizer.compile(inputs.candidate, **_taken(optimizer.compile, sets))
+    inputs.try_program(name, None, getattr(proposal, "program", proposal))
+
+
+def _taken(call: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return those of the arguments that it names, and the metric if it hands on what it does not name."""
+    parameters = inspect.signature(call).parameters
+    hands_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return {name: value for name, value in arguments.items() if name in parameters or (hands_on and name == "metric")}
+
+
+_COMPILERS: dict[str, Callable[[OptimizerInputs], None]] = {
     "labeled": _labeled,
     "knn": _knn,
     "bootstrap": _bootstrap,
@@ -201,18 +259,28 @@ def _with_feedback(
     pred_trace: Any = None,  # noqa: ARG001
 ) -> dspy.Prediction | float:
     """Return what GEPA's reflection reads of an answer; the score alone where the evaluator gave the answer."""
-    if "score" in prediction:
-        return prediction.score
+    return prediction.score if "score" in prediction else dspy.Prediction(**_explain(example, prediction))
+
+
+class _Scored(dspy.Prediction):
+    """A score with what is said of it; DSPy's bootstrapping takes whatever counts as true for a success."""
+
+    def __bool__(self) -> bool:
+        return float(self) > 0
+
+
+def _explain(example: dspy.Example, prediction: Any) -> dict[str, Any]:
+    """Return 1 for a right answer and 0 for another, with the right option in words."""
     options = {option.number: option.text for option in example.question.options}
     right = f"The right answer is {example.answer}: {options[example.answer]}"
     if prediction.answer == example.answer:
-        return dspy.Prediction(score=1.0, feedback=f"Right. {right}")
+        return {"score": 1.0, "feedback": f"Right. {right}"}
     mistake = (
         f"answered {prediction.answer}"
         if prediction.answer is not None
         else "gave no answer in the format that is asked for"
     )
-    return dspy.Prediction(score=0.0, feedback=f"Wrong: the reply {mistake}. {right}")
+    return {"score": 0.0, "feedback": f"Wrong: the reply {mistake}. {right}"}
 
 
 def _run_at_once(work: Sequence[Callable[[], None]]) -> None:
@@ -228,7 +296,7 @@ def _run_at_once(work: Sequence[Callable[[], None]]) -> None:
 def _writing_instructions(inputs: OptimizerInputs) -> Iterator[None]:
     """Name the trials of the block after the optimizer; raises `EngineError` if the model keeps to no format."""
     try:
-        with inputs.evaluator.naming(inputs.spec.kind), call_group(CallGroup(INSTRUCTIONS)):
+        with inputs.evaluator.naming(short_name(inputs.spec.kind)), call_group(CallGroup(INSTRUCTIONS)):
             yield
     except AdapterParseError as error:
         raise EngineError(

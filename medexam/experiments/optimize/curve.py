@@ -6,7 +6,6 @@ from typing import Any
 
 from medexam.experiments.optimize.trials import Trial, metric_title
 from medexam.experiments.report.plots.style import GREY, PALETTE, error_bars, wrap
-from medexam.specs.optimizer import Metric
 
 INCHES = (9.5, 4.8)
 LABEL_WIDTH = 26
@@ -17,14 +16,14 @@ LEAST_SPAN = 0.05
 """What the axis shows at least, from its lowest to its highest score."""
 
 
-def draw_curve(axes: Any, trials: Sequence[Trial], metric: Metric) -> None:
+def draw_curve(axes: Any, trials: Sequence[Trial], metric: str) -> None:
     """Draw each trial's score, the best so far as a stair, and the names of the trials that set a new best.
 
     Accuracies have their 95 % interval; the n of the axis is the first trial's.
     """
     from matplotlib.ticker import MaxNLocator
 
-    scale = 1.0 if metric == "log_probability" else 100.0
+    scale = 1.0 if metric == "log_probability" or ":" in metric else 100.0
     numbers = [trial.number for trial in trials]
     scores = [scale * trial.score for trial in trials]
     if metric == "accuracy":

@@ -21,6 +21,7 @@ from medexam.experiments.optimize.call_log import CallLog
 from medexam.experiments.optimize.candidate_queue import CandidateQueue
 from medexam.experiments.optimize.dspy_evaluation import Answers
 from medexam.experiments.optimize.logged_engine import CallGroup, LoggedEngine, call_group
+from medexam.experiments.optimize.own_metric import Feedback, gold_of, score_by
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import Trial, program_digest, score_prediction, score_trial
 from medexam.experiments.plan.cells import ExamCell
@@ -28,6 +29,7 @@ from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.items import Gold
+from medexam.metrics.own import load_metric
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.programs import AskingProgram, save_program
@@ -83,6 +85,7 @@ class Evaluator:
         self._planned = replace(plan.validation, answerer=admitted)
         self._spec = plan.spec
         self._optimizer = plan.optimizer
+        self._own_metric = load_metric(plan.optimizer.own_metric) if plan.optimizer.own_metric else None
         self._log = log
         self._budget = budget
         self._folder = plan.folder.programs
@@ -130,18 +133,21 @@ class Evaluator:
 
     def answer(self, program: AskingProgram, examples: Sequence[dspy.Example]) -> Answers:
         """Return the same by question, as DSPy's optimizers read it."""
-        metric = self._optimizer.metric
         return {
             prediction.question: dspy.Prediction(
                 answer=prediction.answer,
                 rationale=prediction.rationale,
                 reply=prediction.reply,
-                score=score_prediction(
-                    prediction, Gold(number=example.answer, others=example.get("others", ())), metric
-                ),
+                **self.score(example.question, gold_of(example), prediction)._asdict(),
             )
             for example, prediction in zip(examples, self.evaluate(program, examples), strict=True)
         }
+
+    def score(self, question: Question, gold: Gold, prediction: Prediction) -> Feedback:
+        """Score one answer by the optimizer's metric; raises `SpecError` if one's own raises or gives no score."""
+        if self._own_metric is None:
+            return Feedback(score_prediction(prediction, gold, self._optimizer.metric))
+        return score_by(self._own_metric, question, gold, prediction)
 
     async def _evaluate(self, program: AskingProgram, questions: Sequence[Question]) -> list[Prediction]:
         task, digest = asyncio.current_task(), program_digest(program)
@@ -183,7 +189,10 @@ class Evaluator:
             program,
             predictions,
             key=planned.question_set.golds,
-            metric=self._optimizer.metric,
+            scores=[
+                self.score(question, planned.question_set.golds[question.key], prediction).score
+                for question, prediction in zip(questions, predictions, strict=True)
+            ],
             usage=self._log.usage(digest),
             answered_by=planned.answerer.print if planned.answerer else None,
         )

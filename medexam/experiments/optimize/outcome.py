@@ -18,6 +18,7 @@ from medexam.programs import ProgramContext, WithNearest, build_program, demonst
 from medexam.programs.loading import PROGRAM
 from medexam.questions import Question
 from medexam.signatures import render_question
+from medexam.specs.names import short_name
 from medexam.tables import Table, percent, with_interval
 
 
@@ -47,8 +48,9 @@ def _report(optimization: Optimization) -> Iterator[str]:
     if optimization.description:
         yield f"{paragraphs(optimization.description)}\n"
     yield (
-        f"Demonstrations from {optimization.train} training questions, chosen by {spec.metric.replace('_', ' ')} on "
-        f"{optimization.validation} validation questions; the {optimization.tested} tested questions were neither "
+        f"Demonstrations from {optimization.train} training questions, chosen by "
+        f"{short_name(spec.metric).replace('_', ' ')} on {optimization.validation} validation questions; "
+        f"the {optimization.tested} tested questions were neither "
         f"shown nor asked. {len(optimization.dropped)} training questions are nearly tested or validation questions "
         "and were left out.\n"
     )

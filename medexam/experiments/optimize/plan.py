@@ -4,6 +4,7 @@ No exam teaches and chooses or is tested, and no question is shown again in othe
 `medexam optimize SPEC --plan` prints what this finds.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,11 +22,14 @@ from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.items import ExamSet
+from medexam.plugins import hash_source
 from medexam.programs import AskingProgram, ExamProgram
 from medexam.questions import Question
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, OptimizerSpec, ProgramSpec
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
+from medexam.specs.names import OWN_METRICS, short_name
+from medexam.specs.optimizer import OPTIMIZERS
 from medexam.specs.validation import validate
 
 
@@ -57,6 +61,10 @@ def load_exam_split(dataset: DatasetSpec, optimizer: OptimizerSpec) -> ExamSplit
     return ExamSplit(replace(train, questions=questions), validation, tested, duplicates=tuple(sorted(duplicates)))
 
 
+_DESCRIPTIONS = 12
+"""Calls by which DSPy's `MIPROv2` describes the training questions, at most."""
+_STEP = 3
+"""Training questions that DSPy's `GEPA` asks before and after it writes an instruction."""
 _BUDGET = {"max_calls", "max_tokens", "max_minutes"}
 _BY_CONTENT = {"train", "validation", "encoder", "prompt_model"}
 """What an optimizer's spec names; what is meant by it stands in the identity."""
@@ -64,7 +72,7 @@ _BY_CONTENT = {"train", "validation", "encoder", "prompt_model"}
 
 @dataclass(frozen=True)
 class CallEstimate:
-    """Calls of the model that candidates take at most; writing instructions takes more."""
+    """Calls of the models, none of them repeated."""
 
     trial: int
     """Of a program that is asked every validation question."""
@@ -72,9 +80,14 @@ class CallEstimate:
     """Of a candidate's search for demonstrations."""
     rounds: int
     """How often each candidate is asked anew."""
+    writing: int
+    """About how many beside these write all instructions, and of `gepa` try them further; 0 where none are written."""
+    is_least: bool
+    """Whether more may come: how often a module of the user's own asks, or an optimizer that is named by its class, is
+    known when it has."""
 
     def most(self, candidates: int) -> int:
-        """Count the calls of this number of programs at most, the first as it is written."""
+        """Count the calls of this number of programs at most, the first as it is written; see `is_least`."""
         return candidates * self.rounds * self.trial + (candidates - 1) * self.attempt
 
 
@@ -101,7 +114,7 @@ class OptimizationPlan:
 
     @property
     def most_calls(self) -> int:
-        """Calls that trials and bootstrapping take at most."""
+        """Calls that trials and bootstrapping take at most; at least where `calls.is_least` says so."""
         return self.calls.most(self.candidates)
 
     @property
@@ -163,6 +176,11 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
         description, stored_identity = record["description"], record["identity"]
     except (KeyError, TypeError, SpecError) as error:
         raise RunFolderError(f"{folder.path / RECORD} is not of this version: {error}; optimize again") from None
+    if optimizer.code:
+        raise RunFolderError(
+            f"{folder.name} names code ({', '.join(optimizer.code)}), and no code is run for a folder's sake: optimize "
+            "its spec again, which continues it"
+        )
     plan = _plan(cell, optimizer, description, folder.path.parent, folder=folder)
     if plan.identity != stored_identity:
         keys = ", ".join(differing_keys(plan.identity, stored_identity))
@@ -239,7 +257,7 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
         raise SpecError("program.images: an optimizer's demonstrations have no pictures: set it to hidden")
     options = {"kind": cell.program.optimizers, "metric": cell.program.optimized_for}
     for name, value in {"kind": optimizer.kind, "metric": optimizer.metric}.items():
-        if value not in options[name]:
+        if value not in options[name] and value not in optimizer.code:
             choices = ", ".join(options[name])
             raise SpecError(f"optimizer.{name} {value} is not for {cell.program.label}: choose {choices}")
     if optimizer.metric == "log_probability" and not cell.program.engine_needs.guided:
@@ -252,6 +270,9 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
 def _identity(optimizer: OptimizerSpec, model: ModelSpec, *, only_look: bool) -> dict[str, Any]:
     """Return what the trials depend on; models and encoders by what they are. The questions stand beside it."""
     identity = optimizer.model_dump(mode="json", exclude=_BUDGET | _BY_CONTENT)
+    for field, group in {"kind": OPTIMIZERS, "metric": OWN_METRICS}.items():
+        if identity[field] in optimizer.code:
+            identity[field] = hash_source(identity[field], group)
     if optimizer.kind == "knn":
         identity["nearest"] = nearest_identity(optimizer.demos, optimizer.encoder)
     writer = _prompt_model(optimizer, model)
@@ -273,11 +294,25 @@ def _prompt_model(optimizer: OptimizerSpec, model: ModelSpec) -> ModelSpec | Non
 def _estimate(
     program: AskingProgram, optimizer: OptimizerSpec, validation: Sequence[Question], train: Sequence[Question]
 ) -> CallEstimate:
-    attempts = min(optimizer.attempts, len(train)) if optimizer.bootstraps else 0
+    shown = min(optimizer.attempts, len(train))
+    trial, once = sum(map(program.calls_for, validation)), max(map(program.calls_for, train))
+    predictors, candidates, rounds = len(program.predictors()), optimizer.programs, optimizer.asked_rounds
+    if optimizer.kind == "copro" and predictors > 1:
+        # Each round tries all instructions of the rounds before again, for one predictor after the other.
+        rounds = predictors * rounds * (rounds + 1) // 2
+    writing = {
+        # The training questions are described by tens, then summed up.
+        "mipro": min(_DESCRIPTIONS, math.ceil(shown / 10) + 1) + predictors * max(2, candidates // 2),
+        "copro": predictors * candidates * optimizer.rounds,
+        # It ends after the step in which its budget of answers is spent; each step writes one instruction.
+        "gepa": math.ceil(candidates * len(validation) / (2 * _STEP)) + trial + 2 * _STEP * once,
+    }
     return CallEstimate(
-        trial=sum(map(program.calls_for, validation)),
-        attempt=attempts * max(map(program.calls_for, train)),
-        rounds=optimizer.asked_rounds,
+        trial=trial,
+        attempt=shown * once if optimizer.bootstraps else 0,
+        rounds=rounds,
+        writing=writing.get(optimizer.kind, 0),
+        is_least=program.replayed or optimizer.is_class,
     )
 
 
@@ -304,6 +339,13 @@ def _folder(
     existing_folders = {number: folder for number, folder in folders.items() if folder.exists()}
     if existing_folders and not fresh:
         return existing_folders[max(existing_folders)]
-    words = [cell.name, optimizer.kind, cell.model.label, cell.program.label, cell.dataset.language, digest(identity)]
+    words = [
+        cell.name,
+        short_name(optimizer.kind),
+        cell.model.label,
+        cell.program.label,
+        cell.dataset.language,
+        digest(identity),
+    ]
     name = "-".join(map(name_part, words))
     return OptimizationFolder(runs_dir / (f"{name}-{max(existing_folders) + 1}" if existing_folders else name))

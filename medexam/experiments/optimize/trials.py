@@ -14,7 +14,7 @@ from medexam.items import AnswerKey, Gold
 from medexam.metrics.intervals import rate_interval
 from medexam.predictions import Prediction, normalise_scores
 from medexam.programs import AskingProgram, WithNearest, demonstrations
-from medexam.specs.optimizer import Metric
+from medexam.specs.names import short_name
 
 WRONG_COSTS = 1 / 3
 """Right answers that a wrong one takes away, by the exam boards' rule."""
@@ -73,7 +73,7 @@ def program_digest(program: AskingProgram) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def score_prediction(prediction: Prediction, gold: Gold, metric: Metric) -> float:
+def score_prediction(prediction: Prediction, gold: Gold, metric: str) -> float:
     """Score one answer: 1 when right, 0 when left out; when wrong 0, or minus a third in an exam's score.
 
     By `log_probability`, the log of the right option's share of the options' probability, nats.
@@ -88,14 +88,16 @@ def score_prediction(prediction: Prediction, gold: Gold, metric: Metric) -> floa
     return -WRONG_COSTS if metric == "exam_score" and answer is not None else 0.0
 
 
-def metric_title(metric: Metric) -> str:
-    """Return the head of a column of scores, with their unit."""
+def metric_title(metric: str) -> str:
+    """Return the head of a column of scores, with their unit; the name of a function of one's own has none."""
+    if ":" in metric:
+        return short_name(metric)
     return "log p, nats" if metric == "log_probability" else f"{metric.replace('_', ' ')} %"
 
 
-def describe_score(score: float, metric: Metric) -> str:
+def describe_score(score: float, metric: str) -> str:
     """Render a score under that head."""
-    return f"{score:.3f}" if metric == "log_probability" else f"{100 * score:.1f}"
+    return f"{score:.3f}" if metric == "log_probability" or ":" in metric else f"{100 * score:.1f}"
 
 
 def score_trial(
@@ -106,12 +108,11 @@ def score_trial(
     predictions: Sequence[Prediction],
     *,
     key: AnswerKey,
-    metric: Metric,
+    scores: Sequence[float],
     usage: CallUsage,
     answered_by: str | None,
 ) -> Trial:
-    """Score a program with this digest by its `predictions`; `usage` is what its calls have cost."""
-    scores = [score_prediction(prediction, key[prediction.question], metric) for prediction in predictions]
+    """Score a program with this digest by its `predictions` and their `scores`; `usage` is what its calls cost."""
     nearest = program.finder.k if isinstance(program, WithNearest) else None
     return Trial(
         number=number,

@@ -7,6 +7,7 @@ from medexam.experiments.plan.cells import AnyCell, Plan
 from medexam.experiments.plan.hosted import read_records
 from medexam.programs import AskingProgram, replay
 from medexam.questions import Question
+from medexam.specs.identity import distinct_labels
 from medexam.tasks import Task
 
 
@@ -16,12 +17,19 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
     `capabilities` is what litellm's tables say of a hosted model, None of others.
     """
     records = {name: record.model_dump(mode="json") for name, record in read_records(plan.cells).items()}
+    cells = [planned.cell for planned in plan.cells]
+    # Model and language have columns of their own, so cells that differ in them need no other name.
+    behind = [f"\n{cell.model.label}\n{cell.dataset.language}" for cell in cells]
+    labels = [cell.program.label + columns for cell, columns in zip(cells, behind, strict=True)]
+    programs = [
+        label.replace(columns, "") for label, columns in zip(distinct_labels(labels, cells), behind, strict=True)
+    ]
     prompts_and_faults = [_look(planned, planned.question_set.questions[0]) for planned in plan.cells]
     return [
         {
             "run_id": planned.folder.name if planned.corpus_is_here else None,
             "spec_digest": planned.spec_digest if planned.corpus_is_here else None,
-            "program": planned.cell.program.label,
+            "program": program,
             "model": planned.cell.model.label if planned.asks_model else None,
             "capabilities": records.get(planned.cell.model.name or "") if planned.asks_model else None,
             "dataset": planned.cell.dataset.name,
@@ -32,7 +40,7 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
             "warnings": [*planned.warnings, *faults],
             "prompt": prompt,
         }
-        for planned, (prompt, faults) in zip(plan.cells, prompts_and_faults, strict=True)
+        for planned, program, (prompt, faults) in zip(plan.cells, programs, prompts_and_faults, strict=True)
     ]
 
 

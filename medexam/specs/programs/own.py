@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from medexam.plugins import is_own_name, resolve_name
 from medexam.questions import Language
-from medexam.specs.names import Args, part_name, short_name
+from medexam.specs.names import Args, class_name, part_name, short_name
 from medexam.specs.optimizer import OptimizerKind
 from medexam.specs.programs.base import PositiveInt
 from medexam.specs.programs.needs import AnswerFormat, EngineNeeds
@@ -48,8 +48,7 @@ class ModuleSpec(LookUpSpec):
     @field_validator("adapter")
     @classmethod
     def _names_adapter(cls, adapter: str) -> str:
-        module, dot, attribute = adapter.rpartition(".")
-        name = f"{module}:{attribute}" if dot and ":" not in adapter else adapter
+        name = class_name(adapter)
         return _SHORT_ADAPTERS.get(name) or part_name(name, tuple(_SHORT_ADAPTERS.values()), ADAPTERS)
 
     @model_validator(mode="after")

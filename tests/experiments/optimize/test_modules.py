@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from medexam.cli.views.optimize import optimization_plan_document
 from medexam.errors import SpecError
 from medexam.experiments.optimize.plan import plan_optimization
 from medexam.experiments.optimize.registered_prompts import prompt_templates, registered_name
@@ -77,10 +78,11 @@ WRITTEN = "Weigh each option, and choose well."
 def writing(module):
     """The same spec, whose model also writes instructions as each of DSPy's optimizers asks for them."""
     fields = f"[[ ## proposed_instruction ## ]]\n{WRITTEN}\n\n[[ ## proposed_prefix_for_output_field ## ]]\nNow:\n\n"
+    rules = "[[ ## reasoning ## ]]\nSo.\n\n[[ ## natural_language_rules ## ]]\nChoose.\n\n"
     observed = "[[ ## observations ## ]]\nCOMPLETE\n\n[[ ## summary ## ]]\nExams.\n\n"
     replies = yaml.safe_load(Path(module["model"]["path"]).read_text())
-    asking = ("instruction optimizer", "proposed_instruction", "observations", "summary")
-    proposals = dict.fromkeys(asking, f"{fields}{observed}[[ ## completed ## ]]")
+    asking = ("instruction optimizer", "proposed_instruction", "observations", "summary", "natural_language_rules")
+    proposals = dict.fromkeys(asking, f"{fields}{observed}{rules}[[ ## completed ## ]]")
     reflection = {"I provided an assistant": f"```\n{WRITTEN}\n```"}
     path = Path(module["model"]["path"])
     path.write_text(
@@ -197,3 +199,89 @@ def test_a_signature_gets_new_instructions(module, run_optimizer) -> None:
 def test_what_a_module_cannot_be_optimized_by_is_said(module, tmp_path, overrides, says) -> None:
     with pytest.raises(SpecError, match=says):
         plan_optimization(module, overrides, runs_dir=tmp_path / "runs")
+
+
+METRIC = """
+seen = []
+
+def brief(question, gold, prediction):
+    right = gold.accepts(prediction.answer)
+    seen.append(question.key)
+    return {"score": 0.75 if right else 0.25, "feedback": f"It {'is' if right else 'is not'} right, says my metric."}
+
+def broken(question, gold, prediction):
+    return "good"
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "args"),
+    [
+        ("dspy.LabeledFewShot", {"k": 2}),
+        ("dspy.BootstrapFewShot", {"max_bootstrapped_demos": 2}),
+        ("dspy.SIMBA", {"bsize": 4, "num_candidates": 2, "max_steps": 1, "max_demos": 2}),
+        ("dspy.InferRules", {"num_candidates": 1, "num_rules": 2, "max_bootstrapped_demos": 1}),
+    ],
+)
+def test_any_optimizer_of_dspys_is_named_by_its_class(writing, run_optimizer, kind, args) -> None:
+    spec = {**writing, "optimizer": {**writing["optimizer"], "kind": kind, "args": args}}
+    done, _ = run_optimizer({}, spec)
+    assert done.ending == "complete", done.why
+    assert done.trials[0].name == "as written"
+    assert kind.removeprefix("dspy.") in {trial.name for trial in done.trials} or len(done.trials) == 1
+    assert (done.folder.path / "program.json").exists()
+    assert kind.removeprefix("dspy.") in done.folder.name
+
+
+def test_candidates_are_chosen_by_a_function_of_ones_own(module, run_optimizer, tmp_path) -> None:
+    (tmp_path / "mine_metric.py").write_text(METRIC)
+    metric = f"{tmp_path / 'mine_metric.py'}:brief"
+    done, _ = run_optimizer({"optimizer.kind": "bootstrap", "optimizer.metric": metric}, module)
+    for trial in done.trials:
+        assert trial.score == pytest.approx(0.25 + 0.5 * trial.accuracy)
+    assert "brief" in (done.folder.path / "report.md").read_text()
+    moved = (tmp_path / "mine_metric.py").rename(tmp_path / "moved.py")
+    plan = plan_optimization(
+        module, {"optimizer.kind": "bootstrap", "optimizer.metric": f"{moved}:brief"}, runs_dir=tmp_path / "runs"
+    )
+    assert plan.folder.path == done.folder.path
+
+
+def test_gepa_reflects_on_the_feedback_of_a_function_of_ones_own(writing, run_optimizer, tmp_path) -> None:
+    (tmp_path / "mine_metric.py").write_text(METRIC)
+    metric = f"{tmp_path / 'mine_metric.py'}:brief"
+    done, _ = run_optimizer({"optimizer.kind": "gepa", "optimizer.candidates": 2, "optimizer.metric": metric}, writing)
+    assert done.ending == "complete", done.why
+    calls = (done.folder.path / "calls.jsonl").read_text()
+    assert done.trials[0].score == pytest.approx(0.25 + 0.5 * done.trials[0].accuracy)
+    assert calls
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "says"),
+    [
+        ({"kind": "dspy.Predict"}, "no class derived from dspy.teleprompt.Teleprompter"),
+        ({"kind": "dspy.SIMBA", "args": {"colour": 3}}, "making it failed: TypeError"),
+        ({"kind": "bootstrap", "args": {"k": 3}}, "args are those of a class"),
+        ({"kind": "simba"}, "is none of labeled, knn"),
+        ({"kind": "bootstrap", "metric": "METRIC:broken"}, "optimizer.metric returned 'good' for question"),
+    ],
+)
+def test_what_is_no_optimizer_or_metric_is_said(module, run_optimizer, tmp_path, optimizer, says) -> None:
+    (tmp_path / "mine_metric.py").write_text(METRIC)
+    if "metric" in optimizer:
+        optimizer = {**optimizer, "metric": f"{tmp_path / 'mine_metric.py'}:broken"}
+    with pytest.raises(SpecError, match=says):
+        run_optimizer({}, {**module, "optimizer": {**module["optimizer"], **optimizer}})
+
+
+def test_a_plan_of_a_module_counts_the_calls_that_are_known(writing, tmp_path) -> None:
+    for kind, bound in (("bootstrap", "least_calls"), ("dspy.SIMBA", "least_calls"), ("copro", "least_calls")):
+        plan = plan_optimization(writing, {"optimizer.kind": kind}, runs_dir=tmp_path / "runs")
+        told = optimization_plan_document(plan)
+        assert told[bound] == plan.most_calls
+        assert told["most_calls"] is None
+    zero_shot = {**writing, "program": {"kind": "zero_shot"}}
+    plan = plan_optimization(zero_shot, {"optimizer.kind": "bootstrap"}, runs_dir=tmp_path / "runs")
+    told = optimization_plan_document(plan)
+    assert (told["most_calls"], told["least_calls"]) == (plan.most_calls, None)

@@ -1,13 +1,13 @@
 """What `medexam show` does: print a stored run, or what it answered to one question."""
 
 import difflib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.cli.data.own import print_task
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
+from medexam.cli.views.prediction import print_prediction
 from medexam.cli.views.questions import print_question
 from medexam.cli.views.runs import print_notice
 from medexam.errors import DatasetError, RunFolderError
@@ -20,10 +20,6 @@ from medexam.questions import Question
 
 if TYPE_CHECKING:
     from medexam.predictions import Prediction
-
-
-LEFT_OUT = {"schema", "question", "program", "spec_digest"}
-"""Fields of a stored answer that say which run it belongs to, as the line above it does."""
 
 
 def show_run(run: str, question: str | None, runs_dir: Path | None, *, as_json: bool) -> None:
@@ -79,7 +75,7 @@ def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
         print_notice(f"the question itself cannot be shown: {error}")
     if prediction is not None:
         _print_prompts(console, folder, prediction)
-    _print_answer(console, prediction, document)
+    print_prediction(console, prediction, document)
 
 
 def _print_prompts(console: Terminal, folder: RunFolder, prediction: "Prediction") -> None:
@@ -123,22 +119,3 @@ def _print_item(console: Terminal, items: Any, key: str) -> None:
     else:
         console.print(f"{key}  {item.group}, {item.language}", style="bold cyan")
         print_task(console, item, items.golds[key])
-
-
-def _print_answer(console: Terminal, prediction: "Prediction | None", document: dict[str, Any]) -> None:
-    if prediction is None:
-        console.print("pending: it was not asked yet")
-        return
-    traceback = prediction.failure and prediction.failure.traceback
-    if traceback:
-        fault = {name: value for name, value in document["failure"].items() if name != "traceback"}
-        document = {**document, "failure": fault, "traceback": traceback.rstrip()}
-    for name, value in document.items():
-        if name in LEFT_OUT:
-            continue
-        text = value if isinstance(value, str) else _render(value)
-        console.print(f"{name}:\n{text}\n" if "\n" in text else f"{name}: {text}")
-
-
-def _render(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
