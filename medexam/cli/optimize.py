@@ -1,27 +1,9 @@
 """`medexam optimize`: better demonstrations and instructions for a program, chosen on exams that are not tested."""
 
-from dataclasses import dataclass
-from typing import Annotated
-
-from medexam.cli.options import JsonOption, RunsDirOption, TrackingOption, check_resumed, settings_as_flags
-from medexam.cli.run import OptionalSpec, OverridesOption
+from medexam.cli.flags.optimize import OptimizeSettings
+from medexam.cli.options import JsonOption, check_resumed, settings_as_flags
+from medexam.cli.run import OptionalSpec
 from medexam.errors import SpecError
-from medexam.settings import Setting
-
-
-@dataclass(frozen=True)
-class OptimizeSettings:
-    """What is optimized, beside the spec, and where it lies."""
-
-    overrides: OverridesOption = ()
-    runs_dir: RunsDirOption = None
-    plan: Annotated[bool, Setting("Say what would be tried and what it may cost, and stop.")] = False
-    resume: Annotated[
-        str | None,
-        Setting("Instead of a SPEC: go on with this one; --set may raise its budget.", metavar="FOLDER"),
-    ] = None
-    fresh: Annotated[bool, Setting("Start another one beside that which exists.")] = False
-    tracking_uri: TrackingOption = None
 
 
 @settings_as_flags

@@ -13,6 +13,8 @@ import typer
 from medexam.errors import SpecError
 from medexam.settings import Setting
 
+LAYOUTS = "medexam.layouts"
+"""The entry points of the papers in whose tables `medexam report --layout` shows runs."""
 INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import BaselineOption, JsonOption, LatexOption, RunsDirOption, TrustOption
+from medexam.cli.options import LAYOUTS, BaselineOption, JsonOption, LatexOption, RunsDirOption, TrustOption
 from medexam.cli.views.output import check_endings
 from medexam.plugins import load_part
 
@@ -18,8 +18,6 @@ RunsArgument = Annotated[
         help="Run folders, folders of runs, or ids in the runs directory; all runs there by default.",
     ),
 ]
-
-LAYOUTS = "medexam.layouts"
 
 
 def _check_layout(layout: str | None) -> str | None:

@@ -11,7 +11,6 @@ from medexam.specs.names import OWN_METRICS, part_name, short_name
 from medexam.specs.optimizer import OptimizerSpec
 from medexam.specs.programs.kinds import AnyProgram
 from medexam.specs.programs.replies import ZeroShotSpec
-from medexam.specs.stopping import StopSpec
 from medexam.specs.validation import PlacedError
 
 ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
@@ -24,6 +23,20 @@ def is_entry(entry: str, name: str) -> bool:
     """
     called = short_name(name)
     return entry == called or entry.startswith(f"{called}.")
+
+
+class StopSpec(Spec):
+    """Ask in blocks, and end each comparison with the baseline once it is decided."""
+
+    difference: Annotated[float, Field(gt=0, le=50)]
+    """The smallest difference of accuracy that matters, in percentage points."""
+    power: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
+    """A true difference of that size is called none with a probability of at most 1 - power."""
+    baseline: str | None = None
+    """The program that the others are compared with, as `medexam plan` names it, with its language if several cells
+    have that program; None: the first cell."""
+    seed: int = 0
+    """Chooses the order in which the questions are asked."""
 
 
 class CellSpec(Spec):

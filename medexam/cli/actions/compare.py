@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from medexam.cli.compare import GateSettings, TrackSettings, WaySettings
+from medexam.cli.flags.compare import GateSettings, TrackSettings, WaySettings
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import print_notice

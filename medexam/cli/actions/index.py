@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import typer
 
-from medexam.cli.index import BuildSettings, print_manifest
+from medexam.cli.flags.index import BuildSettings
 from medexam.cli.options import INCOMPLETE
 from medexam.cli.progress.bars import EncodingProgress, open_bars
 from medexam.experiments.run.ray.cluster import open_cluster
@@ -66,3 +67,39 @@ def _build(corpus: ReadableCorpus, encoder: Encoder, out: Path, build: Callable[
             "the same command continues from there\n"
         )
         raise typer.Exit(INCOMPLETE) from None
+
+
+def print_manifest(manifest: "IndexManifest", folder: Path, as_json: bool) -> None:
+    """Print what an index holds, line by line or as JSON."""
+    if as_json:
+        typer.echo(manifest.model_dump_json(indent=2, by_alias=True))
+        return
+    for name, value in _lines(manifest, folder).items():
+        typer.echo(f"{name:<10} {value}")
+
+
+def _lines(manifest: "IndexManifest", folder: Path) -> dict[str, Any]:
+    corpus, encoder = manifest.corpus, manifest.encoder
+    settings = ", ".join(f"{name} {value}" for name, value in manifest.parameters.items())
+    omissions = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
+    if corpus.chunk_tokens is not None:
+        omissions += f", in chunks of {corpus.chunk_tokens} tokens that share {corpus.chunk_overlap}"
+    proof = (
+        "all as they were built, by SHA-256"
+        if manifest.hashed
+        else "as they are now: this old index records no SHA-256; the `medexam index build` that made it adds them"
+    )
+    lines = {
+        "index": f"{folder}, {sum(manifest.bytes.values()) / 1e6:,.1f} MB",
+        "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{omissions}",
+        "licence": corpus.licence or "not stated",
+        "encoder": f"{encoder.label} {encoder.revision or ''} {encoder.precision}, {encoder.dimension} dimensions",
+        "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
+        "kind": f"{manifest.kind} {settings}".rstrip(),
+        "digest": manifest.digest[:16],
+        "files": f"{len(manifest.sha256)}, {proof}",
+    }
+    if manifest.recall is not None:
+        recall = manifest.recall
+        lines["recall"] = f"{recall.value:.1%} of the {recall.at} best of {recall.queries} exhaustive searches"
+    return lines

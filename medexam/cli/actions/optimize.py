@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from medexam.cli.optimize import OptimizeSettings
+from medexam.cli.flags.optimize import OptimizeSettings
 from medexam.cli.options import INCOMPLETE
 from medexam.cli.views.optimize import (
     TrialProgress,

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from medexam.cli.report import LAYOUTS
+from medexam.cli.options import LAYOUTS
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import read_current

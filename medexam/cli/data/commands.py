@@ -3,15 +3,14 @@
 It parses, calls `medexam.datasets` and prints; it decides nothing about data. Errors go to the caller as they are.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from medexam.cli.data.own import KindOption, init
+from medexam.cli.flags.data_sample import SampleSettings
 from medexam.cli.options import JsonOption, PathOption, settings_as_flags
-from medexam.settings import Setting
 
 if TYPE_CHECKING:
     from medexam.questions import Language
@@ -74,20 +73,6 @@ def check(
     from medexam.cli.data.actions.sets import check_set
 
     check_set(name, language, path, kind, as_json=as_json)
-
-
-@dataclass(frozen=True)
-class SampleSettings:
-    """Which questions are shown, in the words of `DatasetSpec`."""
-
-    limit: Annotated[int, Setting("How many questions, spread over the exams.")] = 3
-    seed: Annotated[int, Setting("Which questions the limit keeps.")] = 0
-    split: Annotated[str, Setting("all, train, dev or test.")] = "all"
-    years: Annotated[tuple[int, ...], Setting("May be repeated; all by default.", flag="--year")] = ()
-    disciplines: Annotated[
-        tuple[str, ...], Setting("May be repeated; all of them by default.", flag="--discipline")
-    ] = ()
-    images: Annotated[str, Setting("all, with or without.")] = "all"
 
 
 @app.command()

@@ -1,13 +1,9 @@
-"""`medexam data init`, and how the other commands show questions of one's own."""
+"""`medexam data init`: look at a file of your own questions and write a spec."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from medexam.cli.terminal import Terminal
-    from medexam.tasks import Task, TaskGold
 
 KindOption = Annotated[
     str | None, typer.Option("--kind", help="With --path, your own questions: choice, short_answer or spans.")
@@ -29,10 +25,3 @@ def init(
     from medexam.cli.data.actions.own import write_spec
 
     write_spec(file, out, kind, answers, on)
-
-
-def print_task(console: "Terminal", task: "Task", gold: "TaskGold") -> None:
-    """Print a question that is answered in words, with what is expected."""
-    for text in filter(None, (task.context, task.question)):
-        console.print(text)
-    console.print(f"* {' / '.join(gold.answers)}", style="green")

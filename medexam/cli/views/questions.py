@@ -1,4 +1,4 @@
-"""A question with numbered options on the terminal, the right answer marked."""
+"""A question on the terminal, the right answer marked."""
 
 from typing import TYPE_CHECKING
 
@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from medexam.cli.terminal import Terminal
     from medexam.items import Gold
     from medexam.questions import Question
+    from medexam.tasks import Task, TaskGold
 
 
 def print_question(console: "Terminal", question: "Question", gold: "Gold") -> None:
@@ -20,3 +21,10 @@ def print_question(console: "Terminal", question: "Question", gold: "Gold") -> N
         right = gold.accepts(option.number)
         console.print(f"{'*' if right else ' '} {option.number}. {option.text}", style="green" if right else None)
     console.print()
+
+
+def print_task(console: "Terminal", task: "Task", gold: "TaskGold") -> None:
+    """Print a question that is answered in words, with what is expected."""
+    for text in filter(None, (task.context, task.question)):
+        console.print(text)
+    console.print(f"* {' / '.join(gold.answers)}", style="green")

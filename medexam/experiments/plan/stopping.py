@@ -14,7 +14,7 @@ from medexam.experiments.store.stopped import ALL_ENDED, RAN_OUT, InterimLook, S
 from medexam.metrics.paired.power import FLIPPED, questions_needed
 from medexam.metrics.paired.sequential import SequentialTest
 from medexam.predictions import Status
-from medexam.specs.stopping import StopSpec
+from medexam.specs.experiment import StopSpec
 
 LOOKS = 51
 """Looks at a comparison at most, at equal distances."""

@@ -8,9 +8,9 @@ from typing import Any, get_args
 import typer
 import yaml
 
-from medexam.cli.data.own import print_task
 from medexam.cli.options import INCOMPLETE
 from medexam.cli.terminal import Terminal
+from medexam.cli.views.questions import print_task
 from medexam.datasets.own.proposals.proposing import dataset_lines, propose
 from medexam.datasets.rows import Row
 from medexam.errors import SpecError

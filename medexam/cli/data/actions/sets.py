@@ -8,12 +8,11 @@ import typer
 from rich.table import Table as RichTable
 
 from medexam.cli.data.actions.own import find_own
-from medexam.cli.data.commands import SampleSettings
-from medexam.cli.data.own import print_task
+from medexam.cli.flags.data_sample import SampleSettings
 from medexam.cli.options import refuse
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_by_kind, print_json
-from medexam.cli.views.questions import print_question
+from medexam.cli.views.questions import print_question, print_task
 from medexam.cli.views.runs import print_tables
 from medexam.datasets import (
     Anomaly,

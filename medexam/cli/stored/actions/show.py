@@ -4,11 +4,10 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medexam.cli.data.own import print_task
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
 from medexam.cli.views.prediction import print_prediction
-from medexam.cli.views.questions import print_question
+from medexam.cli.views.questions import print_question, print_task
 from medexam.cli.views.runs import print_notice
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.report.current import current_run

@@ -1,0 +1,76 @@
+"""How `medexam compare` compares, judges and sends."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from medexam.settings import Setting
+
+
+@dataclass(frozen=True)
+class GateSettings:
+    """What a comparison in continuous integration fails at, and where that is written."""
+
+    fail_if: Annotated[
+        str | None, Setting("Exit 1 unless every run is shown to lose less than that.", metavar="worse:POINTS")
+    ] = None
+    junit: Annotated[Path | None, Setting("Write what --fail-if found as JUnit XML.", metavar="FILE")] = None
+
+
+@dataclass(frozen=True)
+class WaySettings:
+    """How the runs are compared, if not as usual."""
+
+    languages: Annotated[bool, Setting("Two runs in two languages: right in both, in one, in neither.")] = False
+    ensemble: Annotated[
+        Literal["vote", "mean_probability"] | None,
+        Setting("Compare what the runs would answer together: the baseline is their ensemble."),
+    ] = None
+    reading: Annotated[
+        Literal["strict", "lenient"] | None,
+        Setting("Read the replies of all runs so; by default each run's as it is scored."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class TrackSettings:
+    """Where the comparison is sent."""
+
+    track: Annotated[bool, Setting("Send the comparison to MLflow.")] = False
+    tracking_uri: Annotated[
+        str | None, Setting("MLflow store or server, with --track; by default the store beside the first run.")
+    ] = None
+
+    @property
+    def sends(self) -> bool:
+        """Whether it is sent at all."""
+        return self.track or self.tracking_uri is not None
+
+
+@dataclass(frozen=True)
+class SectionSettings:
+    """What else is found."""
+
+    equivalent_within: Annotated[
+        float | None,
+        Setting("Test whether each run differs from the baseline by less than that, either way.", metavar="POINTS"),
+    ] = None
+    strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
+    item_response: Annotated[
+        bool, Setting("Three runs or more: which questions are hard, useless or may have a wrong key.")
+    ] = False
+    subset: Annotated[
+        int | None, Setting("Four runs or more: choose N questions that stand for all, with their error.", metavar="N")
+    ] = None
+    cutoff: Annotated[
+        str | None,
+        Setting("Accuracy on exams before and after that date, against the baseline's.", metavar="YEAR[-MONTH]"),
+    ] = None
+    overlap: Annotated[
+        str | None,
+        Setting("Accuracy on questions that share words with that corpus, and on the others.", metavar="CORPUS"),
+    ] = None
+    overlap_words: Annotated[
+        int | None, Setting("With --overlap: words in a row that are shared; 13 by default.", metavar="N", min=3)
+    ] = None
+    protocol: Annotated[bool, Setting("Show where the protocols of the runs differ.")] = False

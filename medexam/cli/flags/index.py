@@ -1,0 +1,51 @@
+"""What `medexam index build` encodes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from medexam.cli.options import RayAddressOption
+from medexam.settings import Setting
+
+
+@dataclass(frozen=True)
+class BuildSettings:
+    """What is encoded, by which encoder, and by whom."""
+
+    corpus: Annotated[
+        str | None,
+        Setting("A file, folder or hub data set of passages; $MEDEXAM_DATA's by default.", metavar="PATH"),
+    ] = None
+    encoder: Annotated[str, Setting("medcpt, minilm, a folder or a hub id.")] = "medcpt"
+    revision: Annotated[str | None, Setting("Revision of a hub encoder; the newest by default.")] = None
+    out: Annotated[
+        Path | None,
+        Setting("The folder to make, or to go on with; the cache's, where runs look, by default.", metavar="DIR"),
+    ] = None
+    kind: Annotated[
+        Literal["flat", "hnsw", "ivfpq"], Setting("flat is exact; hnsw and ivfpq are for millions of passages.")
+    ] = "flat"
+    device: Annotated[str, Setting("auto, cpu or cuda.")] = "auto"
+    dtype: Annotated[Literal["float32", "bfloat16", "float16"], Setting("The encoder's precision.")] = "float32"
+    chunk_tokens: Annotated[
+        int | None, Setting("Cut longer passages into chunks of N tokens (words and punctuation marks).", min=1)
+    ] = None
+    chunk_overlap: Annotated[int, Setting("Tokens that neighbouring chunks share.", min=0)] = 0
+    skip_bad: Annotated[bool, Setting("Leave out rows that are not JSON or have no text, and count them.")] = False
+    executor: Annotated[
+        Literal["local", "ray"],
+        Setting("Who encodes: local, this process; ray, the workers of a cluster, into shards."),
+    ] = "local"
+    shards: Annotated[
+        int | None, Setting("ray: folders to encode into; one for each worker by default.", metavar="N", min=1)
+    ] = None
+    ray_address: RayAddressOption = None
+
+    def __post_init__(self) -> None:
+        """Refuse settings that do not go together."""
+        if self.executor != "ray" and (self.shards is not None or self.ray_address is not None):
+            raise typer.BadParameter("needs --executor ray", param_hint="--shards and --ray-address")
+        if self.chunk_overlap >= (self.chunk_tokens or 1):
+            raise typer.BadParameter("needs --chunk-tokens, and fewer tokens than that", param_hint="--chunk-overlap")

@@ -1,0 +1,23 @@
+"""What `medexam optimize` optimizes."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from medexam.cli.options import RunsDirOption, TrackingOption
+from medexam.cli.run import OverridesOption
+from medexam.settings import Setting
+
+
+@dataclass(frozen=True)
+class OptimizeSettings:
+    """What is optimized, beside the spec, and where it lies."""
+
+    overrides: OverridesOption = ()
+    runs_dir: RunsDirOption = None
+    plan: Annotated[bool, Setting("Say what would be tried and what it may cost, and stop.")] = False
+    resume: Annotated[
+        str | None,
+        Setting("Instead of a SPEC: go on with this one; --set may raise its budget.", metavar="FOLDER"),
+    ] = None
+    fresh: Annotated[bool, Setting("Start another one beside that which exists.")] = False
+    tracking_uri: TrackingOption = None
