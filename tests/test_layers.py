@@ -36,7 +36,6 @@ INNER_FLOORS = {
             "run.ray",
             "entry",
             "demo",
-            "audit",
             "optimize",
             "evaluate",
             "api",
@@ -86,7 +85,7 @@ INNER_FLOORS = {
         "finetuning",
         "papers",
     ),
-    "cli": ("options", "terminal", "help", "progress", "views", "data", "stored", "serving", ""),
+    "cli": ("options", "terminal", "help", "progress", "views", "flags", "data", "stored", "serving", ""),
 }
 """Wing -> its rooms from the ground up; a room imports itself and those before it. `""`: modules beside the rooms."""
 OTHER_COMPANIONS = {"translation": {"audit"}, "papers": {"finetuning"}}

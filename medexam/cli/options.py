@@ -18,6 +18,9 @@ LAYOUTS = "medexam.layouts"
 INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
 
+OverridesOption = Annotated[
+    tuple[str, ...], Setting("Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE")
+]
 RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")]
 BaselineOption = Annotated[
     Path | None, typer.Option(metavar="RUN", help="The run that the others are compared with; the first by default.")

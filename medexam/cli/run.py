@@ -14,6 +14,7 @@ from medexam.cli.options import (
     INCOMPLETE,
     FailuresOption,
     JsonOption,
+    OverridesOption,
     RayAddressOption,
     RunsDirOption,
     TrackingOption,
@@ -43,9 +44,6 @@ OptionalSpec = Annotated[
 OptionalSpecs = Annotated[
     list[str] | None,
     typer.Argument(help=SPEC_HELP, metavar="SPEC...", show_default=False, autocompletion=complete_spec),
-]
-OverridesOption = Annotated[
-    tuple[str, ...], Setting("Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE")
 ]
 
 

@@ -4,6 +4,7 @@ from medexam.cli.options import (
     INCOMPLETE,
     FailuresOption,
     JsonOption,
+    OverridesOption,
     PathOption,
     RunsDirOption,
     TrackingOption,
@@ -13,7 +14,6 @@ from medexam.cli.options import (
     settings_as_flags,
 )
 from medexam.cli.result_files import ImportedRun, ImportSettings, take_files
-from medexam.cli.run import OverridesOption
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_by_kind, print_json, send_to_mlflow, write_file
 from medexam.cli.views.runs import (

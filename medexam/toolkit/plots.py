@@ -3,7 +3,7 @@
 from medexam.experiments.report.plots.corpus_map import CorpusMap, make_map
 from medexam.experiments.report.plots.corpus_map_plot import draw_map
 from medexam.experiments.report.plots.datasets import statistics_plots
-from medexam.experiments.report.plots.pictures import PLOTS, PlotPicture, render_figure, render_plot, write_pictures
+from medexam.experiments.report.plots.pictures import PLOTS, PlotPicture, render_plot, write_pictures
 from medexam.experiments.report.plots.style import Plot, looks
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "draw_map",
     "looks",
     "make_map",
-    "render_figure",
     "render_plot",
     "statistics_plots",
     "write_pictures",

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from medexam.cli.options import RunsDirOption, TrackingOption
-from medexam.cli.run import OverridesOption
+from medexam.cli.options import OverridesOption, RunsDirOption, TrackingOption
 from medexam.settings import Setting
 
 

@@ -13,7 +13,7 @@ from medexam.text import writable
 if TYPE_CHECKING:
     from rich.console import Console
 
-WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".bib": "--bibtex"}
+WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html"}
 """Ending of a file -> the option that writes it."""
 SHOWN = 5
 """How many lines of one kind are printed."""
