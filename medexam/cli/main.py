@@ -55,7 +55,10 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "trend:trend",
             "Show a score over dated runs, a line for each strategy, model and data set; asks no model.",
         ),
-        "board": ("stored.board:board", "Show models over several benchmarks: scores, mean rank, and what is missing."),
+        "board": (
+            "stored.board:board",
+            "Show models over several benchmarks: scores, mean rank, mean z, and what is missing; asks no model.",
+        ),
         "optimize": (
             "optimize:optimize",
             "Optimize a program's demonstrations and instructions, or continue where that stopped.",

@@ -133,12 +133,13 @@ def differing_keys(first: Mapping[str, Any], second: Mapping[str, Any], prefix: 
 
 
 def distinct_labels(labels: Sequence[str], cells: Sequence[CellSpec]) -> list[str]:
-    """Return the labels of cells; behind those that are equal stands in which fields their cells differ.
+    """Return the labels of cells; behind those that are equal stands in which fields programs and sampling differ.
 
-    Labels of cells that differ in nothing stay equal.
+    Labels of cells that differ in neither stay equal: what else differs, such as the data set, is shown beside them.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
-    documents = [cell.model_dump(mode="json", include={"program", "model", "dataset"}) for cell in cells]
+    shown: dict[str, Any] = {"program": True, "model": {"temperature", "max_tokens", "seed", *_DRAWING, *_REQUEST}}
+    documents = [cell.model_dump(mode="json", include=shown) for cell in cells]
     for label, document in zip(labels, documents, strict=True):
         groups.setdefault(label, []).append(document)
     names = []

@@ -118,4 +118,4 @@ def test_repeats_of_nothing_are_refused(medexam, spec) -> None:
     code, _, err = medexam("run", spec, "--repeat", 1, "--set", "program.kind=random")
     assert (code, "no program of this plan asks a model" in err, err.count("\n")) == (2, True, 1)
     code, _, err = medexam("run", "--resume", "trial", "--repeat", 1)
-    assert (code, "--fresh and --repeat" in err) == (2, True)
+    assert (code, "--fresh, --repeat" in err) == (2, True)

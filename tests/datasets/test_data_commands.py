@@ -27,7 +27,10 @@ def test_list_tells_where_sets_are_and_how_to_get_the_others(run, tmp_path, writ
     assert "medexam data fetch headqa_v2" in text
     write_jsonl(records, "cache/headqa_v2/gl.jsonl")
     sets = {described["name"]: described for described in json.loads(run("list", "--json").stdout)}
-    assert list(sets) == ["headqa_sample", "headqa_v1", "headqa_v2", "casimedicos", "casimedicos_spans", "cliniqlink"]
+    assert list(sets) == [
+        *("headqa_sample", "headqa_study", "headqa_v1", "headqa_v2"),
+        *("casimedicos", "casimedicos_spans", "cliniqlink"),
+    ]
     assert sets["headqa_v2"]["files"]["gl"] == [str(tmp_path / "cache/headqa_v2/gl.jsonl")]
     assert sets["headqa_v2"]["files"]["en"] == []
     assert len(sets["headqa_sample"]["files"]["es"]) == 1

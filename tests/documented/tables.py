@@ -88,7 +88,6 @@ MORE: Mapping[str, str] = {
     "run headqa_v1 --set program.kind=random": "",
     "run casimedicos_extract": "--limit 1 --set program.max_tokens=8",
     "run casimedicos_extract --set dataset.path": "--limit 2",
-    "run headqa_sample --set dataset.language=es": "--limit 1 --set program.max_tokens=8",
     "run headqa_sample --limit 5": "--limit 1 --set model.max_tokens=8",
     "run headqa_rag": f"--limit 2 {_SERVED}",
     "run cliniqlink": f"--limit 2 {_SERVED}",

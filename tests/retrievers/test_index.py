@@ -276,8 +276,8 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
     out = tmp_path / "index"
     encoder = HashEncoder()
-    monkeypatch.setattr("medexam.retrievers.encoders.build_encoder", lambda *asked: encoder)
-    monkeypatch.setattr("medexam.retrievers.encoders.find_encoder", lambda *asked: encoder)
+    monkeypatch.setattr("medexam.cli.actions.index.build_encoder", lambda *asked: encoder)
+    monkeypatch.setattr("medexam.cli.actions.index.find_encoder", lambda *asked: encoder)
     arguments = ["index", "build", "--corpus", str(tmp_path / "c.jsonl"), "--encoder", "hash", "--out", str(out)]
     encode = encoder.encode_passages
 

@@ -41,7 +41,7 @@ def code(tmp_path):
         (
             "model",
             {"engine": "vlm"},
-            "'vlm' is none of embedded, vllm, litellm, batch, scripted; your own is package.module:",
+            "'vlm' is none of embedded, vllm, litellm, batch, scripted: did you mean vllm.; your own is ",
         ),
         ("dataset", {"name": "headqa"}, "no data set is called 'headqa': did you mean headqa_v2"),
         ("model", {"engine": "embedded", "args": {"a": 1}}, "args belongs to an engine of your own"),

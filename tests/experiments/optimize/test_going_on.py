@@ -301,7 +301,6 @@ def test_a_spec_without_an_optimizer_or_of_many_programs_is_refused(document, tm
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda state: state["metadata"].pop("medexam"), "not made by medexam optimize"),
         (lambda state: state["metadata"]["medexam"].update(form="angles"), "form is 'angles'"),
         (lambda state: state["metadata"]["medexam"].update(language="es"), "language is 'es'"),
         (lambda state: state.update(reason=state["respond"]), "another program"),

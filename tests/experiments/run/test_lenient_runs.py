@@ -55,7 +55,7 @@ def test_another_reading_is_scored_without_asking(document, tmp_path) -> None:
     assert lenient.metrics.right == strict.metrics.readings["lenient"].right
     assert (lenient.metrics.unanswered, lenient.metrics.readings) == (0, strict.metrics.readings)
     assert {one.status for one in lenient.folder.read_predictions().values()} == {Status.ANSWERED}
-    assert "read leniently (the score)" in findings([lenient])[0]
+    assert any("read leniently (the score)" in finding for finding in findings([lenient]))
     again, asked = _run(document, tmp_path)
     assert (asked, again.metrics) == (0, strict.metrics)
 
