@@ -33,7 +33,7 @@ from medexam.experiments.track.payload import (
     started_at,
     version_tags,
 )
-from medexam.experiments.track.run_list import put_view
+from medexam.experiments.track.run_list import put_description, put_view
 from medexam.experiments.track.store import default_tracking_uri, experiment_id, open_store
 from medexam.files import write_whole
 from medexam.version import __version__
@@ -126,6 +126,8 @@ def _send(
                     store.put_page(family, parent)
                 store.end_parents()
                 put_view(client, store.experiment_id, list(family[0].benchmark.values(family[0].metrics)))
+                if len(find_tracked_runs(client, store.experiment_id, {PARENT: parent})) <= len(family):
+                    put_description(client, store.experiment_id, split_families(family)[0])
                 client.set_tag(parent, SENT, _digest(family, page=page))
     return tracked
 

@@ -219,6 +219,21 @@ def test_an_experiment_that_was_cut_off_is_not_known(make_run, uri, client, monk
     assert "mlflow.sharedViewState.medexam" in experiment.tags
 
 
+def test_an_experiment_says_what_its_runs_found(make_run, uri, client) -> None:
+    whole, other = make_run(ZERO_SHOT, "rrrw"), make_run(GUIDED, "rwww")
+    track([whole, other], tracking_uri=uri)
+
+    def note() -> str:
+        (experiment,) = [each for each in client.search_experiments() if each.name == "demo"]
+        return experiment.tags["mlflow.note.content"]
+
+    described = note()
+    assert "75.0 %" in described
+    assert "medexam report" in described
+    track([other], tracking_uri=uri)
+    assert note() == described, "one run of several says nothing of all"
+
+
 def test_a_parent_tells_how_all_its_runs_ended(make_run, uri, client) -> None:
     whole, killed = make_run(ZERO_SHOT, "r"), make_run(GUIDED, "rm")
     (one,) = track([killed], tracking_uri=uri)
