@@ -181,8 +181,9 @@ def _power(paired: Paired) -> str:
     )
     if difference is None:
         return ""
-    sentence = f"{paired.n:,} questions show a difference of {percent(difference)} four times in five"
-    return f"{sentence}." if needed is None else f"{sentence}; this one needs {needed:,}."
+    detectable = f"differences above {percent(difference)} points (80 % power)"
+    ending = "." if needed is None else f"; this one needs {needed:,} questions."
+    return f"With {paired.n:,} questions you will usually detect only {detectable}{ending}"
 
 
 def _oracle(all_metrics: Sequence[Metrics], together: Complementarity) -> str:

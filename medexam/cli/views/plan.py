@@ -63,8 +63,8 @@ def describe_power(plan: Plan) -> str | None:
         return None
     difference, n = detectable_difference(min(sizes), FLIPPED), f"{min(sizes):,} questions"
     if difference is None:
-        return f"{n} are too few to tell two runs apart."
+        return f"{n} are too few to detect a difference between two runs."
     return (
-        f"{n} show a difference of {percent(difference)} percentage points between two runs four times in five, if 3 "
-        "of 10 are right in one run alone (McNemar's test)."
+        f"With {n} you will usually detect only differences above {percent(difference)} percentage points between two "
+        "runs (80 % power by McNemar's test, if 3 of 10 are right in one run alone)."
     )

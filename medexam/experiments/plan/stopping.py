@@ -65,9 +65,8 @@ class StoppingRule:
             return (block,)
         return (
             block,
-            f"stop_when: {total:,} questions show a difference of {self.spec.difference:g} points less often than four "
-            f"times in five ({needed_count:,} would, if 3 of 10 are right in one run alone): close comparisons ask "
-            "them all",
+            f"stop_when: {total:,} questions detect a difference of {self.spec.difference:g} points with less than 80 "
+            f"% power ({needed_count:,} have it, if 3 of 10 are right in one run alone): close comparisons ask them all",
         )
 
     def _follow(self, cells: Sequence[AnyCell], right: Sequence[Mapping[str, bool | None]]) -> tuple[StopRecord, ...]:

@@ -13,7 +13,7 @@ from medexam.metrics.paired.pairs import ALPHA
 FLIPPED = 0.3
 """Share of the questions that one of two runs has right and the other has not, before any run tells it."""
 POWER = 0.8
-"""How often a difference of the detectable size is found: four times in five."""
+"""How often a difference of the detectable size is found: in 80 of 100 repetitions."""
 _LEVEL = NormalDist().inv_cdf(1 - ALPHA / 2)
 _FOUND = NormalDist().inv_cdf(POWER)
 

@@ -136,7 +136,7 @@ def test_a_server_that_is_gone_ends_it_after_one_block(document, tmp_path) -> No
 
 def test_too_few_questions_are_said_before_anything_is_asked(document, tmp_path) -> None:
     plan = plan_experiment(document, {"stop_when.difference": 3}, runs_dir=tmp_path / "runs")
-    assert any("120 questions show a difference of 3 points less often" in line for line in plan.news)
+    assert any("120 questions detect a difference of 3 points with less than 80 % power" in line for line in plan.news)
     assert plan_experiment(document, {"stop_when": None}, runs_dir=tmp_path / "runs").stopping is None
 
 
