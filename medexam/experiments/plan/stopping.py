@@ -65,8 +65,8 @@ class StoppingRule:
             return (block,)
         return (
             block,
-            f"stop_when: {total:,} questions detect a difference of {self.spec.difference:g} points with less than 80 "
-            f"% power ({needed_count:,} have it, if 3 of 10 are right in one run alone): close comparisons ask them all",
+            f"stop_when: {total:,} questions detect a difference of {self.spec.difference:g} points with less than "
+            f"80 % power ({needed_count:,} have it, if 3 of 10 are right in one run alone): close ones ask them all",
         )
 
     def _follow(self, cells: Sequence[AnyCell], right: Sequence[Mapping[str, bool | None]]) -> tuple[StopRecord, ...]:
