@@ -11,7 +11,7 @@ from medexam.specs.loading import SpecSource, load_document
 SUITE = "suite"
 """The key whose value lists the specs of a suite; every other key of its file is set in each of them."""
 _PARTS = frozenset({"program", "model"})
-"""Whole parts that a suite puts in the place of a spec's, so that `--set` changes them as it changes a spec's."""
+"""Whole parts that a suite gives instead of a spec's, so that `--set` changes them as it changes a spec's."""
 _ABOUT = ("name", "description")
 
 

@@ -33,7 +33,7 @@ from medexam.tasks import Task
 
 Metric = Callable[..., Any]
 _TRANSPORT = (OSError, TimeoutError, asyncio.TimeoutError)
-"""Exceptions of a model or tool that is out of reach, whoever raises them."""
+"""Exceptions of a model or tool that is out of reach, from the module or from a library."""
 
 
 class ReportedUsage(UsageTracker):

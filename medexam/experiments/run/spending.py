@@ -55,7 +55,7 @@ class Spending:
     further_prices: Mapping[str, Mapping[str, float] | None] = field(default_factory=dict)
     """The same of each further model that the program asks, by name."""
     further_tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Name of each further model -> tokens of its prompts and of its replies; whoever reads them gives the table."""
+    """Name of each further model -> tokens of its prompts and of its replies; the reader gives the table."""
     questions: int = 0
     """Questions that are done, the failed ones included."""
     failed: int = 0

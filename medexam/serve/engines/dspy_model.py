@@ -19,7 +19,7 @@ from medexam.specs import EngineNeeds, ModelSpec
 IN_FLIGHT = 64
 """Requests in flight, for DSPy's models do not say how many keep them busy."""
 _UNHEARD: Mapping[str, Any] = {"callbacks": [], "track_usage": False, "usage_tracker": None, "disable_history": True}
-"""Settings under which nobody hears of a call twice: whoever listens heard of the run's own model."""
+"""Settings under which nobody hears of a call twice: listeners heard of the run's own model."""
 _KEPT = ("top_p", "top_k", "stop")
 """Settings of the model that a request without them gets."""
 

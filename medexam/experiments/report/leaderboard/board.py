@@ -67,7 +67,7 @@ class LeaderboardRow:
 
     name: str
     scores: Mapping[str, BoardScore]
-    """Column -> its score; a column is left out where there is none."""
+    """Column -> its score; a column is left out if it has none."""
     mean_rank: float | None
     """1 is the best; None for a row without a whole score in every column."""
     mean_z: float | None
