@@ -164,10 +164,14 @@ class _Describer:
                 return {"partial": [self.describe(part) for part in (value.func, value.args, value.keywords)]}
             case MethodType():
                 return {"method": [self.describe(value.__func__), self.describe(value.__self__)]}
-            case FunctionType():
-                return self._function(value)
             case BuiltinFunctionType():
                 return f"{value.__module__}.{value.__qualname__}"
+            case FunctionType() if _is_standard(value.__module__):
+                return f"{value.__module__}.{value.__qualname__}"
+            case FunctionType():
+                return self._function(value)
+            case ModuleType() if _is_standard(value.__name__):
+                return value.__name__
             case ModuleType():
                 return self._source(value.__name__) or value.__name__
         return _OTHER
@@ -181,10 +185,10 @@ class _Describer:
     def _object(self, value: Any, facts: dict[str, Any], told: Iterable[str]) -> Any:
         """Describe an object by its class and attributes; `facts` stand for the attributes in `told`."""
         kind = type(value)
-        top = kind.__module__.partition(".")[0]
-        if top in sys.stdlib_module_names:
+        if _is_standard(kind.__module__):
             # A lock, a logger or a file has nothing that an answer depends on.
-            return str(value) if top in _BY_TEXT else f"{kind.__module__}.{kind.__qualname__}"
+            by_text = kind.__module__.partition(".")[0] in _BY_TEXT
+            return str(value) if by_text else f"{kind.__module__}.{kind.__qualname__}"
         left_out = {*told, *_OF_CALLS, *_OF_ENGINES}
         if isinstance(value, dspy.BaseLM):
             left_out |= {name for name in vars(value) if _SECRET.search(name)}
@@ -201,7 +205,7 @@ class _Describer:
                 for name, field in kind.fields.items()
             }
             return {"signature": kind.instructions, "fields": fields}
-        if kind.__module__ in sys.stdlib_module_names or kind.__module__ == "builtins":
+        if _is_standard(kind.__module__):
             return f"{kind.__module__}.{kind.__qualname__}"
         source = self._source(kind.__module__)
         if source is not None:
@@ -239,6 +243,11 @@ class _Describer:
             self._sources[module] = source and {name: part for name, part in source.items() if name != "object"}
         source_part: dict[str, Any] | None = self._sources[module]
         return source_part
+
+
+def _is_standard(module: str | None) -> bool:
+    """Tell whether a module is of Python's standard library: its name says enough, and its source is not read."""
+    return (module or "").partition(".")[0] in sys.stdlib_module_names
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
