@@ -66,7 +66,7 @@ from medexam.serve.engines.litellm_calls import (
     to_response,
     withheld_response,
 )
-from medexam.serve.engines.posted_calls import post_chat, renames_fields
+from medexam.serve.engines.posted_calls import has_callbacks, post_chat, renames_fields
 from medexam.serve.engines.provider_tables import find_provider, read_tables
 from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
@@ -300,7 +300,7 @@ class LiteLLMEngine(HostedEngine):
 
     async def _call(self, fields: Mapping[str, Any]) -> Response:
         """Ask for one reply, once."""
-        if self._posted_as is not None:
+        if self._posted_as is not None and not has_callbacks():
             reply = await post_chat(self._client, self._posted_as, fields, timeout_s=self.timeout_s)
             self.answered = True
             with reading_reply():
