@@ -11,7 +11,6 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, distributions, entry_points
@@ -142,8 +141,7 @@ def hash_source(name: str, group: str) -> dict[str, Any]:
             return {"object": attribute, "distribution": distribution.name, "version": distribution.version}
         if distribution is not None or root.name in _SITES:
             top = root / place.partition(".")[0]
-    digests = sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in _with_neighbours(first, root, top))
-    return {"object": attribute, "files": digests}
+    return {"object": attribute, "files": sorted(_with_neighbours(first, root, top).values())}
 
 
 def _root(first: Path, place: str) -> Path:
@@ -197,38 +195,50 @@ def _find_spec(place: str) -> ModuleSpec | None:
     return spec
 
 
-def _with_neighbours(first: Path, root: Path, top: Path) -> set[Path]:
-    """List the file and those that it imports, found from the folder `root` and lying below `top`."""
-    files, queue = {first}, [first]
+def _with_neighbours(first: Path, root: Path, top: Path) -> dict[Path, str]:
+    """Hash the file and those that it imports, found from the folder `root` and lying below `top`: file -> SHA-256."""
+    digests: dict[Path, str] = {}
+    queue, looked_for = [first], set[Path]()
     while queue:
         path = queue.pop()
-        for neighbour in _imported_files(path, root, top):
-            if neighbour not in files:
-                files.add(neighbour)
-                queue.append(neighbour)
-    return files
-
-
-def _imported_files(path: Path, root: Path, top: Path) -> Iterator[Path]:
-    try:
-        tree = ast.parse(path.read_bytes())
-    except SyntaxError as error:
-        raise SpecError(f"{path}, line {error.lineno}: {error.msg}") from None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [(root, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            start = path.parents[node.level - 1] if node.level else root
-            base = node.module or ""
-            names = [(start, base), *((start, f"{base}.{alias.name}".strip(".")) for alias in node.names)]
-        else:
+        if path in digests:
             continue
-        for start, dotted in names:
-            stem = start.joinpath(*dotted.split("."))
-            for candidate in (stem.with_suffix(".py"), stem / "__init__.py"):
-                # A name that only one folder's file can carry: an installed library of the same name is not ours.
-                if dotted and candidate.is_file() and candidate.is_relative_to(top):
-                    yield candidate.resolve()
+        source = path.read_bytes()
+        digests[path] = hashlib.sha256(source).hexdigest()
+        try:
+            imports = _imports_of(source, digests[path])
+        except SyntaxError as error:
+            raise SpecError(f"{path}, line {error.lineno}: {error.msg}") from None
+        # Files of a project import the same modules: each is looked for once.
+        stems = {(path.parents[level - 1] if level else root).joinpath(*dotted.split(".")) for level, dotted in imports}
+        for stem in stems - looked_for:
+            candidates = (stem.with_suffix(".py"), stem / "__init__.py")
+            # A name that only one folder's file can carry: an installed library of the same name is not ours.
+            queue += [file.resolve() for file in candidates if file.is_relative_to(top) and file.is_file()]
+        looked_for |= stems
+    return digests
+
+
+_IMPORTS: dict[str, frozenset[tuple[int, str]]] = {}
+"""SHA-256 of a source -> what it imports: evaluations of one process hash the same files again and again."""
+
+
+def _imports_of(source: bytes, digest: str) -> frozenset[tuple[int, str]]:
+    """List what a source may import: how many folders up, 0 for an absolute import, and the name with its dots.
+
+    A name after `from ... import` may be a module too. Raises `SyntaxError`.
+    """
+    if digest not in _IMPORTS:
+        names = set[tuple[int, str]]()
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                names.update((0, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                base = node.module or ""
+                names.update((node.level, f"{base}.{alias.name}".strip(".")) for alias in node.names)
+                names.add((node.level, base))
+        _IMPORTS[digest] = frozenset((level, dotted) for level, dotted in names if dotted)
+    return _IMPORTS[digest]
 
 
 def _import_file(path: Path) -> ModuleType:

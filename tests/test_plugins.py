@@ -27,12 +27,14 @@ def test_modules_beside_it_count_and_others_do_not(tmp_path) -> None:
     _write(tmp_path, "beside_it.py", "import far_one\n")
     _write(tmp_path, "far_one.py", "x = 1\n")
     _write(tmp_path, "unrelated.py", "x = 1\n")
+    _write(tmp_path, "far_one.py", "import beside_it, main\nfrom . import beside_it\nx = 1\n")
     before = hash_source(name, GROUP)
     assert len(before["files"]) == 3
     _write(tmp_path, "unrelated.py", "x = 2\n")
     assert hash_source(name, GROUP) == before
-    _write(tmp_path, "far_one.py", "x = 2\n")
+    _write(tmp_path, "far_one.py", "x = 2\nfrom .unrelated import x\n")
     assert hash_source(name, GROUP) != before
+    assert len(hash_source(name, GROUP)["files"]) == 4
 
 
 def test_a_package_is_hashed_without_being_imported(tmp_path, monkeypatch) -> None:
