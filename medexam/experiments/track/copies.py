@@ -23,6 +23,8 @@ SENT = "medexam.sent"
 """Tag: the digest of all that a run was sent, with all its children's. It is set last, so that a copy that was cut off
 never counts as whole."""
 PARENT = "mlflow.parentRunId"
+OVERVIEW = "medexam.overview"
+"""Tag: MLflow's id of the run that holds the page and the charts of a run's experiment."""
 SOURCE = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL"}
 """Tags that say in MLflow's words what made a run."""
 _PAGE = 100
