@@ -336,7 +336,7 @@ def _describe_dataset(run: AnyRun) -> dict[str, str]:
 
 def _collect_traces(runs: Sequence[AnyRun]) -> dict[int, list[Any]]:
     """Collect the traces of each run that wants some, as `collect_traces` finds them."""
-    traced = [run for run in runs if run.record.cell.trace_questions and run.benchmark.right_or_wrong]
+    traced = [run for run in runs if run.record.cell.trace_questions != 0 and run.benchmark.right_or_wrong]
     if not traced:
         return {}
     # Imported here: runs are planned again, which takes DSPy.
