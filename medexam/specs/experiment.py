@@ -52,8 +52,9 @@ class CellSpec(Spec):
     metrics: tuple[str, ...] = ()
     """Metrics of the user's own beside the benchmark's: `./file.py:name`, `package.module:name`, or a name that an
     installed package adds. Each is a function of question, gold and prediction; no answer depends on it."""
-    trace_questions: Annotated[int, Field(ge=0, le=1000)] = 3
-    """Questions that MLflow also gets a complete trace of, always the same ones; no answer depends on it."""
+    trace_questions: Annotated[int, Field(ge=0, le=1000)] | None = None
+    """Questions that MLflow also gets a complete trace of, always the same ones; no answer depends on it. By default
+    all of up to 500 questions, and a sample of 100 of more."""
 
     @field_validator("metrics")
     @classmethod

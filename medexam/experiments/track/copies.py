@@ -23,8 +23,12 @@ SENT = "medexam.sent"
 """Tag: the digest of all that a run was sent, with all its children's. It is set last, so that a copy that was cut off
 never counts as whole."""
 PARENT = "mlflow.parentRunId"
+OVERVIEW = "medexam.overview"
+"""Tag: MLflow's id of the run that holds the page and the charts of a run's experiment."""
 SOURCE = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL"}
 """Tags that say in MLflow's words what made a run."""
+SPANS = "mlflow.trace.spansLocation"
+"""Tag by which MLflow says that it keeps a trace's spans."""
 _PAGE = 100
 """Runs, traces, parameters or tags that MLflow takes or gives at once."""
 _PLAIN = re.compile(r"[\w.,:+ -]+")
@@ -146,10 +150,10 @@ def find_tracked_runs(client: Any, experiment_id: str, tags: Mapping[str, str]) 
     return [run for run in runs if all(run.data.tags.get(key) == value for key, value in tags.items())]
 
 
-def find_traces(client: Any, experiment_id: str, run_id: str) -> list[str]:
-    """List the ids of the traces that are linked to a run."""
+def find_traces(client: Any, experiment_id: str, run_id: str) -> dict[str, bool]:
+    """Map the id of each trace that is linked to a run to whether its spans were sent."""
     traces = _pages(client.search_traces, locations=[experiment_id], run_id=run_id, include_spans=False)
-    return [str(trace.info.trace_id) for trace in traces]
+    return {str(trace.info.trace_id): SPANS in trace.info.tags for trace in traces}
 
 
 def _pages(search: Callable[..., Any], *arguments: Any, **conditions: Any) -> Iterator[Any]:
@@ -183,7 +187,7 @@ def _delete(client: Any, run: Any) -> None:
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
     run_id, experiment_id = str(run.info.run_id), str(run.info.experiment_id)
-    traces = find_traces(client, experiment_id, run_id)
+    traces = list(find_traces(client, experiment_id, run_id))
     for start in range(0, len(traces), _PAGE):
         client.delete_traces(experiment_id, trace_ids=traces[start : start + _PAGE])
     client.delete_run(run_id)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from medexam.experiments.track.copies import PARENT, SENT
+from medexam.experiments.track.copies import OVERVIEW, SENT
 from medexam.files import cache_dir, drafting
 
 SQLITE = "sqlite:///"
@@ -131,7 +131,7 @@ def find_sent(path: Path, experiment: str, digest: str) -> SentExperiment | None
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
         row = database.execute(parents, (experiment, SENT, digest)).fetchone()
         if row is not None:
-            rows = database.execute(children, (PARENT, row[1])).fetchall()
+            rows = database.execute(children, (OVERVIEW, row[1])).fetchall()
             return SentExperiment(str(row[0]), str(row[1]), {str(run_id): str(mlflow_id) for run_id, mlflow_id in rows})
     return None
 

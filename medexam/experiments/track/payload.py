@@ -18,6 +18,10 @@ PARAM_LENGTH = 6_000
 TAG_LENGTH = 8_000
 DIGEST_LENGTH = 36
 """MLflow's limits, in characters."""
+ALL_TRACED = 500
+"""Questions of a run that all have traces unless its spec says otherwise."""
+SAMPLE = 100
+"""Questions that have traces where there are more."""
 
 
 def run_params(run: AnyRun) -> dict[str, str]:
@@ -43,6 +47,8 @@ def run_tags(run: AnyRun) -> dict[str, str]:
     How it was set up otherwise is in `spec.json` and `environment.json`.
     """
     record, params = run.record, run_params(run)
+    sample = describe_sample(run)
+    note = (paragraphs(record.description), render_headline(run), sample and f"Its traces are {sample}.")
     dataset = flatten({"dataset": record.cell.dataset.model_dump(mode="json")})
     selection = {key.removeprefix("dataset."): value for key, value in dataset.items() if key not in params}
     tags = {
@@ -54,9 +60,7 @@ def run_tags(run: AnyRun) -> dict[str, str]:
         "medexam.run_dir": str(run.folder.path.resolve()),
         "medexam.status": run.status,
         "medexam.selection": "; ".join(f"{key}: {value}" for key, value in selection.items()),
-        "mlflow.note.content": disarm(
-            "\n\n".join(filter(None, (paragraphs(record.description), render_headline(run))))
-        ),
+        "mlflow.note.content": disarm("\n\n".join(filter(None, note))),
         **version_tags(run.environment),
     }
     if run.mixed:
@@ -77,3 +81,17 @@ def version_tags(environment: Mapping[str, Any]) -> dict[str, str]:
 def started_at(run: AnyRun) -> str:
     """Return when the run was begun; with its id it tells a run from one of the same spec on another machine."""
     return str(run.environment.get("started_at") or "unknown")
+
+
+def count_traced(run: AnyRun) -> int:
+    """Count the questions of which a run's traces are sent, at most."""
+    questions, limit = len(run.record.questions), run.record.cell.trace_questions
+    if limit is None:
+        limit = questions if questions <= ALL_TRACED else SAMPLE
+    return min(questions, limit) if run.benchmark.right_or_wrong else 0
+
+
+def describe_sample(run: AnyRun) -> str:
+    """Say which part of a run's questions has traces; empty if all have, or none has."""
+    traced, questions = count_traced(run), len(run.record.questions)
+    return f"a sample of {traced:,} of {questions:,} questions" if 0 < traced < questions else ""

@@ -1,4 +1,7 @@
-"""MLflow receives a copy of stored runs: one parent run an experiment, one child run a cell.
+"""MLflow receives a copy of stored runs: one run a cell, and one an experiment for its page and its charts.
+
+Runs lie side by side, so that every list shows each with its scores. A run of an earlier version, which nested them,
+lies so once it is sent again.
 
 A run that is sent again is replaced where it has changed, so that MLflow holds what the folder holds and nothing else.
 The run folder stays the truth: nothing is read back from MLflow but ids, and whatever happens here, the run is complete
@@ -19,12 +22,23 @@ from typing import Any
 from medexam.benchmarks.measures import measure_values
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
+from medexam.experiments.report.escaping import disarm, paragraphs
 from medexam.experiments.report.tables import split_families
 from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM
 from medexam.experiments.store.run_folder import CORPUS_MAP, ENVIRONMENT, PREDICTIONS, SPEC
 from medexam.experiments.store.stored_run import AnyRun, ExamRun
-from medexam.experiments.track.copies import PARENT, SENT, Copy, create_run, end_run, find_tracked_runs, put_copy
+from medexam.experiments.track.charts import render_charts
+from medexam.experiments.track.copies import (
+    OVERVIEW,
+    PARENT,
+    SENT,
+    Copy,
+    create_run,
+    end_run,
+    find_tracked_runs,
+    put_copy,
+)
 from medexam.experiments.track.database import find_sent, sqlite_path
 from medexam.experiments.track.payload import (
     DIGEST_LENGTH,
@@ -33,7 +47,13 @@ from medexam.experiments.track.payload import (
     started_at,
     version_tags,
 )
-from medexam.experiments.track.run_list import put_description, put_view
+from medexam.experiments.track.run_list import (
+    NOTE,
+    describe_experiment,
+    main_scores,
+    put_view,
+    sort_best_first,
+)
 from medexam.experiments.track.store import default_tracking_uri, experiment_id, open_store
 from medexam.files import write_whole
 from medexam.version import __version__
@@ -56,7 +76,7 @@ class TrackedRun:
     """The run's own id, the name of its folder."""
     mlflow_run_id: str
     parent_run_id: str
-    """MLflow's id of the experiment's run."""
+    """MLflow's id of the run that holds the experiment's page and charts."""
     experiment_id: str
 
 
@@ -117,18 +137,14 @@ def _send(
         with open_store(tracking_uri, way_out=way_out) as client:
             for (name, _), family in families.items():
                 store = _Store(client, experiment_id(client, name, tracking_uri), set())
-                parent = store.put_parent(family)
+                overview = store.put_overview(family)
                 for run in family:
-                    tracked[id(run)] = store.put_run(run, parent)
+                    tracked[id(run)] = store.put_run(run, overview)
                     if id(run) in traces:
                         store.put_traces(run, traces.pop(id(run)), tracked[id(run)].mlflow_run_id, tracking_uri)
-                if page:
-                    store.put_page(family, parent)
-                store.end_parents()
-                put_view(client, store.experiment_id, list(family[0].benchmark.values(family[0].metrics)))
-                if len(find_tracked_runs(client, store.experiment_id, {PARENT: parent})) <= len(family):
-                    put_description(client, store.experiment_id, split_families(family)[0])
-                client.set_tag(parent, SENT, _digest(family, page=page))
+                store.put_answer(family, overview, page=page)
+                store.end_overviews()
+                client.set_tag(overview, SENT, _digest(family, page=page))
     return tracked
 
 
@@ -174,32 +190,58 @@ class _Store:
 
     client: Any
     experiment_id: str
-    parents: set[str]
-    """MLflow's ids of the runs that got or lost a child."""
+    overviews: set[str]
+    """MLflow's ids of the overviews that got or lost a run."""
 
-    def put_parent(self, family: Sequence[AnyRun]) -> str:
+    def put_overview(self, family: Sequence[AnyRun]) -> str:
         """Return MLflow's id of the run that stands for the whole experiment."""
         record = family[0].record
         key_tags = {"medexam.kind": "experiment", "medexam.experiment_digest": record.experiment_digest}
-        tags = {**version_tags(family[0].environment), "mlflow.note.content": record.description}
+        tags = {**version_tags(family[0].environment), "mlflow.runName": f"page and charts of {record.cell.name}"}
         matches = find_tracked_runs(self.client, self.experiment_id, key_tags)
         if matches:
             run_id = str(matches[0].info.run_id)
         else:
-            name = f"{record.cell.name} {record.experiment_digest}"
             start = min(map(_began, family))
-            run_id = create_run(self.client, self.experiment_id, name, key_tags, start)
+            run_id = create_run(self.client, self.experiment_id, tags["mlflow.runName"], key_tags, start)
         for key, value in tags.items():
             self.client.set_tag(run_id, key, value)
         return run_id
 
-    def put_run(self, run: AnyRun, parent: str) -> TrackedRun:
-        """Put one cell under its parent: parameters, metrics, tags, data set and files."""
-        run_id, replaced = put_copy(self.client, self.experiment_id, _copy(run, {PARENT: parent}))
-        self.parents.update(
-            {parent, *(old_run.data.tags[PARENT] for old_run in replaced if PARENT in old_run.data.tags)}
+    def put_run(self, run: AnyRun, overview: str) -> TrackedRun:
+        """Put one cell: parameters, metrics, tags, data set and files."""
+        run_id, replaced = put_copy(self.client, self.experiment_id, _copy(run, {OVERVIEW: overview}))
+        old_tags = (old_run.data.tags for old_run in replaced)
+        self.overviews.update(
+            {overview, *(tags[key] for tags in old_tags for key in (OVERVIEW, PARENT) if key in tags)}
         )
-        return TrackedRun(run.record.run_id, run_id, parent, self.experiment_id)
+        return TrackedRun(run.record.run_id, run_id, overview, self.experiment_id)
+
+    def put_answer(self, family: Sequence[AnyRun], overview: str, *, page: bool) -> None:
+        """Put what an experiment's runs found where its lists show it: page, charts, descriptions and the first view.
+
+        A family that is only a part of the experiment's runs leaves its description as it is.
+        """
+        client, runs = self.client, sort_best_first(split_families(family)[0])
+        values = list(runs[0].benchmark.values(runs[0].metrics))
+        put_view(client, self.experiment_id, values)
+        page_name = self.put_page(family, overview) if page else None
+        scores = main_scores(values)
+        charts = {f"charts/{name}": text for name, text in render_charts(runs, scores[0]).items()} if scores else {}
+        for name, text in charts.items():
+            client.log_text(overview, text, name)
+        note = describe_experiment(
+            runs, experiment_id=self.experiment_id, overview=overview, charts=list(charts), page=page_name
+        )
+        description = disarm(paragraphs(family[0].record.description))
+        client.set_tag(overview, NOTE, "\n\n".join(filter(None, (description, note))))
+        if len(self.find_runs(overview)) <= len(family):
+            client.set_experiment_tag(self.experiment_id, NOTE, note)
+
+    def find_runs(self, overview: str) -> list[Any]:
+        """Find the runs of an overview, those too that an earlier version nested below it."""
+        tags = ({OVERVIEW: overview}, {PARENT: overview})
+        return [run for tag in tags for run in find_tracked_runs(self.client, self.experiment_id, tag)]
 
     def put_traces(self, run: AnyRun, traces: Sequence[Any], mlflow_run_id: str, tracking_uri: str) -> None:
         """Put the traces of a run's sampled questions, whatever it had before."""
@@ -214,11 +256,11 @@ class _Store:
             tracking_uri=tracking_uri,
         )
 
-    def put_page(self, family: Sequence[AnyRun], parent: str) -> None:
-        """Put the page of an experiment's runs among the files of its own; none where no page holds them all."""
+    def put_page(self, family: Sequence[AnyRun], overview: str) -> str | None:
+        """Put the page of an experiment's runs among the overview's files; None where no page holds them all."""
         answers = sum(len(run.record.questions) for run in family)
         if answers > PAGE_ANSWERS or len(split_families(family)) > 1:
-            return
+            return None
         # Imported here: the page takes DSPy and matplotlib.
         from medexam.experiments.report.page import write_page
 
@@ -228,23 +270,26 @@ class _Store:
                 write_page(family, path)
             except MedExamError as error:
                 _log.warning("no page of %s in MLflow: %s", family[0].record.cell.name, error)
-                return
-            self.client.log_artifact(parent, str(path))
+                return None
+            self.client.log_artifact(overview, str(path))
+        return PAGE
 
-    def end_parents(self) -> None:
-        """Close each parent as its children ended, and delete one that has none any more."""
-        for parent in self.parents:
-            children = [child.info for child in find_tracked_runs(self.client, self.experiment_id, {PARENT: parent})]
-            if children:
-                last_end = max(int(child.end_time or child.start_time) for child in children)
-                end_run(self.client, parent, _worst(child.status for child in children), last_end)
+    def end_overviews(self) -> None:
+        """Close each overview as its runs ended, and delete one that has none any more."""
+        for overview in self.overviews:
+            runs = [run.info for run in self.find_runs(overview)]
+            if runs:
+                last_end = max(int(run.end_time or run.start_time) for run in runs)
+                end_run(self.client, overview, _worst(run.status for run in runs), last_end)
             else:
-                self.client.delete_run(parent)
+                self.client.delete_run(overview)
 
 
 def _copy(run: AnyRun, tags: Mapping[str, str] | None = None) -> Copy:
     """Build what MLflow is to hold of a run, with these tags beside its own."""
     values = run.benchmark.values(run.metrics) | measure_values(run.metrics.own, "own.")
+    # Some views of MLflow show metrics in the order in which they came.
+    values = {name: values[name] for name in main_scores(values)} | values
     names = (*ARTIFACTS, *((*DERIVED, MADE_FROM) if run.files_fresh else ()))
     return Copy(
         name=run.title,
@@ -291,7 +336,7 @@ def _describe_dataset(run: AnyRun) -> dict[str, str]:
 
 def _collect_traces(runs: Sequence[AnyRun]) -> dict[int, list[Any]]:
     """Collect the traces of each run that wants some, as `collect_traces` finds them."""
-    traced = [run for run in runs if run.record.cell.trace_questions and run.benchmark.right_or_wrong]
+    traced = [run for run in runs if run.record.cell.trace_questions != 0 and run.benchmark.right_or_wrong]
     if not traced:
         return {}
     # Imported here: runs are planned again, which takes DSPy.

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 
 from medexam.errors import TrackingError
@@ -21,6 +22,8 @@ SERVER_ENVIRONMENT = {
     "PYTHONWARNINGS": "ignore",
 }
 """The UI shows runs: it reports nothing to MLflow's makers, starts no job workers, and keeps the terminal clean."""
+APP = "medexam"
+"""Entry point of the server whose pages open on scores; an installation without it serves MLflow's as they are."""
 DEFAULT_EXPERIMENT = "0"
 """The empty experiment that every store holds."""
 
@@ -31,6 +34,8 @@ def ui_command(tracking_uri: str, *, host: str, port: int) -> list[str]:
     root = artifact_root(tracking_uri)
     if root is not None:
         command += ["--artifacts-destination", root.as_uri()]
+    if entry_points(group="mlflow.app", name=APP):
+        command += ["--app-name", APP]
     command += ["--host", host, "--port", str(port), "--workers", "1"]
     return [*command, "--uvicorn-opts", "--log-level=warning"]
 

@@ -8,12 +8,14 @@ import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from medexam.errors import TrackingError
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.store.stored_run import load_run
+from medexam.experiments.track.charts import render_charts
 from medexam.experiments.track.database import artifact_root
 from medexam.experiments.track.payload import run_params
 from medexam.experiments.track.runs import track
@@ -27,17 +29,21 @@ def _all_runs(client):
     return client.search_runs([experiment.experiment_id for experiment in client.search_experiments()])
 
 
-def test_an_experiment_is_one_parent_and_a_child_for_each_cell(make_run, uri, client) -> None:
+def test_the_runs_of_an_experiment_lie_beside_its_page_and_charts(make_run, uri, client) -> None:
     runs = [make_run(ZERO_SHOT, "rw", model={"engine": "embedded"}), make_run({"kind": "longest"}, "rww")]
     tracked = track(runs, tracking_uri=uri)
     assert [t.run_id for t in tracked] == [run.record.run_id for run in runs]
     assert client.get_experiment_by_name("demo").experiment_id == tracked[0].experiment_id
     parent = client.get_run(tracked[0].parent_run_id)
     assert parent.data.tags["medexam.experiment_digest"] == "e" * 12
-    assert parent.data.tags["mlflow.note.content"] == "Made by hand."
+    assert parent.data.tags["mlflow.note.content"].startswith("Made by hand.")
+    assert {path.path for path in client.list_artifacts(parent.info.run_id, "charts")} == {
+        f"charts/{name}.svg" for name in ("accuracy", "accuracy_by_year", "accuracy_by_discipline")
+    }
     assert parent.info.status == "FINISHED"
     children = [client.get_run(t.mlflow_run_id) for t in tracked]
-    assert {child.data.tags["mlflow.parentRunId"] for child in children} == {parent.info.run_id}
+    assert {child.data.tags["medexam.overview"] for child in children} == {parent.info.run_id}
+    assert not any("mlflow.parentRunId" in child.data.tags for child in children)
     assert children[0].info.run_name == "zero_shot · SmolLM2-135M-Instruct · headqa_sample en"
     assert len(_all_runs(client)) == 3
 
@@ -64,7 +70,7 @@ def test_a_child_holds_parameters_metrics_and_tags(make_run, uri, client) -> Non
     assert (metrics["n"], metrics["failed"], metrics["prompt_tokens"]) == (20, 0, 1800)
     assert tags["mlflow.source.git.commit"] == "c0ffee"
     assert (params["model"], params["program"]) == ("SmolLM2-135M-Instruct", "zero_shot-guided")
-    assert len([name for name in tags if name.startswith("medexam.")]) <= 10
+    assert len([name for name in tags if name.startswith("medexam.")]) <= 11
     assert tags["medexam.spec_digest"] == run.record.spec_digest
     assert "50.0 [" in tags["mlflow.note.content"]
     assert (stored.info.end_time - stored.info.start_time) == 5 * 60 * 1000
@@ -221,7 +227,7 @@ def test_an_experiment_that_was_cut_off_is_not_known(make_run, uri, client, monk
 
 def test_an_experiment_says_what_its_runs_found(make_run, uri, client) -> None:
     whole, other = make_run(ZERO_SHOT, "rrrw"), make_run(GUIDED, "rwww")
-    track([whole, other], tracking_uri=uri)
+    tracked = track([other, whole], tracking_uri=uri)
 
     def note() -> str:
         (experiment,) = [each for each in client.search_experiments() if each.name == "demo"]
@@ -230,8 +236,37 @@ def test_an_experiment_says_what_its_runs_found(make_run, uri, client) -> None:
     described = note()
     assert "75.0 %" in described
     assert "medexam report" in described
+    assert described.index("| zero_shot |") < described.index("| zero_shot-guided |"), "the best first"
+    assert f"![charts/accuracy.svg](get-artifact?run_uuid={tracked[0].parent_run_id}&path=charts/accuracy.svg)" in (
+        described
+    )
     track([other], tracking_uri=uri)
     assert note() == described, "one run of several says nothing of all"
+
+
+def test_runs_that_an_earlier_version_nested_lie_flat_once_they_are_sent_again(make_run, uri, client) -> None:
+    runs = [make_run(ZERO_SHOT, "rw"), make_run(GUIDED, "rw")]
+    first = track(runs, tracking_uri=uri)
+    for tracked in first:
+        client.delete_tag(tracked.mlflow_run_id, "medexam.overview")
+        client.set_tag(tracked.mlflow_run_id, "medexam.sent", "by an earlier version")
+        client.set_tag(tracked.mlflow_run_id, "mlflow.parentRunId", tracked.parent_run_id)
+    (one,) = track(runs[:1], tracking_uri=uri)
+    assert client.get_run(one.parent_run_id).info.lifecycle_stage == "active", "another run lies below it"
+    track(runs, tracking_uri=uri)
+    assert not any("mlflow.parentRunId" in run.data.tags for run in _all_runs(client))
+    assert len(_all_runs(client)) == 3
+
+
+def test_charts_show_names_of_others_as_text(make_run) -> None:
+    run = make_run(ZERO_SHOT, "rrwu")
+    hostile = dataclasses.replace(run, record=dataclasses.replace(run.record, run_id="x"))
+    charts = render_charts([hostile, run], "accuracy")
+    for chart in charts.values():
+        ElementTree.fromstring(chart)
+    assert "50.0" in charts["accuracy.svg"]
+    assert "2013" in charts["accuracy_by_year.svg"]
+    assert "biology" in charts["accuracy_by_discipline.svg"]
 
 
 def test_a_parent_tells_how_all_its_runs_ended(make_run, uri, client) -> None:

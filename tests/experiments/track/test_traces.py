@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from medexam.errors import TrackingError
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
+from medexam.experiments.track.payload import run_tags
 from medexam.experiments.track.runs import track
 from medexam.experiments.track.traces import read_traces, sample_keys
 from medexam.specs import build_cells
@@ -145,7 +147,33 @@ def test_no_digest_depends_on_it(tmp_path) -> None:
     assert len({plan.experiment_digest for plan in plans}) == 1
 
 
-def test_by_default_nothing_is_traced(run, traces_of) -> None:
+def test_all_of_few_questions_are_traced_and_a_labelled_sample_of_many(run, traces_of, client, monkeypatch) -> None:
+    stored = run({"kind": "zero_shot"}, trace_questions=None)
+    whole = traces_of(stored)
+    assert len(whole) == len(stored.record.questions)
+    assert not any("medexam.sample" in trace.info.tags for trace in whole.values())
+    monkeypatch.setattr("medexam.experiments.track.payload.ALL_TRACED", 4)
+    monkeypatch.setattr("medexam.experiments.track.payload.SAMPLE", 3)
+    sample = traces_of(stored)
+    labels = {trace.info.tags["medexam.sample"] for trace in sample.values()}
+    assert (len(sample), labels) == (3, {f"a sample of 3 of {len(whole)} questions"})
+    assert "Its traces are a sample of 3 of" in run_tags(stored)["mlflow.note.content"]
+
+
+def test_a_trace_whose_spans_were_not_sent_is_sent_again(run, traces_of, monkeypatch) -> None:
+    stored = run({"kind": "zero_shot"})
+
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mlflow.tracing.client.TracingClient.log_spans", fail)
+        with pytest.raises(TrackingError, match="no space left"):
+            traces_of(stored)
+    assert {len(trace.data.spans) for trace in traces_of(stored).values()} == {4}
+
+
+def test_a_run_that_wants_no_traces_has_none(run, traces_of) -> None:
     assert traces_of(run({"kind": "zero_shot"}, trace_questions=0)) == {}
 
 
