@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -10,7 +10,14 @@ from typing import Any
 
 from medexam.companions.finetuning.settings import FinetuningSettings
 from medexam.companions.finetuning.training import FinetuningObserver, teach
-from medexam.companions.finetuning.windows import SpanFile, make_lessons, read_span_file, seen_before
+from medexam.companions.finetuning.windows import (
+    Lessons,
+    SpanFile,
+    join_lessons,
+    make_lessons,
+    read_span_file,
+    seen_before,
+)
 from medexam.toolkit.asking import quiet_transformers
 from medexam.toolkit.encoders import LoadedReader, TransformersSpanReader, by_length, load_trainable
 from medexam.toolkit.errors import DatasetError, SpecError
@@ -47,17 +54,19 @@ def finetune(settings: FinetuningSettings, observer: FinetuningObserver) -> Fine
 
 
 def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft: Path) -> Finetuned:
-    files = {name: read_span_file(path) for name, path in _name_stages(settings.intermediate).items()}
-    files["train"] = read_span_file(settings.train, settings.variant)
+    files = {"intermediate": [read_span_file(path) for path in settings.intermediate]} if settings.intermediate else {}
+    files["train"] = [read_span_file(path, settings.variant) for path in settings.train]
     validation = read_span_file(settings.validation, settings.variant) if settings.validation is not None else None
     if validation and not any(item.answers for item in validation.items):
         raise DatasetError(f"{validation.path}: none of its questions has an answer to score against")
-    repeats = seen_before(validation, list(files.values())) if validation else []
+    repeats = seen_before(validation, [file for stage in files.values() for file in stage]) if validation else []
     loaded = load_trainable(settings.model, settings.revision, settings.device, settings.seed)
     lessons_by_stage = {
-        name: make_lessons(file, loaded.tokenizer, settings.window, settings.shared) for name, file in files.items()
+        name: [make_lessons(file, loaded.tokenizer, settings.window, settings.shared) for file in stage_files]
+        for name, stage_files in files.items()
     }
-    for line in [line for lessons in lessons_by_stage.values() for line in lessons.warnings()]:
+    lessons_by_file = _name_files(lessons_by_stage)
+    for line in [line for lessons in lessons_by_file.values() for line in lessons.warnings()]:
         observer.warns(line)
     if validation and repeats:
         observer.warns(
@@ -68,11 +77,11 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
     losses = {}
     for name, lessons in lessons_by_stage.items():
         epochs = settings.epochs if name == "train" else settings.intermediate_epochs
-        losses[name] = teach(loaded, name, lessons, epochs, settings, observer)
+        losses[name] = teach(loaded, name, join_lessons(lessons), epochs, settings, observer)
     record: dict[str, Any] = {
         "settings": settings.document(),
         "base": {"name": loaded.weights.label, "revision": loaded.weights.revision},
-        "data": {name: lessons.document() for name, lessons in lessons_by_stage.items()},
+        "data": {name: lessons.document() for name, lessons in lessons_by_file.items()},
         "device": loaded.device,
         "seconds": round(time.monotonic() - start, 1),
         "losses": losses,
@@ -94,17 +103,21 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
     return Finetuned(settings.out, record, losses, validated)
 
 
-def _name_stages(files: Sequence[Path]) -> dict[str, Path]:
-    """Name the stages `intermediate`, or `intermediate 1`, `intermediate 2`, ... if there are several."""
-    if len(files) == 1:
-        return {"intermediate": files[0]}
-    return {f"intermediate {number}": path for number, path in enumerate(files, start=1)}
+def _name_files(lessons_by_stage: Mapping[str, Sequence[Lessons]]) -> dict[str, Lessons]:
+    """Name each file after its stage; `intermediate 1`, `intermediate 2`, ... if the stage has several."""
+    return {
+        stage if len(lessons) == 1 else f"{stage} {number}": one
+        for stage, lessons in lessons_by_stage.items()
+        for number, one in enumerate(lessons, start=1)
+    }
 
 
 def _answer(loaded: LoadedReader, file: SpanFile, settings: FinetuningSettings) -> dict[str, str]:
-    """Read a span for each question that has an answer, by key, empty without words in its context; block by block."""
+    """Read a span for each question that has an answer, by key; empty where the model finds none. Block by block."""
     reading = replace(loaded, model=loaded.model.eval())
-    reader = TransformersSpanReader(reading, settings.answer_tokens, settings.window, settings.shared)
+    reader = TransformersSpanReader(
+        reading, settings.answer_tokens, settings.window, settings.shared, may_be_empty=True
+    )
     items = [item for item in file.items if item.answers]
     spans = {item.key: "" for item in items}
     for places in by_length([len(item.context) for item in items], 8 * reader.batch):

@@ -56,7 +56,8 @@ def _lines(trained_encoder: "Finetuned") -> list[str]:
     record = trained_encoder.record
     lines = []
     for stage, data in record["data"].items():
-        steps = record["losses"][stage]
+        # Several files of one stage are numbered, and share its loss.
+        steps = record["losses"].get(stage) or record["losses"].get(stage.partition(" ")[0])
         loss_note = f", loss {steps[0][1]:.3f} to {steps[-1][1]:.3f}" if steps else ""
         lines.append(
             f"{stage}: {data['used']:,} of {data['questions']:,} questions in {data['windows']:,} windows{loss_note}"

@@ -1,9 +1,9 @@
 """A grid of fine-tunings: encoders, trainings and variants, each cell learnt in stages that are kept.
 
-A training is a row of intermediate files before the file that counts, as Goenaga et al. (2023) compare them. What
-several cells have in common is learnt once: the stages of an encoder are shared by all variants, and by trainings that
-begin alike. Each stage is a folder that is there whole or not at all, under a digest of all that it depends on. So a
-finished cell is not trained again, and one that was killed continues from its last finished stage.
+A training is a set of intermediate files before the file that counts, as Goenaga et al. (2023) compare them; several
+are learnt together, in one stage, which an encoder learns once for all variants. Each stage is a folder that is there
+whole or not at all, under a digest of all that it depends on. So a finished cell is not trained again, and one that was
+killed continues from its last finished stage.
 """
 
 import json
@@ -36,7 +36,7 @@ class GridSpec(Spec):
     encoders: dict[str, str] = Field(min_length=1)
     """What tables call an encoder -> its folder or hub id."""
     trainings: dict[str, tuple[Path, ...]] = Field(min_length=1)
-    """What tables call a training -> the files that are learnt before `train`, in this order; empty for none."""
+    """What tables call a training -> the files that are learnt before `train`, in one stage; empty for none."""
     train: str
     """Questions with spans in SQuAD's form. `{variant}` in it stands for the variant; else rows tell theirs."""
     validation: str
@@ -62,7 +62,7 @@ class GridSpec(Spec):
 
 @dataclass(frozen=True)
 class Stage:
-    """One file that an encoder learns from, after those before it."""
+    """What an encoder learns from at once, after the stage before it."""
 
     settings: FinetuningSettings
     """Its `out` is where it is kept."""
@@ -128,13 +128,17 @@ def plan_grid(spec: GridSpec, out: Path, device: str = "auto", *, only_look: boo
     sha256 = cache(partial(_hash_file, only_look=only_look))
     cells = []
     for encoder, model in spec.encoders.items():
-        basis: dict[str, Any] = {"model": [_identify(model, only_look=only_look)], "settings": _numbers(spec)}
+        basis: dict[str, Any] = {
+            "model": [_identify(model, only_look=only_look)],
+            "settings": _numbers(spec),
+            "unanswerable": "learnt",
+        }
         for training, files in spec.trainings.items():
             shared, base, lineage = [], model, basis
-            for path in files:
-                lineage = {"after": digest(lineage), "file": sha256(path)}
+            if files:
+                lineage = {"after": digest(lineage), "files": [sha256(path) for path in files]}
                 folder = out / "stages" / f"{name_part(encoder)}-{digest(lineage)}"
-                shared.append(Stage(_settings(spec, base, path, folder, device)))
+                shared.append(Stage(_settings(spec, base, files, folder, device)))
                 base = str(folder)
             for variant in spec.variants:
                 train, validation = (
@@ -147,7 +151,7 @@ def plan_grid(spec: GridSpec, out: Path, device: str = "auto", *, only_look: boo
                     "answer_tokens": spec.answer_tokens,
                 }
                 name = "-".join(map(name_part, (encoder, training, variant, digest(cell))))
-                last = _settings(spec, base, train, out / "cells" / name, device)
+                last = _settings(spec, base, (train,), out / "cells" / name, device)
                 last = replace(last, validation=validation, variant=variant)
                 cells.append(GridCell(encoder, training, variant, (*shared, Stage(last))))
     return cells
@@ -164,7 +168,8 @@ def run_grid(
         for number, stage in enumerate(cell.stages, start=1):
             if cell.finished or stage.finished:
                 continue
-            observer.warns(f"{cell.label}: stage {number} of {len(cell.stages)}, {stage.settings.train.name}")
+            names = " and ".join(path.name for path in stage.settings.train)
+            observer.warns(f"{cell.label}: stage {number} of {len(cell.stages)}, {names}")
             outcome = finetune(stage.settings, observer)
             if number == len(cell.stages):
                 if not keep_weights:
@@ -212,7 +217,7 @@ def narrow_grid(
     return spec.model_copy(update=parts)
 
 
-def _settings(spec: GridSpec, model: str, train: Path, out: Path, device: str) -> FinetuningSettings:
+def _settings(spec: GridSpec, model: str, train: tuple[Path, ...], out: Path, device: str) -> FinetuningSettings:
     return FinetuningSettings(
         model=model,
         train=train,

@@ -40,7 +40,9 @@ class TrainedEntry:
         """What is trained, and what is left to do."""
         pending = {stage.settings.out for cell in self.cells for stage in cell.stages if not stage.finished}
         names = dict.fromkeys(stage.settings.model for cell in self.cells for stage in cell.stages[:1])
-        files = dict.fromkeys(str(stage.settings.train) for cell in self.cells for stage in cell.stages)
+        files = dict.fromkeys(
+            str(path) for cell in self.cells for stage in cell.stages for path in stage.settings.train
+        )
         return (
             f"{len(self.cells)} fine-tuned encoders in {self.out}, of which {len(pending)} stages are pending "
             f"({', '.join(names)}; learning from {', '.join(files)})"
