@@ -58,7 +58,9 @@ class DescribedEntry:
         if shows in _OF_EXAMS:
             comparison = Beside(title, _OF_EXAMS[shows](statistics), entry.figures, entry.paper.arxiv)
             return [comparison.table], comparison.document(), _pictures(statistics, f"{shows}_by_year")
-        return length_tables(statistics), statistics.model_dump(mode="json"), _pictures(statistics, shows)
+        by_year, by_discipline = length_tables(statistics)
+        table = by_discipline if shows == "question_lengths_by_discipline" else by_year
+        return [table], statistics.model_dump(mode="json"), _pictures(statistics, shows)
 
 
 def describe_entry(entry: PaperEntry, overrides: Mapping[str, Any]) -> DescribedEntry:

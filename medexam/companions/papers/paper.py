@@ -20,7 +20,9 @@ FOLDER = resources.files("medexam.companions.papers") / "published"
 ENDING = "_paper.yaml"
 
 
-About = Literal["questions", "question_lengths", "answer_lengths", "splits", "tokens", "documents", "sentences"]
+About = Literal[
+    "questions", "question_lengths", "question_lengths_by_discipline", "splits", "tokens", "documents", "sentences"
+]
 """What an item says of a data set."""
 
 

@@ -184,6 +184,14 @@ def test_explanations_are_counted_beside_the_papers(data) -> None:
 def test_a_figure_is_written_as_a_picture(tmp_path) -> None:
     call("headqa-v2/figure-3", "--set", "dataset.name=headqa_sample", "--out", tmp_path)
     assert (tmp_path / "question_lengths.png").read_bytes().startswith(b"\x89PNG")
+    lengths = json.loads(call("headqa-v2/figure-4", "--set", "dataset.name=headqa_sample", "--out", tmp_path, "--json"))
+    assert (tmp_path / "question_lengths_by_discipline.png").exists()
+    spread = lengths["overall"]["questions"]["words"]
+    assert spread["quantiles"][2] == spread["median"]
+    assert spread["quantiles"] == sorted(spread["quantiles"])
+    printed = call("headqa-v2/figure-4", "--set", "dataset.name=headqa_sample")
+    assert "Lengths by discipline" in printed
+    assert "Lengths by year" not in printed
 
 
 @pytest.mark.parametrize(
