@@ -64,7 +64,8 @@ def _lines(trained_encoder: "Finetuned") -> list[str]:
         )
     rules = {"squad": "SQuAD's rule", "spanish": "MLQA's Spanish rule"}
     lines += [
-        f"validation, {rules[rule]}: F1 {scores.f1:.2f}, exact match {scores.exact_match:.2f}, n {scores.n:,}"
+        f"validation, {rules[rule]}: F1 {scores.f1:.2f}, exact match {scores.exact_match:.2f}, "
+        f"precision {scores.precision:.2f}, recall {scores.recall:.2f}, n {scores.n:,}"
         for rule, scores in trained_encoder.validated.items()
     ]
     lines.append(f"{trained_encoder.folder}: written in {record['seconds']:.0f} s on {record['device']}")

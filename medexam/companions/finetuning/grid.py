@@ -100,11 +100,11 @@ class GridCell:
 
     @property
     def scores(self) -> dict[str, float] | None:
-        """`f1` and `exact_match` by SQuAD's rule, in percent; None until it is scored."""
+        """`f1`, `exact_match`, `precision` and `recall` by SQuAD's rule, in percent; None until it is scored."""
         if not self.finished:
             return None
         squad_scores = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))["validation"]["squad"]
-        return {"f1": squad_scores["f1"], "exact_match": squad_scores["exact_match"]}
+        return {name: squad_scores[name] for name in ("f1", "exact_match", "precision", "recall")}
 
 
 def load_grid(name: str) -> GridSpec:
@@ -178,7 +178,7 @@ def run_grid(
 
 
 def grid_rows(cells: Sequence[GridCell], measure: str) -> dict[str, list[float | None]]:
-    """Return by `ENCODER VARIANT` the measure, `f1` or `exact_match`, of each training in percent, and the mean.
+    """Return by `ENCODER VARIANT` the measure, a name of `scores`, of each training in percent, and the mean.
 
     In the order of the cells. None of what is not scored yet; the mean is None unless all are.
     """

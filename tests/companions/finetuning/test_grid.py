@@ -115,7 +115,7 @@ def test_the_grid_is_learnt_once_and_resumes(grid, tmp_path) -> None:
     assert list(whole.record["data"]) == ["intermediate 1", "intermediate 2", "train"]
     assert _hash(mine[0].folder) == _hash(single.out)
     assert mine[0].scores == pytest.approx(
-        {"f1": whole.validated["squad"].f1, "exact_match": whole.validated["squad"].exact_match}
+        {name: getattr(whole.validated["squad"], name) for name in ("f1", "exact_match", "precision", "recall")}
     )
     record = json.loads((mine[0].folder / "finetuning.json").read_text())
     assert (record["data"]["train"]["questions"], record["validation"]["questions"]) == (4, 4)
@@ -130,7 +130,8 @@ def test_rows_are_those_of_the_papers_tables(grid, tmp_path) -> None:
     list(run_grid(cells, Watcher(), keep_weights=False))
     ((*values, mean),) = grid_rows(cells, "f1").values()
     assert mean == pytest.approx(sum(values) / 3)
-    (table, _), _ = grid_tables(cells)
+    (table, _), *others = grid_tables(cells)
+    assert [other.title.partition(" of")[0] for other, _ in others] == ["Exact match", "Precision", "Recall"]
     assert table.headers == ("Encoder and variant", "CM", "SQAC+CM", "ALL", "Avg.")
 
 
