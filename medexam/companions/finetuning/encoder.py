@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ from medexam.companions.finetuning.windows import (
     seen_before,
 )
 from medexam.toolkit.asking import quiet_transformers
-from medexam.toolkit.encoders import LoadedReader, TransformersSpanReader, by_length, load_trainable
+from medexam.toolkit.encoders import LoadedReader, TransformersSpanReader, load_trainable
 from medexam.toolkit.errors import DatasetError, SpecError
 from medexam.toolkit.files import whole_folder, written_by_library
 from medexam.toolkit.runs import describe_environment
-from medexam.toolkit.statistics import SpanSetScores, score_spans
+from medexam.toolkit.statistics import SpanSetScores, count_outcomes, score_spans
 
 RECORD = "finetuning.json"
 PREDICTIONS = "validation_predictions.jsonl"
@@ -55,8 +56,9 @@ def finetune(settings: FinetuningSettings, observer: FinetuningObserver) -> Fine
 
 def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft: Path) -> Finetuned:
     files = {"intermediate": [read_span_file(path) for path in settings.intermediate]} if settings.intermediate else {}
-    files["train"] = [read_span_file(path, settings.variant) for path in settings.train]
-    validation = read_span_file(settings.validation, settings.variant) if settings.validation is not None else None
+    read = partial(read_span_file, variant=settings.variant, unstructured=settings.unstructured)
+    files["train"] = [read(path) for path in settings.train]
+    validation = read(settings.validation) if settings.validation is not None else None
     if validation and not any(item.answers for item in validation.items):
         raise DatasetError(f"{validation.path}: none of its questions has an answer to score against")
     repeats = seen_before(validation, [file for stage in files.values() for file in stage]) if validation else []
@@ -92,12 +94,17 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
         predictions = _answer(loaded, validation, settings)
         pairs = [(predictions[item.key], item.references) for item in validation.items if item.answers]
         validated = {"squad": score_spans(pairs), "spanish": score_spans(pairs, "spanish")}
+        negated = [
+            (predictions[item.key], item.references) for item in validation.items if item.answers and item.negated
+        ]
         record["validation"] = {
             "path": str(validation.path.resolve()),
             "sha256": validation.sha256,
             "questions": len(validation.items),
             "seen_in_training": repeats,
             **{rule: asdict(scores) for rule, scores in validated.items()},
+            "negated": asdict(score_spans(negated)),
+            "outcomes": {outcome.value: n for outcome, n in count_outcomes(pairs).items()},
         }
     _write(loaded, draft, record, predictions)
     return Finetuned(settings.out, record, losses, validated)
@@ -120,10 +127,11 @@ def _answer(loaded: LoadedReader, file: SpanFile, settings: FinetuningSettings) 
     )
     items = [item for item in file.items if item.answers]
     spans = {item.key: "" for item in items}
-    for places in by_length([len(item.context) for item in items], 8 * reader.batch):
-        pairs = [(items[place].question, items[place].context) for place in places]
-        for place, span in zip(places, reader.read(pairs), strict=True):
-            spans[items[place].key] = span.text if span is not None else ""
+    items.sort(key=lambda item: -len(item.context))
+    for first in range(0, len(items), 8 * reader.batch):
+        block = items[first : first + 8 * reader.batch]
+        for item, span in zip(block, reader.read([(item.question, item.context) for item in block]), strict=True):
+            spans[item.key] = span.text if span is not None else ""
     return spans
 
 

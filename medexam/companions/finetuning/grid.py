@@ -54,6 +54,8 @@ class GridSpec(Spec):
     """Windows in one step."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-5
     """Of the first step; it falls to 0."""
+    unstructured: bool = False
+    """Whether "(answer 4 correct)" and the like are taken out of the contexts of `train` and `validation`."""
     seed: int = 42
     """Fixes the new head, the order of the windows and the dropout."""
     keep_weights: bool = False
@@ -106,6 +108,24 @@ class GridCell:
         squad_scores = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))["validation"]["squad"]
         return {name: squad_scores[name] for name in ("f1", "exact_match", "precision", "recall")}
 
+    @property
+    def negated_f1(self) -> float | None:
+        """F1 of the questions that ask for what is not so, in percent; None if there is none, or it is not scored."""
+        if not self.finished:
+            return None
+        f1: float | None = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))["validation"]["negated"]["f1"]
+        return f1
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many predictions are exact, empty, incomplete and so on; empty until it is scored."""
+        if not self.finished:
+            return {}
+        counts: dict[str, int] = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))["validation"][
+            "outcomes"
+        ]
+        return counts
+
 
 def load_grid(name: str) -> GridSpec:
     """Load the grid of a YAML file, or the shipped one of that name. Raises `SpecError` if it is missing or wrong."""
@@ -150,9 +170,11 @@ def plan_grid(spec: GridSpec, out: Path, device: str = "auto", *, only_look: boo
                     "variant": variant,
                     "answer_tokens": spec.answer_tokens,
                 }
+                if spec.unstructured:
+                    cell["unstructured"] = True
                 name = "-".join(map(name_part, (encoder, training, variant, digest(cell))))
                 last = _settings(spec, base, (train,), out / "cells" / name, device)
-                last = replace(last, validation=validation, variant=variant)
+                last = replace(last, validation=validation, variant=variant, unstructured=spec.unstructured)
                 cells.append(GridCell(encoder, training, variant, (*shared, Stage(last))))
     return cells
 
@@ -178,15 +200,15 @@ def run_grid(
 
 
 def grid_rows(cells: Sequence[GridCell], measure: str) -> dict[str, list[float | None]]:
-    """Return by `ENCODER VARIANT` the measure, a name of `scores`, of each training in percent, and the mean.
+    """Return by `ENCODER VARIANT` a measure, of `scores` or `negated_f1`, of each training in percent, and the mean.
 
     In the order of the cells. None of what is not scored yet; the mean is None unless all are.
     """
     trainings = list(dict.fromkeys(cell.training for cell in cells))
     rows: dict[str, dict[str, float | None]] = {}
     for cell in cells:
-        scores = cell.scores
-        rows.setdefault(f"{cell.encoder} {cell.variant}", {})[cell.training] = scores[measure] if scores else None
+        scores = {**(cell.scores or {}), "negated_f1": cell.negated_f1}
+        rows.setdefault(f"{cell.encoder} {cell.variant}", {})[cell.training] = scores.get(measure)
     rows_with_mean = {}
     for name, row in rows.items():
         values = [row.get(training) for training in trainings]

@@ -32,6 +32,9 @@ class FinetuningSettings:
     variant: Annotated[
         str | None, Setting("Of --train and --validation, the questions of this variant alone.", metavar="VARIANT")
     ] = None
+    unstructured: Annotated[
+        bool, Setting('Take "(answer 4 correct)" and the like out of the contexts of --train and --validation.')
+    ] = False
     revision: Annotated[str | None, Setting("Revision of a hub model; the newest by default.")] = None
     epochs: Annotated[int, Setting("Times that --train is read.", min=1)] = 20
     intermediate_epochs: Annotated[int, Setting("Times that --intermediate is read.", min=1)] = 20

@@ -72,8 +72,10 @@ class Lessons:
         }
 
 
-def read_span_file(path: Path, variant: str | None = None) -> SpanFile:
+def read_span_file(path: Path, variant: str | None = None, *, unstructured: bool = False) -> SpanFile:
     """Read the questions of a file, of one variant alone where its rows tell theirs, and its hash.
+
+    `unstructured` takes the marks that tell the right option out of the contexts.
 
     Raises `DatasetError` where it cannot be read, or holds other variants alone.
     """
@@ -82,6 +84,8 @@ def read_span_file(path: Path, variant: str | None = None) -> SpanFile:
     if not items:
         others = ", ".join(sorted({str(item.variant) for item in items_in_file}))
         raise DatasetError(f"{path}: holds no question of variant {variant}: its variants are {others}")
+    if unstructured:
+        items = tuple(item.without_marks() for item in items)
     with path.open("rb") as stream:
         return SpanFile(path, hashlib.file_digest(stream, "sha256").hexdigest(), items)
 

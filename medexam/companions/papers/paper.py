@@ -6,7 +6,7 @@ It reads the files that ship with the package and knows nothing of stored runs. 
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import yaml
 from pydantic import Field, model_validator
@@ -131,11 +131,15 @@ class PaperItem(FrozenModel):
     """The shipped grid of fine-tuned encoders."""
     encoders: tuple[str, ...] = ()
     """Those of the grid that are shown; empty shows all."""
+    trainings: tuple[str, ...] = ()
+    """Those of the grid that are shown; empty shows all."""
     variants: tuple[Variant, ...] = ()
     """Those of the grid that are shown; empty shows all."""
-    measure: Literal["f1", "exact_match"] = "f1"
-    averages: str = ""
-    """Heading of the only column, the mean over the trainings; empty shows a column for each training."""
+    measure: Literal["f1", "exact_match", "negated_f1", "outcomes"] = "f1"
+    """`negated_f1` is F1 of the questions that ask for what is not so; `outcomes` counts kinds of predictions."""
+    averages: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """A column for each corpus, the mean over the trainings, instead of one for each training: its heading -> the
+    grid's keys that differ there."""
     note: str = ""
     """What a reader should know before making it, in sentences."""
 
