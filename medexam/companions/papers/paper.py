@@ -119,10 +119,12 @@ class PaperItem(FrozenModel):
     title: str
     """What it holds, in a few words."""
     shows: Literal["runs", "years", "map", "trained"] | About = "runs"
-    """`runs`: the scores of runs, in the paper's layout where it has one. `years`: their accuracy over exam years. All
-    others describe a data set."""
+    """`runs`: the scores of runs, in the paper's layout where it has one. `years`: their accuracy over exam years,
+    on one axis. All others describe a data set."""
     specs: tuple[str, ...] = ()
     """Shipped specs of the runs."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Keys of these specs that are set unless the user sets them."""
     dataset: dict[str, str | bool] = Field(default_factory=dict)
     """The `dataset` part of a spec, for what describes one."""
     retriever: dict[str, str] = Field(default_factory=dict)

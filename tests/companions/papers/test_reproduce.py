@@ -153,6 +153,15 @@ def test_a_figure_of_runs_is_narrowed_to_what_is_at_hand() -> None:
     assert [run["program"] for run in json.loads(years)] == ["random", "longest"]
 
 
+def test_accuracy_by_year_is_of_english_alone_on_one_axis(tmp_path) -> None:
+    sample = ("--set", "dataset.name=headqa_sample", "--set", "program=[random, longest]", "--set", "model=embedded")
+    runs = json.loads(call("headqa-v2/figure-12", *sample, "--json", "--out", tmp_path))
+    assert [(run["program"], run["language"]) for run in runs] == [("random", "en"), ("longest", "en")]
+    assert (tmp_path / "accuracy_by_year.png").exists()
+    both = call("headqa-v2/figure-12", *sample, "--set", "dataset.language=[en, es]", "--json")
+    assert {run["language"] for run in json.loads(both)} == {"en", "es"}
+
+
 @pytest.mark.data
 def test_questions_are_counted_beside_the_papers(data) -> None:
     found = json.loads(call("headqa-v2/table-1", "--set", "dataset.name=headqa_v1", "--json"))
