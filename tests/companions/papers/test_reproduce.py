@@ -185,6 +185,7 @@ def test_splits_are_those_of_the_paper_and_tokens_nearly(data) -> None:
 def test_explanations_are_counted_beside_the_papers(data) -> None:
     found = json.loads(call("casimedicos/table-2", "--json"))
     assert found["rows"][0]["values"][0] == 553
+    assert found["top_specialty"] == {"name": "Pediatrics", "documents": 37}
     assert "  paper" in call("casimedicos/table-2")
     shares = json.loads(call("casimedicos/table-9", "--json"))
     assert sum(row["values"][0] for row in shares["rows"]) == pytest.approx(100, abs=0.02)
