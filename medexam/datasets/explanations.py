@@ -25,6 +25,8 @@ class ExplanationStatistics(FrozenModel):
     words: int
     """Of all that a document holds: case, question, options and explanation, as far as the source has them."""
     words_per_document: float
+    specialties: dict[str, int]
+    """Specialty -> its documents, the most frequent first; empty if the source does not tell it."""
     answers: bool
     """Whether `sentences` counts the parts that argue for the right option, and not whole explanations."""
     explanations: int

@@ -30,9 +30,10 @@ def score_extraction(
 ) -> ScoredRun[TaskMetrics]:
     """Score the quoted parts on exactly these tasks, by key.
 
-    With right answers: `f1` and `exact_match` (SQuAD v1.1), and the same with `_spanish` normalisation. With argument
-    components: `component_f1`, `component_precision` and `component_recall` over words. Always: `quoted`, the share of
-    answers that stand in the context, and `literal`, of those that did so without mending. An unanswered task scores 0.
+    With right answers: `f1` and `exact_match` (SQuAD v1.1), the same with `_spanish` normalisation, and `precision` and
+    `recall` over words. With argument components: `component_f1`, `component_precision` and `component_recall` over
+    words. Always: `quoted`, the share of answers that stand in the context, and `literal`, of those that did so without
+    mending. An unanswered task scores 0.
     `outcomes` counts what became of each span that has a right answer.
     """
     scores = _score_all(tasks, golds, predictions, _score)
@@ -74,7 +75,11 @@ def _score_all(
 
 
 def _score(task: Task, gold: TaskGold, prediction: Prediction) -> dict[str, float]:
-    scores = _score_text(prediction, gold, spanish=True) if gold.answers else {}
+    scores = {}
+    if gold.answers:
+        span_scores = score_span(prediction.text or "", gold.answers)
+        scores = _score_text(prediction, gold, spanish=True)
+        scores |= {"precision": span_scores.precision, "recall": span_scores.recall}
     if gold.components:
         scores |= _score_components(task, gold, prediction)
     scores["quoted"] = float(prediction.span is not None)

@@ -1,4 +1,4 @@
-"""How well an extracted span matches its references: exact match and F1 over words, as SQuAD v1.1 defines them.
+"""How well a span matches its references: exact match, F1, precision and recall over words, as in SQuAD v1.1.
 
 Strings in, numbers out: this knows nothing of where a span stands in its context. SQuAD's rule is made for English: in
 Spanish it deletes the preposition "a", so that "hepatitis A" equals "hepatitis", and keeps the articles and the marks
@@ -11,7 +11,7 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import fsum
 from typing import Literal
 
@@ -36,6 +36,10 @@ class SpanScores:
     """1 where it equals a reference after normalising, else 0."""
     f1: float
     """The highest F1 over the references."""
+    precision: float
+    """Share of its words that the reference with the highest F1 has; 0 of none."""
+    recall: float
+    """Share of that reference's words that it has; 0 of none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +49,17 @@ class SpanSetScores:
     n: int
     """Predictions that were scored."""
     exact_match: float | None
-    """From 0 to 100; this and `f1` are None if `n` is 0."""
+    """From 0 to 100; all four are None if `n` is 0."""
     f1: float | None
+    """From 0 to 100."""
+    precision: float | None
+    """From 0 to 100."""
+    recall: float | None
     """From 0 to 100."""
 
 
 def score_span(prediction: str, references: Sequence[str], normalisation: Normalisation = "squad") -> SpanScores:
-    """Score `prediction` by both measures: the maximum over `references`, for each score on its own.
+    """Score `prediction`: the maximum of exact match and of F1 over `references`, each on its own.
 
     The rule of Rajpurkar et al. (2016), "SQuAD: 100,000+ questions for machine comprehension of text", after Unicode's
     NFC, without which a decomposed accent splits its word. Where nothing is left of both sides, the exact match is 1
@@ -64,9 +72,8 @@ def score_span(prediction: str, references: Sequence[str], normalisation: Normal
         raise ValueError("a span needs at least one reference: leave questions without an answer out")
     answer_words = comparable_words(prediction, normalisation)
     reference_words = [comparable_words(reference, normalisation) for reference in references]
-    return SpanScores(
-        float(answer_words in reference_words), max(_f1(answer_words, words) for words in reference_words)
-    )
+    f1, precision, recall = max(_overlap(answer_words, words) for words in reference_words)
+    return SpanScores(float(answer_words in reference_words), f1, precision, recall)
 
 
 def score_spans(pairs: Iterable[tuple[str, Sequence[str]]], normalisation: Normalisation = "squad") -> SpanSetScores:
@@ -77,9 +84,9 @@ def score_spans(pairs: Iterable[tuple[str, Sequence[str]]], normalisation: Norma
     scores = [score_span(prediction, references, normalisation) for prediction, references in pairs]
     n = len(scores)
     if not n:
-        return SpanSetScores(0, None, None)
-    exact_match, f1 = fsum(each.exact_match for each in scores), fsum(each.f1 for each in scores)
-    return SpanSetScores(n, 100 * exact_match / n, 100 * f1 / n)
+        return SpanSetScores(0, None, None, None, None)
+    names = [field.name for field in fields(SpanScores)]
+    return SpanSetScores(n, **{name: 100 * fsum(getattr(each, name) for each in scores) / n for name in names})
 
 
 def comparable_words(text: str, normalisation: Normalisation = "squad") -> Words:
@@ -102,10 +109,13 @@ def _punctuation(text: str, normalisation: Normalisation) -> Iterator[str]:
             yield mark
 
 
-def _f1(answer_words: Words, reference_words: Words) -> float:
-    """Compute the harmonic mean of precision and recall over words, each counted as often as both sides have it."""
+def _overlap(answer_words: Words, reference_words: Words) -> tuple[float, float, float]:
+    """Compute F1, precision and recall over words, each counted as often as both sides have it."""
     answer_counts, reference_counts = Counter(answer_words), Counter(reference_words)
     overlap = sum(
         min(answer_counts[word], reference_counts[word]) for word in answer_counts.keys() & reference_counts.keys()
     )
-    return 2 * overlap / (len(answer_words) + len(reference_words)) if overlap else 0.0
+    if not overlap:
+        return 0.0, 0.0, 0.0
+    both = len(answer_words) + len(reference_words)
+    return 2 * overlap / both, overlap / len(answer_words), overlap / len(reference_words)

@@ -5,7 +5,7 @@ from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.retrievers.index_search import DenseRetriever
 from medexam.retrievers.reading.loading import LoadedReader, load_trainable
 from medexam.retrievers.reading.spans import TransformersSpanReader
-from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS, Window, by_length, cut_windows
+from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS, Window, cut_windows
 
 __all__ = [
     "SHARED_TOKENS",
@@ -15,7 +15,6 @@ __all__ = [
     "PlannedRetriever",
     "TransformersSpanReader",
     "Window",
-    "by_length",
     "cut_windows",
     "find_encoder_weights",
     "load_trainable",

@@ -4,6 +4,7 @@ from medexam.metrics.counting import Tally, cohens_kappa
 from medexam.metrics.exam_averages import AVERAGES
 from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
 from medexam.metrics.results import Interval
+from medexam.metrics.span_outcomes import count_outcomes
 from medexam.metrics.spans import SpanSetScores, score_spans
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "SpanSetScores",
     "Tally",
     "cohens_kappa",
+    "count_outcomes",
     "score_spans",
 ]

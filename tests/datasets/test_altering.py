@@ -10,13 +10,14 @@ import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.datasets.altering.rows import alter_rows
-from medexam.datasets.altering.words import is_negated, refers_to_options
+from medexam.datasets.altering.words import refers_to_options
 from medexam.datasets.rows import Row
 from medexam.errors import DatasetError
 from medexam.items import ExamSet
 from medexam.questions import Option, Question
 from medexam.specs import DatasetSpec
 from medexam.specs.dataset import Alteration, MadeAlteration
+from medexam.text import is_negated
 
 
 def _load(alter: Alteration | None = None, **more: object) -> dict[str, Question]:

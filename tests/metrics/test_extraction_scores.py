@@ -47,11 +47,15 @@ def test_right_answers_are_scored_by_squads_rule(said, f1, exact) -> None:
     assert scores.items["f1"]["a"] == pytest.approx(f1)
     assert scores.items["exact_match"]["a"] == exact
     assert scores.metrics.measures["f1"].value == pytest.approx(f1)
+    precision, recall = (scores.items[name]["a"] for name in ("precision", "recall"))
+    assert 2 * precision * recall == pytest.approx(f1 * (precision + recall))
     assert list(scores.metrics.measures) == [
         "f1",
         "exact_match",
         "f1_spanish",
         "exact_match_spanish",
+        "precision",
+        "recall",
         "quoted",
         "literal",
     ]
@@ -133,6 +137,8 @@ def test_an_unanswered_task_scores_0_and_is_counted() -> None:
         "exact_match": 0.5,
         "f1_spanish": 0.5,
         "exact_match_spanish": 0.5,
+        "precision": 0.5,
+        "recall": 0.5,
         "quoted": 0.5,
         "literal": 0.0,
     }

@@ -102,19 +102,25 @@ def test_spanish_drops_ascii_marks_and_unicode_punctuation_alone() -> None:
 
 def test_the_best_of_several_references_counts() -> None:
     references = ["Endoscopia", "biopsia intestinal", "la biopsia"]
-    assert score_span("biopsia", references) == SpanScores(0.0, pytest.approx(2 / 3))
-    assert score_span("biopsia", references, "spanish") == SpanScores(1.0, 1.0)
-    assert score_span("the", ["a", "biopsia"]) == SpanScores(1.0, 0.0)
+    assert score_span("biopsia", references) == SpanScores(0.0, pytest.approx(2 / 3), 1.0, 0.5)
+    assert score_span("biopsia", references, "spanish") == SpanScores(1.0, 1.0, 1.0, 1.0)
+    assert score_span("the", ["a", "biopsia"]) == SpanScores(1.0, 0.0, 0.0, 0.0)
 
 
 def test_a_set_has_percentages() -> None:
     pairs = [("biopsia", ["Biopsia."]), ("biopsia", ["biopsia intestinal", "nada"]), ("", ["nada"])]
-    assert score_spans(pairs) == SpanSetScores(3, pytest.approx(100 / 3), pytest.approx(100 * (1 + 2 / 3) / 3))
-    assert score_spans(iter([("la tos", ["tos"])]), "spanish") == SpanSetScores(1, 100.0, 100.0)
+    assert score_spans(pairs) == SpanSetScores(
+        3,
+        exact_match=pytest.approx(100 / 3),
+        f1=pytest.approx(100 * (1 + 2 / 3) / 3),
+        precision=pytest.approx(200 / 3),
+        recall=pytest.approx(50),
+    )
+    assert score_spans(iter([("la tos", ["tos"])]), "spanish") == SpanSetScores(1, 100.0, 100.0, 100.0, 100.0)
 
 
 def test_no_pair_has_no_score() -> None:
-    assert score_spans([]) == SpanSetScores(0, None, None)
+    assert score_spans([]) == SpanSetScores(0, None, None, None, None)
 
 
 @pytest.mark.parametrize(

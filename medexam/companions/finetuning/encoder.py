@@ -2,21 +2,29 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from medexam.companions.finetuning.settings import FinetuningSettings
 from medexam.companions.finetuning.training import FinetuningObserver, teach
-from medexam.companions.finetuning.windows import SpanFile, make_lessons, read_span_file, seen_before
+from medexam.companions.finetuning.windows import (
+    Lessons,
+    SpanFile,
+    join_lessons,
+    make_lessons,
+    read_span_file,
+    seen_before,
+)
 from medexam.toolkit.asking import quiet_transformers
-from medexam.toolkit.encoders import LoadedReader, TransformersSpanReader, by_length, load_trainable
+from medexam.toolkit.encoders import LoadedReader, TransformersSpanReader, load_trainable
 from medexam.toolkit.errors import DatasetError, SpecError
 from medexam.toolkit.files import whole_folder, written_by_library
 from medexam.toolkit.runs import describe_environment
-from medexam.toolkit.statistics import SpanSetScores, score_spans
+from medexam.toolkit.statistics import SpanSetScores, count_outcomes, score_spans
 
 RECORD = "finetuning.json"
 PREDICTIONS = "validation_predictions.jsonl"
@@ -47,17 +55,20 @@ def finetune(settings: FinetuningSettings, observer: FinetuningObserver) -> Fine
 
 
 def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft: Path) -> Finetuned:
-    files = {name: read_span_file(path) for name, path in _name_stages(settings.intermediate).items()}
-    files["train"] = read_span_file(settings.train, settings.variant)
-    validation = read_span_file(settings.validation, settings.variant) if settings.validation is not None else None
+    files = {"intermediate": [read_span_file(path) for path in settings.intermediate]} if settings.intermediate else {}
+    read = partial(read_span_file, variant=settings.variant, unstructured=settings.unstructured)
+    files["train"] = [read(path) for path in settings.train]
+    validation = read(settings.validation) if settings.validation is not None else None
     if validation and not any(item.answers for item in validation.items):
         raise DatasetError(f"{validation.path}: none of its questions has an answer to score against")
-    repeats = seen_before(validation, list(files.values())) if validation else []
+    repeats = seen_before(validation, [file for stage in files.values() for file in stage]) if validation else []
     loaded = load_trainable(settings.model, settings.revision, settings.device, settings.seed)
     lessons_by_stage = {
-        name: make_lessons(file, loaded.tokenizer, settings.window, settings.shared) for name, file in files.items()
+        name: [make_lessons(file, loaded.tokenizer, settings.window, settings.shared) for file in stage_files]
+        for name, stage_files in files.items()
     }
-    for line in [line for lessons in lessons_by_stage.values() for line in lessons.warnings()]:
+    lessons_by_file = _name_files(lessons_by_stage)
+    for line in [line for lessons in lessons_by_file.values() for line in lessons.warnings()]:
         observer.warns(line)
     if validation and repeats:
         observer.warns(
@@ -68,11 +79,11 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
     losses = {}
     for name, lessons in lessons_by_stage.items():
         epochs = settings.epochs if name == "train" else settings.intermediate_epochs
-        losses[name] = teach(loaded, name, lessons, epochs, settings, observer)
+        losses[name] = teach(loaded, name, join_lessons(lessons), epochs, settings, observer)
     record: dict[str, Any] = {
         "settings": settings.document(),
         "base": {"name": loaded.weights.label, "revision": loaded.weights.revision},
-        "data": {name: lessons.document() for name, lessons in lessons_by_stage.items()},
+        "data": {name: lessons.document() for name, lessons in lessons_by_file.items()},
         "device": loaded.device,
         "seconds": round(time.monotonic() - start, 1),
         "losses": losses,
@@ -83,34 +94,44 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
         predictions = _answer(loaded, validation, settings)
         pairs = [(predictions[item.key], item.references) for item in validation.items if item.answers]
         validated = {"squad": score_spans(pairs), "spanish": score_spans(pairs, "spanish")}
+        negated = [
+            (predictions[item.key], item.references) for item in validation.items if item.answers and item.negated
+        ]
         record["validation"] = {
             "path": str(validation.path.resolve()),
             "sha256": validation.sha256,
             "questions": len(validation.items),
             "seen_in_training": repeats,
             **{rule: asdict(scores) for rule, scores in validated.items()},
+            "negated": asdict(score_spans(negated)),
+            "outcomes": {outcome.value: n for outcome, n in count_outcomes(pairs).items()},
         }
     _write(loaded, draft, record, predictions)
     return Finetuned(settings.out, record, losses, validated)
 
 
-def _name_stages(files: Sequence[Path]) -> dict[str, Path]:
-    """Name the stages `intermediate`, or `intermediate 1`, `intermediate 2`, ... if there are several."""
-    if len(files) == 1:
-        return {"intermediate": files[0]}
-    return {f"intermediate {number}": path for number, path in enumerate(files, start=1)}
+def _name_files(lessons_by_stage: Mapping[str, Sequence[Lessons]]) -> dict[str, Lessons]:
+    """Name each file after its stage; `intermediate 1`, `intermediate 2`, ... if the stage has several."""
+    return {
+        stage if len(lessons) == 1 else f"{stage} {number}": one
+        for stage, lessons in lessons_by_stage.items()
+        for number, one in enumerate(lessons, start=1)
+    }
 
 
 def _answer(loaded: LoadedReader, file: SpanFile, settings: FinetuningSettings) -> dict[str, str]:
-    """Read a span for each question that has an answer, by key, empty without words in its context; block by block."""
+    """Read a span for each question that has an answer, by key; empty where the model finds none. Block by block."""
     reading = replace(loaded, model=loaded.model.eval())
-    reader = TransformersSpanReader(reading, settings.answer_tokens, settings.window, settings.shared)
+    reader = TransformersSpanReader(
+        reading, settings.answer_tokens, settings.window, settings.shared, may_be_empty=True
+    )
     items = [item for item in file.items if item.answers]
     spans = {item.key: "" for item in items}
-    for places in by_length([len(item.context) for item in items], 8 * reader.batch):
-        pairs = [(items[place].question, items[place].context) for place in places]
-        for place, span in zip(places, reader.read(pairs), strict=True):
-            spans[items[place].key] = span.text if span is not None else ""
+    items.sort(key=lambda item: -len(item.context))
+    for first in range(0, len(items), 8 * reader.batch):
+        block = items[first : first + 8 * reader.batch]
+        for item, span in zip(block, reader.read([(item.question, item.context) for item in block]), strict=True):
+            spans[item.key] = span.text if span is not None else ""
     return spans
 
 

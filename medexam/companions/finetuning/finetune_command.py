@@ -56,14 +56,16 @@ def _lines(trained_encoder: "Finetuned") -> list[str]:
     record = trained_encoder.record
     lines = []
     for stage, data in record["data"].items():
-        steps = record["losses"][stage]
+        # Several files of one stage are numbered, and share its loss.
+        steps = record["losses"].get(stage) or record["losses"].get(stage.partition(" ")[0])
         loss_note = f", loss {steps[0][1]:.3f} to {steps[-1][1]:.3f}" if steps else ""
         lines.append(
             f"{stage}: {data['used']:,} of {data['questions']:,} questions in {data['windows']:,} windows{loss_note}"
         )
     rules = {"squad": "SQuAD's rule", "spanish": "MLQA's Spanish rule"}
     lines += [
-        f"validation, {rules[rule]}: F1 {scores.f1:.2f}, exact match {scores.exact_match:.2f}, n {scores.n:,}"
+        f"validation, {rules[rule]}: F1 {scores.f1:.2f}, exact match {scores.exact_match:.2f}, "
+        f"precision {scores.precision:.2f}, recall {scores.recall:.2f}, n {scores.n:,}"
         for rule, scores in trained_encoder.validated.items()
     ]
     lines.append(f"{trained_encoder.folder}: written in {record['seconds']:.0f} s on {record['device']}")

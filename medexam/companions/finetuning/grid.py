@@ -1,9 +1,9 @@
 """A grid of fine-tunings: encoders, trainings and variants, each cell learnt in stages that are kept.
 
-A training is a row of intermediate files before the file that counts, as Goenaga et al. (2023) compare them. What
-several cells have in common is learnt once: the stages of an encoder are shared by all variants, and by trainings that
-begin alike. Each stage is a folder that is there whole or not at all, under a digest of all that it depends on. So a
-finished cell is not trained again, and one that was killed continues from its last finished stage.
+A training is a set of intermediate files before the file that counts, as Goenaga et al. (2023) compare them; several
+are learnt together, in one stage, which an encoder learns once for all variants. Each stage is a folder that is there
+whole or not at all, under a digest of all that it depends on. So a finished cell is not trained again, and one that was
+killed continues from its last finished stage.
 """
 
 import json
@@ -36,7 +36,7 @@ class GridSpec(Spec):
     encoders: dict[str, str] = Field(min_length=1)
     """What tables call an encoder -> its folder or hub id."""
     trainings: dict[str, tuple[Path, ...]] = Field(min_length=1)
-    """What tables call a training -> the files that are learnt before `train`, in this order; empty for none."""
+    """What tables call a training -> the files that are learnt before `train`, in one stage; empty for none."""
     train: str
     """Questions with spans in SQuAD's form. `{variant}` in it stands for the variant; else rows tell theirs."""
     validation: str
@@ -54,6 +54,8 @@ class GridSpec(Spec):
     """Windows in one step."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-5
     """Of the first step; it falls to 0."""
+    unstructured: bool = False
+    """Whether "(answer 4 correct)" and the like are taken out of the contexts of `train` and `validation`."""
     seed: int = 42
     """Fixes the new head, the order of the windows and the dropout."""
     keep_weights: bool = False
@@ -62,7 +64,7 @@ class GridSpec(Spec):
 
 @dataclass(frozen=True)
 class Stage:
-    """One file that an encoder learns from, after those before it."""
+    """What an encoder learns from at once, after the stage before it."""
 
     settings: FinetuningSettings
     """Its `out` is where it is kept."""
@@ -100,11 +102,29 @@ class GridCell:
 
     @property
     def scores(self) -> dict[str, float] | None:
-        """`f1` and `exact_match` by SQuAD's rule, in percent; None until it is scored."""
+        """`f1`, `exact_match`, `precision` and `recall` by SQuAD's rule, in percent; None until it is scored."""
         if not self.finished:
             return None
         squad_scores = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))["validation"]["squad"]
-        return {"f1": squad_scores["f1"], "exact_match": squad_scores["exact_match"]}
+        return {name: squad_scores[name] for name in ("f1", "exact_match", "precision", "recall")}
+
+    @property
+    def negated_f1(self) -> float | None:
+        """F1 of the questions that ask for what is not so, in percent; None if there is none, or it is not scored."""
+        if not self.finished:
+            return None
+        f1: float | None = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))["validation"]["negated"]["f1"]
+        return f1
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many predictions are exact, empty, incomplete and so on; empty until it is scored."""
+        if not self.finished:
+            return {}
+        counts: dict[str, int] = json.loads((self.folder / RECORD).read_text(encoding="utf-8"))["validation"][
+            "outcomes"
+        ]
+        return counts
 
 
 def load_grid(name: str) -> GridSpec:
@@ -128,13 +148,17 @@ def plan_grid(spec: GridSpec, out: Path, device: str = "auto", *, only_look: boo
     sha256 = cache(partial(_hash_file, only_look=only_look))
     cells = []
     for encoder, model in spec.encoders.items():
-        basis: dict[str, Any] = {"model": [_identify(model, only_look=only_look)], "settings": _numbers(spec)}
+        basis: dict[str, Any] = {
+            "model": [_identify(model, only_look=only_look)],
+            "settings": _numbers(spec),
+            "unanswerable": "learnt",
+        }
         for training, files in spec.trainings.items():
             shared, base, lineage = [], model, basis
-            for path in files:
-                lineage = {"after": digest(lineage), "file": sha256(path)}
+            if files:
+                lineage = {"after": digest(lineage), "files": [sha256(path) for path in files]}
                 folder = out / "stages" / f"{name_part(encoder)}-{digest(lineage)}"
-                shared.append(Stage(_settings(spec, base, path, folder, device)))
+                shared.append(Stage(_settings(spec, base, files, folder, device)))
                 base = str(folder)
             for variant in spec.variants:
                 train, validation = (
@@ -146,9 +170,11 @@ def plan_grid(spec: GridSpec, out: Path, device: str = "auto", *, only_look: boo
                     "variant": variant,
                     "answer_tokens": spec.answer_tokens,
                 }
+                if spec.unstructured:
+                    cell["unstructured"] = True
                 name = "-".join(map(name_part, (encoder, training, variant, digest(cell))))
-                last = _settings(spec, base, train, out / "cells" / name, device)
-                last = replace(last, validation=validation, variant=variant)
+                last = _settings(spec, base, (train,), out / "cells" / name, device)
+                last = replace(last, validation=validation, variant=variant, unstructured=spec.unstructured)
                 cells.append(GridCell(encoder, training, variant, (*shared, Stage(last))))
     return cells
 
@@ -164,7 +190,8 @@ def run_grid(
         for number, stage in enumerate(cell.stages, start=1):
             if cell.finished or stage.finished:
                 continue
-            observer.warns(f"{cell.label}: stage {number} of {len(cell.stages)}, {stage.settings.train.name}")
+            names = " and ".join(path.name for path in stage.settings.train)
+            observer.warns(f"{cell.label}: stage {number} of {len(cell.stages)}, {names}")
             outcome = finetune(stage.settings, observer)
             if number == len(cell.stages):
                 if not keep_weights:
@@ -173,15 +200,15 @@ def run_grid(
 
 
 def grid_rows(cells: Sequence[GridCell], measure: str) -> dict[str, list[float | None]]:
-    """Return by `ENCODER VARIANT` the measure, `f1` or `exact_match`, of each training in percent, and the mean.
+    """Return by `ENCODER VARIANT` a measure, of `scores` or `negated_f1`, of each training in percent, and the mean.
 
     In the order of the cells. None of what is not scored yet; the mean is None unless all are.
     """
     trainings = list(dict.fromkeys(cell.training for cell in cells))
     rows: dict[str, dict[str, float | None]] = {}
     for cell in cells:
-        scores = cell.scores
-        rows.setdefault(f"{cell.encoder} {cell.variant}", {})[cell.training] = scores[measure] if scores else None
+        scores = {**(cell.scores or {}), "negated_f1": cell.negated_f1}
+        rows.setdefault(f"{cell.encoder} {cell.variant}", {})[cell.training] = scores.get(measure)
     rows_with_mean = {}
     for name, row in rows.items():
         values = [row.get(training) for training in trainings]
@@ -212,7 +239,7 @@ def narrow_grid(
     return spec.model_copy(update=parts)
 
 
-def _settings(spec: GridSpec, model: str, train: Path, out: Path, device: str) -> FinetuningSettings:
+def _settings(spec: GridSpec, model: str, train: tuple[Path, ...], out: Path, device: str) -> FinetuningSettings:
     return FinetuningSettings(
         model=model,
         train=train,

@@ -75,7 +75,11 @@ def _document(cells: "list[GridCell]") -> list[dict[str, Any]]:
             "variant": cell.variant,
             "folder": str(cell.folder),
             "stages": [
-                {"file": str(stage.settings.train), "folder": str(stage.settings.out), "finished": stage.finished}
+                {
+                    "files": [str(path) for path in stage.settings.train],
+                    "folder": str(stage.settings.out),
+                    "finished": stage.finished,
+                }
                 for stage in cell.stages
             ],
             "scores": cell.scores,

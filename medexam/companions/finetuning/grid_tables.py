@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from medexam.companions.finetuning.grid import GridCell, grid_rows
 from medexam.toolkit.tables import NONE, Captioned, Table
 
-MEASURES = {"f1": "F1", "exact_match": "Exact match"}
+MEASURES = {"f1": "F1", "exact_match": "Exact match", "precision": "Precision", "recall": "Recall"}
 
 
 def grid_tables(cells: Sequence[GridCell]) -> list[Captioned]:

@@ -19,19 +19,25 @@ class FinetuningSettings:
     """
 
     model: Annotated[str, Setting("A folder or a hub id of an encoder.", metavar="MODEL")]
-    train: Annotated[Path, Setting("Questions with spans, in SQuAD's form.", metavar="FILE")]
+    train: Annotated[
+        tuple[Path, ...],
+        Setting("Questions with spans, in SQuAD's form; several files are learnt together.", metavar="FILE"),
+    ]
     out: Annotated[Path, Setting("The folder to write; it must not exist.", metavar="FOLDER")]
     intermediate: Annotated[
         tuple[Path, ...],
-        Setting("Learn from these first, such as SQuAD-es; several are learnt in this order.", metavar="FILE"),
+        Setting("Learn from these first, such as SQuAD-es; several files are learnt together.", metavar="FILE"),
     ] = ()
     validation: Annotated[Path | None, Setting("Score the result on these questions.", metavar="FILE")] = None
     variant: Annotated[
         str | None, Setting("Of --train and --validation, the questions of this variant alone.", metavar="VARIANT")
     ] = None
+    unstructured: Annotated[
+        bool, Setting('Take "(answer 4 correct)" and the like out of the contexts of --train and --validation.')
+    ] = False
     revision: Annotated[str | None, Setting("Revision of a hub model; the newest by default.")] = None
     epochs: Annotated[int, Setting("Times that --train is read.", min=1)] = 20
-    intermediate_epochs: Annotated[int, Setting("Times that each --intermediate is read.", min=1)] = 20
+    intermediate_epochs: Annotated[int, Setting("Times that --intermediate is read.", min=1)] = 20
     window: Annotated[int, Setting("Tokens of question and context together.", min=32)] = WINDOW_TOKENS
     shared: Annotated[int, Setting("Tokens that windows share; at most a third.", min=1)] = SHARED_TOKENS
     answer_tokens: Annotated[int, Setting("Tokens of the longest answer, for the score.", min=1)] = 512
@@ -41,9 +47,12 @@ class FinetuningSettings:
     device: Annotated[Literal["auto", "cpu", "cuda"], Setting("auto is CUDA if there is one.")] = "auto"
 
     def __post_init__(self) -> None:
-        """Raise `SpecError` unless the learning rate is above 0. A single intermediate file may be given as a path."""
-        if isinstance(self.intermediate, Path):
-            object.__setattr__(self, "intermediate", (self.intermediate,))
+        """Raise `SpecError` without a file, and unless the learning rate is above 0. A path may stand for one file."""
+        for name in ("train", "intermediate"):
+            if isinstance(getattr(self, name), Path):
+                object.__setattr__(self, name, (getattr(self, name),))
+        if not self.train:
+            raise SpecError("train: name the questions to learn from with --train FILE")
         if not self.learning_rate > 0:
             raise SpecError(f"learning_rate: give a number above 0, found {self.learning_rate}")
 
@@ -51,5 +60,6 @@ class FinetuningSettings:
         """Build what `finetuning.json` holds of them."""
         return {
             **{name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()},
+            "train": str(self.train[0]) if len(self.train) == 1 else [str(path) for path in self.train],
             "intermediate": [str(path) for path in self.intermediate],
         }

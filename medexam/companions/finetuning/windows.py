@@ -10,15 +10,15 @@ from medexam.toolkit.data import SpanItem, read_squad
 from medexam.toolkit.encoders import Window, cut_windows
 from medexam.toolkit.errors import DatasetError
 
-Reason = Literal["too_long", "misplaced", "unanswerable"]
+Reason = Literal["too_long", "misplaced"]
 REASONS: dict[Reason, str] = {
     "too_long": "answers that fit into no window",
     "misplaced": "answers that do not stand at their offset",
-    "unanswerable": "no answer",
 }
 
 Lesson = dict[str, Any]
-"""The model's inputs of one window, with `start_positions` and `end_positions`."""
+"""The model's inputs of one window, with `start_positions` and `end_positions`; both at the token that means the whole
+text if the window does not hold the answer, or the question has none."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,16 @@ class Lessons:
             "sha256": self.file.sha256,
             "questions": len(self.file.items),
             "used": self.used,
+            "unanswerable": sum(not _has_answer(item) for item in self.file.items),
             "windows": len(self.windows),
             "left_out": self.omissions,
         }
 
 
-def read_span_file(path: Path, variant: str | None = None) -> SpanFile:
+def read_span_file(path: Path, variant: str | None = None, *, unstructured: bool = False) -> SpanFile:
     """Read the questions of a file, of one variant alone where its rows tell theirs, and its hash.
+
+    `unstructured` takes the marks that tell the right option out of the contexts.
 
     Raises `DatasetError` where it cannot be read, or holds other variants alone.
     """
@@ -81,6 +84,8 @@ def read_span_file(path: Path, variant: str | None = None) -> SpanFile:
     if not items:
         others = ", ".join(sorted({str(item.variant) for item in items_in_file}))
         raise DatasetError(f"{path}: holds no question of variant {variant}: its variants are {others}")
+    if unstructured:
+        items = tuple(item.without_marks() for item in items)
     with path.open("rb") as stream:
         return SpanFile(path, hashlib.file_digest(stream, "sha256").hexdigest(), items)
 
@@ -88,14 +93,15 @@ def read_span_file(path: Path, variant: str | None = None) -> SpanFile:
 def make_lessons(file: SpanFile, tokenizer: Any, window: int, shared: int) -> Lessons:
     """Cut a file's questions into windows, each with its answer, the first if it has several.
 
-    A window that does not hold the whole answer teaches the first token, as SQuAD's baselines do; a question whose
-    answer no window holds is left out, with all its windows. Raises `DatasetError` where no question is left.
+    A window that does not hold the whole answer teaches the first token, as SQuAD's baselines do. So do all windows of
+    a question without an answer. A question whose answer no window holds is left out, with all its windows. Raises
+    `DatasetError` where no question is left.
     """
     omissions: dict[str, Reason] = {}
     sound_items: list[SpanItem] = []
     for item in file.items:
-        if not item.answers or not item.answers[0].text.strip():
-            omissions[item.key] = "unanswerable"
+        if not _has_answer(item):
+            sound_items.append(item)
         elif not item.context.startswith(item.answers[0].text, item.answers[0].start):
             omissions[item.key] = "misplaced"
         else:
@@ -106,16 +112,26 @@ def make_lessons(file: SpanFile, tokenizer: Any, window: int, shared: int) -> Le
     lessons: list[Lesson] = []
     for item, windows in zip(sound_items, windows_by_item, strict=True):
         places = [_place(item, piece) for piece in windows]
-        if not any(places):
+        if _has_answer(item) and not any(places):
             omissions[item.key] = "too_long"
             continue
-        lessons += [_lesson(piece, place, tokenizer) for piece, place in zip(windows, places, strict=True)]
+        lessons += [_lesson(piece, place) for piece, place in zip(windows, places, strict=True)]
     if not lessons:
         reasons = ", ".join(words for reason, words in REASONS.items() if reason in omissions.values())
         raise DatasetError(
             f"{file.path}: no question is left to learn from ({reasons}): mend the file or raise --window"
         )
     return Lessons(file, tuple(lessons), omissions)
+
+
+def join_lessons(lessons: Sequence[Lessons]) -> Lessons:
+    """Join what is learnt from several files, at least one, in one stage."""
+    if len(lessons) == 1:
+        return lessons[0]
+    name = Path("+".join(str(one.file.path) for one in lessons))
+    file = SpanFile(name, "", tuple(item for one in lessons for item in one.file.items))
+    omissions = {f"{one.file.path}: {key}": reason for one in lessons for key, reason in one.omissions.items()}
+    return Lessons(file, tuple(window for one in lessons for window in one.windows), omissions)
 
 
 def seen_before(validation: SpanFile, training_files: Sequence[SpanFile]) -> list[str]:
@@ -125,7 +141,9 @@ def seen_before(validation: SpanFile, training_files: Sequence[SpanFile]) -> lis
 
 
 def _place(item: SpanItem, window: Window) -> tuple[int, int] | None:
-    """Find the first and last token of the answer in a window; None where it does not hold the whole answer."""
+    """Find the first and last token of the answer in a window; None where it does not hold a whole answer."""
+    if not _has_answer(item):
+        return None
     answer = item.answers[0]
     text = answer.text.strip()
     start = answer.start + answer.text.index(text)
@@ -138,10 +156,11 @@ def _place(item: SpanItem, window: Window) -> tuple[int, int] | None:
     return (inside[0], inside[-1]) if holds_answer else None
 
 
-def _lesson(window: Window, place: tuple[int, int] | None, tokenizer: Any) -> Lesson:
+def _has_answer(item: SpanItem) -> bool:
+    return bool(item.answers and item.answers[0].text.strip())
+
+
+def _lesson(window: Window, place: tuple[int, int] | None) -> Lesson:
     """Build a window with its labels; without the answer, both stand at the token that means the whole text."""
-    nowhere = 0
-    if tokenizer.cls_token_id in window.inputs["input_ids"]:
-        nowhere = window.inputs["input_ids"].index(tokenizer.cls_token_id)
-    start, end = place or (nowhere, nowhere)
+    start, end = place or (window.whole_text, window.whole_text)
     return {**window.inputs, "start_positions": start, "end_positions": end}

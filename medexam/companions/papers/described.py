@@ -19,7 +19,7 @@ from medexam.toolkit.errors import SpecError
 from medexam.toolkit.plots import PlotPicture, render_plot, statistics_plots
 from medexam.toolkit.report import length_tables
 from medexam.toolkit.specs import DatasetSpec, validate
-from medexam.toolkit.tables import Captioned
+from medexam.toolkit.tables import Captioned, Table
 
 ACRONYMS = {
     "BIR": Discipline.BIOLOGY,
@@ -52,13 +52,21 @@ class DescribedEntry:
         title = f"{entry.heading} · {self.spec.label}"
         if shows in _OF_DOCUMENTS:
             comparison = Beside(title, _OF_DOCUMENTS[shows](self.spec), entry.figures, entry.paper.arxiv)
-            return [comparison.table], comparison.document(), ()
+            specialties = EXPLANATION_STATISTICS["casimedicos_spans"](self.spec).specialties
+            if shows != "documents" or not specialties:
+                return [comparison.table], comparison.document(), ()
+            name, count = next(iter(specialties.items()))
+            top = Table("Top specialty", ("Specialty", "Documents"), ((name, f"{count:,}"),))
+            document = {**comparison.document(), "top_specialty": {"name": name, "documents": count}}
+            return [comparison.table, (top, "")], document, ()
         items = find_benchmark(self.spec).load(self.spec)
         statistics = compute_statistics(items.questions, items.golds, name=items.name, language=items.language)
         if shows in _OF_EXAMS:
             comparison = Beside(title, _OF_EXAMS[shows](statistics), entry.figures, entry.paper.arxiv)
             return [comparison.table], comparison.document(), _pictures(statistics, f"{shows}_by_year")
-        return length_tables(statistics), statistics.model_dump(mode="json"), _pictures(statistics, shows)
+        by_year, by_discipline = length_tables(statistics)
+        table = by_discipline if shows == "question_lengths_by_discipline" else by_year
+        return [table], statistics.model_dump(mode="json"), _pictures(statistics, shows)
 
 
 def describe_entry(entry: PaperEntry, overrides: Mapping[str, Any]) -> DescribedEntry:

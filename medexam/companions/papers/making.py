@@ -139,7 +139,8 @@ def plan(
     """
     folder = runs_dir or default_runs_dir()
     if entry.item.specs:
-        return PaperPlan(entry, folder, plan_parts(entry, overrides, limit, only, runs_dir=folder, only_look=only_look))
+        settings = {**entry.item.settings, **overrides}
+        return PaperPlan(entry, folder, plan_parts(entry, settings, limit, only, runs_dir=folder, only_look=only_look))
     if only or limit is not None:
         raise SpecError(f"{entry.name} asks no questions: leave out --only and --limit")
     if entry.item.shows == "trained":
@@ -151,7 +152,7 @@ def plan(
 def _show(entry: PaperEntry, runs: Sequence[AnyRun], stop: Stop | None) -> Reproduced:
     """Build the table that the runs make."""
     if entry.item.shows == "years":
-        plot = PLOTS["years"](looks(runs))
+        plot = PLOTS["models_by_year"](looks(runs))
         tables = [table for table in runs[0].benchmark.matrices(table_runs(runs)) if table[0].headers[0] == "Year"]
         pictures = [] if plot is None else [render_plot(plot)]
         return Reproduced(entry, tables, Report(runs).document(), pictures, runs, stop)

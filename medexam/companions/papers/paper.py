@@ -6,7 +6,7 @@ It reads the files that ship with the package and knows nothing of stored runs. 
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import yaml
 from pydantic import Field, model_validator
@@ -20,7 +20,9 @@ FOLDER = resources.files("medexam.companions.papers") / "published"
 ENDING = "_paper.yaml"
 
 
-About = Literal["questions", "question_lengths", "answer_lengths", "splits", "tokens", "documents", "sentences"]
+About = Literal[
+    "questions", "question_lengths", "question_lengths_by_discipline", "splits", "tokens", "documents", "sentences"
+]
 """What an item says of a data set."""
 
 
@@ -117,10 +119,12 @@ class PaperItem(FrozenModel):
     title: str
     """What it holds, in a few words."""
     shows: Literal["runs", "years", "map", "trained"] | About = "runs"
-    """`runs`: the scores of runs, in the paper's layout where it has one. `years`: their accuracy over exam years. All
-    others describe a data set."""
+    """`runs`: the scores of runs, in the paper's layout where it has one. `years`: their accuracy over exam years,
+    on one axis. All others describe a data set."""
     specs: tuple[str, ...] = ()
     """Shipped specs of the runs."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Keys of these specs that are set unless the user sets them."""
     dataset: dict[str, str | bool] = Field(default_factory=dict)
     """The `dataset` part of a spec, for what describes one."""
     retriever: dict[str, str] = Field(default_factory=dict)
@@ -129,11 +133,15 @@ class PaperItem(FrozenModel):
     """The shipped grid of fine-tuned encoders."""
     encoders: tuple[str, ...] = ()
     """Those of the grid that are shown; empty shows all."""
+    trainings: tuple[str, ...] = ()
+    """Those of the grid that are shown; empty shows all."""
     variants: tuple[Variant, ...] = ()
     """Those of the grid that are shown; empty shows all."""
-    measure: Literal["f1", "exact_match"] = "f1"
-    averages: str = ""
-    """Heading of the only column, the mean over the trainings; empty shows a column for each training."""
+    measure: Literal["f1", "exact_match", "negated_f1", "outcomes"] = "f1"
+    """`negated_f1` is F1 of the questions that ask for what is not so; `outcomes` counts kinds of predictions."""
+    averages: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """A column for each corpus, the mean over the trainings, instead of one for each training: its heading -> the
+    grid's keys that differ there."""
     note: str = ""
     """What a reader should know before making it, in sentences."""
 

@@ -16,13 +16,13 @@ from medexam.datasets.altering.words import (
     NONE_OF_THEM,
     OPTION_WITHHELD,
     STEM_WITHHELD,
-    is_negated,
     refers_to_options,
 )
 from medexam.datasets.rows import Row
 from medexam.datasets.selection import draw_lot
 from medexam.questions import Option, Question
 from medexam.specs.dataset import MadeAlteration
+from medexam.text import is_negated
 
 _FEWEST_WORDS = 8
 """A question of fewer words has no second half that is its own."""

@@ -1,12 +1,11 @@
 """What altered questions show in each language, and which words make options or stems unfit to be altered."""
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from medexam.questions import Language
-from medexam.text import split_sentences
+from medexam.text import plain_letters
 
 STEM_WITHHELD: Mapping[Language, str] = MappingProxyType(
     {
@@ -58,28 +57,8 @@ _REFERRING = re.compile(
     """,
     re.VERBOSE,
 )
-_NEGATED = re.compile(
-    r"\b(not|except|false|incorrect|incorrectly|untrue|wrong|least|never|no|excepto|salvo|menos|fals[ao]|incorrect[ao]"
-    r"|erronea|nunca|non|ne|pas|sauf|fausse|incorrecte|tranne|eccetto|errata|scorretta|не|кроме|неверн\w*|неправильн\w*)\b"
-    r"|誤|ない|不|错|除"
-)
 
 
 def refers_to_options(text: str) -> bool:
     """Return whether an option speaks of the other ones, as `All of the above` does."""
-    return _REFERRING.search(_plain(text)) is not None
-
-
-def is_negated(stem: str) -> bool:
-    """Return whether the last sentence of a stem may ask for what is wrong, as `Which is NOT true?` does."""
-    spans = split_sentences(stem)
-    start, end = spans[-1] if spans else (0, len(stem))
-    return _NEGATED.search(_plain(stem[start:end])) is not None
-
-
-def _plain(text: str) -> str:
-    """Write small letters without accents."""
-    apart = unicodedata.normalize("NFD", text.lower())
-    return unicodedata.normalize(
-        "NFC", "".join(character for character in apart if character not in "\u0300\u0301\u0302\u0308\u0303")
-    )
+    return _REFERRING.search(plain_letters(text)) is not None

@@ -5,6 +5,7 @@ right option. Files in the form of SQuAD hold that part. The archive does not, s
 counted.
 """
 
+from collections import Counter
 from typing import cast
 
 from medexam.datasets.casimedicos.documents import CaseLanguage, read_casimedicos
@@ -26,11 +27,13 @@ def compute_explanation_statistics(spec: DatasetSpec) -> ExplanationStatistics:
         items = read_squad(path)
         documents = sorted({f"{item.question} {item.context}" for item in items})
         texts = [item.references[0] for item in items if item.references]
+        specialties = Counter[str]()
     else:
         filters = {} if spec.split == "all" else {"splits": [spec.split]}
         cases = read_casimedicos(casimedicos_place(path), cast(CaseLanguage, spec.language), **filters)
         documents = [" ".join((case.case, case.question, *case.options, case.explanation)) for case in cases]
         texts = [case.explanation for case in cases]
+        specialties = Counter(case.specialty.strip().capitalize() or "none" for case in cases)
     words = sum(len(document.split()) for document in documents)
     return ExplanationStatistics(
         name=spec.name,
@@ -39,6 +42,7 @@ def compute_explanation_statistics(spec: DatasetSpec) -> ExplanationStatistics:
         documents=len(documents),
         words=words,
         words_per_document=words / len(documents),
+        specialties=dict(specialties.most_common()),
         answers=path.suffix in SPANS,
         explanations=len(texts),
         sentences=sentence_shares(texts),

@@ -31,6 +31,8 @@ class Spread(FrozenModel):
     median: float
     least: int
     most: int
+    quantiles: tuple[float, float, float, float, float]
+    """Below which 5, 25, 50, 75 and 95 % of the numbers lie, linear between neighbours."""
 
 
 class Lengths(FrozenModel):
@@ -156,7 +158,19 @@ def _spread(values: Sequence[int]) -> Spread:
         median=median(values),
         least=min(values),
         most=max(values),
+        quantiles=_quantiles(values),
     )
+
+
+def _quantiles(values: Sequence[int]) -> tuple[float, float, float, float, float]:
+    ordered = sorted(values)
+
+    def quantile(share: float) -> float:
+        below, rest = divmod(share * (len(ordered) - 1), 1)
+        low, high = ordered[int(below)], ordered[min(int(below) + 1, len(ordered) - 1)]
+        return low + rest * (high - low)
+
+    return quantile(0.05), quantile(0.25), quantile(0.5), quantile(0.75), quantile(0.95)
 
 
 def _group(questions: Iterable[Question], key_of: Callable[[Question], K]) -> dict[K, list[Question]]:

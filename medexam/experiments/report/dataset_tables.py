@@ -6,6 +6,9 @@ from medexam.datasets.explanations import ExplanationStatistics
 from medexam.experiments.report.dataset_statistics import Lengths, Statistics, TextLengths
 from medexam.tables import NONE, Captioned, Table, decimal, p_value, percent
 
+TOP = 5
+"""Specialties that are shown, the most frequent ones."""
+
 
 def statistics_tables(statistics: Statistics) -> list[Captioned]:
     """Build all tables of one data set."""
@@ -24,9 +27,11 @@ def explanation_tables(statistics: ExplanationStatistics) -> list[Captioned]:
     label = f"{statistics.name} {statistics.language}"
     sizes = (f"{statistics.documents:,}", f"{statistics.words:,}", f"{statistics.words_per_document:.0f}")
     part = "the part that argues for the right option" if statistics.answers else "the whole explanation"
+    top = tuple((name, f"{n:,}", percent(n / statistics.documents)) for name, n in statistics.specialties.items())[:TOP]
     shares = tuple((number, f"{share:.2f}") for number, share in statistics.sentences.items())
     return [
         (Table(f"Documents · {label}", ("Documents", "Words", "Words a document"), (sizes,), text_columns=0), ""),
+        *([(Table(f"Top specialties · {label}", ("Specialty", "Documents", "Percent"), top), "")] if top else []),
         (
             Table(f"Sentences of an explanation · {label}", ("Sentences", "Percent"), shares),
             f"Percent of {statistics.explanations:,} explanations; counted is {part}.",

@@ -129,6 +129,7 @@ class _ReadingChoice(Control):
 class SpanChoice(_ReadingChoice):
     """The option with the largest share of its stems in the span that a question answering model found.
 
+    Stop words do not count, neither in the option nor in the span.
     Of equal shares the longest option is taken, of equally long ones the first; so it is where the span shares nothing
     with any option. A prediction's reply is the span; unanswered where no passage was found.
     """

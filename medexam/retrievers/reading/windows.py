@@ -20,6 +20,8 @@ class Window:
     """What the model takes, such as `input_ids`: one number a token, without padding."""
     offsets: tuple[tuple[int, int] | None, ...]
     """First character of each token in the context and the one after its last; None for every other token."""
+    whole_text: int
+    """The place of the token that means the whole text: the tokenizer's own, or the first."""
 
 
 def cut_windows(
@@ -51,7 +53,9 @@ def cut_windows(
         sides = encoded.sequence_ids(place)
         spans = zip(sides, encoded["offset_mapping"][place], strict=True)
         offsets = tuple((int(start), int(end)) if side == 1 and end > start else None for side, (start, end) in spans)
-        windows.append(Window(pair, {name: encoded[name][place] for name in names}, offsets))
+        inputs = {name: encoded[name][place] for name in names}
+        ids, whole = inputs["input_ids"], tokenizer.cls_token_id
+        windows.append(Window(pair, inputs, offsets, ids.index(whole) if whole in ids else 0))
     return windows
 
 

@@ -121,6 +121,31 @@ def test_a_random_encoder_learns_real_explanations_by_heart(exercise, tmp_path) 
     assert not list(settings.out.parent.glob(f".{settings.out.name}-*"))
 
 
+def test_a_reader_that_learnt_from_unanswerable_questions_predicts_nothing(exercise, tmp_path) -> None:
+    rows = json.loads(exercise.read_text())[:6]
+    no_answer = {"text": [], "answer_start": []}
+    train = tmp_path / "train.json"
+    train.write_text(json.dumps([row | {"answers": no_answer} for row in rows]))
+    validation = tmp_path / "validation.json"
+    validation.write_text(json.dumps(rows))
+    settings = FinetuningSettings(
+        model=save_encoder(tmp_path / "base", train),
+        train=train,
+        validation=validation,
+        out=tmp_path / "reader",
+        epochs=10,
+        learning_rate=2e-3,
+        device="cpu",
+    )
+    done = finetune(settings, Watcher())
+    assert done.record["data"]["train"]["used"] == done.record["data"]["train"]["unanswerable"] == 6
+    predictions = map(json.loads, (settings.out / "validation_predictions.jsonl").read_text().splitlines())
+    assert [row["prediction"] for row in predictions] == [""] * 6
+    # The same model, asked for its best span all the same.
+    reader = load_span_reader(settings.out, device="cpu")
+    assert all(span.text for span in reader.read([(row["question"], row["context"]) for row in rows]))
+
+
 def test_the_same_settings_give_the_same_weights(exercise, tmp_path) -> None:
     base = save_encoder(tmp_path / "base", exercise)
     settings = {"model": base, "train": exercise, "epochs": 1, "device": "cpu"}
@@ -168,16 +193,19 @@ def test_what_nothing_is_learnt_from_is_counted_and_named(tokenizer) -> None:
         item("good", " the heart is", " heart ", 4),
     )
     lessons = make_lessons(SpanFile(Path("f.json"), "", items), tokenizer, 24, 6)
-    assert lessons.omissions == {"long": "too_long", "off": "misplaced", "none": "unanswerable"}
-    assert len(lessons.windows) == 1
+    assert lessons.omissions == {"long": "too_long", "off": "misplaced"}
+    # That a question has no answer is learnt too.
+    places = [(one["start_positions"], one["end_positions"]) for one in lessons.windows]
+    assert (len(places), places[0]) == (2, (0, 0))
+    assert lessons.document()["unanswerable"] == 1
     told = lessons.warnings()
     assert told[0].startswith("f.json: 1 of 4 questions are left out (answers that fit into no window): long; raise")
-    assert len(told) == 3
+    assert len(told) == 2
     assert dataclasses.replace(lessons, omissions=dict.fromkeys("abcdefg", "misplaced")).warnings() == [
         "f.json: 7 of 4 questions are left out (answers that do not stand at their offset): a, b, c, d, e and 2 more"
     ]
-    with pytest.raises(DatasetError, match=r"f\.json: no question is left to learn from \(no answer\)"):
-        make_lessons(SpanFile(Path("f.json"), "", items[2:3]), tokenizer, 24, 6)
+    with pytest.raises(DatasetError, match=r"f\.json: no question is left to learn from \(answers that fit"):
+        make_lessons(SpanFile(Path("f.json"), "", items[:1]), tokenizer, 24, 6)
     assert seen_before(lessons.file, [lessons.file]) == ["long", "off", "none", "good"]
 
 

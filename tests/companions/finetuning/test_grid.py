@@ -85,20 +85,20 @@ def test_the_grid_is_learnt_once_and_resumes(grid, tmp_path) -> None:
     # Killed in the last stage of the second cell of ALL: what was finished stays.
     mine = plan_grid(narrow_grid(grid, ["one"], ["ALL"]), out, "cpu")
     with pytest.raises(KeyboardInterrupt):
-        list(run_grid(mine, Watcher(stop_at=4), keep_weights=True))
+        list(run_grid(mine, Watcher(stop_at=3), keep_weights=True))
     assert [cell.finished for cell in mine] == [True, False]
-    assert [stage.finished for stage in mine[1].stages] == [True, True, False]
+    assert [stage.finished for stage in mine[1].stages] == [True, False]
     kept = {path: path.stat().st_mtime_ns for path in out.rglob("finetuning.json")}
 
     watcher = Watcher()
     done = [cell for cell, _ in run_grid(mine, watcher, keep_weights=True)]
     assert done == [mine[1]]
     assert watcher.stages == 1
-    assert watcher.lines[0] == "one, ALL, Q#CE: stage 3 of 3, train.json"
+    assert watcher.lines[0] == "one, ALL, Q#CE: stage 2 of 2, train.json"
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
     assert list(run_grid(mine, Watcher(stop_at=1), keep_weights=True)) == []
 
-    # The same weights and scores as one fine-tuning with the same files in a row.
+    # The same weights and scores as one fine-tuning with the same files together.
     single = FinetuningSettings(
         model="base1",
         train=tmp_path / "train.json",
@@ -111,10 +111,11 @@ def test_the_grid_is_learnt_once_and_resumes(grid, tmp_path) -> None:
         device="cpu",
     )
     whole = finetune(single, Watcher())
-    assert list(whole.losses) == ["intermediate 1", "intermediate 2", "train"]
+    assert list(whole.losses) == ["intermediate", "train"]
+    assert list(whole.record["data"]) == ["intermediate 1", "intermediate 2", "train"]
     assert _hash(mine[0].folder) == _hash(single.out)
     assert mine[0].scores == pytest.approx(
-        {"f1": whole.validated["squad"].f1, "exact_match": whole.validated["squad"].exact_match}
+        {name: getattr(whole.validated["squad"], name) for name in ("f1", "exact_match", "precision", "recall")}
     )
     record = json.loads((mine[0].folder / "finetuning.json").read_text())
     assert (record["data"]["train"]["questions"], record["validation"]["questions"]) == (4, 4)
@@ -129,7 +130,8 @@ def test_rows_are_those_of_the_papers_tables(grid, tmp_path) -> None:
     list(run_grid(cells, Watcher(), keep_weights=False))
     ((*values, mean),) = grid_rows(cells, "f1").values()
     assert mean == pytest.approx(sum(values) / 3)
-    (table, _), _ = grid_tables(cells)
+    (table, _), *others = grid_tables(cells)
+    assert [other.title.partition(" of")[0] for other, _ in others] == ["Exact match", "Precision", "Recall"]
     assert table.headers == ("Encoder and variant", "CM", "SQAC+CM", "ALL", "Avg.")
 
 
@@ -143,6 +145,9 @@ def test_the_papers_grid_ships() -> None:
     assert (paper.epochs, paper.window, paper.answer_tokens, paper.seed) == (20, 384, 512, 42)
     planned = plan_grid(paper, Path("out"), only_look=True)
     assert (len(planned), any(cell.finished for cell in planned)) == (192, False)
+    # ALL learns from both files at once.
+    assert {len(cell.stages) for cell in planned if cell.training == "ALL"} == {2}
+    assert {len(cell.stages[0].settings.train) for cell in planned if cell.training == "ALL"} == {2}
     with pytest.raises(SpecError, match="name a YAML file of a grid, or casimedicos"):
         load_grid("nothing")
 
@@ -162,7 +167,7 @@ def test_a_file_for_each_variant(grid, tmp_path) -> None:
             _write(tmp_path / f"{name}_{variant}.json", "what is")
     apart = grid.model_copy(update={"train": "train_{variant}.json", "validation": "test_{variant}.json"})
     cells = plan_grid(apart, tmp_path / "out", "cpu")
-    assert {str(cell.stages[-1].settings.train) for cell in cells} == {"train_CQ#E.json", "train_Q#CE.json"}
+    assert {str(*cell.stages[-1].settings.train) for cell in cells} == {"train_CQ#E.json", "train_Q#CE.json"}
 
 
 def test_mistakes_are_one_line(grid, tmp_path) -> None:

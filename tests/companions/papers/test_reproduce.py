@@ -153,6 +153,15 @@ def test_a_figure_of_runs_is_narrowed_to_what_is_at_hand() -> None:
     assert [run["program"] for run in json.loads(years)] == ["random", "longest"]
 
 
+def test_accuracy_by_year_is_of_english_alone_on_one_axis(tmp_path) -> None:
+    sample = ("--set", "dataset.name=headqa_sample", "--set", "program=[random, longest]", "--set", "model=embedded")
+    runs = json.loads(call("headqa-v2/figure-12", *sample, "--json", "--out", tmp_path))
+    assert [(run["program"], run["language"]) for run in runs] == [("random", "en"), ("longest", "en")]
+    assert (tmp_path / "accuracy_by_year.png").exists()
+    both = call("headqa-v2/figure-12", *sample, "--set", "dataset.language=[en, es]", "--json")
+    assert {run["language"] for run in json.loads(both)} == {"en", "es"}
+
+
 @pytest.mark.data
 def test_questions_are_counted_beside_the_papers(data) -> None:
     found = json.loads(call("headqa-v2/table-1", "--set", "dataset.name=headqa_v1", "--json"))
@@ -176,6 +185,7 @@ def test_splits_are_those_of_the_paper_and_tokens_nearly(data) -> None:
 def test_explanations_are_counted_beside_the_papers(data) -> None:
     found = json.loads(call("casimedicos/table-2", "--json"))
     assert found["rows"][0]["values"][0] == 553
+    assert found["top_specialty"] == {"name": "Pediatrics", "documents": 37}
     assert "  paper" in call("casimedicos/table-2")
     shares = json.loads(call("casimedicos/table-9", "--json"))
     assert sum(row["values"][0] for row in shares["rows"]) == pytest.approx(100, abs=0.02)
@@ -184,6 +194,14 @@ def test_explanations_are_counted_beside_the_papers(data) -> None:
 def test_a_figure_is_written_as_a_picture(tmp_path) -> None:
     call("headqa-v2/figure-3", "--set", "dataset.name=headqa_sample", "--out", tmp_path)
     assert (tmp_path / "question_lengths.png").read_bytes().startswith(b"\x89PNG")
+    lengths = json.loads(call("headqa-v2/figure-4", "--set", "dataset.name=headqa_sample", "--out", tmp_path, "--json"))
+    assert (tmp_path / "question_lengths_by_discipline.png").exists()
+    spread = lengths["overall"]["questions"]["words"]
+    assert spread["quantiles"][2] == spread["median"]
+    assert spread["quantiles"] == sorted(spread["quantiles"])
+    printed = call("headqa-v2/figure-4", "--set", "dataset.name=headqa_sample")
+    assert "Lengths by discipline" in printed
+    assert "Lengths by year" not in printed
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,26 @@ def test_a_cell_is_trained_and_stands_beside_the_papers(reproduce) -> None:
     mean = json.loads(reproduce("casimedicos/table-11", "--json"))
     assert (mean["columns"], mean["rows"][0]["published"]) == (["CasiMedicos"], [72.75])
     assert mean["rows"][0]["values"][0] == row["values"][2]
+    negated = json.loads(reproduce("casimedicos/table-12", "--json"))
+    assert negated["rows"][0]["values"] == [None, None, None], "no question of the file is negated"
+    kinds = json.loads(reproduce("casimedicos/table-13", "--json"))
+    assert kinds["columns"][:3] == ["CM empty", "CM incomplete", "CM exact"]
+    assert len(kinds["columns"]) == len(kinds["rows"][0]["values"]) == 6
+    assert 0 <= sum(kinds["rows"][0]["values"][:3]) <= 4
+
+
+def test_columns_are_corpora_with_and_without_their_marks(reproduce, tmp_path) -> None:
+    rows = json.loads((tmp_path / "train.json").read_text())
+    for row in rows:
+        row["context"] = f"(answer 4 correct) {row['context']}"
+        row["answers"][0]["answer_start"] += len("(answer 4 correct) ")
+    for name in ("train", "test"):
+        (tmp_path / f"mir-asturias-{name}.json").write_text(json.dumps(rows))
+    table = json.loads(reproduce("casimedicos/table-11", "--json"))
+    assert table["columns"] == ["MIR Asturias", "MIR Asturias unstructured", "CasiMedicos"]
+    ((marked, unmarked, _),) = [row["values"] for row in table["rows"]]
+    assert None not in (marked, unmarked)
+    assert table["rows"][0]["published"] == [83.67, 67.1, 72.75]
 
 
 def test_what_is_not_here_is_pending_in_a_plan_and_named_without_one(reproduce) -> None:

@@ -53,7 +53,8 @@ def test_stats_prints_tables_json_and_pictures(invoke, tmp_path) -> None:
     assert "headqa_sample en · 120 questions of 30 exams" in shown
     assert "Where the right answer stands" in shown
     pictures = sorted(path.name for path in (tmp_path / "pictures").iterdir())
-    assert pictures == ["answer_lengths.png", "question_lengths.png", "questions_by_year.png", "right_answers.png"]
+    lengths = ["answer_lengths.png", "question_lengths.png", "question_lengths_by_discipline.png"]
+    assert pictures == [*lengths, "questions_by_year.png", "right_answers.png"]
     document = json.loads(invoke("stats", "headqa_sample", "--language", "es", "--json"))
     assert (document["questions"], document["language"]) == (120, "es")
 

@@ -13,6 +13,7 @@ from typing import Any
 from medexam.errors import MedExamError
 from medexam.experiments.report.plots.disciplines import disciplines_plot
 from medexam.experiments.report.plots.flips import flips_plot
+from medexam.experiments.report.plots.models_by_year import models_by_year_plot
 from medexam.experiments.report.plots.option_scores import reliability_plot, thresholds_plot
 from medexam.experiments.report.plots.relevance import relevance_plot
 from medexam.experiments.report.plots.strategies import strategies_plot
@@ -41,6 +42,7 @@ STYLE: dict[Any, Any] = {
 PLOTS: dict[str, Callable[[Sequence[RunStyle]], Plot | None]] = {
     "strategies": strategies_plot,
     "years": years_plot,
+    "models_by_year": models_by_year_plot,
     "disciplines": disciplines_plot,
     "flips": flips_plot,
     "reliability": reliability_plot,
