@@ -10,10 +10,11 @@ from medexam.datasets.rows import RowError, parse_discipline, parse_exam, parse_
 from medexam.datasets.selection import draw_lot
 from medexam.datasets.squad import SpanItem, read_squad
 from medexam.experiments.report.dataset_statistics import Statistics, compute_statistics
-from medexam.items import AnswerKey, ExamSet, Gold
+from medexam.items import AnswerKey, ExamSet, Gold, TaskSet
 from medexam.metrics.audit import AuditItem
 from medexam.predictions import Failure, Reason, Status
 from medexam.questions import Discipline, Exam, Language
+from medexam.tasks import Task, TaskGold
 
 __all__ = [
     "EXPLANATION_STATISTICS",
@@ -36,6 +37,9 @@ __all__ = [
     "SpanItem",
     "Statistics",
     "Status",
+    "Task",
+    "TaskGold",
+    "TaskSet",
     "compute_statistics",
     "draw_lot",
     "find_benchmark",
