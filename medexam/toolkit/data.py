@@ -12,6 +12,7 @@ from medexam.datasets.squad import SpanItem, read_squad
 from medexam.experiments.report.dataset_statistics import Statistics, compute_statistics
 from medexam.items import AnswerKey, ExamSet, Gold, TaskSet
 from medexam.metrics.audit import AuditItem
+from medexam.metrics.cliniqlink.task_metrics import find_task_flaws
 from medexam.predictions import Failure, Reason, Status
 from medexam.questions import Discipline, Exam, Language
 from medexam.tasks import Task, TaskGold
@@ -44,6 +45,7 @@ __all__ = [
     "draw_lot",
     "find_benchmark",
     "find_files",
+    "find_task_flaws",
     "load_exam_set",
     "parse_discipline",
     "parse_exam",
