@@ -149,3 +149,22 @@ def write_squad(path: Path, rows: list[tuple[str, str, str, str]]) -> Path:
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def write_submission(folder: Path, **responses: list[object] | None) -> Path:
+    """The folder with an output for each format, right but for `responses` by format; None leaves a format out."""
+    names = {"TF": "true_false", "MC": "multiple_choice"}
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, items in CLINIQLINK.items():
+        stem = file.removesuffix(".json")
+        group = names.get(stem, stem)
+        answers = responses.get(group, [_right_response(item) for item in items])
+        if answers is not None:
+            (folder / f"{group}.json").write_text(json.dumps({"inputs": items, "responses": answers}), encoding="utf-8")
+    return folder
+
+
+def _right_response(item: Item) -> str:
+    fields = ("correct_answer", "incorrect_explanation", "incorrect_reasoning_step", "answer")
+    answer = next(item[field] for field in fields if field in item)
+    return answer if isinstance(answer, str) else (", " if item["type"] == "list" else "\n").join(answer)

@@ -85,7 +85,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": ("demo", "init", "run", "plan", "optimize"),
         "Look": ("list", "show", "report", "watch", "ui", "track", "rm"),
-        "Compare": ("compare", "board", "trend", "import", "export", "audit"),
+        "Compare": ("compare", "board", "trend", "import", "export", "audit", "cliniqlink"),
         "Your own": ("data", "index", "finetune", "finetune-grid", "schema"),
         "Serve": ("serve", "doctor"),
         "Papers": ("reproduce",),

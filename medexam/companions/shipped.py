@@ -55,6 +55,11 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
             "index",
             "Have people judge answers, and compare measures with them.",
         ),
+        "cliniqlink": CompanionCommand(
+            "medexam.companions.cliniqlink.commands:app",
+            "audit",
+            "Score, rank and run submissions to ClinIQLink.",
+        ),
     }
 )
 """Name of a command, groups before it -> the command."""

@@ -10,10 +10,12 @@ from medexam.datasets.rows import RowError, parse_discipline, parse_exam, parse_
 from medexam.datasets.selection import draw_lot
 from medexam.datasets.squad import SpanItem, read_squad
 from medexam.experiments.report.dataset_statistics import Statistics, compute_statistics
-from medexam.items import AnswerKey, ExamSet, Gold
+from medexam.items import AnswerKey, ExamSet, Gold, TaskSet
 from medexam.metrics.audit import AuditItem
+from medexam.metrics.cliniqlink.task_metrics import find_task_flaws
 from medexam.predictions import Failure, Reason, Status
 from medexam.questions import Discipline, Exam, Language
+from medexam.tasks import Task, TaskGold
 
 __all__ = [
     "EXPLANATION_STATISTICS",
@@ -36,10 +38,14 @@ __all__ = [
     "SpanItem",
     "Statistics",
     "Status",
+    "Task",
+    "TaskGold",
+    "TaskSet",
     "compute_statistics",
     "draw_lot",
     "find_benchmark",
     "find_files",
+    "find_task_flaws",
     "load_exam_set",
     "parse_discipline",
     "parse_exam",

@@ -19,7 +19,7 @@ from documented.printed import ROOT
 from documented.servers import write_vllm
 from medexam.datasets.locating import SAMPLE_FOLDER
 from retrievers.tiny_models import save_bert, save_reader
-from task_data import write_casimedicos, write_cliniqlink
+from task_data import write_casimedicos, write_cliniqlink, write_submission
 from typesetting.booklet import Press, Style
 from typesetting.texts import sample_questions
 
@@ -127,6 +127,8 @@ def _write_files(files: Path) -> None:
     files.mkdir()
     for name in ("train.json", "dev.json", "test.json"):
         _write_spans(files / name)
+    write_submission(files / "teams" / "one")
+    write_submission(files / "teams" / "two", list=["Heart"])
     save_bert(files / "encoder", 1)
     save_reader(files / "span_reader", 2)
     save_reader(files / "entailment_reader", 3, labels=("entailment", "neutral"))

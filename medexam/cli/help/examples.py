@@ -61,6 +61,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "index map": ("medexam index map passages-index",),
         "audit export": ("medexam audit export 3c2aae --out audit --per-group 10 --raters 2",),
         "audit import": ("medexam audit import audit --markdown audit.md",),
+        "cliniqlink score": ("medexam cliniqlink score teams/one --feedback feedback.md",),
+        "cliniqlink board": ("medexam cliniqlink board teams --by paper",),
     }
 )
 """Name of a command, groups before it -> lines that a reader can type, the shortest first."""

@@ -53,6 +53,14 @@ def _document(entry: ImportedRun) -> dict[str, Any]:
     return {**run_document(entry.run), "imported": entry.account}
 
 
+def _right(metrics: Any) -> str:
+    """Return the share of right options in percent; the first measure of questions that are answered in words."""
+    if metrics.right is not None:
+        return percent(metrics.right / metrics.n) if metrics.n else NONE
+    first = next(iter(metrics.measures.values()), None)
+    return NONE if first is None else percent(first.value)
+
+
 def _print(imports: list[ImportedRun]) -> None:
     rows = []
     for entry in imports:
@@ -68,10 +76,13 @@ def _print(imports: list[ImportedRun]) -> None:
                 ways,
                 ", ".join(gaps) or "none",
                 f"{metrics.n:,}",
-                percent(metrics.right / metrics.n) if metrics.n else NONE,
+                _right(metrics),
                 NONE if summary["stated"] is None else percent(summary["stated"]),
             )
         )
-    headers = ("Run", "Model", "Matched", "Left out", "n", "Right, %", "By the harness, %")
-    caption = "By the harness: the score that its own file states, over all of its samples."
+    headers = ("Run", "Model", "Matched", "Left out", "n", "Score, %", "By the harness, %")
+    caption = (
+        "Score: the share of right options, or the first measure of answers in words. By the harness: the score that "
+        "its own file states, over all of its samples."
+    )
     print_tables(Terminal(), [(Table("Imported", headers, tuple(rows), text_columns=4), caption)])

@@ -12,11 +12,11 @@ from medexam.metrics.cliniqlink.closed import (
     forgiven_choice,
     forgiven_list,
     forgiven_verdict,
-    is_option,
     match_gold,
     read_verdict,
     verdict_is_right,
 )
+from medexam.metrics.cliniqlink.flaws import find_flaws
 from medexam.metrics.cliniqlink.items import (
     OPEN,
     PUBLISHED,
@@ -139,31 +139,26 @@ def score_cliniqlink(
 
 
 def _true_false(answers: Sequence[ItemAnswer]) -> FormatScores:
-    scores, flaws = {}, Counter[Malformed]()
-    for answer in answers:
-        verdict = read_verdict(answer.text)
-        scores[answer.item.key] = float(verdict_is_right(answer.item, verdict.word))
-        flaws.update(answer.flaws)
-        flaws.update([Malformed.NO_VERDICT] if verdict.word is None else [])
-        flaws.update([Malformed.TRAILING_TEXT] if verdict.trailing else [])
+    scores = {
+        answer.item.key: float(verdict_is_right(answer.item, read_verdict(answer.text).word)) for answer in answers
+    }
+    flaws = _count_flaws(answers)
     forgiven = _mean([forgiven_verdict(answer.item, answer.text) for answer in answers])
     return _scores(Format.TRUE_FALSE, scores, flaws, forgiving=forgiven)
 
 
 def _multiple_choice(answers: Sequence[ItemAnswer]) -> FormatScores:
-    scores, flaws, matches = {}, Counter[Malformed](), Counter[Match]()
+    scores, matches = {}, Counter[Match]()
     for answer in answers:
         match = match_gold(answer.item, answer.text)
         matches[match] += 1
         scores[answer.item.key] = float(match is Match.FULL)
-        flaws.update(answer.flaws)
-        flaws.update([] if match is Match.FULL or is_option(answer.item, answer.text) else [Malformed.NOT_AN_OPTION])
+    flaws = _count_flaws(answers)
     forgiven = _mean([forgiven_choice(answer.item, answer.text) for answer in answers])
     return _scores(Format.MULTIPLE_CHOICE, scores, flaws, forgiving=forgiven, matches=dict(matches))
 
 
 def _lists(answers: Sequence[ItemAnswer], profile: ScoringProfile) -> FormatScores:
-    flaws = Counter[Malformed]()
     strict: list[tuple[ScoringItem, Picks]] = []
     forgiving: list[tuple[ScoringItem, Picks]] = []
     ranked: list[tuple[ScoringItem, RankedList]] = []
@@ -171,12 +166,11 @@ def _lists(answers: Sequence[ItemAnswer], profile: ScoringProfile) -> FormatScor
         if not answer.item.options:
             continue
         reading = read_list_answer(answer.item, answer.text)
-        flaws.update(answer.flaws)
-        flaws.update([Malformed.UNMATCHED_PIECE] if reading.malformed else [])
         gold = gold_labels(answer.item)
         strict.append((answer.item, Picks(gold, reading.picks)))
         ranked.append((answer.item, RankedList(gold, reading.ranked)))
         forgiving.append((answer.item, forgiven_list(answer.item, answer.text)))
+    flaws = _count_flaws([answer for answer in answers if answer.item.options])
     figures, forgiven = list_figures(_counted(strict, profile)), list_figures(_counted(forgiving, profile))
     return _scores(
         Format.LIST,
@@ -188,6 +182,10 @@ def _lists(answers: Sequence[ItemAnswer], profile: ScoringProfile) -> FormatScor
         lists=figures,
         ranking=ranking_figures(_counted(ranked, profile)),
     )
+
+
+def _count_flaws(answers: Sequence[ItemAnswer]) -> Counter[Malformed]:
+    return Counter(flaw for answer in answers for flaw in find_flaws(answer))
 
 
 def _compare(

@@ -6,11 +6,13 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from medexam.metrics.cliniqlink.items import CLOSED, PAPER, PUBLISHED, Format, ScoringItem
+from medexam.metrics.cliniqlink.answers import ItemAnswer
+from medexam.metrics.cliniqlink.flaws import find_flaws
+from medexam.metrics.cliniqlink.items import CLOSED, PAPER, PUBLISHED, Format, Malformed, ScoringItem
 from medexam.metrics.cliniqlink.ngrams import NgramScores
 from medexam.metrics.cliniqlink.scoring import ClinIQLinkScores, FormatScores, score_cliniqlink
 from medexam.metrics.cliniqlink.semantic import TextEncoder, Vectors
-from medexam.metrics.cliniqlink.texts import drop_assistant
+from medexam.metrics.cliniqlink.texts import drop_assistant, reply_text
 from medexam.metrics.results import Measure, Measures, ScoredRun, TaskMetrics
 from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
 from medexam.predictions import Prediction
@@ -114,6 +116,11 @@ def to_item(task: Task, gold: TaskGold) -> ScoringItem:
         incorrect_step=gold.incorrect_step,
         paragraph=gold.paragraph,
     )
+
+
+def find_task_flaws(task: Task, gold: TaskGold, text: str | None) -> tuple[Malformed, ...]:
+    """Find the kinds of malformed output that an answer is of; an unanswered task is an empty one."""
+    return find_flaws(ItemAnswer(to_item(task, gold), reply_text(drop_assistant(text or ""))))
 
 
 def _overall(published: ClinIQLinkScores, paper: ClinIQLinkScores) -> Measures:

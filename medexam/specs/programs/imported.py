@@ -5,10 +5,19 @@ from typing import ClassVar, Literal
 from medexam.specs.programs.base import ProgramSpec
 
 Harness = Literal[
-    "table", "lm_eval", "inspect", "helm", "every_eval_ever", "opencompass", "evalscope", "simple_evals", "lighteval"
+    "table",
+    "lm_eval",
+    "inspect",
+    "helm",
+    "every_eval_ever",
+    "opencompass",
+    "evalscope",
+    "simple_evals",
+    "lighteval",
+    "cliniqlink",
 ]
 """What wrote a file of results: lm-evaluation-harness, Inspect, HELM, a converter to Every Eval Ever, OpenCompass,
-EvalScope, simple-evals, lighteval, or nothing known: a plain table of answers."""
+EvalScope, simple-evals, lighteval, a submission to ClinIQLink, or nothing known: a plain table of answers."""
 
 
 class ImportedSpec(ProgramSpec):
@@ -16,6 +25,7 @@ class ImportedSpec(ProgramSpec):
 
     version: ClassVar[int] = 2
     by_content: ClassVar[set[str]] = ProgramSpec.by_content | {"file"}
+    answers_anything: ClassVar[bool] = True
     kind: Literal["imported"] = "imported"
     harness: Harness
     """What wrote the file."""

@@ -51,7 +51,7 @@ def test_what_cannot_be_imported_is_refused_in_one_line(medexam) -> None:
     Path("spec.yaml").write_text(SPEC)
     for arguments, words in (
         (["import", SAMPLES], "name the data set"),
-        (["import", SAMPLES, "--dataset", "cliniqlink"], "numbered options alone"),
+        (["import", SAMPLES, "--dataset", "casimedicos_spans"], "match no question"),
         (["import", SAMPLES, "--dataset", "headqa_sample", "--language", "es"], "--dataset and --language"),
         (["import", SAMPLES, "--dataset", "headqa_sample", "--set", "dataset.limit=3"], "the whole data set"),
         (["compare", SAMPLES, INSPECT], "name the data set"),

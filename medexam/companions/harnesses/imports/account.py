@@ -1,12 +1,11 @@
 """What is kept of an import, and what a reader of its scores is told: no sample is left out silently."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from medexam import Prediction
-from medexam.companions.harnesses.imports.answers import ChoiceReader, Pair, is_other_gold
 from medexam.companions.harnesses.imports.matching import MatchReport
 from medexam.companions.harnesses.imports.samples import Results
 from medexam.toolkit.data import Reason
@@ -20,9 +19,19 @@ _LEFT_OUT = {
 """Count of samples that are left out -> what is said of them."""
 
 
-def describe_import(
-    path: Path, results: Results, matched: MatchReport, pairs: Sequence[Pair], reader: ChoiceReader
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ReadAnswers:
+    """What the matched samples of a file were read as."""
+
+    predictions: Sequence[Prediction]
+    """In the order of the questions."""
+    unreadable: int
+    """Answers that are no option, and that nobody calls right."""
+    other_gold: int
+    """Questions of which the file expects another answer than our data."""
+
+
+def describe_import(path: Path, results: Results, matched: MatchReport, read: ReadAnswers) -> dict[str, Any]:
     """Describe the import as it is stored, JSON-ready: the file, and how its samples were matched and read."""
     account = asdict(replace(results, samples=()))
     del account["samples"], account["companions"]
@@ -32,8 +41,8 @@ def describe_import(
         **account,
         "notes": list(results.notes),
         **matched.counts(),
-        "unreadable": len(reader.unreadable),
-        "other_gold": sum(is_other_gold(reader.target(question), gold) for _, question, gold in pairs),
+        "unreadable": read.unreadable,
+        "other_gold": read.other_gold,
     }
 
 

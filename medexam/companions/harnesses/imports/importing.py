@@ -4,25 +4,20 @@ A run's digest covers the SHA-256 of its file, so a file that was imported befor
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from medexam import Prediction, Question
-from medexam.companions.harnesses.imports.account import describe_import, warn_of
-from medexam.companions.harnesses.imports.answers import (
-    ChoiceReader,
-    Pair,
-    as_worded,
-    counts_from_zero,
-    make_prediction,
-)
-from medexam.companions.harnesses.imports.matching import Matcher, MatchReport
+from medexam import Prediction
+from medexam.companions.harnesses.imports.account import ReadAnswers, describe_import, warn_of
+from medexam.companions.harnesses.imports.choices import MOST_UNMATCHED, ChoiceForm
+from medexam.companions.harnesses.imports.matching import MatchReport
 from medexam.companions.harnesses.imports.reading import read_results
-from medexam.companions.harnesses.imports.samples import Results, ResultsError
-from medexam.toolkit.data import ExamSet, find_benchmark
+from medexam.companions.harnesses.imports.samples import HarnessSample, Results, ResultsError
+from medexam.companions.harnesses.imports.words.form import WordsForm
+from medexam.toolkit.data import Task, find_benchmark
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.files import gc_paused, name_part, whole_file
 from medexam.toolkit.runs import (
@@ -39,14 +34,6 @@ from medexam.toolkit.specs import IDENTITY_SCHEMA, CellSpec, DatasetSpec, Import
 
 NAME = "imported"
 """What the experiment of imported runs is called."""
-MANY = 5
-"""Answers of a table of which not all are right, unless the table's answers are the key."""
-MOST_UNMATCHED = 0.01
-"""Share of a file's samples that may be of no question, unless the user says otherwise."""
-MOST_UNREADABLE = 0.1
-"""Share of the answers without a verdict that may name no option, unless more may be unmatched."""
-_SHOWN = 3
-"""Answers that a message repeats."""
 
 
 @dataclass(frozen=True)
@@ -58,33 +45,43 @@ class Imported:
     """What `environment.json` keeps of the file and of how its samples were matched."""
 
 
+class _Form(Protocol):
+    """Matches and reads the samples of one file, as the questions of the data set are answered."""
+
+    def match(self, samples: Iterable[HarnessSample]) -> MatchReport:
+        """Match each sample with its question."""
+
+    def read(
+        self,
+        path: Path,
+        results: Results,
+        matched: MatchReport,
+        items: Any,
+        program: str,
+        spec_digest: str,
+        may_be_key: bool,
+    ) -> ReadAnswers:
+        """Make the predictions of the matched questions, which `items` holds."""
+
+
 class Importer:
     """Makes runs of files, all on one data set."""
 
     def __init__(self, dataset: DatasetSpec, runs_dir: Path, *, most_unmatched: float = MOST_UNMATCHED) -> None:
-        """Load the data set. Raises `SpecError` for one without numbered options, and `DatasetError` if it cannot be
-        read.
+        """Load the data set. Raises `SpecError` for examples, which hold no questions, and `DatasetError` if it cannot
+        be read.
         """
         if dataset != dataset.whole:
             raise SpecError("an import matches the whole data set: leave out what selects a part of it")
-        if dataset.question_form != "choice":
-            raise SpecError(f"{dataset.called} is answered in words; results are imported for numbered options alone")
+        if dataset.question_form == "examples":
+            raise SpecError(f"{dataset.called} holds examples for a module: name a data set of questions")
         self._dataset = dataset
         self._runs_dir = runs_dir
         self._most_unmatched = most_unmatched
         with gc_paused():
-            self.items: ExamSet = find_benchmark(dataset).load(dataset)
-            self.matcher = Matcher(self.items.questions, self._as_published())
-
-    def _as_published(self) -> list[Question]:
-        """Load the questions of which we corrected characters, as their authors published them; usually none."""
-        if not self.items.corrected:
-            return []
-        published = self._dataset.model_copy(update={"as_published": True})
-        corrected = frozenset(self.items.corrected)
-        return [
-            question for question in find_benchmark(published).load(published).questions if question.key in corrected
-        ]
+            self.items: Any = find_benchmark(dataset).load(dataset)
+            in_words = isinstance(next(iter(self.items.questions), None), Task)
+            self._form: _Form = WordsForm(self.items) if in_words else ChoiceForm(self.items, dataset, most_unmatched)
 
     def take(self, path: Path, say: Callable[[str], None], measure: str | None = None) -> Iterator[Imported]:
         """Yield the runs that a file becomes, one for each measure; only `measure` if it is named.
@@ -94,7 +91,7 @@ class Importer:
         """
         with gc_paused():
             for results in read_results(path, measure):
-                sha256 = _hash([path, *results.companions])
+                sha256 = _hash([*([] if path.is_dir() else [path]), *results.companions])
                 program = ImportedSpec(
                     harness=results.harness,
                     task=results.task,
@@ -115,34 +112,22 @@ class Importer:
         folder = RunFolder(self._runs_dir / name)
         if folder.exists():
             return Imported(current_run(folder, say), folder.read_environment()["imported"])
-        matched = self.matcher.match(results.samples)
+        matched = self._form.match(results.samples)
         self._check(path, matched)
         items = replace(
             self.items, questions=tuple(question for question in self.items.questions if question.key in matched.pairs)
         )
-        pairs = self._pairs(matched, items)
-        reader = ChoiceReader(pairs)
-        self._check_answers(path, pairs, reader)
-        predictions = [
-            make_prediction(*pair, results, reader, program=cell.program.label, spec_digest=digest(run_identity))
-            for pair in pairs
-        ]
-        right = sum(items.golds[prediction.question].accepts(prediction.answer) for prediction in predictions)
-        if may_be_key and right == len(pairs) >= MANY:
-            raise ResultsError(
-                f"{path}: all {len(pairs):,} answers are right, so the column answer may be the key: name the column "
-                "of the model's answers, such as --measure prediction; or --measure answer if it is this one"
-            )
-        account = describe_import(path, results, matched, pairs, reader)
+        read = self._form.read(path, results, matched, items, cell.program.label, digest(run_identity), may_be_key)
+        account = describe_import(path, results, matched, read)
         folder.create()
         with folder.locked():
-            _write_predictions(folder, predictions)
+            _write_predictions(folder, read.predictions)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             times = {"started_at": now, "ended_at": now, "asked_s": 0.0, "asked": 0, "engine": None}
             folder.write_json(ENVIRONMENT, {**times, **describe_environment(), "imported": account})
             # Written last: a folder without it is no run yet.
             folder.write_record(
-                _record(folder, cell, run_identity, items, warn_of(results, account, predictions)), own=True
+                _record(folder, cell, run_identity, items, warn_of(results, account, read.predictions)), own=True
             )
             return Imported(score_cell(folder, items), account)
 
@@ -163,39 +148,9 @@ class Importer:
             f"several{example}; name their data set by --dataset and --language{advice}"
         )
 
-    def _check_answers(self, path: Path, pairs: Sequence[Pair], reader: ChoiceReader) -> None:
-        """Raise `ResultsError` if too many answers cannot be read, and no verdict says how they came out.
-
-        Numbers that may count from 0 are none: each would be taken for the option before the one that is meant.
-        """
-        if counts_from_zero(pairs):
-            raise ResultsError(
-                f"{path}: the answers are numbers, 0 is one of them, and none is that of a last option: do they count "
-                "from 0? write the printed numbers, from 1, or letters; and leave empty what was not answered"
-            )
-        answer_count = sum(sample.right is None for sample, _, _ in pairs)
-        unreadable = [str(sample.choice) for sample in reader.unreadable if sample.right is None]
-        if len(unreadable) <= max(self._most_unmatched, MOST_UNREADABLE) * answer_count:
-            return
-        examples = ", ".join(f"{text!r:.80}" for text in list(dict.fromkeys(unreadable))[:_SHOWN])
-        raise ResultsError(
-            f"{path}: {len(unreadable):,} of {answer_count:,} answers cannot be read, such as {examples}: write the "
-            "printed number, the letter or the text of an option, or leave the answer empty; or --most-unmatched "
-            f"{min(1.0, len(unreadable) / answer_count + 0.005):.2f} to count them as unanswered"
-        )
-
-    def _pairs(self, matched: MatchReport, items: ExamSet) -> list[Pair]:
-        """Pair each question of `items`, in the words of its sample, with that and our gold."""
-        published = self.matcher.published
-        return [
-            (sample, as_worded(sample, question, published.get(question.key)), items.golds[question.key])
-            for question in items.questions
-            for sample in (matched.pairs[question.key],)
-        ]
-
 
 def _record(
-    folder: RunFolder, cell: CellSpec, run_identity: dict[str, Any], items: ExamSet, warnings: Sequence[str]
+    folder: RunFolder, cell: CellSpec, run_identity: dict[str, Any], items: Any, warnings: Sequence[str]
 ) -> RunRecord:
     return RunRecord(
         run_id=folder.name,

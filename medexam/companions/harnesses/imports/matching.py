@@ -18,6 +18,8 @@ from medexam.companions.harnesses.imports.samples import HarnessSample
 
 Signature = tuple[str, ...]
 Index = dict[Signature, list[Question]]
+MANY = 5
+"""Answers of a table of which not all are right, unless the table's answers are the key."""
 SHOWN = 60
 """Characters of a sample's text that a message repeats."""
 

@@ -26,6 +26,7 @@ from medexam.companions.harnesses.imports.lm_eval import is_lm_eval, read_lm_eva
 from medexam.companions.harnesses.imports.lm_eval_early import find_write_out, read_write_out
 from medexam.companions.harnesses.imports.plain_table import read_plain_table
 from medexam.companions.harnesses.imports.samples import Results, ResultsError
+from medexam.companions.harnesses.imports.words.submission import is_submission, read_submission
 from medexam.toolkit.files import UnreadableError, open_parquet, read_json
 
 
@@ -44,8 +45,13 @@ def read_results(path: Path, measure: str | None = None) -> list[Results]:
 
 
 def _read(path: Path, measure: str | None) -> list[Results]:
+    if is_submission(path):
+        return [read_submission(path)]
     if not path.is_file():
-        raise ResultsError(f"{path}: is no file; give a file of results")
+        raise ResultsError(
+            f"{path}: is no file, and no folder with true_false.json or another output of ClinIQLink; give a file of "
+            "results"
+        )
     name = path.name.removesuffix(".gz")
     if name.endswith(".eval"):
         return read_inspect(path)

@@ -49,10 +49,14 @@ class HarnessSample:
     """None if the file does not hold the question's text."""
     options: tuple[str, ...] = ()
     """In the order in which they were shown; empty if the file does not hold them."""
+    group: str | None = None
+    """Questions in words: the format or variant; None if the file does not say."""
+    given_answer: str | None = None
+    """Questions in words: the answer that is shown with the question; None if the file holds none."""
     choice: Choice | None = None
     """None if nothing was chosen, or if the file does not say what."""
     target: Choice | None = None
-    """The right answer by the file; None if it does not say."""
+    """The right answer by the file; None if it does not say. Of questions in words, all that the file expects."""
     right: bool | None = None
     """The harness's own verdict; None if it gives none."""
     scores: tuple[float, ...] | None = None

@@ -1,0 +1,1 @@
+"""ClinIQLink as its organisers run it: containers, submissions, feedback and a board."""

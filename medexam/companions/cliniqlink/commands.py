@@ -1,0 +1,112 @@
+"""`medexam cliniqlink`: score submissions, rank them, and run participants' containers; asks no model itself."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from medexam.companions.cliniqlink.ranking import Profile
+from medexam.companions.cliniqlink.submissions import Missing
+from medexam.toolkit.commands import (
+    JsonOption,
+    RunsDirOption,
+    Terminal,
+    default_runs_dir,
+    print_json,
+    print_notice,
+    print_tables,
+    write_file,
+)
+
+app = typer.Typer(help="Score, rank and run submissions to ClinIQLink.", no_args_is_help=True)
+DataOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="The folder of the questions with their answers; the data set's by default."),
+]
+MissingOption = Annotated[
+    Missing, typer.Option(help="Questions that a submission lacks: left out of its scores, or unanswered.")
+]
+
+
+@app.command("score")
+def score_submission(
+    submission: Annotated[
+        Path, typer.Argument(metavar="SUBMISSION", help="The folder with true_false.json and the other six outputs.")
+    ],
+    data: DataOption = None,
+    missing: MissingOption = "leave-out",
+    feedback: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write feedback for the team, Markdown.")
+    ] = None,
+    show_expected: Annotated[bool, typer.Option(help="Show what is expected in the feedback.")] = False,
+    runs_dir: RunsDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score a participant's outputs by the released code's rules and by the paper's; the run is kept."""
+    from medexam.companions.cliniqlink.feedback import format_table, overall_text, write_feedback
+    from medexam.companions.cliniqlink.submissions import read_submissions
+
+    found = read_submissions([submission], data, runs_dir or default_runs_dir(), missing)
+    for entry in found:
+        if entry.coverage:
+            print_notice(f"warning: {entry.coverage}")
+        print_notice(f"{entry.run.folder.path}")
+    if feedback is not None:
+        write_file("\n".join(write_feedback(entry, show_expected=show_expected) for entry in found), feedback)
+    if as_json:
+        print_json([_document(entry) for entry in found])
+        return
+    for entry in found:
+        caption = (
+            f"Percent: {overall_text(entry)} Lost by form: what closed answers would gain if they were read kindly."
+        )
+        print_tables(Terminal(), [(format_table(entry), caption)])
+
+
+@app.command("board")
+def print_board(
+    submissions: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SUBMISSION...", help="Submissions, folders of them, and runs of cliniqlink or folders of runs."
+        ),
+    ],
+    by: Annotated[Profile, typer.Option(help="The profile that ranks.")] = "published",
+    data: DataOption = None,
+    missing: MissingOption = "leave-out",
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
+    latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX.")] = None,
+    runs_dir: RunsDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Rank submissions, and show list F1 against multi-hop inverse, and semantic minus BLEU by model size."""
+    from medexam.companions.cliniqlink.ranking import ranking_document, ranking_tables, rank_submissions
+    from medexam.companions.cliniqlink.submissions import read_submissions
+    from medexam.toolkit.report import captioned, join_markdown, render_latex
+
+    found = read_submissions(submissions, data, runs_dir or default_runs_dir(), missing)
+    for entry in found:
+        if entry.coverage:
+            print_notice(f"warning: {entry.coverage}")
+    ranked = rank_submissions(found, by)
+    tables = ranking_tables(ranked, by)
+    if markdown is not None:
+        write_file(join_markdown(["# ClinIQLink", *captioned(tables)]), markdown)
+    if latex is not None:
+        write_file(render_latex(tables), latex, "--latex")
+    if as_json:
+        print_json(ranking_document(ranked, by))
+    else:
+        print_tables(Terminal(), tables)
+
+
+def _document(entry: Any) -> dict[str, Any]:
+    from medexam.toolkit.runs import run_document
+
+    return {
+        "submission": entry.name,
+        **run_document(entry.run),
+        "metrics": entry.metrics.model_dump(mode="json"),
+        "absent": list(entry.absent),
+        "missing": entry.missing,
+    }

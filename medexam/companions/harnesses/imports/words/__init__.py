@@ -1,0 +1,1 @@
+"""Results of questions that are answered in words."""

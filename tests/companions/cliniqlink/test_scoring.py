@@ -1,0 +1,77 @@
+"""`medexam cliniqlink score` and `board` on submissions by hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from medexam.companions.cliniqlink.ranking import model_size
+from task_data import write_cliniqlink, write_submission
+
+pytestmark = pytest.mark.model
+pytest.importorskip("sentence_transformers")
+
+
+@pytest.fixture
+def data(tmp_path) -> Path:
+    return write_cliniqlink(tmp_path / "questions")
+
+
+def test_a_submission_is_scored_by_both_profiles_with_feedback(medexam, data, tmp_path) -> None:
+    team = write_submission(tmp_path / "team", true_false=["True", "The answer is False"], short=["What is BPH?"])
+    arguments = ("cliniqlink", "score", team, "--data", data)
+    code, out, err = medexam(*arguments, "--feedback", "feedback.md")
+    assert code == 0, err
+    assert "Lost by form" in out
+    feedback = Path("feedback.md").read_text()
+    for words in ("no verdict", "Begin the answer with True or False", "The answer is False", "*echo*"):
+        assert words in feedback
+    assert "Expected:" not in feedback
+    code, out, _ = medexam(*arguments, "--json", "--feedback", "feedback.md", "--show-expected")
+    (document,) = json.loads(out)
+    measures = document["metrics"]["measures"]
+    assert measures["published"]["value"] == pytest.approx((0.5 + 5) / 7)
+    assert measures["published_forgiving"]["value"] == pytest.approx(6 / 7)
+    assert 'Expected: "Benign prostatic hyperplasia."' in Path("feedback.md").read_text()
+
+
+def test_a_board_ranks_and_relates(medexam, data, tmp_path) -> None:
+    write_submission(tmp_path / "teams/good-70B")
+    write_submission(tmp_path / "teams/fair_7b", true_false=["True", "True"], list=["Liver"])
+    write_submission(tmp_path / "teams/poor-135M", true_false=["", ""], list=["Heart"], multi_hop_inverse=["Step 1."])
+    code, out, err = medexam("cliniqlink", "board", "teams", "--data", data, "--json")
+    assert code == 0, err
+    board = json.loads(out)
+    assert [(entry["rank"], entry["submission"], entry["size"]) for entry in board] == [
+        (1, "good-70B", 70),
+        (2, "fair_7b", 7),
+        (3, "poor-135M", 0.135),
+    ]
+    code, out, err = medexam("cliniqlink", "board", "teams", "--data", data, "--markdown", "b.md", "--latex", "b.tex")
+    assert code == 0, err
+    assert "List F1 against multi-hop inverse" in Path("b.md").read_text()
+    assert "Spearman's rho over 3 submissions" in Path("b.md").read_text()
+    assert r"\begin{tabular}" in Path("b.tex").read_text()
+
+
+def test_questions_that_a_submission_lacks_are_said_and_counted_by_choice(medexam, data, tmp_path) -> None:
+    write_submission(tmp_path / "teams/whole")
+    part = write_submission(tmp_path / "teams/part", list=None)
+    code, out, err = medexam("cliniqlink", "score", part, "--data", data, "--json")
+    assert code == 0
+    assert "1 of the data set's 8 questions are not in it" in err
+    assert json.loads(out)[0]["metrics"]["measures"]["paper"]["value"] is None
+    code, out, _ = medexam("cliniqlink", "score", part, "--data", data, "--json", "--missing", "zero")
+    assert json.loads(out)[0]["metrics"]["measures"]["paper"]["value"] == pytest.approx(6 / 7)
+    code, _, err = medexam("cliniqlink", "board", "teams", "--data", data)
+    assert code == 2
+    assert "--missing zero" in err
+    assert medexam("cliniqlink", "board", "teams", "--data", data, "--missing", "zero")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("Llama-3.1-8B-Instruct", 8), ("SmolLM2-135M", 0.135), ("Mixtral-8x7B", 56), ("team_b_1.5b", 1.5), ("B2", None)],
+)
+def test_a_models_size_stands_in_its_name(name: str, size: float | None) -> None:
+    assert model_size(name) == size
