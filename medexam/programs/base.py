@@ -16,7 +16,7 @@ from medexam.predictions import Prediction, Reading
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question, check_question
 from medexam.signatures import SAMPLES, ExamAdapter, Generation
-from medexam.signatures.direct import ask_predictor
+from medexam.signatures.direct import ask_predictor, is_heard
 from medexam.tasks import Task
 
 
@@ -132,7 +132,10 @@ class AskingProgram(dspy.Module):
         while True:
             try:
                 adapter = call.adapter or self.adapter
-                if call.lm is None:
+                if call.lm is None and isinstance(call.predictor, AskingProgram) and not is_heard():
+                    # A program has an adapter of its own, and nobody hears that it is called.
+                    prediction = await call.predictor.aforward(**call.inputs, **call.options)
+                elif call.lm is None:
                     prediction = await ask_predictor(call.predictor, call.inputs, call.options, adapter)
                 else:
                     with dspy.context(lm=call.lm):

@@ -90,9 +90,8 @@ class ProgramOutput(dspy.Prediction):
 
     def __getattr__(self, name: str) -> Any:
         """Return a field's value, or None if it was not given; raises `AttributeError` if there is no such field."""
-        if name in ProgramOutput.__annotations__ and name not in self:
-            return None
-        return super().__getattr__(name)
+        # Looked up at once: programs read several fields of every answer.
+        return self._store.get(name) if name in _FIELDS else super().__getattr__(name)
 
     @classmethod
     def of(cls, prediction: dspy.Prediction) -> Self:
@@ -103,3 +102,6 @@ class ProgramOutput(dspy.Prediction):
         """Return the same output with other `fields`."""
         output: Self = super().copy(**fields)
         return output
+
+
+_FIELDS = frozenset(ProgramOutput.__annotations__)

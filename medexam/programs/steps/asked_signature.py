@@ -44,9 +44,10 @@ class AskedSignature(OwnProgram):
         if values is None:
             return outcome
         answer = outcome.answer if isinstance(question, Question) else outcome.text
-        fields = {**values, **({"answer": answer} if "answer" in values else {})}
+        outcome["fields"] = {**values, **({"answer": answer} if "answer" in values else {})}
         shares = values.get("probabilities", {}).get("answer")
-        return outcome.copy(fields=fields, scores=_scores(question, shares) if shares else None)
+        outcome["scores"] = _scores(question, shares) if shares else None
+        return outcome
 
 
 def _scores(question: Asked, shares: dict[str, float]) -> OptionScores | None:

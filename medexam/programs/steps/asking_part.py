@@ -1,6 +1,6 @@
 """Asking one part of a program of steps: once or several times, of whichever model, by the part's own adapter."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -24,7 +24,7 @@ class _Given(AskingProgram):
         self._fields = fields
 
     def steps(self, question: Any) -> Steps:
-        """Yield the part's own steps, or one call of the whole part."""
+        """Return the part's own steps, or one call of the whole part."""
         return _once(self._part, question, self._fields)
 
 
@@ -41,27 +41,33 @@ def part_steps(step: AskingStep, program: dspy.Module, question: Any, fields: Ma
 
 
 def _once(program: dspy.Module, question: Any, fields: Mapping[str, Any]) -> Steps:
-    """Yield a part's own steps, or one call of the whole part with the fields that it is given."""
+    """Return a part's own steps, or one call of the whole part with the fields that it is given."""
     if isinstance(program, AskingProgram) and not isinstance(program, OwnProgram):
-        return (yield from program.steps(question))
+        return program.steps(question)
     given = {"fields": fields} if isinstance(program, OwnProgram) else {}
-    return ProgramOutput.of((yield Call(program, {"question": question, **given})))
+    return _whole(Call(program, {"question": question, **given}))
+
+
+def _whole(call: Call) -> Steps:
+    return ProgramOutput.of((yield call))
 
 
 def within(steps: Steps, program: dspy.Module, lm: dspy.LM | None, later: int) -> Steps:
-    """Yield the same steps, each asked of `lm` (None: the run's) by the program's adapter, `later` seeds on."""
-    adapter = None if isinstance(program, OwnProgram) else getattr(program, "adapter", None)
+    """Return the same steps, each asked of `lm` (None: the run's) by the program's adapter, `later` seeds on."""
+    if isinstance(program, OwnProgram):
+        adapter, later = None, 0
+    else:
+        adapter = getattr(program, "adapter", None)
 
     def change(call: Call) -> Call:
-        return replace(
-            call,
-            adapter=call.adapter or adapter,
-            lm=call.lm or lm,
-            seeds_later=call.seeds_later + (0 if isinstance(program, OwnProgram) else later),
-        )
+        return replace(call, adapter=call.adapter or adapter, lm=call.lm or lm, seeds_later=call.seeds_later + later)
 
     if lm is None:
-        return (yield from altered(steps, change))
+        return steps if adapter is None else altered(steps, change)
+    return _asked_of(steps, lm, change)
+
+
+def _asked_of(steps: Steps, lm: dspy.LM, change: Callable[[Call], Call]) -> Steps:
     reply: dspy.Prediction | None = None
     fault: ContextWindowExceededError | None = None
     while True:

@@ -40,6 +40,11 @@ class StepPart(NamedTuple):
     program: ProgramSpec
 
     @property
+    def attribute(self) -> str:
+        """What its program is called among those of the steps."""
+        return f"{self.name}_"
+
+    @property
     def own_module(self) -> str | None:
         """The user's own module class that asks its signature; None where one of DSPy's or ours does."""
         return self.step.by if isinstance(self.step, AskStep) and self.step.by not in BY else None

@@ -1,0 +1,284 @@
+"""One question's way through the steps of a program: what each step reads, asks and writes.
+
+The steps are done one after the other, those of `all` too: other questions fill the servers meanwhile, and the calls of
+a question have one order, by which stored replies are read again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dspy
+
+from medexam.errors import ProgramFaultError
+from medexam.programs.base import Call, Steps
+from medexam.programs.fields import Asked, question_fields
+from medexam.programs.program_output import ProgramOutput
+from medexam.programs.retrieval.searching import LookUp, PassageSearch
+from medexam.programs.steps.asking_part import asked_of, part_steps, within
+from medexam.programs.steps.branches import BranchRule, combine_branches
+from medexam.questions import Question
+from medexam.retrievers.base import Hit
+from medexam.signatures import Generation
+from medexam.signatures.direct import find_lm
+from medexam.specs.programs.flows import FlowSpec, StepPart
+from medexam.specs.programs.step_fields import added_lists
+from medexam.specs.programs.steps import (
+    AllStep,
+    AskingStep,
+    AskStep,
+    EachStep,
+    RepeatStep,
+    RetrieveStep,
+    StepSpec,
+    UnlessStep,
+    WhenStep,
+)
+from medexam.specs.programs.steps import Steps as StepSpecs
+
+
+class _EmptyFieldError(Exception):
+    """A step would read a field that a reply left empty."""
+
+
+@dataclass(slots=True)
+class _Scope:
+    """The fields that a step sees."""
+
+    fields: dict[str, Any]
+    answering: ProgramOutput | None = None
+    """The prediction that wrote the last `answer`."""
+
+    def inside(self, **fields: Any) -> "_Scope":
+        """Return a scope of its own whose fields are those here and these; lists that are added to are the same."""
+        return _Scope({**self.fields, **fields}, self.answering)
+
+
+class StepPlan:
+    """What is the same for all questions of a program of steps."""
+
+    def __init__(self, spec: FlowSpec, search: PassageSearch | None, rules: Mapping[str, BranchRule]) -> None:
+        """Plan: `search` looks up passages (None where no step does), `rules` combine branches, by name."""
+        self.steps = spec.steps
+        self.parts: Mapping[str, StepPart] = spec.parts
+        self.lists = tuple(added_lists(spec.steps))
+        self.search = search
+        self.rules = rules
+        # What is asked alike is drawn under other seeds.
+        self.askings = {
+            place: f"{part.step.model} {part.step.temperature} {part.program.model_dump_json()}"
+            for place, part in self.parts.items()
+        }
+        self.replies = {
+            place: getattr(part.program, "samples", None) or part.step.outer_samples or 1
+            for place, part in self.parts.items()
+        }
+
+
+@dataclass(slots=True)
+class Course:
+    """What one question has been asked so far, and asks next."""
+
+    plan: StepPlan
+    programs: Mapping[str, dspy.Module]
+    """Attribute of each part -> its program."""
+    question: Asked
+    generations: list[Generation] = field(default_factory=list)
+    hits: dict[str, Hit] = field(default_factory=dict)
+    times: dict[str, int] = field(default_factory=dict)
+    """How many replies were drawn of what is asked alike."""
+
+    def run(self) -> Steps:
+        """Yield the calls of all steps."""
+        # Each list that steps add to is there from the beginning, and one for all of them.
+        scope = _Scope({name: [] for name in self.plan.lists})
+        try:
+            yield from self._do(self.plan.steps, "steps", scope)
+        except _EmptyFieldError:
+            scope.answering = None
+        return self._output(scope.answering)
+
+    def _do(self, steps: StepSpecs, place: str, scope: _Scope) -> Any:
+        for position, step in enumerate(steps):
+            step_place = f"{place}.{position}"
+            # Most steps ask, and each generator between a call and who waits for it costs time.
+            if isinstance(step, AskingStep):
+                yield from self._ask(self.plan.parts[step_place], scope)
+            else:
+                yield from self._do_step(step, step_place, scope)
+
+    def _do_step(self, step: StepSpec, place: str, scope: _Scope) -> Any:
+        fields = scope.fields
+        match step:
+            case RetrieveStep():
+                yield from self._retrieve(step, scope)
+            case EachStep():
+                yield from self._each(step, place, scope)
+            case RepeatStep():
+                for _ in range(step.repeat):
+                    yield from self._do(step.do, f"{place}.do", scope)
+                    if step.until is not None and fields.get(step.until):
+                        break
+            case WhenStep():
+                if _is_true(step.when, scope, self.question):
+                    yield from self._do(step.do, f"{place}.do", scope)
+            case UnlessStep():
+                if not _is_true(step.unless, scope, self.question):
+                    yield from self._do(step.do, f"{place}.do", scope)
+            case AllStep():
+                yield from self._all(step, place, scope)
+
+    def _each(self, step: EachStep, place: str, scope: _Scope) -> Any:
+        """Do steps for each entry, and keep those for which a field of these is true."""
+        entries = _value(step.each, scope, self.question)[: step.most]
+        kept_entries = []
+        for entry in entries:
+            inner = scope.inside(**{step.name: entry})
+            yield from self._do(step.do, f"{place}.do", inner)
+            if step.keep is None or inner.fields.get(step.keep):
+                kept_entries.append(entry)
+        scope.fields[step.each] = kept_entries
+
+    def _ask(self, part: StepPart, scope: _Scope) -> Any:
+        """Ask what a step asks, and write its outputs."""
+        step, program = part.step, self.programs[part.attribute]
+        given = _given(step, scope)
+        if step.samples is not None and step.outer_samples and not isinstance(self.question, Question):
+            raise ProgramFaultError("TypeError", f"{self.question.key} has no numbered options, which samples vote on")
+        is_changed = step.model is not None or step.temperature is not None
+        lm = find_lm(step.model, step.temperature) if is_changed else None
+        asking = self.plan.askings[part.place]
+        drawn = later = self.times.get(asking, 0)
+        if later and not (lm or dspy.settings.lm).kwargs.get("temperature"):
+            later = 0
+        self.times[asking] = drawn + self.plan.replies[part.place]
+        steps = part_steps(step, program, self.question, given)
+        outcome = ProgramOutput.of((yield from within(steps, program, lm, later)))
+        outcome = outcome if step.model is None else asked_of(step.model, outcome)
+        self.generations += outcome.generations or []
+        self.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
+        self._write(step, outcome, scope)
+
+    def _write(self, step: AskingStep, outcome: ProgramOutput, scope: _Scope) -> None:
+        answer = outcome.answer if isinstance(self.question, Question) else outcome.text
+        if isinstance(step, AskStep):
+            values = {name: (outcome.fields or {}).get(name) for name in step.signature.outputs}
+            values |= {"answer": answer} if "answer" in values else {}
+        else:
+            values = {"answer": answer, "rationale": outcome.rationale}
+        if step.add is not None or step.rename is not None:
+            name = step.add or step.rename
+            value = values["answer"] if "answer" in values else next(iter(values.values()))
+            if step.add is None:
+                values = {str(name): value}
+            else:
+                entries = scope.fields.setdefault(step.add, [])
+                entries += [] if value is None else [str(value)]
+                return
+        scope.fields |= values
+        if "answer" in values:
+            scope.answering = outcome
+
+    def _retrieve(self, step: RetrieveStep, scope: _Scope) -> Any:
+        assert self.plan.search is not None  # noqa: S101 - the builder has looked
+        text = _value(step.retrieve, scope, self.question)
+        queries = [str(query) for query in (text if isinstance(text, list) else [text]) if str(query).strip()]
+        hits_by_query: list[list[Hit]] = []
+        if queries:
+            hits_by_query = (yield Call(LookUp(self.plan.search, step.k), {"queries": queries})).found
+        hits = {hit.passage.id: hit for query_hits in hits_by_query for hit in query_hits}
+        self.hits |= {key: hit for key, hit in hits.items() if key not in self.hits}
+        if step.add is None:
+            scope.fields[step.rename or "passages"] = list(hits.values())
+            return
+        passages = scope.fields.setdefault(step.add, [])
+        known = {hit.passage.id for hit in passages}
+        passages += [hit for key, hit in hits.items() if key not in known]
+
+    def _all(self, step: AllStep, place: str, scope: _Scope) -> Any:
+        """Do branches, each from the fields as they were before, and put together what they wrote."""
+        before = scope.inside()
+        branches: list[_Scope] = []
+        copies: list[dict[str, Any]] = []
+        for position, branch in enumerate(step.all):
+            copies.append({name: list(before.fields[name]) for name in self.plan.lists})
+            inner = before.inside(**copies[-1])
+            inner.answering = None if step.combine is not None else before.answering
+            try:
+                yield from self._do(branch, f"{place}.all.{position}", inner)
+            except _EmptyFieldError:
+                if step.combine is None:
+                    raise
+                inner.answering = None
+            branches.append(inner)
+        self._add_up(copies, branches, scope)
+        if step.combine is not None:
+            outcomes = [
+                inner.answering or ProgramOutput(answer=None, rationale=None, generations=[]) for inner in branches
+            ]
+            outcome = combine_branches(step.combine, self.plan.rules, self.question, outcomes)
+            scope.fields |= {"answer": outcome.answer, "rationale": outcome.rationale}
+            scope.answering = outcome
+            return
+        for inner in branches:
+            scope.fields |= {
+                name: value
+                for name, value in inner.fields.items()
+                if name not in self.plan.lists and before.fields.get(name, before) is not value
+            }
+            if inner.answering is not before.answering:
+                scope.answering = inner.answering
+
+    def _add_up(self, copies: Sequence[Mapping[str, Any]], branches: Sequence[_Scope], scope: _Scope) -> None:
+        """Add what the branches added to their copies of each list, in their order.
+
+        A branch that keeps only some entries has another list than its copy.
+        """
+        for name in self.plan.lists:
+            count, entries = len(scope.fields[name]), scope.fields[name]
+            pairs = [(own[name], inner.fields[name]) for own, inner in zip(copies, branches, strict=True)]
+            kept_entries = next((now for own, now in pairs if now is not own), entries[:count])
+            added_entries = [entry for own, now in pairs if now is own for entry in now[count:]]
+            entries[:] = [*kept_entries, *added_entries]
+
+    def _output(self, answering: ProgramOutput | None) -> ProgramOutput:
+        """Return the prediction that answered last, with everything that was asked and found."""
+        outcome = answering or ProgramOutput(answer=None, rationale=None, generations=[])
+        own_generations = outcome.generations or []
+        fields: dict[str, Any] = {}
+        if len(self.generations) > len(own_generations) or any(one.asked for one in self.generations):
+            last = outcome.last_generation or (own_generations or self.generations)[-1]
+            fields = {"keeps_replies": True, "last_generation": last}
+        if self.hits:
+            fields |= {"hits": list(self.hits.values()), "passages_cut": outcome.passages_cut or 0}
+            if outcome.verdicts is not None and len(outcome.verdicts) != len(self.hits):
+                fields["verdicts"] = None
+        if outcome.fields is not None or fields:
+            fields |= {"generations": self.generations, "fields": None}
+        return outcome.copy(**fields) if fields else outcome
+
+
+def _given(step: AskingStep, scope: _Scope) -> dict[str, Any]:
+    """Return the fields that a step reads; raises `_EmptyFieldError` if one of its signature is empty."""
+    if not isinstance(step, AskStep):
+        return scope.fields
+    fields = {name: scope.fields[name] for name in step.signature.inputs if name in scope.fields}
+    if None in fields.values():
+        raise _EmptyFieldError
+    return fields
+
+
+def _value(name: str, scope: _Scope, question: Asked) -> Any:
+    """Return a field of the steps, or of the question; raises `_EmptyFieldError` if it is empty."""
+    value = scope.fields[name] if name in scope.fields else _of_question(name, question)
+    if value is None:
+        raise _EmptyFieldError
+    return value
+
+
+def _is_true(name: str, scope: _Scope, question: Asked) -> bool:
+    return bool(scope.fields[name] if name in scope.fields else _of_question(name, question))
+
+
+def _of_question(name: str, question: Asked) -> Any:
+    return question_fields(question, {name: str, "options": str}, ())[name]
