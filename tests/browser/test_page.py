@@ -169,7 +169,7 @@ def test_a_baseline_is_chosen_on_the_page(page, exams) -> None:
         "(s => { s.value = '1'; s.dispatchEvent(new Event('change')); })(document.querySelector('#against select'))"
     )
     assert page.run(row) == ["longest", f"{100 * (lost - gained) / n:+.1f}", str(lost), str(gained), shown[-1]]
-    assert page.run("document.querySelector('.strips .name.base').textContent") == "chain_of_thought"
+    assert page.run("document.querySelector('.base').textContent") == "chain_of_thought"
 
 
 def test_the_first_question_is_there_and_keys_walk_on(page, exams) -> None:

@@ -26,28 +26,31 @@ class Standing:
     first: AnyRun
     level: tuple[AnyRun, ...]
     """In the order of the runs; empty if `first` is better than every other one."""
+    is_tested: bool = True
+    """Whether the folders say which questions were right; without that no run is shown to be better."""
 
 
 def find_standing(runs: Sequence[AnyRun]) -> Standing | None:
     """Find who leads among those of `runs` that may be ranked; None for fewer than two, or without a right answer.
 
     A run is told apart from the first by McNemar's exact test, with p times the number of the others below 0.05
-    (Bonferroni). What is right is read from the folders' `predictions.parquet`; without it nothing is told apart.
+    (Bonferroni). What is right is read from the folders' `predictions.parquet`; without it nothing is tested.
     """
     rankable = [run for run, rival in zip(runs, rivals(runs), strict=True) if rival and run.benchmark.right_or_wrong]
     first = max(rankable, key=lambda run: run.metrics.right or 0, default=None)
     if first is None or len(rankable) < 2 or not first.metrics.right:
         return None
     outcomes = read_right(first.folder)
-    level = []
+    level, is_tested = [], bool(outcomes)
     for other in rankable:
         if other is not first:
             other_outcomes = read_right(other.folder)
+            is_tested = is_tested and bool(other_outcomes)
             gained = sum(right and other_outcomes.get(key) is False for key, right in outcomes.items())
             lost = sum(not right and other_outcomes.get(key) is True for key, right in outcomes.items())
             if gained <= lost or mcnemar_p(lost, gained) * (len(rankable) - 1) >= ALPHA:
                 level.append(other)
-    return Standing(first, tuple(level))
+    return Standing(first, tuple(level), is_tested)
 
 
 def is_rankable(run: AnyRun) -> bool:

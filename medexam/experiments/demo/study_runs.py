@@ -12,7 +12,8 @@ from pathlib import Path
 from medexam.benchmarks import find_benchmark
 from medexam.datasets.locating import SHIPPED
 from medexam.experiments.score.own import score_all
-from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS, RunFolder, RunRecord
+from medexam.experiments.store.parquet import write_parquet
+from medexam.experiments.store.run_folder import ENVIRONMENT, PARQUET, PREDICTIONS, RunFolder, RunRecord
 from medexam.experiments.store.stored_run import AnyRun, stored_run
 from medexam.experiments.store.work_folder import name_part
 from medexam.files import whole_file
@@ -74,6 +75,9 @@ def _make(
             folder.write_record(_record(folder, cell, run_identity, items, experiment, place), own=True)
     benchmark = find_benchmark(cell.dataset)
     scored, own = score_all(folder, benchmark, items, predictions)
+    # Which run leads is tested on what this file says of each question.
+    if not (folder.path / PARQUET).exists():
+        write_parquet(folder, benchmark, items, predictions, scored)
     return stored_run(folder, scored.metrics, {}, own.warnings)
 
 

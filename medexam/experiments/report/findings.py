@@ -93,6 +93,27 @@ def lead(runs: Sequence[AnyRun]) -> str:
     return " ".join(sentences) or _best_alone(runs, names)
 
 
+def above_chance(runs: Sequence[AnyRun]) -> str:
+    """Say which whole runs lie above what a uniform choice has right, by their 95 % intervals; empty if none can."""
+    names = dict(zip(map(id, runs), run_names(runs), strict=True))
+    tested = [run for run in runs if run.complete and isinstance(run.metrics, Metrics) and run.metrics.n]
+    tested = [run for run in tested if run.metrics.accuracy_interval and run.metrics.chance_accuracy is not None]
+    if not tested:
+        return ""
+    at_chance = [names[id(run)] for run in tested if _is_at_chance(run.metrics)]
+    if len(tested) == 1:
+        return f"By its 95 % interval it is {'not shown to be ' if at_chance else ''}above chance."
+    if not at_chance:
+        return f"All {len(tested)} runs are above chance by their 95 % intervals."
+    if len(at_chance) == len(tested):
+        return "No run is shown to be above chance by its 95 % interval."
+    not_above = _join(at_chance) if len(at_chance) <= NAMED else f"{len(at_chance)} runs"
+    return (
+        f"By their 95 % intervals {len(tested) - len(at_chance)} of {len(tested)} runs are above chance; "
+        f"{not_above} {'is' if len(at_chance) == 1 else 'are'} not shown to be."
+    )
+
+
 def _best_alone(runs: Sequence[AnyRun], names: dict[int, str]) -> str:
     """Describe the score of the only run that can be ranked; of several that asked something else, how they differ."""
     difference = describe_difference(runs)
@@ -119,9 +140,8 @@ def _standing(runs: Sequence[AnyRun], names: dict[int, str]) -> list[str]:
     name, accuracy = names[id(standing.first)], percent(standing.first.metrics.accuracy)
     if not standing.level:
         return [f"{name} is better than every other run here: accuracy {accuracy} % (McNemar's test)."]
+    if not standing.is_tested:
+        return [f"{name} has the most right answers, {accuracy} %; no test was made: predictions.parquet is missing."]
     level = [names[id(run)] for run in standing.level]
-    if len(level) > NAMED:
-        others = f"{len(level)} of the {len(runs) - 1} others are"
-    else:
-        others = f"{_join(level)} {'are' if len(level) > 1 else 'is'}"
-    return [f"{name} has the most right answers, {accuracy} %; {others} not told apart from it (McNemar's test)."]
+    others = f"{len(level)} of the {len(runs) - 1} others" if len(level) > NAMED else _join(level)
+    return [f"{name} has the most right answers, {accuracy} %; no difference from {others} is shown (McNemar's test)."]

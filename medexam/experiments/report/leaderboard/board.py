@@ -30,6 +30,8 @@ _NUMBERS_CAPTION = (
     "Protocol: digest of all that can change the number, the model and the harness's version apart; equal ones came "
     "about alike. `medexam report RUN --protocol` shows its lines. Date: when the run was last asked."
 )
+NAMED = 4
+"""Rows that a sentence names."""
 _NOT_IN_PROTOCOL = frozenset({"model", "harness"})
 
 
@@ -92,9 +94,30 @@ class Leaderboard(Displayed):
 
     @property
     def lines(self) -> list[str]:
-        """Which scores are missing, and the notes, a sentence each."""
-        missing = [f"{row.name} has no whole score in {', '.join(row.missing)}." for row in self.rows if row.missing]
+        """Which scores are missing, a sentence for the rows that miss the same, and the notes."""
+        names_by_missing: dict[tuple[str, ...], list[str]] = {}
+        for row in self.rows:
+            if row.missing:
+                names_by_missing.setdefault(row.missing, []).append(row.name)
+        missing = [
+            f"{self._subject(names)} no whole score in {', '.join(columns)}."
+            for columns, names in names_by_missing.items()
+        ]
         return [*missing, *self.notes]
+
+    @property
+    def unit(self) -> str:
+        """What a row is, in the plural."""
+        by_program = any(score.run.program in row.name for row in self.rows for score in row.scores.values())
+        return "ways of asking" if by_program else "models"
+
+    def _subject(self, names: Sequence[str]) -> str:
+        """Name rows with their verb; of more than `NAMED` give the number."""
+        if len(names) == 1:
+            return f"{names[0]} has"
+        if len(names) > NAMED:
+            return f"{len(names)} of {len(self.rows)} rows have"
+        return f"{', '.join(names[:-1])} and {names[-1]} have"
 
     def blocks(self) -> list[Block]:
         """Show the board and its sentences; the table of its numbers is on the page and in the files."""

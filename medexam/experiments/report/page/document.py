@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -20,9 +21,10 @@ from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.findings import describe_readings
 from medexam.experiments.report.page.blocks import build_blocks
 from medexam.experiments.report.page.entries import read_answers
-from medexam.experiments.report.page.overview import build_overview
+from medexam.experiments.report.page.overview import PANEL_CAPTION, build_overview
 from medexam.experiments.report.page.question_pictures import read_pictures
 from medexam.experiments.report.page.sections import build_sections, first_screen_tables, warnings
+from medexam.experiments.report.papers.human_baseline import people_by_run
 from medexam.experiments.report.plots.page_svg import render_svg
 from medexam.experiments.report.plots.pictures import PLOTS
 from medexam.experiments.report.plots.style import looks
@@ -65,15 +67,38 @@ def read_asset(name: str) -> str:
     return (files("medexam.experiments.report.page") / ASSETS / name).read_text(encoding="utf-8")
 
 
-def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterator[str]:
-    """Render the page in pieces."""
+def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = (), home: str = "") -> Iterator[str]:
+    """Render the page in pieces; `home` is the address of the list of all runs, empty if there is none."""
     names = run_names(runs)
     plots, no_plots = list[tuple[str, str]](), None
     try:
         plots = draw_plots(runs)
     except MedExamError as error:
         no_plots = str(error)
-    style, scripts = read_asset(STYLE), [read_asset(name) for name in SCRIPTS]
+    people = people_by_run(runs)
+    overview = build_overview(runs, people)
+    return fill_template(
+        "page.html",
+        SCRIPTS,
+        kind="report",
+        title=overview.title,
+        about=overview.about,
+        verdict=overview.verdict,
+        home=home,
+        overview=overview,
+        warnings=warnings(runs, names),
+        silences=[*describe_readings(runs), *silences(runs)],
+        scores=first_screen_tables(runs, boards, PANEL_CAPTION if overview.panels else ""),
+        sections=build_sections(runs, names, people),
+        plots=[(Markup(svg), caption) for svg, caption in plots],  # noqa: S704 - our own drawing
+        no_plots=no_plots,
+        blocks=build_blocks(read_answers(runs), runs[0].benchmark.facets, read_pictures(runs)),
+    )
+
+
+def fill_template(template: str, script_names: Sequence[str], **values: Any) -> Iterator[str]:
+    """Fill a template of `assets/` in pieces, with the style, these scripts, and a policy that runs nothing else."""
+    style, scripts = read_asset(STYLE), [read_asset(name) for name in script_names]
     templates = Environment(
         loader=PackageLoader("medexam.experiments.report.page", ASSETS),
         autoescape=True,
@@ -81,25 +106,16 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterato
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # The page's own style and scripts work, and nothing else does or is loaded.
     policy = (
         f"default-src 'none'; style-src {policy_hash(style)}; script-src {' '.join(map(policy_hash, scripts))}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return templates.get_template("page.html").generate(
-        overview=build_overview(runs),
-        names=names,
+    return templates.get_template(template).generate(
         version=__version__,
         policy=policy,
         style=Markup(style),  # noqa: S704 - the package's own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
-        warnings=warnings(runs, names),
-        silences=[*describe_readings(runs), *silences(runs)],
-        scores=first_screen_tables(runs, boards),
-        sections=build_sections(runs, names),
-        plots=[(Markup(svg), caption) for svg, caption in plots],  # noqa: S704 - our own drawing
-        no_plots=no_plots,
-        blocks=build_blocks(read_answers(runs), runs[0].benchmark.facets, read_pictures(runs)),
+        **{"home": "", "verdict": (), "blocks": ()} | values,
     )
 
 

@@ -16,7 +16,7 @@ from medexam.experiments.report.comparison_tables import comparison_lines, overa
 from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.markdown import describe_settings
 from medexam.experiments.report.own_tables import own_tables
-from medexam.experiments.report.papers.human_baseline import TITLE, human_baseline
+from medexam.experiments.report.papers.human_baseline import TITLE, AgainstPeople, people_tables
 from medexam.experiments.report.run_tables import cost_tables, failure_tables, member_tables
 from medexam.experiments.report.tables import BOLD, comparison, legend, table_runs
 from medexam.experiments.store.stored_run import AnyRun
@@ -81,21 +81,29 @@ class PageSection:
     folds: tuple[Fold, ...] = ()
 
 
-def first_screen_tables(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> list[Captioned]:
-    """Build the tables of the first screen: the runs side by side, their own metrics, and boards."""
+def first_screen_tables(runs: Sequence[AnyRun], boards: Sequence[Table], reading: str) -> list[Captioned]:
+    """Build the tables of the first screen: the runs side by side, their own metrics, and boards.
+
+    `reading` ends the first one's caption.
+    """
     overview = comparison(runs)
-    read = f"{legend(runs)} {BOLD}" if overview.best else legend(runs)
+    read = " ".join(filter(None, [legend(runs), BOLD if overview.best else "", reading]))
     return [(replace(overview, title="Scores"), read), *own_tables(runs), *((board, "") for board in boards)]
 
 
-def build_sections(runs: Sequence[AnyRun], names: Sequence[str]) -> list[PageSection]:
-    """Build every section below the questions; `names` tell the runs apart, one each."""
+def build_sections(
+    runs: Sequence[AnyRun], names: Sequence[str], people: Sequence[Sequence[AgainstPeople]]
+) -> list[PageSection]:
+    """Build every section below the questions; `names` tell the runs apart, one each.
+
+    `people` holds what each run scored beside people.
+    """
     several = len(runs) > 1
     groups = runs[0].benchmark.matrices(table_runs(runs)) if several else _breakdowns(runs[0])
     sections = [
         PageSection("runs", "Runs", (_runs(runs, names),)),
         *_compared(runs),
-        PageSection("people", TITLE, tuple(human_baseline(runs)[1])),
+        PageSection("people", TITLE, tuple(people_tables(people, names))),
         *_passages(runs),
         *(_grouped(matrix) for matrix in groups),
         _stacked("costs", "Costs", [cost_tables(run) for run in runs], names),

@@ -218,6 +218,13 @@ def _caption() -> str:
     )
 
 
+def people_by_run(runs: Sequence[AnyRun]) -> list[tuple[AgainstPeople, ...]]:
+    """Return what each of `runs` scored beside people, as `against_people` does; empty for those that sat no exam."""
+    exams = [run for run in runs if run.benchmark.sat_by_people]
+    rows_by_id = dict(zip(map(id, exams), against_people(exams), strict=True))
+    return [rows_by_id.get(id(run), ()) for run in runs]
+
+
 def human_baseline(runs: Sequence[AnyRun]) -> tuple[list[dict[str, Any]], list[Captioned]]:
     """Return what `--json` says of each run beside people, empty for runs without exams, and the tables."""
     exams = [run for run in runs if run.benchmark.sat_by_people]

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from medexam.cli.main import app
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.markdown import run_report
+from medexam.experiments.report.page.overview import build_overview
 from medexam.experiments.report.papers.human_baseline import (
     FILE,
     AgainstPeople,
@@ -149,6 +150,20 @@ def test_what_passed_is_stressed_and_several_runs_are_named() -> None:
     tables = [TerminalTable(*each) for each in people_tables([(ROW,)], ["mine"])]
     for width in (80, 100):
         assert all(len(line) <= width for line in draw(*tables, width=width).split("\n"))
+
+
+def test_the_page_says_what_passes_and_has_a_strip_for_each_exam(make_run) -> None:
+    fell = AgainstPeople(**{**vars(ROW), "points": 100})
+    runs = [make_run({"kind": "longest"}, "rw"), make_run({"kind": "random"}, "rw", run_id="b")]
+    overview = build_overview(runs, [(fell,), (ROW,)])
+    assert overview.verdict[-1].startswith("1 of 2 whole exams are passed; the widest margin is that of random in ")
+    (strip,) = overview.strips
+    assert strip.runs == pytest.approx([100 * 100 / ROW.ten_best, 100 * ROW.points / ROW.ten_best], abs=0.01)
+    assert (strip.pass_mark, strip.ten_best) == (pytest.approx(100 * ROW.pass_mark / ROW.ten_best, abs=0.01), 100)
+    assert strip.text.startswith("best run passed by")
+    short = build_overview(runs[:1], [(fell,)])
+    assert short.verdict[-1].startswith("It passes no exam: longest in ")
+    assert not build_overview(runs).strips
 
 
 def test_a_sample_of_exams_shows_nothing(make_run) -> None:

@@ -5,6 +5,7 @@
 page.against = (index) => {
   const { element } = page;
   const names = index.runs;
+  const rows = [...document.querySelectorAll("#scores figure:first-of-type .sortable tbody tr")];
   const SCORED = "rwu";
   const places = index.keys.map((_, at) => at).filter((at) => index.outcomes.every((of) => SCORED.includes(of[at])));
   if (names.length < 2 || !places.length) return;
@@ -52,7 +53,7 @@ page.against = (index) => {
       return element("tr", {}, ...texts.map((text, at) => element("td", { textContent: text,
         className: [at ? "number" : "", at === 1 && adjusted < 0.05 ? "best" : ""].join(" ") })));
     }));
-    document.querySelectorAll(".strips .name").forEach((name, run) => name.classList.toggle("base", run === baseline));
+    rows.forEach((row, run) => row.cells[0].classList.toggle("base", run === baseline));
   };
 
   const select = element("select", {}, ...names.map((name, run) => element("option", { value: run, textContent: name })));
