@@ -80,7 +80,7 @@ def print_board(
     as_json: JsonOption = False,
 ) -> None:
     """Rank submissions, and show list F1 against multi-hop inverse, and semantic minus BLEU by model size."""
-    from medexam.companions.cliniqlink.ranking import ranking_document, ranking_tables, rank_submissions
+    from medexam.companions.cliniqlink.ranking import rank_submissions, ranking_document, ranking_tables
     from medexam.companions.cliniqlink.submissions import read_submissions
     from medexam.toolkit.report import captioned, join_markdown, render_latex
 
