@@ -6,6 +6,7 @@ their hashes, and no other, and load nothing.
 
 import base64
 import hashlib
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -36,7 +37,10 @@ from medexam.version import __version__
 
 ASSETS = "assets"
 STYLE = "page.css"
-SCRIPTS = ("folds.js", "tables.js", "blocks.js", "against.js", "detail.js", "questions.js")
+SCRIPTS = (
+    *("folds.js", "tables.js", "copying.js", "blocks.js", "against.js"),
+    *("beside.js", "marks.js", "detail.js", "questions.js"),
+)
 """In the order in which they need each other."""
 
 
@@ -85,6 +89,7 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = (), home: str 
         about=overview.about,
         verdict=overview.verdict,
         home=home,
+        command=shlex.join(["medexam", "report", *(str(run.folder.path) for run in runs)]),
         overview=overview,
         warnings=warnings(runs, names),
         silences=[*describe_readings(runs), *silences(runs)],
@@ -115,7 +120,7 @@ def fill_template(template: str, script_names: Sequence[str], **values: Any) -> 
         policy=policy,
         style=Markup(style),  # noqa: S704 - the package's own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
-        **{"home": "", "verdict": (), "blocks": ()} | values,
+        **{"home": "", "command": "", "verdict": (), "blocks": ()} | values,
     )
 
 
