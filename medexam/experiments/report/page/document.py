@@ -101,8 +101,11 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = (), home: str 
     )
 
 
-def fill_template(template: str, script_names: Sequence[str], **values: Any) -> Iterator[str]:
-    """Fill a template of `assets/` in pieces, with the style, these scripts, and a policy that runs nothing else."""
+def fill_template(template: str, script_names: Sequence[str], *, forms: str = "'none'", **values: Any) -> Iterator[str]:
+    """Fill a template of `assets/` in pieces, with the style, these scripts, and a policy that runs nothing else.
+
+    `forms` says in the policy's words where forms may lead.
+    """
     style, scripts = read_asset(STYLE), [read_asset(name) for name in script_names]
     templates = Environment(
         loader=PackageLoader("medexam.experiments.report.page", ASSETS),
@@ -113,7 +116,7 @@ def fill_template(template: str, script_names: Sequence[str], **values: Any) -> 
     )
     policy = (
         f"default-src 'none'; style-src {policy_hash(style)}; script-src {' '.join(map(policy_hash, scripts))}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"img-src data:; base-uri 'none'; form-action {forms}"
     )
     return templates.get_template(template).generate(
         version=__version__,
