@@ -84,9 +84,9 @@ class Browser:
 
     def press(self, key: str) -> None:
         """A key, by the name that pages know it under."""
-        text = {"Enter": "\r"}.get(key)
-        codes = {"Enter": 13, "ArrowDown": 40, "ArrowUp": 38, "Tab": 9, "End": 35, "Home": 36}
-        known = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
+        text = key if len(key) == 1 else {"Enter": "\r"}.get(key)
+        codes = {"Enter": 13, "ArrowDown": 40, "ArrowUp": 38, "Tab": 9, "End": 35, "Home": 36, "Escape": 27}
+        known = {"key": key, "code": key, "windowsVirtualKeyCode": codes.get(key, ord(key[0].upper()))}
         self.send("Input.dispatchKeyEvent", type="keyDown", **known, **({"text": text} if text else {}))
         self.send("Input.dispatchKeyEvent", type="keyUp", **known)
 

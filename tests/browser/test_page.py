@@ -1,7 +1,9 @@
 """The page of `medexam report --html` in a real browser, opened from the disk: tables, filters, questions, bad text."""
 
+import csv
 import json
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,11 @@ def _reasoned(question, gold):
     return {"status": Status.ANSWERED, "answer": gold, "reply": f"Because. {{Answer: {gold}}}", **spent}
 
 
+def _is_flipped(question, gold) -> bool:
+    other = _reasoned(question, gold)
+    return other["status"] is not Status.FAILED and (gold == 1) != (other.get("answer") == gold)
+
+
 @pytest.fixture(scope="module")
 def runs(exams, tmp_path_factory):
     place = tmp_path_factory.mktemp("runs")
@@ -83,12 +90,30 @@ def written(runs, tmp_path_factory) -> str:
     return path.as_uri()
 
 
+@pytest.fixture(scope="module")
+def beside(exams, tmp_path_factory) -> str:
+    """The address of a page of two runs whose replies differ in a word."""
+    place = tmp_path_factory.mktemp("beside")
+
+    def answer(words):
+        return lambda question, gold: {"status": Status.ANSWERED, "answer": 1, "reply": f"It is {words} I think."}
+
+    dataset = {"path": exams.source}
+    runs = [
+        write_run(place / "red", exams, REASONING, answer("red,"), dataset=dataset),
+        write_run(place / "blue", exams, {"kind": "zero_shot"}, answer("blue rather,"), dataset=dataset),
+    ]
+    write_page(read_current(runs), place / "page.html")
+    return (place / "page.html").as_uri()
+
+
 @pytest.fixture
 def page(browser, written):
     """The page, with its list of questions there."""
     browser.open("about:blank#again")
     browser.open(written)
     browser.wait("document.querySelector('.excerpt')")
+    _set(browser, "Order", "exam")
     return browser
 
 
@@ -172,13 +197,21 @@ def test_a_baseline_is_chosen_on_the_page(page, exams) -> None:
     assert page.run("document.querySelector('.base').textContent") == "chain_of_thought"
 
 
-def test_the_first_question_is_there_and_keys_walk_on(page, exams) -> None:
-    page.wait(f"document.querySelector('.detail h3')?.textContent === {exams.questions[0].key!r}")
+def test_flipped_questions_come_first_and_keys_walk_on_wherever_the_focus_is(page, written, exams) -> None:
+    page.open("about:blank#again")
+    page.open(written)
+    keys = [question.key for question in exams.questions if _is_flipped(question, exams.golds[question.key].number)]
+    page.wait(f"document.querySelector('.detail h3')?.textContent === {keys[0]!r}")
     assert not page.run("location.hash")
-    press = "document.querySelector('.list').dispatchEvent(new KeyboardEvent('keydown', {key: '%s', bubbles: true}))"
-    page.run(press % "j")
-    page.wait(f"document.querySelector('.detail h3').textContent === {exams.questions[1].key!r}")
-    page.run(press % "?")
+    page.run("document.querySelector('th button').focus()")
+    page.press("j")
+    page.wait(f"document.querySelector('.detail h3').textContent === {keys[1]!r}")
+    assert 0 <= page.run("document.querySelector('.panes').getBoundingClientRect().top") < 900
+    page.press("/")
+    page.press("k")
+    assert page.run("document.activeElement.value") == "k"
+    page.press("Escape")
+    page.press("?")
     assert page.run("document.querySelector('dialog').open")
     page.run("document.querySelector('dialog button').click()")
     assert page.run("[...document.querySelectorAll('.heads span')].map(each => each.textContent)") == [
@@ -188,12 +221,7 @@ def test_the_first_question_is_there_and_keys_walk_on(page, exams) -> None:
 
 
 def test_flipped_questions_are_those_that_one_run_alone_has_right(page, exams) -> None:
-    flipped = []
-    for question in exams.questions:
-        gold = exams.golds[question.key].number
-        other = _reasoned(question, gold)
-        if other["status"] is not Status.FAILED and (gold == 1) != (other.get("answer") == gold):
-            flipped.append(question.key)
+    flipped = [q.key for q in exams.questions if _is_flipped(q, exams.golds[q.key].number)]
     assert _set(page, "Runs", "flipped") == len(flipped) > 0
     marks = page.run("[...document.querySelectorAll('.row')].map(row => row.querySelector('.marks').textContent)")
     assert all(signs.count("\u2713") == 1 for signs in marks)
@@ -204,6 +232,60 @@ def test_search_finds_words_of_the_stem_whatever_their_accents(page, exams) -> N
     assert _set(page, "Search", "TH\u00c9") == sum(holding)
     assert _set(page, "Search", exams.questions[5].key) >= 1
     assert _set(page, "Search", "no such words anywhere") == 0
+
+
+def test_replies_and_prompts_are_searched_on_request(page, exams) -> None:
+    replies = [_reasoned(question, 1).get("reply", "") for question in exams.questions]
+    assert _set(page, "Search", "{Answer:") == 0
+    page.run("document.querySelector('.deep input').click()")
+    assert page.wait("parseInt(document.querySelector('.count').textContent)") == sum("{Answer:" in r for r in replies)
+
+
+def test_two_replies_stand_side_by_side_with_their_differences_marked(page, beside) -> None:
+    page.open("about:blank#again")
+    page.open(beside)
+    page.wait("document.querySelector('.beside')")
+    page.run("document.querySelector('.beside').open = true")
+    page.wait("document.querySelector('.reply mark')")
+    marked = (
+        "[...document.querySelectorAll('.reply')].map(r => [...r.querySelectorAll('mark')].map(m => m.textContent))"
+    )
+    assert page.run(marked) == [["red,"], ["blue", "rather,"]]
+    second = "document.querySelectorAll('.columns select')[1]"
+    page.run(f"(s => {{ s.value = '0'; s.dispatchEvent(new Event('change')); }})({second})")
+    assert page.run(marked) == [[], []]
+
+
+def test_marks_and_comments_stay_and_are_saved_as_a_sheet(page, written, exams) -> None:
+    at = next(at for at, question in enumerate(exams.questions) if question.stem == HOSTILE)
+    _choose(page, at)
+    page.wait(f"document.querySelector('.stem').textContent === {json.dumps(HOSTILE)}")
+    page.run("(s => { s.value = '4'; s.dispatchEvent(new Event('change')); })(document.querySelector('.own select'))")
+    page.run("(s => { s.value = '=1+1'; s.dispatchEvent(new Event('input')); })(document.querySelector('.own input'))")
+    page.open("about:blank#again")
+    page.open(f"{written}#question={exams.questions[at].key}")
+    page.wait("document.querySelector('.own input')?.value === '=1+1'")
+    page.run("URL.createObjectURL = (blob) => { sheet = blob.text(); return '#'; }")
+    page.run("[...document.querySelectorAll('button')].find(b => b.textContent === 'Save 1 mark').click()")
+    head, row = csv.reader(page.run("sheet").lstrip("\ufeff").splitlines())
+    assert head == ["code", "question", "reference", "answer", "correctness", "completeness", "comment"]
+    assert (row[0], row[4:]) == (f"longest/{exams.questions[at].key}", ["4", "", "'=1+1"])
+
+
+@pytest.mark.parametrize("form", ["Markdown", "LaTeX", "CSV", "command"])
+def test_a_table_is_copied(page, form, runs) -> None:
+    page.run("Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { copied = text; }}})")
+    page.run(f"[...document.querySelectorAll('.copy button')].find(b => b.textContent === {form!r}).click()")
+    text = page.run("copied")
+    accuracy = " ".join(page.run("document.querySelector('#scores tbody tr').cells[2].textContent").split())
+    if form == "command":
+        assert text == shlex.join(["medexam", "report", *(str(run.path) for run in runs)])
+    else:
+        lines = text.splitlines()
+        assert any("longest" in line and accuracy in line for line in lines)
+        assert lines[0].startswith(
+            {"Markdown": "| Program |", "LaTeX": "\\begin{tabular}{lr", "CSV": '"Program","n"'}[form]
+        )
 
 
 def test_a_question_shows_what_was_asked_and_answered(page, exams) -> None:

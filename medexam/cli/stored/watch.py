@@ -23,7 +23,8 @@ def watch(
 ) -> None:
     """Serve the page of runs on 127.0.0.1 while they are asked, until Ctrl-C.
 
-    The page loads itself again while a question is pending.
+    The page loads itself again while a question is pending. Another one, /runs, lists all runs of --runs-dir: filter
+    them, open one, or open several together.
     """
     from medexam.cli.stored.actions.watch import serve_runs
 

@@ -14,6 +14,7 @@ from medexam.experiments.entry.carry_out import Carriers, plan_lines
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.planner import plan_resume
+from medexam.experiments.report.leaderboard import Leaderboard, make_leaderboard
 from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks
 from medexam.experiments.report.run_tables import member_tables
 from medexam.experiments.report.shown import Block, Displayed, shown_table
@@ -178,6 +179,10 @@ class Runs(Displayed, Collection[Run]):
     def complete(self) -> bool:
         """Whether every question of every run is scored."""
         return self.stop is None and all(run.complete for run in self)
+
+    def board(self) -> Leaderboard:
+        """Rank the models over the benchmarks of these runs, as `medexam board` does."""
+        return make_leaderboard([run.stored for run in self])
 
     def blocks(self) -> list[Block]:
         """Show the overview of `medexam run`."""

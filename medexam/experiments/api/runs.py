@@ -10,7 +10,7 @@ from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.api.asking import ask, write_notice
 from medexam.experiments.api.results import Run, RunPlan, Runs
 from medexam.experiments.api.settings import PartSource, gather
-from medexam.experiments.entry.carry_out import Carriers, plan_lines, plan_spec
+from medexam.experiments.entry.carry_out import Carriers, plan_lines, plan_specs
 from medexam.experiments.report.current import current_run, scored_by
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.paths import default_runs_dir, run_paths
@@ -32,7 +32,7 @@ RunSource = str | Path | Run
 
 
 def plan(
-    spec: SpecSource,
+    spec: SpecSource | Sequence[SpecSource],
     *,
     program: PartSource = None,
     model: PartSource = None,
@@ -43,12 +43,12 @@ def plan(
 ) -> RunPlan:
     """Show what `run` would do with the same arguments: runs, questions, calls, and a prompt of each; asks nothing."""
     settings = gather(overrides, program=program, model=model, dataset=dataset)
-    return RunPlan(plan_spec(spec, settings, limit, runs_dir=_path(runs_dir), only_look=True))
+    return RunPlan(plan_specs(spec, settings, limit, runs_dir=_path(runs_dir), only_look=True))
 
 
 @reads_kept()
 def run(
-    spec: SpecSource,
+    spec: SpecSource | Sequence[SpecSource],
     *,
     program: PartSource = None,
     model: PartSource = None,
@@ -67,7 +67,8 @@ def run(
 ) -> Runs:
     """Run an experiment, or continue it where it stopped; what is answered already is not asked again.
 
-    `spec` is a YAML file, the name of a shipped experiment or of a data set, a mapping, or an `ExperimentSpec`.
+    `spec` is a YAML file, the name of a shipped experiment or of a data set, a mapping, or an `ExperimentSpec`. It may
+    be a suite too, or a list of specs: all are asked in one plan, and `Runs.board` ranks the models over them.
     `program`, `model` and `dataset` replace those parts: a spec, or a text such as `"few_shot"`; a list makes a run of
     each. A mapping changes the fields that it holds, or replaces a part if it names another. `overrides` set single
     keys, with two underscores for a dot: `dataset__language="es"`. `repeat` asks each run's questions that often again,
@@ -79,7 +80,7 @@ def run(
     Raises `MedExamError` for whatever a user can cure.
     """
     settings = gather(overrides, program=program, model=model, dataset=dataset)
-    planned = plan_spec(spec, settings, limit, runs_dir=_path(runs_dir), fresh=fresh, repeat=repeat)
+    planned = plan_specs(spec, settings, limit, runs_dir=_path(runs_dir), fresh=fresh, repeat=repeat)
     for line in plan_lines(planned):
         write_notice(line)
     if isinstance(workers, Mapping):

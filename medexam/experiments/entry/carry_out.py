@@ -14,7 +14,8 @@ from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.specs import SpecSource
-from medexam.specs.suite import SuiteEntry
+from medexam.specs.base import Spec
+from medexam.specs.suite import SuiteEntry, load_entries
 
 if TYPE_CHECKING:
     from medexam.experiments.run.executor import Executor, RunObserver
@@ -74,6 +75,19 @@ def plan_entries(entries: Sequence[SuiteEntry], limit: int | None = None, **sett
     """Plan one experiment or several as `plan_spec` does."""
     plans = [plan_spec(entry.document, entry.overrides, limit, **settings) for entry in entries]
     return plans[0] if len(plans) == 1 else join_plans(plans)
+
+
+def plan_specs(
+    specs: SpecSource | Sequence[SpecSource], overrides: Mapping[str, Any], limit: int | None = None, **settings: Any
+) -> Plan:
+    """Plan a spec, a suite or several of them as `plan_spec` does; `overrides` are set in each experiment."""
+    sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
+    entries = [
+        SuiteEntry(entry.document, {**entry.overrides, **overrides}) for entry in load_entries(sources, read_spec)
+    ]
+    if not entries:
+        raise SpecError("no spec is given: give one or more")
+    return plan_entries(entries, limit, **settings)
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:

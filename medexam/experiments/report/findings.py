@@ -104,7 +104,8 @@ def above_chance(runs: Sequence[AnyRun]) -> str:
     if len(tested) == 1:
         return f"By its 95 % interval it is {'not shown to be ' if at_chance else ''}above chance."
     if not at_chance:
-        return f"All {len(tested)} runs are above chance by their 95 % intervals."
+        subject = "Both" if len(tested) == 2 else f"All {len(tested)}"
+        return f"{subject} runs are above chance by their 95 % intervals."
     if len(at_chance) == len(tested):
         return "No run is shown to be above chance by its 95 % interval."
     not_above = _join(at_chance) if len(at_chance) <= NAMED else f"{len(at_chance)} runs"

@@ -1,6 +1,8 @@
 """The page of a run in progress, asked for over HTTP."""
 
+import html
 import json
+import shutil
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
@@ -93,3 +95,26 @@ def test_it_is_served_to_this_machine_alone(run, tmp_path, monkeypatch) -> None:
                 urllib.request.urlopen(urllib.request.Request(address + path, headers=headers))
             refused.value.close()
             assert refused.value.code == 404
+
+
+def test_all_runs_are_listed_and_those_that_are_chosen_make_a_page(run, tmp_path, monkeypatch) -> None:
+    def get(path):
+        with urllib.request.urlopen(address.rstrip("/") + path) as response:
+            return response.read().decode()
+
+    shutil.copytree(run, run.with_name("b<i>-0123456789ab"))
+    (run.parent / "broken").mkdir()
+    (run.parent / "broken" / "spec.json").write_text("{")
+    page = LivePage((run,), tmp_path / "runs", 60)
+    with _served(page, monkeypatch) as address:
+        listed = get("/runs")
+        assert "3 runs in" in listed
+        assert "damaged" in listed
+        assert "form-action 'self'" in html.unescape(listed)
+        assert "b&lt;i&gt;-0123456789ab" in listed
+        assert f'href="/page?run={run.name}"' in listed
+        both = get(f"/page?run={run.name}&run=b%3Ci%3E-0123456789ab")
+        assert "2 runs" in both
+        assert 'href="/runs"' in both
+        for outside in ("/page", "/page?run=..", f"/page?run={run.name}&run=none", f"/page?run={tmp_path}"):
+            assert "Choose runs of the list" in get(outside)

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from medexam.experiments.entry.live_page import HOST, LivePage, serve_page
+from medexam.experiments.entry.live_page import HOST, INDEX, LivePage, serve_page
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.track.ui import check_port
 
@@ -14,4 +14,5 @@ def serve_runs(runs: list[Path] | None, runs_dir: Path | None, port: int, every:
     check_port(HOST, port)
     page = LivePage(tuple(runs or [root]), root, every)
     sys.stderr.write(f"The page is at http://{HOST}:{port}; Ctrl-C ends it\n")
+    sys.stderr.write(f"All runs of {root}: http://{HOST}:{port}{INDEX}\n")
     serve_page(page, port)

@@ -7,7 +7,7 @@ from medexam.experiments.report.leaderboard.board import Leaderboard
 from medexam.experiments.report.page.document import fill_template
 from medexam.experiments.report.shown import write_report
 
-SCRIPTS = ("folds.js", "tables.js")
+SCRIPTS = ("folds.js", "tables.js", "copying.js")
 
 
 def write_leaderboard(board: Leaderboard, path: Path) -> None:

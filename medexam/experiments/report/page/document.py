@@ -6,6 +6,7 @@ their hashes, and no other, and load nothing.
 
 import base64
 import hashlib
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -36,7 +37,10 @@ from medexam.version import __version__
 
 ASSETS = "assets"
 STYLE = "page.css"
-SCRIPTS = ("folds.js", "tables.js", "blocks.js", "against.js", "detail.js", "questions.js")
+SCRIPTS = (
+    *("folds.js", "tables.js", "copying.js", "blocks.js", "against.js"),
+    *("beside.js", "marks.js", "detail.js", "questions.js"),
+)
 """In the order in which they need each other."""
 
 
@@ -85,6 +89,7 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = (), home: str 
         about=overview.about,
         verdict=overview.verdict,
         home=home,
+        command=shlex.join(["medexam", "report", *(str(run.folder.path) for run in runs)]),
         overview=overview,
         warnings=warnings(runs, names),
         silences=[*describe_readings(runs), *silences(runs)],
@@ -96,8 +101,11 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = (), home: str 
     )
 
 
-def fill_template(template: str, script_names: Sequence[str], **values: Any) -> Iterator[str]:
-    """Fill a template of `assets/` in pieces, with the style, these scripts, and a policy that runs nothing else."""
+def fill_template(template: str, script_names: Sequence[str], *, forms: str = "'none'", **values: Any) -> Iterator[str]:
+    """Fill a template of `assets/` in pieces, with the style, these scripts, and a policy that runs nothing else.
+
+    `forms` says in the policy's words where forms may lead.
+    """
     style, scripts = read_asset(STYLE), [read_asset(name) for name in script_names]
     templates = Environment(
         loader=PackageLoader("medexam.experiments.report.page", ASSETS),
@@ -108,14 +116,14 @@ def fill_template(template: str, script_names: Sequence[str], **values: Any) -> 
     )
     policy = (
         f"default-src 'none'; style-src {policy_hash(style)}; script-src {' '.join(map(policy_hash, scripts))}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+        f"img-src data:; base-uri 'none'; form-action {forms}"
     )
     return templates.get_template(template).generate(
         version=__version__,
         policy=policy,
         style=Markup(style),  # noqa: S704 - the package's own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
-        **{"home": "", "verdict": (), "blocks": ()} | values,
+        **{"home": "", "command": "", "verdict": (), "blocks": ()} | values,
     )
 
 

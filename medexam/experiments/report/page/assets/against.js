@@ -61,13 +61,15 @@ page.against = (index) => {
   const heads = ["Run", "Difference, pp", "Gained", "Lost", "p"].map((text, at) =>
     element("th", { textContent: text, scope: "col", className: at ? "number" : "" }));
   const place = document.getElementById("against");
+  const wide = element("div", { className: "wide", tabIndex: 0, role: "group", "aria-label": "Against the baseline" },
+    element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body));
   place.append(
     element("label", { className: "baseline" }, element("span", { textContent: "Against the baseline" }), select),
-    element("div", { className: "wide", tabIndex: 0, role: "group", "aria-label": "Against the baseline" },
-      element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body)),
+    wide,
     element("p", { className: "quiet", textContent: `Accuracy in percentage points on the ${places.length.toLocaleString("en")} `
       + "questions that every run has scored; gained and lost: questions. p: McNemar's exact test, adjusted by Holm's "
       + "method. Bold: p < 0.05." }));
+  copying.add(wide);
   place.hidden = false;
   show(0);
 };

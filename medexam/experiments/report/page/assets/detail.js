@@ -20,8 +20,9 @@ page.detail = (() => {
     return element("li", { className: isGold ? "gold" : "" },
       element("span", { className: "printed", textContent: `${printed}.` }),
       element("span", { className: "data", dir: "auto", textContent: text }),
-      isGold ? element("strong", { className: "chip right", textContent: "\u2713 right answer" }) : null,
-      ...chosen.map((choice) => element("span", { className: "chip", textContent: choice.name })));
+      element("span", { className: "chips" },
+        isGold ? element("strong", { className: "chip right", textContent: "\u2713 right answer" }) : null,
+        ...chosen.map((choice) => element("span", { className: "chip", textContent: choice.name }))));
   }));
 
   const wordingPart = (wording, at, item, runs, several) => {
@@ -143,7 +144,7 @@ page.detail = (() => {
     return made;
   });
 
-  const runPart = (name, letter, answer, gold, turns, withoutPrompt, isOpen) => {
+  const runPart = (name, letter, answer, gold, turns, withoutPrompt, isOpen, item) => {
     const { name: outcome } = OUTCOMES[letter];
     const said = answer.answer === undefined ? "" : `${answer.answer}, `;
     const why = answer.reason ? ` (${answer.reason.replaceAll("_", " ")})` : "";
@@ -161,6 +162,7 @@ page.detail = (() => {
     if (answer.scores) inside.append(...scoresTable(answer, gold));
     if (answer.rounds) inside.append(...roundsTable(answer.rounds));
     if (answer.passages) inside.append(...passagesTable(answer).filter(Boolean));
+    if (answer.status === "answered") inside.append(page.marks.controls(item, name, answer));
     if (!inside.childElementCount) {
       return element("div", { className: "run plain" }, ...summary.childNodes);
     }
@@ -178,11 +180,13 @@ page.detail = (() => {
       made.append(wordingPart(wording, at, item, runs, item.wordings.length > 1)));
     const shown = item.answers.flatMap((answer, run) => (answer === null ? [] : [run]));
     made.append(element("h4", { textContent: shown.length === 1 ? "Answer" : `Answers of ${shown.length} runs` }));
+    const beside = page.beside(item, runs);
+    if (beside) made.append(beside);
     for (const run of shown) {
       const answer = item.answers[run];
       const gold = item.wordings[answer.wording].gold;
       made.append(runPart(runs[run], letters[run], answer, gold, turns, index.without_prompts[run],
-        shown.length <= OPEN_RUNS || run === shown[0]));
+        shown.length <= OPEN_RUNS || run === shown[0], item));
     }
     return made;
   };

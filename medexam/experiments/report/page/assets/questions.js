@@ -15,6 +15,8 @@
   let index;
   let stems = null;
   let folded = null;
+  let replies = null;
+  let filtering = 0;
   let shown = [];
   let chosen = -1;
   let asked = 0;
@@ -35,11 +37,36 @@
     return found.length > 0 && right === (wanted === "all" ? found.length : 0);
   };
 
+  // The words of all replies and prompts, a text a question.
+  const readReplies = async () => {
+    const found = [];
+    for (const part of index.starts.keys()) {
+      const { items, turns } = await page.open(`part-${part}`);
+      for (const item of items) {
+        const answers = item.answers.filter(Boolean);
+        const calls = answers.flatMap((answer) => answer.calls ?? []);
+        const prompts = [...new Set(calls.flatMap((call) => call.turns))].map((place) => turns[place][1]);
+        const written = answers.flatMap(({ reply, rationale, text }) => [reply, rationale, text]);
+        found.push(fold([...written, ...calls.map((call) => call.reply), ...prompts].filter(Boolean).join(" ")));
+      }
+    }
+    return found;
+  };
+
   const filter = async () => {
+    filtering += 1;
+    const mine = filtering;
     const query = fold(controls.search.value).split(/\s+/).filter(Boolean);
     if (query.length && folded === null) {
       folded = (await page.open("stems")).map((text, at) => fold(`${text} ${index.keys[at]}`));
     }
+    const isDeep = controls.deep.checked && query.length > 0;
+    if (isDeep) {
+      controls.count.textContent = "reading replies";
+      replies ??= readReplies();
+    }
+    const deep = isDeep ? await replies : null;
+    if (mine !== filtering) return;
     const wantedValues = controls.facets.map((select) => select.value);
     const agreement = controls.agreement ? controls.agreement.value : "";
     const outcomes = controls.outcomes.map((select) => select.value);
@@ -48,7 +75,11 @@
       || String(value) === wantedValues[facet])
       && outcomes.every((wanted, run) => !wanted || wanted.includes(index.outcomes[run][at]))
       && (!agreement || agrees(at, agreement))
-      && query.every((word) => folded[at].includes(word)));
+      && query.every((word) => folded[at].includes(word) || (deep !== null && deep[at].includes(word))));
+    if (controls.order?.value === "flipped") {
+      const isFlipped = new Set(shown.filter((at) => agrees(at, "flipped")));
+      shown = [...isFlipped, ...shown.filter((at) => !isFlipped.has(at))];
+    }
     chosen = shown.indexOf(current);
     const whole = index.keys.length.toLocaleString("en");
     controls.count.textContent = `${shown.length.toLocaleString("en")} of ${whole} questions`;
@@ -143,7 +174,9 @@
     if (index.runs.length > 1) {
       const [made, labelled] = select("Runs", Object.entries(AGREEMENTS));
       controls.agreement = made;
-      labels.push(labelled);
+      const [order, ordered] = select("Order", [["flipped", "flipped first"], ["exam", "as in the exams"]]);
+      controls.order = order;
+      labels.push(labelled, ordered);
     }
     controls.outcomes = index.runs.map((name, run) => {
       const found = [...new Set(index.outcomes[run])];
@@ -158,6 +191,7 @@
       const selects = [...controls.facets, controls.agreement, ...controls.outcomes];
       for (const control of selects.filter(Boolean)) control.value = "";
       controls.search.value = "";
+      controls.deep.checked = false;
       filter();
     });
     const wide = matchMedia("(min-width: 760px)").matches;
@@ -179,6 +213,8 @@
       clearTimeout(waiting);
       waiting = setTimeout(filter, 120);
     });
+    controls.deep = element("input", { type: "checkbox" });
+    controls.deep.addEventListener("change", filter);
     controls.count = element("output", { className: "count", "aria-live": "polite" });
     controls.previous = button("\u2190 Previous", () => choose(chosen - 1), { disabled: true });
     controls.next = button("Next \u2192", () => choose(chosen + 1), { disabled: true });
@@ -189,25 +225,35 @@
     return element("div", { className: "bar", role: "search" },
       element("div", { className: "walk" },
         element("label", { className: "grow" }, element("span", { className: "unseen", textContent: "Search" }), controls.search),
+        element("label", { className: "deep" }, controls.deep, " replies and prompts too"),
         controls.count, controls.previous, controls.next, help),
-      element("div", { className: "under" }, buildFilters(), legend));
+      element("div", { className: "under" }, buildFilters(), legend, page.marks.save));
   };
 
   const HELP = [["\u2191 \u2193, k j", "previous and next question"], ["Page Up, Page Down", "ten questions on"],
-    ["Home, End", "first and last question"], ["/", "search"], ["?", "these keys"]];
+    ["Home, End", "first and last question"], ["/", "search"], ["Escape", "leave a field"], ["?", "these keys"]];
 
   const buildHelp = () => {
-    controls.help = element("dialog", { "aria-label": "Keys" }, element("h3", { textContent: "Keys in the list of questions" }),
+    controls.help = element("dialog", { "aria-label": "Keys" }, element("h3", { textContent: "Keys" }),
       element("dl", {}, ...HELP.flatMap(([keys, what]) =>
         [element("dt", { textContent: keys }), element("dd", { textContent: what })])),
       button("Close", () => controls.help.close()));
     return controls.help;
   };
 
-  // Letters work only while the browser of questions has the focus, and never while something is typed.
+  // Letters work wherever the focus is, but never while something is typed or the list of keys is open.
   const onKey = (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT)$/.test(event.target.tagName)) return;
-    const acts = { j: () => choose(chosen + 1), k: () => choose(Math.max(0, chosen - 1)),
+    const typing = /^(?:INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "checkbox";
+    if (event.ctrlKey || event.metaKey || event.altKey || controls.help.open) return;
+    if (typing) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    const walk = (position) => {
+      choose(position);
+      controls.list.parentElement.parentElement.scrollIntoView({ block: "nearest" });
+    };
+    const acts = { j: () => walk(chosen + 1), k: () => walk(Math.max(0, chosen - 1)),
       "/": () => controls.search.focus(), "?": () => controls.help.showModal() };
     if (!acts[event.key]) return;
     event.preventDefault();
@@ -277,7 +323,7 @@
     index = await page.open("index");
     page.against(index);
     root.append(...absences(), ...shortened(), buildBar(), buildPanes(), buildHelp());
-    root.addEventListener("keydown", onKey);
+    document.addEventListener("keydown", onKey);
     root.hidden = false;
     await filter();
     addEventListener("hashchange", follow);
