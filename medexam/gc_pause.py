@@ -25,7 +25,14 @@ def gc_seldom() -> Iterator[None]:
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Leave objects that were alive before unsearched within the block, and search new ones seldom."""
+    """Leave objects that were alive before unsearched within the block, and search new ones seldom.
+
+    Where the program has frozen objects already, or an outer block has, they stay so behind this block.
+    """
+    if gc.get_freeze_count():
+        with gc_seldom():
+            yield
+        return
     # The young objects only: to look at all that imports left behind takes up to half a second.
     gc.collect(1)
     gc.freeze()
