@@ -45,9 +45,19 @@ class WeightMeter:
 
     def read(self) -> float:
         """Megabytes, after cycles were collected and free memory was given back to the system."""
+        # Weights that all tests share are frozen with the imports, and count.
+        frozen = gc.get_freeze_count()
+        gc.unfreeze()
         gc.collect()
         if sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)
+        weights = self._weights_mb() - self.kept
+        if frozen:
+            gc.freeze()
+        return weights
+
+    @staticmethod
+    def _weights_mb() -> float:
         if (torch := sys.modules.get("torch")) is None:
             return 0.0
         storages: dict[int, int] = {}
@@ -55,7 +65,7 @@ class WeightMeter:
             # Sparse tensors have no storage of their own.
             with suppress(RuntimeError):
                 storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        return sum(storages.values()) / 1024**2 - self.kept
+        return sum(storages.values()) / 1024**2
 
 
 METER = WeightMeter()

@@ -87,7 +87,6 @@ def _process_state() -> dict[str, Any]:
     state: dict[str, Any] = {
         "working directory": Path.cwd(),
         "thresholds of garbage collection": gc.get_threshold(),
-        "objects kept from garbage collection": gc.get_freeze_count(),
         "handler of SIGINT": signal.getsignal(signal.SIGINT),
         "handler of SIGTERM": signal.getsignal(signal.SIGTERM),
     }

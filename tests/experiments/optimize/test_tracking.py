@@ -328,8 +328,8 @@ def test_a_program_that_needs_a_translation_is_not_served(tmp_path) -> None:
 
 
 @pytest.fixture(scope="module")
-def embedded(tmp_path_factory, empty_store):
-    """An optimization of SmolLM2 in a store of its own, and its model's folder."""
+def embedded(tmp_path_factory, empty_store, tiny_llama):
+    """An optimization of a drawn model in a store of its own, and the folder of what is logged."""
     from mlflow import MlflowClient
 
     from medexam.experiments.optimize.optimizer import optimize
@@ -340,7 +340,7 @@ def embedded(tmp_path_factory, empty_store):
     document = {
         "name": "served",
         "dataset": {"name": "headqa_sample", "split": "test"},
-        "model": {"engine": "embedded", "dtype": "float32"},
+        "model": {"engine": "embedded", "path": str(tiny_llama), "dtype": "float32"},
         "program": {"kind": "zero_shot", "answer_format": "guided"},
         "optimizer": {"kind": "labeled", "demos": 1, "validation": {"split": "dev", "limit": 3}},
     }
@@ -352,7 +352,7 @@ def embedded(tmp_path_factory, empty_store):
 
 
 @pytest.mark.model
-def test_the_loaded_model_answers_as_smollm2_did(embedded) -> None:
+def test_the_loaded_model_answers_as_the_embedded_one_did(embedded) -> None:
     done, place = embedded
     part = load_exam_set(done.optimizer.validation.of(done.cell.dataset))
     said, rows = _asked(done, part)
