@@ -25,7 +25,9 @@ RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs are kept; $
 BaselineOption = Annotated[
     Path | None, typer.Option(metavar="RUN", help="The run that the others are compared with; the first by default.")
 ]
-TrackingOption = Annotated[str | None, typer.Option(help="MLflow store or server; the runs' own by default.")]
+TrackingOption = Annotated[
+    str | None, typer.Option(help="MLflow store or server; $MLFLOW_TRACKING_URI or the runs' own by default.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 LatexOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the tables in LaTeX (booktabs), for an author to include.")
