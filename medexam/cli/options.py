@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from medexam.cli.help.completion import complete_override
 from medexam.errors import SpecError
 from medexam.settings import Setting
 
@@ -19,7 +20,10 @@ INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
 
 OverridesOption = Annotated[
-    tuple[str, ...], Setting("Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE")
+    tuple[str, ...],
+    Setting(
+        "Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE", complete=complete_override
+    ),
 ]
 RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")]
 BaselineOption = Annotated[
@@ -106,6 +110,7 @@ def _parameter(field: Field[Any]) -> Parameter:
                 min=setting.min,
                 max=setting.max,
                 rich_help_panel=setting.panel,
+                autocompletion=setting.complete,
             )
         ]
         if setting.parse is not None:
