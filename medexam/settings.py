@@ -24,6 +24,8 @@ class Setting:
     """The heading under which the help lists it; None for the common one."""
     parse: Callable[[str], Any] | None = None
     """Reads its value from the command line's text, or raises a `MedExamError`; None where the type says how."""
+    complete: Callable[[str], list[str]] | None = None
+    """Lists for a shell what a beginning of its value may become; None where nothing is known."""
 
     @staticmethod
     def of(field: Field[Any]) -> "Setting | None":

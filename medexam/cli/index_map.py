@@ -33,7 +33,8 @@ def draw(
         typer.Option(metavar="RUN", help="Put it into this run's folder as well, and to its MLflow run if it has one."),
     ] = None,
     tracking_uri: Annotated[
-        str | None, typer.Option(help="MLflow store or server of --run; the store beside the run by default.")
+        str | None,
+        typer.Option(help="MLflow store or server of --run; $MLFLOW_TRACKING_URI or the run's own by default."),
     ] = None,
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from medexam.cli.help.completion import complete_override
 from medexam.errors import SpecError
 from medexam.settings import Setting
 
@@ -19,13 +20,18 @@ INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
 
 OverridesOption = Annotated[
-    tuple[str, ...], Setting("Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE")
+    tuple[str, ...],
+    Setting(
+        "Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE", complete=complete_override
+    ),
 ]
 RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")]
 BaselineOption = Annotated[
     Path | None, typer.Option(metavar="RUN", help="The run that the others are compared with; the first by default.")
 ]
-TrackingOption = Annotated[str | None, typer.Option(help="MLflow store or server; the runs' own by default.")]
+TrackingOption = Annotated[
+    str | None, typer.Option(help="MLflow store or server; $MLFLOW_TRACKING_URI or the runs' own by default.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 LatexOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the tables in LaTeX (booktabs), for an author to include.")
@@ -104,6 +110,7 @@ def _parameter(field: Field[Any]) -> Parameter:
                 min=setting.min,
                 max=setting.max,
                 rich_help_panel=setting.panel,
+                autocompletion=setting.complete,
             )
         ]
         if setting.parse is not None:

@@ -182,9 +182,11 @@ def run(
         check_resumed(settings.resume, settings.runs_dir)
         from medexam.experiments.plan.planner import plan_resume
         from medexam.experiments.report.current import load_complete
+        from medexam.experiments.track.store import named_tracking_uri
 
         runs_dir = settings.runs_dir or default_runs_dir()
-        complete = None if settings.tracking_uri else load_complete(settings.resume, runs_dir, print_notice)
+        elsewhere = settings.tracking_uri or named_tracking_uri()
+        complete = None if elsewhere else load_complete(settings.resume, runs_dir, print_notice)
         if complete is not None:
             _print(complete.folder.path.parent, [complete], None, as_json=as_json)
             return
@@ -213,8 +215,9 @@ def run(
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
     from medexam.experiments.track.runs import track
+    from medexam.experiments.track.store import named_tracking_uri
 
-    _print(runs_dir, runs, settings.tracking_uri, as_json=as_json)
+    _print(runs_dir, runs, settings.tracking_uri or named_tracking_uri(), as_json=as_json)
     send = partial(track, page=True, only_new=True)
     send_to_mlflow(send, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
     if incomplete:

@@ -21,7 +21,8 @@ RunsArgument = Annotated[
 def track(
     runs: RunsArgument,
     tracking_uri: Annotated[
-        str | None, typer.Option(help="MLflow store or server; by default the store beside the first run.")
+        str | None,
+        typer.Option(help="MLflow store or server; $MLFLOW_TRACKING_URI or that beside the runs by default."),
     ] = None,
     runs_dir: RunsDirOption = None,
     trust: TrustOption = False,  # noqa: ARG001 - its callback has done it

@@ -18,16 +18,17 @@ def ui(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 5000,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     tracking_uri: Annotated[
-        str | None, typer.Option(help="MLflow store to show; the runs directory's own by default.")
+        str | None, typer.Option(help="MLflow store to show; $MLFLOW_TRACKING_URI or the runs' own by default.")
     ] = None,
 ) -> None:
     """Serve the MLflow UI until Ctrl-C."""
     if tracking_uri is not None:
         refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
-    from medexam.experiments.track.store import default_tracking_uri
+    from medexam.experiments.track.store import default_tracking_uri, own_tracking_uri
     from medexam.experiments.track.ui import check_port, experiment_pages, is_local, serve_ui
 
-    uri = tracking_uri or default_tracking_uri(runs_dir or default_runs_dir())
+    own_uri = default_tracking_uri(default_runs_dir()) if runs_dir is None else own_tracking_uri(runs_dir)
+    uri = tracking_uri or own_uri
     check_port(host, port)
     if not is_local(host):
         print_notice(

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -23,6 +24,7 @@ from medexam.predictions import Status
 from stored_runs import made_up_exams, write_run
 from waiting import BACKSTOP_S, until
 
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SERVE = """
 import sys
@@ -56,10 +58,19 @@ def tracked_store(question, runs_dir, uri) -> str:
 
 
 @pytest.fixture
-def ui(tracked_store):
+def ui(tracked_store, tmp_path):
     """The UI's process and port; it is asked to end, as a supervisor would."""
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-c", SERVE, tracked_store, str(port)])
+    # What an installation of this tree says of itself; the environment may hold an older one.
+    folder = tmp_path / "installed" / "medexam_landing-1.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: medexam-landing\nVersion: 1\n")
+    entry_points = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["entry-points"]["mlflow.app"]
+    lines = [f"{name} = {place}\n" for name, place in entry_points.items()]
+    (folder / "entry_points.txt").write_text(f"[mlflow.app]\n{''.join(lines)}")
+    path = os.pathsep.join(filter(None, (str(folder.parent), str(PROJECT.parent), os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, "-c", SERVE, tracked_store, str(port)]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
     try:
         until(lambda: _is_healthy(process, port), "a healthy UI")
         yield process, port
@@ -106,7 +117,8 @@ def test_the_ui_shows_an_experiment_and_ends_on_ctrl_c(ui, tracked_store, tmp_pa
     process, port = ui
     if CHROMIUM is not None:
         (address,) = experiment_pages(tracked_store, host="127.0.0.1", port=port).values()
-        _check_page(address, tmp_path)
+        click, _, _ = address.partition("/runs")
+        _check_page(click, tmp_path)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=BACKSTOP_S) == 0, "its workers end as well"
     with socket.socket() as probe:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from medexam.cli.help.completion import complete_override
 from medexam.cli.progress.pace import Pace
 from medexam.cli.progress.run import TerminalProgress
 from medexam.experiments.store.run_folder import RunFolder
@@ -122,9 +123,32 @@ def test_doctor_without_a_server_says_what_this_machine_has(medexam, monkeypatch
     code, out, said = medexam("doctor", "--json")
     assert code == 0, said
     machine = json.loads(out)["machine"]
-    assert {"memory", "GPU", "keys", "data sets", "versions", "network", "disk of the runs", "extra local"} <= set(
-        machine
-    )
+    assert {
+        "memory",
+        "GPU",
+        "GPU driver",
+        "keys",
+        "data sets",
+        "versions",
+        "network",
+        "disk of the runs",
+        "extra local",
+    } <= set(machine)
     assert machine["keys"]["here"] == "OPENAI_API_KEY"
     assert "headqa_study" in machine["data sets"]["here"]
     assert "not-to-be-shown" not in out + medexam("doctor")[1]
+
+
+@pytest.mark.parametrize(
+    ("beginning", "words"),
+    [
+        ("dataset.la", {"dataset.language="}),
+        ("da", {"dataset."}),
+        ("program.answer_format=g", {"program.answer_format=guided"}),
+        ("program.kind=zero", {"program.kind=zero_shot"}),
+        ("dataset.as_published=", {"dataset.as_published=true", "dataset.as_published=false"}),
+        ("nonsense.x", set()),
+    ],
+)
+def test_set_completes_keys_and_values_of_a_spec(beginning, words) -> None:
+    assert set(complete_override(beginning)) == words

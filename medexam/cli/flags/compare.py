@@ -38,7 +38,7 @@ class TrackSettings:
 
     track: Annotated[bool, Setting("Send the comparison to MLflow.")] = False
     tracking_uri: Annotated[
-        str | None, Setting("MLflow store or server, with --track; by default the store beside the first run.")
+        str | None, Setting("MLflow store or server, with --track; $MLFLOW_TRACKING_URI or the runs' own by default.")
     ] = None
 
     @property

@@ -15,7 +15,7 @@ from medexam.text import hide_secrets
 def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) -> tuple[list[AnyRun], str | None]:
     """Return the runs of `plan` as they are then, repeats left out, and why asking ended early; None if it did not.
 
-    `track` is an MLflow store; True: the one beside the runs; False: none.
+    `track` is an MLflow store; True: that of `MLFLOW_TRACKING_URI`, or the one beside the runs; False: none.
     """
     carried_out, stop = carry_out(plan, carriers, partial(ProgressBar, disable=not progress), write_notice)
     runs = [run for run in carried_out if not is_repeat(run.folder)]

@@ -95,7 +95,7 @@ class Evaluate(dspy.Evaluate):
         `name` names the runs. `num_threads` is how many examples are in flight; None: as many as keep the model busy.
         `max_errors` is how many may fail, as `limits.failures` is. `limits` end the asking of one call, such as
         `medexam.Limits(calls=1000, minutes=10)`. `fresh` asks anew, in a run beside the others. `track` sends each run
-        to MLflow: a store, or True for the one beside the runs.
+        to MLflow: a store, or True for that of `MLFLOW_TRACKING_URI` or beside the runs.
         """
         super().__init__(
             devset=list(devset),

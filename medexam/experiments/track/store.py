@@ -36,9 +36,19 @@ EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 """The kind whose page in the UI opens on runs and their charts; others open on traces, of which there are none."""
 
 
-def default_tracking_uri(runs_dir: Path) -> str:
+def named_tracking_uri() -> str | None:
+    """Return the store or server that MLflow's own variable `MLFLOW_TRACKING_URI` names; None without it."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or None
+
+
+def own_tracking_uri(runs_dir: Path) -> str:
     """Return the SQLite store that a runs directory keeps beside its runs."""
     return f"{SQLITE}{runs_dir.resolve() / 'mlflow.db'}"
+
+
+def default_tracking_uri(runs_dir: Path) -> str:
+    """Return the store or server that `MLFLOW_TRACKING_URI` names; without it, that of the runs directory."""
+    return named_tracking_uri() or own_tracking_uri(runs_dir)
 
 
 def send_to_store(
@@ -48,7 +58,7 @@ def send_to_store(
     runs_dir: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Call `send` with a store, by default that of `runs_dir`; an outage is only said: folders are complete."""
+    """Call `send` with a store, by default `default_tracking_uri`; an outage is only said: folders are complete."""
     try:
         send(*arguments, tracking_uri=tracking_uri or default_tracking_uri(runs_dir))
     except TrackingError as error:
