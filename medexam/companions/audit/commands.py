@@ -34,18 +34,28 @@ def export(
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to make for the sheets and the key.")],
     per_group: Annotated[int, typer.Option(min=1, metavar="N", help="Answers of each run in each group.")] = 10,
+    top: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Judge the N best answers to each question alone; all by default."),
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="MEASURE", help="The measure that says which are best, with --top.")
+    ] = None,
     raters: Annotated[int, typer.Option(min=1, metavar="N", help="How many sheets to write.")] = 2,
     seed: Annotated[int, typer.Option(help="Chooses the answers and the order of each sheet.")] = 0,
     runs_dir: RunsDirOption = None,
 ) -> None:
     """Write a sheet for each rater: a sample of answers, blinded, each sheet in an order of its own."""
     from medexam.companions.audit.folder import INSTRUCTIONS, KEY, AuditFolder, write_sheets
-    from medexam.companions.audit.items import choose_sample, read_audit_items
+    from medexam.companions.audit.items import best_answers, choose_sample, read_audit_items
+    from medexam.toolkit.errors import SpecError
     from medexam.toolkit.runs import find_runs
 
     folders = find_runs(run_paths(runs, runs_dir or default_runs_dir()))
     items = read_audit_items(folders)
-    sample = choose_sample(items, per_group, seed)
+    if by is not None and top is None:
+        raise SpecError("--by says which answers are best for --top: give --top, such as --top 1")
+    sample = choose_sample(items if top is None else best_answers(items, top, by), per_group, seed)
     sheets = write_sheets(
         AuditFolder(out), sample, raters, seed, {folder.read_record().run_id: folder.path for folder in folders}
     )

@@ -36,6 +36,30 @@ def _check_ids(records: Sequence[RunRecord]) -> None:
         raise SpecError(f"two of the folders hold run {run_id}: name each run once")
 
 
+def best_answers(items: Sequence[AuditItem], top: int, measure: str | None = None) -> tuple[AuditItem, ...]:
+    """Keep the `top` best answers to each question over all runs, in the order of `items`.
+
+    `measure` says what is best, by default the first that all answers have; of equal answers the first stay. A question
+    without a scored answer has none. Raises `SpecError` if answers lack the measure.
+    """
+    names = [name for name in items[0].scores if all(name in item.scores for item in items)] if items else []
+    chosen = measure or next(iter(names), None)
+    if items and (chosen is None or not any(chosen in item.scores for item in items)):
+        known = sorted({name for item in items for name in item.scores})
+        raise SpecError(
+            f"no measure {chosen or 'of all answers'} says which are best: choose one of {', '.join(known)}"
+        )
+    by_question: defaultdict[str, list[AuditItem]] = defaultdict(list)
+    for item in items:
+        if chosen in item.scores:
+            by_question[item.key].append(item)
+    kept: set[tuple[str, str]] = set()
+    for answers in by_question.values():
+        answers.sort(key=lambda item: -item.scores[str(chosen)])
+        kept |= {(item.run, item.key) for item in answers[:top]}
+    return tuple(item for item in items if (item.run, item.key) in kept)
+
+
 def choose_sample(items: Sequence[AuditItem], per_group: int, seed: int) -> tuple[AuditItem, ...]:
     """Choose at most `per_group` answers of each run in each group, in the order of `items`.
 

@@ -5,9 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
+from medexam.companions.cliniqlink.container import Engine
 from medexam.companions.cliniqlink.ranking import Profile
 from medexam.companions.cliniqlink.submissions import Missing
 from medexam.toolkit.commands import (
+    INCOMPLETE,
     JsonOption,
     RunsDirOption,
     Terminal,
@@ -110,3 +112,41 @@ def _document(entry: Any) -> dict[str, Any]:
         "absent": list(entry.absent),
         "missing": entry.missing,
     }
+
+
+@app.command("run")
+def run_image(
+    image: Annotated[
+        str, typer.Argument(metavar="IMAGE", help="An image's name, or the path of a .sif file for Apptainer.")
+    ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", show_default=False, help="What runs inside, not the image's own."),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to make for the outputs and the log.")] = Path(
+        "submission"
+    ),
+    engine: Annotated[
+        Engine | None, typer.Option(show_default=False, help="The engine; the first that is installed by default.")
+    ] = None,
+    data: DataOption = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A folder with weights, read-only in /models inside.")
+    ] = None,
+    minutes: Annotated[float, typer.Option(min=0.01, help="Minutes after which the container is killed.")] = 60.0,
+    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory inside, such as 64g.")] = None,
+    gpus: Annotated[str | None, typer.Option(metavar="GPUS", help="all, or numbers such as 0,1.")] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable of the environment.")] = None,
+) -> None:
+    """Start a participant's container without network: questions in, outputs out; nothing is scored.
+
+    Questions lie in /data without their answers, and outputs belong in /results.
+    """
+    from medexam.companions.cliniqlink.sessions import ContainerSettings, run_submission
+
+    settings = ContainerSettings(
+        engine=engine, model=model, minutes=minutes, memory=memory, gpus=gpus, env=tuple(env or ())
+    )
+    complete = run_submission(image, tuple(command or ()), out, data, settings, say=print_notice)
+    if not complete:
+        raise typer.Exit(INCOMPLETE)

@@ -80,15 +80,10 @@ class ExportedRun:
 
     @classmethod
     def read(cls, run: AnyRun) -> "ExportedRun":
-        """Read a run's answers and questions; raises `SpecError` if it holds none with numbered options.
+        """Read the answers and questions of a run with numbered options; raises `SpecError` if it holds none.
 
         Raises `DatasetError` if its data set cannot be read or holds other texts now.
         """
-        if run.record.cell.dataset.question_form != "choice":
-            raise SpecError(
-                f"{run.folder.name} is answered in words, and exports hold numbered options: leave it out; its "
-                "predictions.parquet holds all that it says"
-            )
         items = load_stored(run.record)
         predictions = run.folder.read_predictions()
         answers = [

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
+from medexam.companions.harnesses.exports.words import ExportedWords, words_schema
 from medexam.toolkit.files import whole_file, write_whole
 from medexam.toolkit.report import disarm, on_one_line, render_table
 from medexam.toolkit.tables import Table, percent
@@ -16,9 +17,20 @@ from medexam.toolkit.tables import Table, percent
 LICENCES = {"mit", "apache-2.0", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0"}
 """Licences that the hub knows by these names; any other is `other`."""
 CARD = "README.md"
+_CHOICE_COLUMNS = (
+    "`gold` and `answer` are the printed numbers of options, as in `option_numbers`. If a question stayed",
+    "unanswered, `answer` is empty, `reason` says why, and `right` is false: its mean is the accuracy.",
+)
+_WORDS_COLUMNS = (
+    "`gold` holds the expected texts and `text` the answer; `scores` maps each measure to its score, 0 to 1. If a",
+    "question stayed unanswered, `text` is empty and `reason` says why.",
+)
 
 
-def write_hub(runs: Sequence[ExportedRun], folder: Path) -> list[Path]:
+AnyExport = ExportedRun | ExportedWords
+
+
+def write_hub(runs: Sequence[AnyExport], folder: Path) -> list[Path]:
     """Write the Parquet files and the card; raises `OSError`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -27,7 +39,10 @@ def write_hub(runs: Sequence[ExportedRun], folder: Path) -> list[Path]:
     paths = []
     for run in runs:
         path = folder / "data" / f"{run.run.folder.name}.parquet"
-        table = pa.Table.from_pylist([_row(run, answer) for answer in run], schema=_schema())
+        if isinstance(run, ExportedWords):
+            table = pa.Table.from_pylist(list(run.rows()), schema=words_schema())
+        else:
+            table = pa.Table.from_pylist([_row(run, answer) for answer in run], schema=_schema())
         with whole_file(path) as draft:
             pq.write_table(table, draft, compression="zstd")
         paths.append(path)
@@ -69,12 +84,12 @@ def _row(run: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
     }
 
 
-def _card(runs: Sequence[ExportedRun]) -> str:
+def _card(runs: Sequence[AnyExport]) -> str:
     """Write what the hub reads, then what people read; only the latter is Markdown."""
     return f"{_front_matter(runs)}\n{disarm(_description(runs))}"
 
 
-def _front_matter(runs: Sequence[ExportedRun]) -> str:
+def _front_matter(runs: Sequence[AnyExport]) -> str:
     licences = {run.items.licence for run in runs if run.items.licence}
     names = {name.lower() for name in licences}
     licence = names.pop() if len(names) == 1 and names <= LICENCES else "other"
@@ -101,10 +116,11 @@ def _front_matter(runs: Sequence[ExportedRun]) -> str:
     return "\n".join(lines)
 
 
-def _description(runs: Sequence[ExportedRun]) -> str:
+def _description(runs: Sequence[AnyExport]) -> str:
+    in_words = any(isinstance(run, ExportedWords) for run in runs)
     table = Table(
         "Answers",
-        ("configuration", "program", "model", "questions of", "n", "right, %"),
+        ("configuration", "program", "model", "questions of", "n", "score, %" if in_words else "right, %"),
         tuple(
             (
                 f"`{run.run.folder.name}`",
@@ -126,12 +142,13 @@ def _description(runs: Sequence[ExportedRun]) -> str:
     lines = [
         "# Answers to medical exams",
         "",
-        "Answers of language models to multiple-choice questions, question by question, written by medexam.",
+        f"Answers of language models to {'' if in_words else 'multiple-choice '}questions, question by question, "
+        "written by medexam.",
         "",
         render_table(table),
         "",
-        "`gold` and `answer` are the printed numbers of options, as in `option_numbers`. If a question stayed",
-        "unanswered, `answer` is empty, `reason` says why, and `right` is false: its mean is the accuracy.",
+        *(_CHOICE_COLUMNS if any(isinstance(run, ExportedRun) for run in runs) else ()),
+        *(_WORDS_COLUMNS if in_words else ()),
         "",
         "## Sources of the questions",
         "",

@@ -37,6 +37,8 @@ _OWN = {
 }
 """Fields of a sample that are no measure."""
 NO_FILTER = "none"
+REPLIES = "replies"
+"""The measure of a run that is made of replies, where no measure says right or wrong."""
 
 
 def is_lm_eval(record: object) -> bool:
@@ -50,12 +52,15 @@ def read_lm_eval(path: Path) -> list[Results]:
     delimiter = str((report.get("configs") or {}).get(task, {}).get("target_delimiter", " "))
     samples_by_measure: dict[tuple[str, str], list[HarnessSample]] = {}
     unclear: set[tuple[str, str]] = set()
+    generated: dict[str, list[HarnessSample]] = {}
     doc_counts: Counter[str] = Counter()
     for number, record in enumerate(read_lines(path), start=1):
         doc_counts[str(record.get("doc_id"))] += "filter" not in record
         occurrence = doc_counts[str(record.get("doc_id"))]
         name = str(record.get("filter", NO_FILTER if occurrence < 2 else f"filter-{occurrence}"))
         try:
+            if _likelihoods(record.get("filtered_resps")) is None:
+                generated.setdefault(name, []).append(_sample(record, REPLIES, None, delimiter))
             for measure, right in _verdicts(record).items():
                 if right is None:
                     unclear.add((name, measure))
@@ -72,6 +77,9 @@ def read_lm_eval(path: Path) -> list[Results]:
         for (name, measure), samples in samples_by_measure.items()
         if (name, measure) not in unclear
     ]
+    if not results and unclear:
+        # Measures between 0 and 1, as of answers in words: the answers themselves are read.
+        results = [_results(task, report, name, REPLIES, samples) for name, samples in generated.items()]
     if not results:
         raise ResultsError(f"{path}: no measure of its samples says right or wrong, so there is no answer to import")
     return results
@@ -123,7 +131,7 @@ def _verdicts(record: Record) -> dict[str, bool | None]:
     }
 
 
-def _sample(record: Record, measure: str, right: bool, delimiter: str) -> HarnessSample:
+def _sample(record: Record, measure: str, right: bool | None, delimiter: str) -> HarnessSample:
     document = record["doc"] if isinstance(record["doc"], Mapping) else {}
     sample = HarnessSample(
         ids=read_ids(document),
