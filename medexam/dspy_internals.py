@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import dspy
+from dspy.clients import execution
 from dspy.clients.errors import error_boundary
 from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
 from dspy.lm15 import Request
@@ -40,6 +41,25 @@ def evaluating_instead(call: Callable[..., Any]) -> Iterator[None]:
         yield
     finally:
         dspy.Evaluate.__call__ = own
+
+
+@contextmanager
+def unpriced_calls() -> Iterator[None]:
+    """Leave out the prices of calls in the block that no history keeps.
+
+    For each call DSPy searches thousands of models for the price, which takes half of a client's time.
+    """
+    own = execution._price_result
+
+    def price(*arguments: Any) -> None:
+        if not dspy.settings.disable_history:
+            own(*arguments)
+
+    execution._price_result = price
+    try:
+        yield
+    finally:
+        execution._price_result = own
 
 
 def dspy_errors(model: str) -> AbstractContextManager[None]:

@@ -2,10 +2,18 @@
 
 import dspy
 import pytest
-from dspy.lm15 import Config, Message, RateLimitError, Request, TextPart
+from dspy.clients import execution
+from dspy.clients.call_result import CallResult
+from dspy.lm15 import Config, Message, RateLimitError, Request, Response, TextPart, Usage
 from dspy.utils.exceptions import LMError
 
-from medexam.dspy_internals import chat_request_fields, current_settings, dspy_errors, read_litellm_error
+from medexam.dspy_internals import (
+    chat_request_fields,
+    current_settings,
+    dspy_errors,
+    read_litellm_error,
+    unpriced_calls,
+)
 from medexam.serve.engines.litellm_calls import get_litellm
 
 
@@ -38,3 +46,24 @@ def test_an_error_of_litellm_is_read_and_others_stay() -> None:
     assert isinstance(read_litellm_error(error, "tiny"), RateLimitError)
     other = ValueError("no call")
     assert read_litellm_error(other, "tiny") is other
+
+
+def test_a_call_is_priced_where_a_history_keeps_it() -> None:
+    lm = dspy.LM("openai/gpt-4o-mini", cache=False)
+    message, usage = Message.assistant("Hi"), Usage(input_tokens=10, output_tokens=10)
+    response = Response(id=None, model="gpt-4o-mini", message=message, finish_reason="stop", usage=usage)
+
+    def price() -> float | None:
+        result = CallResult.native(response, model_type="chat", logprobs=False, provider="openai-chat")
+        execution._price_result(lm, result, response, "openai-chat", None)
+        cost: float | None = result.cost
+        return cost
+
+    own = execution._price_result
+    with unpriced_calls():
+        with dspy.context(disable_history=True):
+            assert price() is None
+        with dspy.context(disable_history=False):
+            assert price()
+    assert execution._price_result is own
+    assert price()

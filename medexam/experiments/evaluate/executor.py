@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from medexam.dspy_internals import unpriced_calls
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.executor import RunObserver
 from medexam.experiments.run.language_model import EngineLM
@@ -56,7 +57,7 @@ class ObjectExecutor:
         invocation: Invocation,  # noqa: ARG002 - the model's servers are not looked at
     ) -> None:
         """Ask the pending examples."""
-        with planned.folder.appending() as log, in_bulk(self._lm), gc_paused():
+        with planned.folder.appending() as log, in_bulk(self._lm), gc_paused(), unpriced_calls():
             await Scheduler(Work.of(planned), log, observer, spending, self.concurrency, planned.pending).run()
 
     def describe(self) -> None:
