@@ -15,9 +15,17 @@ from medexam.errors import IndexStaleError, SpecError
 from medexam.plugins import hash_source, load_object
 from medexam.questions import Language
 from medexam.retrievers.base import Retriever
-from medexam.retrievers.corpora import Corpus, ReadableCorpus, chunk_corpus, load_corpus
+from medexam.retrievers.corpora import (
+    Corpus,
+    ReadableCorpus,
+    StreamedCorpus,
+    chunk_corpus,
+    load_corpus,
+    stream_corpus,
+)
 from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder, find_encoder
 from medexam.retrievers.fusion import DEPTH, FusionRetriever
+from medexam.retrievers.hashed_terms import HashedTfidfRetriever
 from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_manifest import (
     MANIFEST,
@@ -46,7 +54,7 @@ class PlannedRetriever:
     """Everything that its rankings depend on, as JSON-ready data."""
     size: int
     """Passages of the corpus; without one, more than anybody asks for."""
-    corpus: Corpus | None
+    corpus: ReadableCorpus | None
     """None if an index stands for it."""
     encoder: str | Path
     """The encoder that is meant, whether this kind has one or not."""
@@ -96,9 +104,11 @@ class PlannedRetriever:
     def _open(self, cache: Path, progress: Progress | None) -> Retriever:
         spec = self.spec
         if spec.is_own:
-            return _build_own(spec, self.corpus)
+            return _build_own(spec, self.corpus if isinstance(self.corpus, Corpus) else None)
         if not spec.uses_words:
             return self._open_dense(cache, progress)
+        if isinstance(self.corpus, StreamedCorpus):
+            return HashedTfidfRetriever(self.corpus, spec.language, cache / "lexical")
         corpus = self._corpus()
         if spec.kind == "tfidf":
             return TfidfRetriever(corpus, spec.language)
@@ -119,7 +129,7 @@ class PlannedRetriever:
         return open_index(folder, corpus.fingerprint, encoder)
 
     def _corpus(self) -> Corpus:
-        if self.corpus is None:
+        if not isinstance(self.corpus, Corpus):
             raise SpecError(f"retriever.kind {self.spec.kind} needs the passages themselves: set retriever.corpus")
         return self.corpus
 
@@ -133,7 +143,7 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     another corpus or encoder, and `SpecError` if there is none, or more passages are to be ordered anew than ranked.
     """
     identity: dict[str, Any] = {"kind": spec.kind}
-    corpus: Corpus | None = None
+    corpus: ReadableCorpus | None = None
     if spec.is_own:
         return _plan_own(spec)
     encoder = spec.encoder_name
@@ -146,8 +156,8 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
             )
         fingerprint, size = manifest.corpus.fingerprint, manifest.corpus.count
     else:
-        corpus = read_corpus(spec.corpus, spec.skip_bad, spec.chunk_tokens, spec.chunk_overlap)
-        fingerprint, size = corpus.fingerprint, len(corpus.passages)
+        corpus = _read_corpus_of(spec)
+        fingerprint, size = corpus.fingerprint, corpus.count
     identity["corpus"] = fingerprint
     revision = rerank_revision = None
     precision: Precision = "float32"
@@ -175,6 +185,15 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
         rerank_revision = weights.revision
         identity["rerank"], identity["rerank_depth"] = [rerank_revision, tokens], spec.rerank_depth
     return PlannedRetriever(spec, identity, size, corpus, encoder, revision, precision, rerank_revision)
+
+
+def _read_corpus_of(spec: RetrieverSpec) -> ReadableCorpus:
+    """Read the corpus of a spec; one that is searched from disk is not kept in memory."""
+    if spec.kind != "hashed_tfidf":
+        return read_corpus(spec.corpus, spec.skip_bad, spec.chunk_tokens, spec.chunk_overlap)
+    return stream_corpus(
+        spec.corpus, skip_bad=spec.skip_bad, chunk_tokens=spec.chunk_tokens, chunk_overlap=spec.chunk_overlap
+    )
 
 
 def _plan_own(spec: RetrieverSpec) -> PlannedRetriever:

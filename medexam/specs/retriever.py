@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from medexam.specs.base import Spec
 from medexam.specs.names import RETRIEVERS, Args, part_name, short_name
 
-RetrieverKind = Literal["medcpt", "dense", "bm25", "tfidf", "fusion"]
+RetrieverKind = Literal["medcpt", "dense", "bm25", "tfidf", "hashed_tfidf", "fusion"]
 
 
 class RetrieverSpec(Spec):
@@ -16,7 +16,8 @@ class RetrieverSpec(Spec):
 
     kind: str = "medcpt"
     """`medcpt`: the two MedCPT encoders (the paper's); `dense`: any sentence encoder; `bm25` and `tfidf`: words;
-    `fusion`: `bm25` and `dense` by reciprocal rank. Or a class of one's own, `./file.py:Name` or `module:Name`."""
+    `hashed_tfidf`: DrQA's words and pairs in 2^24 bins on disk, for a corpus of any size; `fusion`: `bm25` and `dense`
+    by reciprocal rank. Or a class of one's own, `./file.py:Name` or `module:Name`."""
     args: Args = Field(default_factory=dict)
     """Keyword arguments of a class of one's own; with a `corpus`, it gets `passages` too."""
     corpus: str | Path | None = None
@@ -88,7 +89,7 @@ class RetrieverSpec(Spec):
     @property
     def uses_words(self) -> bool:
         """Whether words are compared."""
-        return self.kind in ("bm25", "tfidf", "fusion")
+        return self.kind in ("bm25", "tfidf", "hashed_tfidf", "fusion")
 
     @property
     def encoder_name(self) -> str | Path:

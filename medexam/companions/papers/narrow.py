@@ -31,12 +31,13 @@ def _cut(table: Table, width: int) -> list[Table]:
     """
     texts = table.text_columns
     headers = [header.replace("-", "-\n").replace(" ", "\n") for header in table.headers]
-    blocks = []
-    for model, group in groupby(table.rows, lambda row: row[0]):
+    blocks: list[list[tuple[int, tuple[str, ...]]]] = []
+    for model, group in groupby(enumerate(table.rows), lambda numbered: numbered[1][0]):
         rows = list(group)
-        blocks.append([(name, *row[1:]) for name, row in zip(_down(model, len(rows)), rows, strict=True)])
+        names = _down(model, len(rows))
+        blocks.append([(place, (name, *row[1:])) for name, (place, row) in zip(names, rows, strict=True)])
     widths = [
-        GUTTER + max(map(len, [*header.split("\n"), *(row[column] for rows in blocks for row in rows)]))
+        GUTTER + max(map(len, [*header.split("\n"), *(row[column] for rows in blocks for _, row in rows)]))
         for column, header in enumerate(headers)
     ]
     parts: list[list[int]] = [[]]
@@ -46,13 +47,20 @@ def _cut(table: Table, width: int) -> list[Table]:
         parts[-1].append(column)
     tables = []
     for part in parts:
-        part_blocks = [rows for rows in blocks if any(row[column] != NONE for row in rows for column in part)] or blocks
+        filled = [rows for rows in blocks if any(row[column] != NONE for _, row in rows for column in part)]
+        part_rows = [row for rows in filled or blocks for row in rows]
         columns = [*range(texts), *part]
         tables.append(
             Table(
                 table.title,
                 tuple(headers[column] for column in columns),
-                tuple(tuple(row[column] for column in columns) for rows in part_blocks for row in rows),
+                tuple(tuple(row[column] for column in columns) for _, row in part_rows),
+                best=frozenset(
+                    (number, columns.index(column))
+                    for number, (place, _) in enumerate(part_rows)
+                    for column in columns
+                    if (place, column) in table.best
+                ),
                 text_columns=texts,
             )
         )

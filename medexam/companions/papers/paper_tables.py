@@ -180,17 +180,15 @@ class PaperTable:
             lines.append(self.paper.limited)
         if not all(run.complete for run in runs):
             lines.append("*: questions of the run are pending.")
+        if self.table.best:
+            lines.append(BEST)
         return " ".join(filter(None, lines))
 
     @property
     def table(self) -> Table:
-        """The table in words, with n."""
-        return self._table_of_runs() if self.layout.rows == "runs" else self._table_of_models()
-
-    @property
-    def in_print(self) -> Table:
-        """The table as it is printed: the best figure of each column bold, strategies above their languages."""
-        table, texts = self.table, self.table.text_columns
+        """The table in words, with n; the best figure of each column is stressed."""
+        table = self._table_of_runs() if self.layout.rows == "runs" else self._table_of_models()
+        texts = table.text_columns
         best = {
             (row, column)
             for heading, rows in self._rival_rows(table).items()
@@ -198,8 +196,14 @@ class PaperTable:
             if table.headers[column] != "n" and self._one_exam_of(column - texts)
             for row in self._best_rows(heading, {row: table.rows[row][column] for row in rows})
         }
-        spans = ("",) * texts + tuple(self.heading(column).rpartition(" ")[0] for column in self.columns)
-        return replace(table, best=frozenset(best), spans=spans if self.layout.rows == "models" else ())
+        return replace(table, best=frozenset(best))
+
+    @property
+    def in_print(self) -> Table:
+        """The table as it is printed: strategies above their languages."""
+        table = self.table
+        spans = ("",) * table.text_columns + tuple(self.heading(column).rpartition(" ")[0] for column in self.columns)
+        return replace(table, spans=spans if self.layout.rows == "models" else ())
 
     def _rival_rows(self, table: Table) -> dict[str, list[int]]:
         """Group the rows of the runs' own figures that are set against each other, by the heading of the figure."""
@@ -360,10 +364,7 @@ def paper_tables(runs: Sequence[ExamRun], paper: Paper) -> list[PaperTable]:
 
 def render_paper_latex(tables: Sequence[PaperTable], notes: Sequence[str] = ()) -> str:
     """Render the tables in LaTeX, the best of each column bold; `notes` are comments."""
-    tables_in_print = [(table.in_print, table.legend) for table in tables]
-    return render_latex(
-        [(table, f"{legend} {BEST}" if table.best else legend) for table, legend in tables_in_print], notes
-    )
+    return render_latex([(table.in_print, table.legend) for table in tables], notes)
 
 
 def render_paper_report(tables: Sequence[PaperTable], notes: Sequence[str] = ()) -> str:

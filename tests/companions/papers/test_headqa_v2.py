@@ -183,6 +183,18 @@ def test_the_terminal_shows_every_cell_at_any_width(make, width) -> None:
     assert drawn.count("Percent of n.") == 1
 
 
+def test_the_best_of_each_column_is_bold_in_markdown_and_in_the_terminal(make) -> None:
+    tables = paper_tables([make(ZERO_SHOT, "rrw", LLAMA), make(ZERO_SHOT, "rwwu", MIXTRAL)], PAPER)
+    text = render_paper_report(tables)
+    accuracy = [line for line in text.splitlines() if "| accuracy |" in line]
+    assert [line.count("**") for line in accuracy] == [0, 2]
+    assert "Bold: the best figure of the column." in text
+    for table, _ in build_paper_tables(tables, 60):
+        assert all(table.rows[row][column] != "-" for row, column in table.best)
+    (stressed,) = [table.best for table, _ in build_paper_tables(tables, 300)]
+    assert stressed == tables[0].table.best
+
+
 def test_json_and_markdown_have_the_same_rows(make, tmp_path) -> None:
     tables = paper_tables([make(ZERO_SHOT, "rwu"), make({"kind": "longest"}, "rw")], PAPER)
     document = json.loads(json.dumps([table.document() for table in tables]))
@@ -252,5 +264,5 @@ def test_in_print_the_best_of_a_column_is_bold_and_strategies_stand_above_their_
     # A run with pending questions is not set against another.
     assert {column for _, column in in_print.best} == {zero_shot}
     assert in_print.spans[zero_shot] == "zero-shot"
-    assert not table.table.best
+    assert table.table.best == in_print.best
     assert r"\multicolumn{2}{c}{zero-shot}" in render_paper_latex([table])

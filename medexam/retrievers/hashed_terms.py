@@ -1,0 +1,266 @@
+"""DrQA's retriever: TF-IDF over words and pairs of neighbouring words, hashed into 2^24 bins, kept on disk.
+
+Chen et al. (2017), "Reading Wikipedia to answer open-domain questions"; the IR solver of Vilares and Gómez-Rodríguez
+(2019). It takes a corpus of any size: a block of passages is in memory at a time, and bins and passages are read from
+files that the system maps. Hashing is MurmurHash3 of 32 bits, as scikit-learn has it.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from importlib import import_module
+from itertools import islice, pairwise
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from medexam.errors import DatasetError
+from medexam.files import whole_folder
+from medexam.questions import Language
+from medexam.retrievers.base import Hit, Passage
+from medexam.retrievers.corpora import ReadableCorpus
+from medexam.retrievers.lexical import rank_scores
+from medexam.specs.identity import digest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BINS = 2**24
+BLOCK = 10_000
+"""Passages whose terms are in memory at a time."""
+PAGE = 100
+"""Passages that are read from disk together."""
+STAMP = "hashed_terms.json"
+"""The file that says what the folder is of; written last."""
+_STOP_WORDS: dict[str, str] = {"en": "EN_PLUS", "es": "SPANISH"}
+"""The ends of the names of bm25s' lists; the English one is NLTK's, which DrQA has too."""
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+class HashedTfidfRetriever:
+    """Passages by the inner product of hashed TF-IDF vectors.
+
+    A term weighs ln(1 + tf) * max(0, ln((n - df + 0.5) / (df + 0.5))), in queries too. Words are lower-cased and not
+    stemmed; a word or pair with a stop word or a punctuation mark is no term. Title and content are searched as one
+    text. Scores have no upper bound.
+    """
+
+    def __init__(self, corpus: ReadableCorpus, language: Language, folder: Path) -> None:
+        """Make it known, with its digest; the first search opens what lies under `folder`, or makes it there.
+
+        Raises `DatasetError` if scikit-learn or bm25s, whose stop words it takes, are not installed.
+        """
+        self.corpus = corpus
+        self._stop_words = _load_stop_words(language)
+        self._hash = _import("sklearn.utils").murmurhash3_32
+        self.digest = digest(
+            {
+                "method": "hashed_tfidf",
+                "corpus": corpus.fingerprint,
+                "language": language,
+                "bins": BINS,
+                "stop_words": sorted(self._stop_words),
+            }
+        )
+        self._place = folder / f"hashed-tfidf-{self.digest}"
+        self._terms: _StoredTerms | None = None
+        self._opening = Lock()
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Find the `k` best passages of each query, best first; see `Retriever.search`.
+
+        Raises `DatasetError` if the corpus has no words, or the files cannot be written.
+        """
+        if not 1 <= k <= self.corpus.count:
+            raise ValueError(f"k is {k}: it must be from 1 to the {self.corpus.count} passages of {self.corpus.name}")
+        terms = self._open()
+        return [rank_scores(terms.score(self._count(query)), terms.passages, k) for query in queries]
+
+    def _open(self) -> "_StoredTerms":
+        with self._opening:
+            if self._terms is None:
+                if not (self._place / STAMP).exists():
+                    self._build()
+                self._terms = _StoredTerms(self._place)
+            return self._terms
+
+    def _build(self) -> None:
+        try:
+            with whole_folder(self._place) as draft:
+                blocks = []
+                with _PassageWriter(draft) as writer:
+                    for number, block in enumerate(_cut(self.corpus.read(), BLOCK)):
+                        writer.write(block)
+                        blocks.append(self._write_block(draft / f"block{number}.npy", block, number * BLOCK))
+                terms = _merge(blocks, draft)
+                for path in blocks:
+                    path.unlink()
+                if not terms:
+                    raise DatasetError(
+                        f"corpus {self.corpus.name} has no words other than stop words: see whether its text was read "
+                        "right"
+                    )
+                stamp = {"digest": self.digest, "corpus": self.corpus.fingerprint, "passages": self.corpus.count}
+                (draft / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
+        except OSError as error:
+            # Another process may have been first; its files are the same.
+            if not (self._place / STAMP).exists():
+                raise DatasetError(
+                    f"cannot keep the terms in {self._place} ({error}): set MEDEXAM_CACHE to a folder that can be "
+                    "written"
+                ) from None
+
+    def _write_block(self, path: Path, passages: Iterable[Passage], first: int) -> Path:
+        """Write bin, passage and count of each term of some passages, `[n, 3]`, by bin and then by passage."""
+        parts = [np.empty((0, 3), dtype=np.uint32)]
+        for row, passage in enumerate(passages, start=first):
+            counts = self._count(passage.text)
+            part = np.empty((len(counts), 3), dtype=np.uint32)
+            part[:, 0], part[:, 1], part[:, 2] = list(counts), row, list(counts.values())
+            parts.append(part)
+        table = np.concatenate(parts)
+        np.save(path, table[np.lexsort((table[:, 1], table[:, 0]))])
+        return path
+
+    def _count(self, text: str) -> Counter[int]:
+        """Count the terms of a text by bin."""
+        tokens = _TOKEN.findall(text.lower())
+        fit = [token not in self._stop_words and (token[0].isalnum() or token[0] == "_") for token in tokens]
+        terms = [token for token, is_fit in zip(tokens, fit, strict=True) if is_fit]
+        terms += [f"{a} {b}" for (a, b), both in zip(pairwise(tokens), pairwise(fit), strict=True) if all(both)]
+        return Counter(self._hash(term, positive=True) % BINS for term in terms)
+
+
+class _StoredTerms:
+    """The bins of a corpus on disk: which passages a bin's terms stand in, and how often."""
+
+    def __init__(self, folder: Path) -> None:
+        self.passages = _StoredPassages(folder)
+        self._bins = np.load(folder / "bins.npy", mmap_mode="r")
+        self._ends = np.load(folder / "ends.npy", mmap_mode="r")
+        self._rows = np.load(folder / "rows.npy", mmap_mode="r")
+        self._counts = np.load(folder / "counts.npy", mmap_mode="r")
+
+    def score(self, query: Counter[int]) -> "NDArray[np.float64]":
+        """Score every passage, `[n]`; entry i is passage i."""
+        n = len(self.passages)
+        scores = np.zeros(n)
+        for place, count in query.items():
+            bin_row = int(np.searchsorted(self._bins, place))
+            if bin_row == len(self._bins) or self._bins[bin_row] != place:
+                continue
+            start, end = int(self._ends[bin_row - 1]) if bin_row else 0, int(self._ends[bin_row])
+            found = end - start
+            weight = max(0.0, float(np.log((n - found + 0.5) / (found + 0.5))))
+            # A passage stands once in a bin, so none is added twice.
+            scores[self._rows[start:end]] += weight**2 * np.log1p(count) * np.log1p(self._counts[start:end])
+        return scores
+
+
+class _PassageWriter:
+    """Writes passages as an Arrow file in pages of `PAGE`."""
+
+    def __init__(self, folder: Path) -> None:
+        import pyarrow as pa
+
+        self._schema = pa.schema([(name, pa.string()) for name in ("id", "title", "content", "source")])
+        self._writer: Any = pa.ipc.new_file(folder / "passages.arrow", self._schema)
+
+    def __enter__(self) -> "_PassageWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+
+    def write(self, passages: Sequence[Passage]) -> None:
+        """Write a block, whose size is a multiple of `PAGE` unless it is the last one."""
+        import pyarrow as pa
+
+        for page in _cut(passages, PAGE):
+            columns = [[getattr(passage, name) for passage in page] for name in self._schema.names]
+            self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
+
+
+class _StoredPassages(Sequence[Passage]):
+    """Passages by row, read from disk when they are asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        import pyarrow as pa
+
+        self._file: Any = pa.ipc.open_file(pa.memory_map(str(folder / "passages.arrow")))
+
+    @cached_property
+    def _length(self) -> int:
+        last = self._file.num_record_batches - 1
+        return int(last * PAGE + self._file.get_batch(last).num_rows)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, row: int) -> Passage: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> list[Passage]: ...
+
+    def __getitem__(self, row: int | slice) -> Passage | list[Passage]:
+        if isinstance(row, slice):
+            return [self[each] for each in range(*row.indices(len(self)))]
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        (fields,) = self._file.get_batch(row // PAGE).slice(row % PAGE, 1).to_pylist()
+        return Passage(**fields)
+
+
+def _cut(passages: Iterable[Passage], size: int) -> Iterator[tuple[Passage, ...]]:
+    """Yield `size` passages at a time."""
+    rest = iter(passages)
+    while block := tuple(islice(rest, size)):
+        yield block
+
+
+def _merge(blocks: Sequence[Path], folder: Path) -> int:
+    """Merge blocks of terms into the files of `_StoredTerms`; return how many bins have a term."""
+    found = np.zeros(BINS, dtype=np.int64)
+    for table in _tables(blocks):
+        found += np.bincount(table[:, 0], minlength=BINS)
+    bins = np.flatnonzero(found)
+    if not len(bins):
+        return 0
+    np.save(folder / "bins.npy", bins.astype(np.uint32))
+    np.save(folder / "ends.npy", np.cumsum(found[bins]))
+    # Where the next posting of a bin goes; postings stand bin by bin, and passages in their order in each.
+    places = np.cumsum(found) - found
+    total = int(found.sum())
+    rows = np.lib.format.open_memmap(folder / "rows.npy", "w+", np.uint32, (total,))
+    counts = np.lib.format.open_memmap(folder / "counts.npy", "w+", np.uint32, (total,))
+    for table in _tables(blocks):
+        block_bins, starts, sizes = np.unique(table[:, 0], return_index=True, return_counts=True)
+        targets = np.repeat(places[block_bins] - starts, sizes) + np.arange(len(table))
+        rows[targets], counts[targets] = table[:, 1], table[:, 2]
+        places[block_bins] += sizes
+    rows.flush()
+    counts.flush()
+    return len(bins)
+
+
+def _tables(blocks: Sequence[Path]) -> "Iterator[NDArray[np.uint32]]":
+    for path in blocks:
+        yield np.load(path)
+
+
+def _load_stop_words(language: Language) -> frozenset[str]:
+    return frozenset(getattr(_import("bm25s.stopwords"), f"STOPWORDS_{_STOP_WORDS[language]}"))
+
+
+def _import(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise DatasetError(
+            f"searching by hashed terms needs bm25s and scikit-learn ({error}): pip install 'medexam[retrieval]'"
+        ) from None
