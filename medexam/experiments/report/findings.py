@@ -121,7 +121,7 @@ def _standing(runs: Sequence[AnyRun], names: dict[int, str]) -> list[str]:
         return [f"{name} is better than every other run here: accuracy {accuracy} % (McNemar's test)."]
     level = [names[id(run)] for run in standing.level]
     if len(level) > NAMED:
-        others = f"{len(level)} of the {len(runs) - 1} others are"
+        others = f"{len(level)} of the {len(runs) - 1} others"
     else:
-        others = f"{_join(level)} {'are' if len(level) > 1 else 'is'}"
-    return [f"{name} has the most right answers, {accuracy} %; {others} not told apart from it (McNemar's test)."]
+        others = _join(level)
+    return [f"{name} has the most right answers, {accuracy} %; no lead over {others} is shown (McNemar's test)."]

@@ -62,7 +62,7 @@ def test_only_a_complete_run_that_is_better_than_all_others_is_stressed(make_run
     assert [row[-1] for row in table.rows] == ["0, 0", "0, 0", "0, 4"]
     assert "Failed, missing" not in comparison(runs[:2]).headers
     assert comparison(runs[:1]).best == frozenset()
-    # 14 of 20 against 10 of 20 is not told apart.
+    # 14 of 20 against 10 of 20 shows no difference.
     assert not comparison([runs[1], make_run(FEW_SHOT, "rw")]).best
 
 
@@ -77,7 +77,7 @@ def test_what_a_table_says_stands_below_it(make_run) -> None:
     ]
     level = [make_run(GUIDED, "rrrw", run_id="a"), make_run({"kind": "random"}, "rrww")]
     assert findings(level) == [
-        "zero_shot-guided has the most right answers, 75.0 %; random is not told apart from it (McNemar's test)."
+        "zero_shot-guided has the most right answers, 75.0 %; no lead over random is shown (McNemar's test)."
     ]
     assert len(findings([silent])) == 2
     console = Console(file=StringIO(), width=80)
