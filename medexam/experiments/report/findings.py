@@ -121,4 +121,4 @@ def _standing(runs: Sequence[AnyRun], names: dict[int, str]) -> list[str]:
         return [f"{name} is better than every other run here: accuracy {accuracy} % (McNemar's test)."]
     level = [names[id(run)] for run in standing.level]
     others = f"{len(level)} of the {len(runs) - 1} others" if len(level) > NAMED else _join(level)
-    return [f"{name} has the most right answers, {accuracy} %; no lead over {others} is shown (McNemar's test)."]
+    return [f"{name} has the most right answers, {accuracy} %; no difference from {others} is shown (McNemar's test)."]

@@ -77,7 +77,7 @@ def test_what_a_table_says_stands_below_it(make_run) -> None:
     ]
     level = [make_run(GUIDED, "rrrw", run_id="a"), make_run({"kind": "random"}, "rrww")]
     assert findings(level) == [
-        "zero_shot-guided has the most right answers, 75.0 %; no lead over random is shown (McNemar's test)."
+        "zero_shot-guided has the most right answers, 75.0 %; no difference from random is shown (McNemar's test)."
     ]
     assert len(findings([silent])) == 2
     console = Console(file=StringIO(), width=80)
