@@ -129,7 +129,7 @@ def group_differences(
     kinds = {group.paired.accuracy.resampled for group in groups.values()}
     caption = f"Accuracy, percent, with 95 % intervals ({describe_resampling(kinds, 'paired bootstrap', clusters)})"
     if exam_counts and min(exam_counts) < FEW_CLUSTERS:
-        caption += f"; rough where there are few, and one group is of {min(exam_counts)} {clusters}"
+        caption += f"; rough if there are few, and one group is of {min(exam_counts)} {clusters}"
     caption += ". p: McNemar's, adjusted by Holm for this breakdown of all pairs."
     stars = tuple((row, 4, count_stars(group.p_adjusted)) for row, group in enumerate(groups.values()))
     return Table(f"{name} against {baseline}, by {facet}", headers, rows, stars=stars), caption
