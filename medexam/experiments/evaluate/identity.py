@@ -246,7 +246,7 @@ class _Describer:
 
 
 def _is_standard(module: str | None) -> bool:
-    """Tell whether a module is of Python's standard library: its name says enough, and its source is not read."""
+    """Return whether a module is of Python's standard library: its name says enough, and its source is not read."""
     return (module or "").partition(".")[0] in sys.stdlib_module_names
 
 
