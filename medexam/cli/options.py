@@ -10,7 +10,6 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
-from medexam.cli.help.completion import complete_override
 from medexam.errors import SpecError
 from medexam.settings import Setting
 
@@ -18,6 +17,14 @@ LAYOUTS = "medexam.layouts"
 """The entry points of the papers in whose tables `medexam report --layout` shows runs."""
 INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
+
+
+def complete_override(incomplete: str) -> list[str]:
+    """List what the KEY=VALUE of `--set` may go on with."""
+    from medexam.specs.schema import complete_override as complete
+
+    return complete(incomplete)
+
 
 OverridesOption = Annotated[
     tuple[str, ...],
