@@ -19,7 +19,7 @@ INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
 
 
-def complete_override(incomplete: str) -> list[str]:
+def _complete_override(incomplete: str) -> list[str]:
     """List what the KEY=VALUE of `--set` may go on with."""
     from medexam.specs.schema import complete_override as complete
 
@@ -29,7 +29,7 @@ def complete_override(incomplete: str) -> list[str]:
 OverridesOption = Annotated[
     tuple[str, ...],
     Setting(
-        "Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE", complete=complete_override
+        "Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE", complete=_complete_override
     ),
 ]
 RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")]
