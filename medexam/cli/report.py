@@ -6,7 +6,15 @@ from typing import Annotated
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import LAYOUTS, BaselineOption, JsonOption, LatexOption, RunsDirOption, TrustOption
+from medexam.cli.options import (
+    LAYOUTS,
+    BaselineOption,
+    BibtexOption,
+    JsonOption,
+    LatexOption,
+    RunsDirOption,
+    TrustOption,
+)
 from medexam.cli.views.output import check_endings
 from medexam.plugins import load_part
 
@@ -37,6 +45,7 @@ def report(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
     latex: LatexOption = None,
+    bibtex: BibtexOption = None,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
@@ -66,6 +75,6 @@ def report(
     """Show stored runs as tables and plots; scores them again, asks no model."""
     from medexam.cli.actions.report import ReportFiles, report_runs
 
-    check_endings({"--markdown": markdown, "--latex": latex, "--html": html})
-    files = ReportFiles(plots, markdown, latex, html)
+    check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--bibtex": bibtex})
+    files = ReportFiles(plots, markdown, latex, html, bibtex)
     report_runs(runs, baseline, files, layout, metric, runs_dir, weight, as_json=as_json, protocol=protocol)

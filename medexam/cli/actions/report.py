@@ -6,7 +6,7 @@ from pathlib import Path
 
 from medexam.cli.options import LAYOUTS
 from medexam.cli.terminal import Terminal
-from medexam.cli.views.output import print_json, write_file
+from medexam.cli.views.output import print_json, write_bibtex, write_file
 from medexam.cli.views.runs import read_current
 from medexam.errors import SpecError
 from medexam.experiments.entry.report import Report
@@ -25,6 +25,7 @@ class ReportFiles:
     markdown: Path | None
     latex: Path | None
     html: Path | None
+    bibtex: Path | None
 
 
 def report_runs(
@@ -52,6 +53,7 @@ def report_runs(
         sys.stderr.write(f"{new_report.write_page(files.html)}\n")
     if files.plots is not None:
         sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(files.plots))
+    write_bibtex([run.folder for run in stored_runs], files.bibtex)
     if layout is not None:
         load_part("print", LAYOUTS)(stored_runs, layout, files.markdown, files.latex, as_json=as_json)
         return
