@@ -62,6 +62,14 @@ def report(
         list[str] | None,
         typer.Option(metavar="CODE", help="Score by ./file.py:function or module:function too; may be repeated."),
     ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Break scores down by discipline, year, negation, length, numbers, picture or options; or by "
+            "FILE:COLUMN, a table with a column `question`; may be repeated.",
+        ),
+    ] = None,
     runs_dir: RunsDirOption = None,
     trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
     protocol: Annotated[
@@ -77,4 +85,4 @@ def report(
 
     check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--bibtex": bibtex})
     files = ReportFiles(plots, markdown, latex, html, bibtex)
-    report_runs(runs, baseline, files, layout, metric, runs_dir, weight, as_json=as_json, protocol=protocol)
+    report_runs(runs, baseline, files, layout, metric, runs_dir, weight, by or [], as_json=as_json, protocol=protocol)

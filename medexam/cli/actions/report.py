@@ -36,6 +36,7 @@ def report_runs(
     metric: list[str] | None,
     runs_dir: Path | None,
     weight: list[str] | None,
+    by: list[str],
     *,
     as_json: bool,
     protocol: bool,
@@ -43,12 +44,14 @@ def report_runs(
     """Show stored runs as tables and plots; scores them again, asks no model."""
     if layout is not None and files.html is not None:
         raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
+    if layout is not None and by:
+        raise SpecError("--by breaks our own tables down, and --layout prints a paper's: give one of them at a time")
     root = runs_dir or default_runs_dir()
     named = [*([] if baseline is None else [baseline]), *(runs or [])]
     paths = [*run_paths(named, root), *([] if runs else [root])]
     stored_runs = read_current(find_runs(paths), metric or [])
     check_shown(stored_runs, layout, plots=files.plots is not None)
-    new_report = Report(stored_runs, parse_weights(weight or []), protocol=protocol)
+    new_report = Report(stored_runs, parse_weights(weight or []), protocol=protocol, by=by)
     if files.html is not None:
         sys.stderr.write(f"{new_report.write_page(files.html)}\n")
     if files.plots is not None:
