@@ -25,6 +25,7 @@ def test_report_compare_and_board_cite_the_data_and_the_harness(medexam, tmp_pat
     assert "@inproceedings{vilares2019headqa," in text
     assert "@misc{medexam," in text
     assert "dspy" not in text
+    assert ("zaharia2018mlflow" in text) == ("% MLflow was installed" in text)
     assert medexam(*command, "--latex", "refs.bib")[0] == 2
 
 

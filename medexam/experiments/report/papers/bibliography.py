@@ -45,6 +45,8 @@ def render_bibtex(folders: Sequence[RunFolder]) -> str:
     texts |= (_cite_package(package, list(used)) for package, used in versions.items())
     entries = [text for text in texts.values() if not text.startswith("%")]
     comments = [text for text in texts.values() if text.startswith("%")]
+    if "mlflow" in versions:
+        comments.append("% MLflow was installed when the runs were asked: leave it out if none was sent to it")
     return "\n\n".join([*entries, *(["\n".join(comments)] if comments else [])]) + "\n"
 
 
@@ -126,7 +128,7 @@ def _used_packages(cell: CellSpec, environment: Mapping[str, Any]) -> dict[str, 
         "datasets": cell.dataset.hub is not None or (spec is not None and spec.uses_vectors),
         "faiss": spec is not None and spec.uses_vectors,
         "sentence-transformers": encodes,
-        # Whether a run was sent to MLflow stands in MLflow alone; every run is, unless it is told not to.
+        # Whether a run was sent to MLflow stands in MLflow alone, so a comment says what to do with the entry.
         "mlflow": (environment.get("packages") or {}).get("mlflow") is not None,
     }
     versions = {"medexam": environment.get("medexam"), **(environment.get("packages") or {})}
