@@ -7,9 +7,17 @@ import typer
 
 from medexam.cli.flags.compare import GateSettings, SectionSettings, TrackSettings, WaySettings
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import BaselineOption, JsonOption, LatexOption, RunsDirOption, TrustOption, settings_as_flags
+from medexam.cli.options import (
+    BaselineOption,
+    BibtexOption,
+    JsonOption,
+    LatexOption,
+    RunsDirOption,
+    TrustOption,
+    settings_as_flags,
+)
 from medexam.cli.result_files import ImportSettings, replace_files
-from medexam.cli.views.output import check_endings
+from medexam.cli.views.output import check_endings, write_bibtex
 from medexam.errors import SpecError
 from medexam.experiments.store.paths import default_runs_dir
 
@@ -39,6 +47,7 @@ def compare(
     as_json: JsonOption = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
     latex: LatexOption = None,
+    bibtex: BibtexOption = None,
     runs_dir: RunsDirOption = None,
     trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
 ) -> None:
@@ -47,7 +56,7 @@ def compare(
     from medexam.experiments.compare.runs import find_compared
 
     _check(way, gating, sections, tracking)
-    check_endings({"--markdown": markdown, "--latex": latex})
+    check_endings({"--markdown": markdown, "--latex": latex, "--bibtex": bibtex})
     gate = _read_gate(gating.fail_if, gating.junit)
     finders = [*find_further(**vars(sections)), *([gate.find] if gate is not None else [])]
     root = runs_dir or default_runs_dir()
@@ -58,6 +67,7 @@ def compare(
     folders = find_compared(paths)
     from medexam.cli.actions.compare import compare_stored
 
+    write_bibtex(folders, bibtex)
     judged = None if gate is None else gating
     compare_stored(folders, finders, way, tracking, judged, (markdown, latex), runs_dir, as_json=as_json)
 

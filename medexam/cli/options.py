@@ -43,6 +43,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 LatexOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the tables in LaTeX (booktabs), for an author to include.")
 ]
+BibtexOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write what to cite: data sets, models and packages (BibTeX).")
+]
 FailuresOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Stop when N questions have failed; no limit by default.")
 ]

@@ -6,7 +6,15 @@ from typing import Annotated
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import LAYOUTS, BaselineOption, JsonOption, LatexOption, RunsDirOption, TrustOption
+from medexam.cli.options import (
+    LAYOUTS,
+    BaselineOption,
+    BibtexOption,
+    JsonOption,
+    LatexOption,
+    RunsDirOption,
+    TrustOption,
+)
 from medexam.cli.views.output import check_endings
 from medexam.plugins import load_part
 
@@ -37,6 +45,7 @@ def report(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
     latex: LatexOption = None,
+    bibtex: BibtexOption = None,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
@@ -53,6 +62,14 @@ def report(
         list[str] | None,
         typer.Option(metavar="CODE", help="Score by ./file.py:function or module:function too; may be repeated."),
     ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Break scores down by discipline, year, negation, length, numbers, picture or options; or by "
+            "FILE:COLUMN, a table with a column `question`; may be repeated.",
+        ),
+    ] = None,
     runs_dir: RunsDirOption = None,
     trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
     protocol: Annotated[
@@ -66,6 +83,6 @@ def report(
     """Show stored runs as tables and plots; scores them again, asks no model."""
     from medexam.cli.actions.report import ReportFiles, report_runs
 
-    check_endings({"--markdown": markdown, "--latex": latex, "--html": html})
-    files = ReportFiles(plots, markdown, latex, html)
-    report_runs(runs, baseline, files, layout, metric, runs_dir, weight, as_json=as_json, protocol=protocol)
+    check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--bibtex": bibtex})
+    files = ReportFiles(plots, markdown, latex, html, bibtex)
+    report_runs(runs, baseline, files, layout, metric, runs_dir, weight, by or [], as_json=as_json, protocol=protocol)

@@ -277,6 +277,15 @@ def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, s
         assert "report the runs of each apart" in err
 
 
+def test_a_column_splits_answers_in_words_by_the_measure_that_they_are_known_by(run, medexam) -> None:
+    (document,) = run()
+    breakdown, _ = json.loads(medexam("report", "runs", "--by", "group", "--by", "length", "--json")[1])[0]["by"]
+    metrics, measure = document["metrics"], breakdown["measure"]
+    assert measure == next(iter(metrics["measures"]))
+    scores = {group: measures[measure]["value"] for group, measures in metrics["by_group"].items()}
+    assert {group["value"]: group["score"] for group in breakdown["groups"]} == pytest.approx(scores)
+
+
 @pytest.mark.model
 def test_two_benchmarks_share_no_page_but_a_terminal(run, medexam, tmp_path) -> None:
     pytest.importorskip("sentence_transformers")

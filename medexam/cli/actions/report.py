@@ -6,7 +6,7 @@ from pathlib import Path
 
 from medexam.cli.options import LAYOUTS
 from medexam.cli.terminal import Terminal
-from medexam.cli.views.output import print_json, write_file
+from medexam.cli.views.output import print_json, write_bibtex, write_file
 from medexam.cli.views.runs import read_current
 from medexam.errors import SpecError
 from medexam.experiments.entry.report import Report
@@ -25,6 +25,7 @@ class ReportFiles:
     markdown: Path | None
     latex: Path | None
     html: Path | None
+    bibtex: Path | None
 
 
 def report_runs(
@@ -35,6 +36,7 @@ def report_runs(
     metric: list[str] | None,
     runs_dir: Path | None,
     weight: list[str] | None,
+    by: list[str],
     *,
     as_json: bool,
     protocol: bool,
@@ -42,16 +44,19 @@ def report_runs(
     """Show stored runs as tables and plots; scores them again, asks no model."""
     if layout is not None and files.html is not None:
         raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
+    if layout is not None and by:
+        raise SpecError("--by breaks our own tables down, and --layout prints a paper's: give one of them at a time")
     root = runs_dir or default_runs_dir()
     named = [*([] if baseline is None else [baseline]), *(runs or [])]
     paths = [*run_paths(named, root), *([] if runs else [root])]
     stored_runs = read_current(find_runs(paths), metric or [])
     check_shown(stored_runs, layout, plots=files.plots is not None)
-    new_report = Report(stored_runs, parse_weights(weight or []), protocol=protocol)
+    new_report = Report(stored_runs, parse_weights(weight or []), protocol=protocol, by=by)
     if files.html is not None:
         sys.stderr.write(f"{new_report.write_page(files.html)}\n")
     if files.plots is not None:
         sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(files.plots))
+    write_bibtex([run.folder for run in stored_runs], files.bibtex)
     if layout is not None:
         load_part("print", LAYOUTS)(stored_runs, layout, files.markdown, files.latex, as_json=as_json)
         return

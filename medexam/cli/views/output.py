@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,9 @@ from medexam.text import writable
 if TYPE_CHECKING:
     from rich.console import Console
 
-WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html"}
+    from medexam.experiments.store.run_folder import RunFolder
+
+WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".bib": "--bibtex"}
 """Ending of a file -> the option that writes it."""
 SHOWN = 5
 """How many lines of one kind are printed."""
@@ -30,6 +32,14 @@ def write_file(text: str, path: Path, option: str = "--markdown") -> None:
 
     write_report(text, path, option)
     sys.stderr.write(f"wrote {path}\n")
+
+
+def write_bibtex(folders: "Sequence[RunFolder]", path: Path | None) -> None:
+    """Write what runs used as BibTeX and say so; nothing if `path` is None."""
+    if path is not None:
+        from medexam.experiments.report.papers.bibliography import render_bibtex
+
+        write_file(render_bibtex(folders), path, "--bibtex")
 
 
 def check_endings(files: Mapping[str, Path | None]) -> None:

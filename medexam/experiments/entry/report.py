@@ -9,6 +9,7 @@ from typing import Any
 from medexam.errors import SpecError
 from medexam.experiments.compare.baselines import Contrast, contrast_runs
 from medexam.experiments.compare.noise import noise_tables, run_noise
+from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.boards import board_tables, make_boards, standings
 from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.latex import latex_blocks
@@ -20,6 +21,7 @@ from medexam.experiments.report.run_blocks import model_blocks, overview_blocks,
 from medexam.experiments.report.run_tables import cost_tables, member_tables
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.report.tables import check_one_family, facet_tables, split_families, table_runs
+from medexam.experiments.score.breakdowns import Breakdown, break_down
 from medexam.experiments.store.protocol import read_protocol
 from medexam.experiments.store.stored_run import AnyRun, run_document
 from medexam.metrics.paired.repeats import Noise
@@ -35,6 +37,8 @@ class Report(Displayed):
     """Group of questions -> its weight on the board of runs that answer in words."""
     protocol: bool = False
     """Whether it says how each run's numbers came about."""
+    by: Sequence[str] = ()
+    """Columns that scores are broken down by, as `break_down` takes them."""
 
     @cached_property
     def _boards(self) -> Any:
@@ -58,11 +62,32 @@ class Report(Displayed):
     def _noise(self) -> list[Noise | None]:
         return [run_noise(run.folder) if run.note is None else None for run in self.runs]
 
+    @cached_property
+    def _breakdowns(self) -> list[list[Breakdown]]:
+        """Those of each run, in the order of the columns."""
+        return [break_down(run, self.by) if self.by else [] for run in self.runs]
+
+    def _breakdown_tables(self) -> list[Captioned]:
+        return [
+            breakdown.table(
+                f"By {breakdown.column}" + (f": {name}" if len(self.runs) > 1 else ""),
+                run.benchmark.name_measure(breakdown.measure),
+            )
+            for run, name, breakdowns in zip(self.runs, run_names(self.runs), self._breakdowns, strict=True)
+            for breakdown in breakdowns
+        ]
+
     @property
     def _extra(self) -> list[Captioned]:
         noise = noise_tables([run.title for run in self.runs], self._noise)
         protocols = protocol_tables(self.runs) if self.protocol else []
-        return [*((table, "") for table in self._board_tables), *self._humans[1], *noise, *protocols]
+        return [
+            *((table, "") for table in self._board_tables),
+            *self._humans[1],
+            *self._breakdown_tables(),
+            *noise,
+            *protocols,
+        ]
 
     def document(self) -> list[dict[str, Any]]:
         """Build what `--json` prints."""
@@ -72,6 +97,8 @@ class Report(Displayed):
             run_document(run) | human | standing | noise
             for (run, human, standing), noise in zip(triples, noise_documents, strict=True)
         ]
+        for document, breakdowns in zip(documents, self._breakdowns, strict=True):
+            document |= {"by": [breakdown.to_json() for breakdown in breakdowns]} if breakdowns else {}
         if self.protocol:
             for run, document in zip(self.runs, documents, strict=True):
                 document["protocol"] = dict(read_protocol(run.record, run.environment))

@@ -1,6 +1,10 @@
 """Tables of how one run went: what it took, and how its questions failed."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from medexam.experiments.score.refusals import TIMES, find_refused
+from medexam.experiments.store.costs import Cost
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics import Metrics
 from medexam.metrics.results import WILSON
@@ -8,6 +12,8 @@ from medexam.tables import NONE, Captioned, Table, amount, percent, with_interva
 
 SHOWN_CHARACTERS = 160
 """Of a failure's message."""
+_ELSEWHERE = frozenset({"vllm", "litellm", "batch"})
+"""Engines whose models run on machines of others."""
 
 
 def cost_tables(run: AnyRun) -> list[Captioned]:
@@ -44,7 +50,18 @@ def cost_tables(run: AnyRun) -> list[Captioned]:
         caption += f" The servers had {100 * costs.prefix_hits:.1f} % of the prompts' tokens in their prefix caches."
     if costs.usd is not None:
         caption += " Dollars by litellm's price list on the day of the run."
+    caption += _describe_energy(run.environment, costs.gpu_seconds)
     return [(Table("Cost", ("What", "In all", "A question", "A right answer"), rows), caption)]
+
+
+def _describe_energy(environment: Mapping[str, Any], gpu_seconds: Cost | None) -> str:
+    """Describe how long GPUs were held, and what of the energy is not known; kWh are measured nowhere."""
+    engine = environment.get("engine") or {}
+    if gpu_seconds is not None:
+        return f" {amount(gpu_seconds.total / 3600)} GPU-hours, counting one GPU; kWh are not measured."
+    if engine.get("engine") in _ELSEWHERE:
+        return " GPU-hours and kWh are not known, for the server does not report its GPUs: tokens stand for them."
+    return ""
 
 
 def _describe_counted(run: AnyRun, unknown: bool) -> str:

@@ -29,6 +29,19 @@ def test_a_model_on_a_gpu_in_this_process_holds_it_while_it_is_asked(make_run) -
     assert costs.gpu_seconds == costs.seconds
 
 
+@pytest.mark.parametrize(
+    ("engine", "sentence"),
+    [
+        ({"engine": "embedded", "details": {"device": "cuda:0"}}, "0.00347 GPU-hours, counting one GPU; kWh are not"),
+        ({"engine": "vllm", "details": {}}, "GPU-hours and kWh are not known, for the server does not report its GPUs"),
+    ],
+)
+def test_gpu_hours_are_said_and_what_of_the_energy_is_not_known(make_run, engine, sentence) -> None:
+    run = make_run(ZERO_SHOT, "rw", model=EMBEDDED)
+    run.environment.update(ENVIRONMENT, engine=engine)
+    assert sentence in " ".join(draw(*cost_tables(run)).split())
+
+
 def test_the_share_of_prompts_that_servers_remembered(make_run) -> None:
     run = make_run(ZERO_SHOT, "rw", model=EMBEDDED)
     run.environment.update(ENVIRONMENT, prefix_cache={"tokens": 400, "hits": 300})
