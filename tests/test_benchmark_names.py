@@ -16,7 +16,16 @@ PAPERS = ("companions/papers/", "experiments/report/papers/", "experiments/publi
 WORDS = ("signatures/words/", "companions/translation/words/", "companions/finetuning/grids/")
 DATA = ("datasets/sample/", "datasets/study/", "specs/spec.schema.json")
 EXAMPLES = ("cli/help/examples.py",)
-ROOMS = (*REGISTRIES, *READERS, *SCORERS, *PAPERS, *WORDS, *DATA, *EXAMPLES)
+HARNESS = (
+    "companions/cliniqlink/",
+    "companions/harnesses/imports/reading.py",
+    "companions/harnesses/imports/words/submission.py",
+    "companions/shipped.py",
+    "specs/programs/imported.py",
+    "toolkit/data.py",
+)
+"""ClinIQLink is a harness too, whose submissions are read, scored and run."""
+ROOMS = (*REGISTRIES, *READERS, *SCORERS, *PAPERS, *WORDS, *DATA, *EXAMPLES, *HARNESS)
 ENDINGS = (".py", ".md", ".yaml", ".json", ".html", ".js", ".css", ".txt")
 FILES = sorted(
     path

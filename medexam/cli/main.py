@@ -85,13 +85,13 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": ("demo", "init", "run", "plan", "optimize"),
         "Look": ("list", "show", "report", "watch", "ui", "track", "rm"),
-        "Compare": ("compare", "board", "trend", "import", "export", "audit", "cliniqlink"),
+        "Compare": ("compare", "board", "trend", "import", "export", "audit"),
         "Your own": ("data", "index", "finetune", "finetune-grid", "schema"),
         "Serve": ("serve", "doctor"),
         "Papers": ("reproduce",),
     }
 )
-"""Heading of `medexam --help` -> the commands below it."""
+"""Heading of `medexam --help` -> the commands below it, and those of companions that follow one of them."""
 _TAKES_FLAGS_OF_VLLM = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -240,9 +240,16 @@ def _stands_for() -> None:
     """Stand for a command until it is called."""
 
 
+def _find_panel(name: str) -> str:
+    """Find the heading below which a command stands."""
+    for panel, names in _PANELS.items():
+        if name in names:
+            return panel
+    return _find_panel(SHIPPED_COMMANDS[name].after)
+
+
 for _name, (_, _line) in COMMANDS.items():
-    _panel = next((panel for panel, names in _PANELS.items() if _name in names), "More")
-    app.command(_name, help=_line, rich_help_panel=_panel)(_stands_for)
+    app.command(_name, help=_line, rich_help_panel=_find_panel(_name))(_stands_for)
 
 
 def main() -> None:

@@ -82,7 +82,6 @@ class ProviderBatchEngine(LiteLLMEngine):
     def _body(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Build a request in the provider's own words, as litellm would send it live."""
         fields = {**self.settings, **self.fit(fields)}
-        fields.pop("_skip_mcp_handler", None)
         messages = fields.pop("messages")
         key = json.dumps(fields, sort_keys=True)
         if key not in self._bodies:

@@ -163,7 +163,7 @@ class LiteLLMEngine(HostedEngine):
 
     async def _reply(self, request: Request) -> Response:
         if (tool_turns := tool_messages(request)) is not None:
-            return await self.chat({**chat_request_fields(request), "messages": tool_turns, **_TOOL_FIELDS})
+            return await self.chat({**chat_request_fields(request), "messages": tool_turns})
         request, pictures = take_pictures(request)
         turns, prefill = to_messages(request)
         messages = put_pictures(self.rules.fit(turns), pictures)
@@ -180,7 +180,7 @@ class LiteLLMEngine(HostedEngine):
                 f"engine {self.kind} cannot make a provider continue given words; use engine vllm or embedded",
                 feature="messages",
             )
-        fields = {**chat_request_fields(request), "messages": messages, **(_TOOL_FIELDS if request.tools else {})}
+        fields = {**chat_request_fields(request), "messages": messages}
         if request.config.top_k is not None:
             fields["top_k"] = request.config.top_k
         return await self.chat(fields)
@@ -255,8 +255,6 @@ class LiteLLMEngine(HostedEngine):
         if "response_format" in fields and not self.record.takes("response_format"):
             # The provider may take it all the same, in its own words.
             fields["allowed_openai_params"] = ["response_format"]
-        if "tools" in fields:
-            fields |= _TOOL_FIELDS
         return {name: value for name, value in fields.items() if value is not None}
 
     def fit(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -305,6 +303,7 @@ class LiteLLMEngine(HostedEngine):
             self.answered = True
             with reading_reply():
                 return read_chat(reply, self.model)[0]
+        fields = {**fields, **(_TOOL_FIELDS if fields.get("tools") else {})}
         raw = await call_litellm("acompletion", self._asked_as, **fields, **self.connection, timeout_s=self.timeout_s)
         self.answered = True
         with reading_reply():

@@ -14,10 +14,11 @@ import httpx
 
 from medexam.inputs import load_json
 from medexam.serve.engines.litellm_calls import call_errors, call_litellm, get_litellm, load_litellm, reading_reply
+from medexam.serve.network.connections import keep_replies
 
-_UNSENT = ("allowed_openai_params", "_skip_mcp_handler", "extra_body")
+_UNSENT = ("allowed_openai_params", "extra_body")
 """Fields that tell litellm something, and no server."""
-_CALLBACKS = (
+CALLBACK_LISTS = (
     "callbacks",
     "input_callback",
     "success_callback",
@@ -33,14 +34,6 @@ _UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
 
 async def post_completions(client: Any, model: str, body: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
     """Return the reply of a client's completions endpoint to `body`, with the errors of `call_litellm`."""
-    if has_callbacks():
-        fields = {"prompt": body["prompt"], "extra_body": {k: part for k, part in body.items() if k != "prompt"}}
-        connection = {"client": client, "api_base": str(client.base_url), "api_key": client.api_key}
-        raw = await call_litellm(
-            "atext_completion", f"text-completion-openai/{model}", timeout_s=timeout_s, **fields, **connection
-        )
-        reply: dict[str, Any] = raw.model_dump(warnings=False)
-        return reply
     return await _post(client, "/completions", "text-completion-openai", {"model": model, **body}, timeout_s)
 
 
@@ -64,7 +57,7 @@ async def post_chat(client: Any, model: str, fields: Mapping[str, Any], *, timeo
 def has_callbacks() -> bool:
     """Return whether the process has registered callbacks with litellm, which hear of litellm's own calls alone."""
     litellm = sys.modules.get("litellm")
-    return litellm is not None and any(getattr(litellm, name, None) for name in _CALLBACKS)
+    return litellm is not None and any(getattr(litellm, name, None) for name in CALLBACK_LISTS)
 
 
 def renames_fields(model: str) -> bool:
@@ -82,10 +75,13 @@ async def _post(client: Any, path: str, provider: str, body: Mapping[str, Any], 
     """Return a reply's JSON object; `provider` is what litellm calls such endpoints."""
     model = body["model"]
     async with call_errors(model, timeout_s), asyncio.timeout(timeout_s):
-        try:
-            reply: httpx.Response = await client.post_json(path, body)
-        except Exception as error:
-            raise _litellm_error(error, model, provider, await load_litellm()) from error
+        if has_callbacks() and "prompt" in body:
+            reply = await _complete_by_litellm(client, f"{provider}/{model}", body, timeout_s)
+        else:
+            try:
+                reply = await client.post_json(path, body)
+            except Exception as error:
+                raise _litellm_error(error, model, provider, await load_litellm()) from error
         with reading_reply():
             # Known fields alone are read and checked, so that it does not matter how deep the others lie.
             document = load_json(reply.content)
@@ -94,6 +90,17 @@ async def _post(client: Any, path: str, provider: str, body: Mapping[str, Any], 
         if (fault := _find_fault(document)) is not None:
             raise _litellm_error(fault, model, provider, await load_litellm())
         return document
+
+
+async def _complete_by_litellm(client: Any, model: str, body: Mapping[str, Any], timeout_s: float) -> httpx.Response:
+    """Have litellm send a request for completions; its own copy of the reply names another end than the server did."""
+    fields = {name: value for name, value in body.items() if name not in ("model", "prompt")}
+    connection = {"client": client, "api_base": str(client.base_url), "api_key": client.api_key}
+    with keep_replies() as replies:
+        await call_litellm(
+            "atext_completion", model, prompt=body["prompt"], extra_body=fields, **connection, timeout_s=timeout_s
+        )
+    return replies[-1]
 
 
 class _ReportedError(Exception):

@@ -10,6 +10,8 @@ import asyncio
 import ipaddress
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -41,6 +43,25 @@ _UNCOMPRESSED = {"Accept-Encoding": "identity"}
 """A compressed reply can be a thousand times as large as what is received of it."""
 _CAUSES = 10
 """How many causes of an error are looked at."""
+
+
+_REPLIES: ContextVar[list[httpx.Response] | None] = ContextVar("replies", default=None)
+"""Where the replies of a block are kept; None outside of any."""
+
+
+@contextmanager
+def keep_replies() -> Iterator[list[httpx.Response]]:
+    """Collect the replies that a block's calls of model clients get, in their order, as they came over the wire."""
+    token = _REPLIES.set(replies := [])
+    try:
+        yield replies
+    finally:
+        _REPLIES.reset(token)
+
+
+async def _keep(response: httpx.Response) -> None:
+    if (replies := _REPLIES.get()) is not None:
+        replies.append(response)
 
 
 class _PatientClient(httpx.AsyncClient):
@@ -145,7 +166,7 @@ def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
     from openai import APIConnectionError, APITimeoutError, AsyncOpenAI
 
     http_client = open_busy_client(endpoint, timeout_s)
-    http_client.event_hooks["response"].append(_refuse_redirect)
+    http_client.event_hooks["response"] += [_refuse_redirect, _keep]
 
     class Client(AsyncOpenAI):
         """The client of openai with a shorter way to the same request."""

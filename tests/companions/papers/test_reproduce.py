@@ -113,7 +113,7 @@ def test_an_override_reaches_the_parts_that_it_fits(data, tmp_path) -> None:
     specs = ["--only", "headqa_v1_controls", "--only", "headqa_v1_ir_en"]
     (table,) = json.loads(call("headqa-v1/table-5", *specs, *overrides, "--json"))
     assert [(run["strategy"], run["language"]) for run in table["runs"][-2:]] == [("IR", "en"), ("IR", "en")]
-    assert table["rows"][-6][0] == "relevance-tfidf en"
+    assert table["rows"][-6][0] == "IR en"
     plan_of = json.loads(call("headqa-v1/table-5", *specs, *overrides, "--plan", "--json"))
     assert [part["missing"] for part in plan_of["parts"]] == [None, None]
     assert [cell["owed"] for cell in plan_of["parts"][1]["cells"]] == [0, 0]

@@ -7,6 +7,7 @@ from wire_server import Wire, serving
 
 import medexam
 from medexam.serve.engines.litellm_calls import get_litellm
+from medexam.serve.engines.posted_calls import CALLBACK_LISTS, has_callbacks
 from waiting import until
 
 QUESTIONS = 6
@@ -17,7 +18,7 @@ GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
 def listen(monkeypatch):
     """Register a callback, and return the list of the texts that it hears of."""
     litellm = get_litellm()
-    for name in ("callbacks", *(f"{kind}{on}_callback" for kind in ("", "_async_") for on in ("success", "failure"))):
+    for name in CALLBACK_LISTS:
         monkeypatch.setattr(litellm, name, [])
 
     def register() -> list[str]:
@@ -73,3 +74,7 @@ def test_a_callback_hears_of_every_question(tmp_path, listen, engine, program) -
         ]
         assert len(stems) == QUESTIONS
         until(lambda: all(any(stem in text for text in texts) for stem in stems), "every question heard of")
+
+
+def test_the_process_is_left_as_it_was() -> None:
+    assert not has_callbacks()

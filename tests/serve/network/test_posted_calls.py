@@ -23,7 +23,6 @@ FIELDS: list[dict[str, Any]] = [
     {
         "tools": [{"type": "function", "function": {"name": "choose", "parameters": {}}}],
         "tool_choice": "auto",
-        "_skip_mcp_handler": True,
     },
     {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}, "temperature": 0.5}, "temperature": 0.1},
     {"tool_choice": "auto"},

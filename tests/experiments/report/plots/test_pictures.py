@@ -217,7 +217,7 @@ def test_labels_keep_apart(make_run, overlaps, count) -> None:
         for place in range(count)
     ]
     plots = [plot for build in PLOTS.values() if (plot := build(looks(runs))) is not None]
-    assert len(plots) == 3
+    assert len(plots) == 4
     for plot in plots:
         assert overlaps(plot) == [], plot.name
 
