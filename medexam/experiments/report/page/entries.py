@@ -72,8 +72,9 @@ def read_answers(runs: Sequence[AnyRun]) -> list[Answers]:
         if spec not in sets:
             sets[spec] = _load(run, spec)
         conversations = read_conversations(run, predictions)
-        place = {"run_id": run.record.run_id, "folder": str(run.folder.path.resolve())}
-        answers.append(replace(_answers(run, name, predictions, sets[spec]), conversations=conversations, **place))
+        read = _answers(run, name, predictions, sets[spec])
+        folder = str(run.folder.path.resolve())
+        answers.append(replace(read, conversations=conversations, run_id=run.record.run_id, folder=folder))
     return answers
 
 
