@@ -31,4 +31,6 @@ def run_script() -> None:
 
 
 if __name__ == "__main__":
+    # Hints name the command as it was typed.
+    sys.argv[0] = "python -m medexam"
     run_script()
