@@ -60,8 +60,8 @@ from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import Corpus, build_corpus, load_corpus
 from medexam.retrievers.encoders import BATCH, Encoder, Precision, Progress, build_encoder
 from medexam.retrievers.index_building import build_index
-from medexam.retrievers.index_manifest import VECTORS
 from medexam.retrievers.index_search import DenseRetriever, open_index
+from medexam.retrievers.passage_rows import VECTOR
 
 Vectors = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -149,7 +149,7 @@ def load_flat(folder: Path) -> Any:
     """The vectors of an index folder in a bare FAISS index."""
     import faiss
 
-    vectors = np.load(folder / VECTORS)
+    vectors = vectors_of(folder)
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
     return index
@@ -318,7 +318,7 @@ def compare_encoding(arguments: argparse.Namespace) -> dict[str, Any]:
             "bare": partial(model.encode, texts, batch_size=BATCH["cpu"], show_progress_bar=False),
         }
         spent, said = race(sides, arguments.rounds)
-        built = np.load(max(Path(folder).iterdir(), key=lambda path: int(path.name)) / VECTORS)
+        built = vectors_of(max(Path(folder).iterdir(), key=lambda path: int(path.name)))
     rates = {name: tokens / statistics.median(each) for name, each in spent.items()}
     return {
         "passages": len(texts),
@@ -520,6 +520,14 @@ def measure_memory(arguments: argparse.Namespace) -> dict[str, Any]:
     }
     report["build"][f"minilm_{arguments.passages}"] = {"vectors_mb": megabytes(arguments.passages, 384), **real}
     return report
+
+
+def vectors_of(folder: Path) -> Vectors:
+    """The vectors of an index folder, `[count, dimension]`."""
+    import datasets
+
+    vectors: Vectors = datasets.load_from_disk(folder).with_format("numpy")[:][VECTOR]
+    return vectors
 
 
 def megabytes(count: int, dimension: int) -> int:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import dspy
-from dspy.clients import execution
+from dspy.clients import costs
 from dspy.clients.errors import error_boundary
 from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
 from dspy.lm15 import Request
@@ -49,17 +49,16 @@ def unpriced_calls() -> Iterator[None]:
 
     For each call DSPy searches thousands of models for the price, which takes half of a client's time.
     """
-    own = execution._price_result
+    own = costs.estimate_cost
 
-    def price(*arguments: Any) -> None:
-        if not dspy.settings.disable_history:
-            own(*arguments)
+    def estimate(*arguments: Any, **options: Any) -> Any:
+        return (None, {}) if dspy.settings.disable_history else own(*arguments, **options)
 
-    execution._price_result = price
+    costs.estimate_cost = estimate
     try:
         yield
     finally:
-        execution._price_result = own
+        costs.estimate_cost = own
 
 
 def dspy_errors(model: str) -> AbstractContextManager[None]:

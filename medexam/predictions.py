@@ -84,7 +84,7 @@ class Failure(FrozenModel):
     """The error's class name, such as `LMTransportError`."""
     message: HiddenText
     traceback: Annotated[HiddenText | None, Field(exclude_if=lambda traceback: traceback is None)] = None
-    """Python's, of an exception in a program of the user's own. Left out of a line where there is none, and in older
+    """Python's, of an exception in a program of the user's own. Left out of a line if there is none, and in older
     files."""
 
 

@@ -2,7 +2,7 @@
 
 import dspy
 import pytest
-from dspy.clients import execution
+from dspy.clients import costs, execution
 from dspy.clients.call_result import CallResult
 from dspy.lm15 import Config, Message, RateLimitError, Request, Response, TextPart, Usage
 from dspy.utils.exceptions import LMError
@@ -59,11 +59,11 @@ def test_a_call_is_priced_where_a_history_keeps_it() -> None:
         cost: float | None = result.cost
         return cost
 
-    own = execution._price_result
+    own = costs.estimate_cost
     with unpriced_calls():
         with dspy.context(disable_history=True):
             assert price() is None
         with dspy.context(disable_history=False):
             assert price()
-    assert execution._price_result is own
+    assert costs.estimate_cost is own
     assert price()

@@ -14,7 +14,7 @@ M_co = TypeVar("M_co", bound=RunMetrics, covariant=True)
 
 FEW_CLUSTERS = 10
 """With fewer, a bootstrap over clusters is rough, and its reader is told so."""
-TOLD = {"better": "is better than", "worse": "is worse than", "not told apart": "is not told apart from"}
+TOLD = {"better": "is better than", "worse": "is worse than", "not told apart": "shows no difference from"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
-from medexam.cli.help.completion import complete_override
 from medexam.errors import SpecError
 from medexam.settings import Setting
 
@@ -19,10 +18,18 @@ LAYOUTS = "medexam.layouts"
 INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
 
+
+def _complete_override(incomplete: str) -> list[str]:
+    """List what the KEY=VALUE of `--set` may go on with."""
+    from medexam.specs.schema import complete_override as complete
+
+    return complete(incomplete)
+
+
 OverridesOption = Annotated[
     tuple[str, ...],
     Setting(
-        "Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE", complete=complete_override
+        "Override a key, such as dataset.language=es.", flag="--set", metavar="KEY=VALUE", complete=_complete_override
     ),
 ]
 RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")]

@@ -8,8 +8,9 @@ A corpus too large to be held is cut into segments of consecutive rows, each wit
 building needs the memory of one segment. A search takes the best candidates of all segments.
 """
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby, pairwise
 from math import isqrt
 from pathlib import Path
 from typing import Any, Literal
@@ -18,9 +19,19 @@ import numpy as np
 
 from medexam.errors import IndexBuildError, IndexStaleError
 from medexam.files import whole_file
-from medexam.retrievers.exhaustive import Rows, Scores, Vectors, load_faiss, order_candidates, search_parts
+from medexam.library_logging import quiet_datasets
+from medexam.retrievers.exhaustive import (
+    RoughScores,
+    Rows,
+    Scores,
+    StoredVectors,
+    best_of,
+    load_faiss,
+    order_candidates,
+    search_exhaustively,
+)
 from medexam.retrievers.index_manifest import STRUCTURE
-from medexam.retrievers.vector_file import StoredVectors
+from medexam.retrievers.passage_rows import Vectors, read_vectors
 
 ApproximateKind = Literal["hnsw", "ivfpq"]
 
@@ -36,8 +47,6 @@ TRAINING_BYTES = 1 << 30
 """The most that the vectors may take on which cells are trained."""
 SEGMENT_BYTES = 1 << 29
 """The most that the structure of a segment takes; while it grows, FAISS holds up to twice as much."""
-PART_BYTES = 1 << 25
-"""How much of the vectors is read at a time."""
 _POOL = 10
 """Candidates taken for each passage that is asked for, and scored exactly."""
 _SMALLEST_POOL = 100
@@ -74,22 +83,26 @@ def structure_files(parameters: dict[str, int], count: int) -> list[str]:
     return [STRUCTURE] if number == 1 else [f"{stem}-{place:05d}.{suffix}" for place in range(number)]
 
 
-def build_structure(kind: ApproximateKind, parameters: dict[str, int], vectors: StoredVectors, folder: Path) -> None:
-    """Build the structure over `vectors` and write its files to `folder`; raises `OSError` if that fails.
+def build_structure(
+    kind: ApproximateKind, parameters: dict[str, int], paths: Sequence[Path], count: int, dimension: int, folder: Path
+) -> None:
+    """Build the structure over the vectors in Arrow files and write its own to `folder`; raises `OSError`.
 
     Cells are trained once, on rows at equal distances, so that the same vectors are always trained in the same way.
+    FAISS is called here and not by `datasets`, which maps the files: their pages would count as memory, 1 GB more for 4
+    million vectors of 64 dimensions.
     """
     faiss = load_faiss()
-    template = _train(parameters, vectors) if kind == "ivfpq" else None
-    segments = pairwise(_bounds(parameters, len(vectors)))
-    for name, (start, stop) in zip(structure_files(parameters, len(vectors)), segments, strict=True):
+    template = _train(parameters, paths, count, dimension) if kind == "ivfpq" else None
+    segment_parts = groupby(_cut(read_vectors(paths), parameters.get("segment", count)), lambda item: item[0])
+    for name, (_, parts) in zip(structure_files(parameters, count), segment_parts, strict=True):
         if template is not None:
             index = faiss.clone_index(template)
         else:
             # The metric goes to the constructor: set afterwards, the graph is silently built for another one.
-            index = faiss.IndexHNSWFlat(vectors.shape[1], parameters["links"], faiss.METRIC_INNER_PRODUCT)
+            index = faiss.IndexHNSWFlat(dimension, parameters["links"], faiss.METRIC_INNER_PRODUCT)
             index.hnsw.efConstruction = parameters["build_width"]
-        for _, part in vectors.parts(PART_BYTES, start, stop):
+        for _, part in parts:
             index.add(part)
         with whole_file(folder / name) as draft:
             try:
@@ -98,14 +111,59 @@ def build_structure(kind: ApproximateKind, parameters: dict[str, int], vectors: 
                 raise OSError(str(error).splitlines()[0]) from error
 
 
-def _train(parameters: dict[str, int], vectors: StoredVectors) -> Any:
+def measure_recall(
+    kind: ApproximateKind,
+    parameters: dict[str, int],
+    paths: Sequence[Path],
+    count: int,
+    folder: Path,
+    queries: Vectors,
+    depth: int,
+) -> float:
+    """Measure the mean share of each query's `depth` best rows that a structure finds.
+
+    What it proposes is scored exactly in a search, so a best row among the candidates is found.
+    """
+    faiss = load_faiss()
+    heap = faiss.ResultHeap(len(queries), depth, keep_max=True)
+    first = 0
+    for part in read_vectors(paths):
+        scores, places = faiss.knn(queries, part, min(depth, len(part)), metric=faiss.METRIC_INNER_PRODUCT)
+        heap.add_result(scores, places + first)
+        first += len(part)
+    heap.finalize()
+    searches = (_open(kind, parameters, path).search for path in _paths(parameters, count, folder))
+    candidates = _find(kind, parameters, count, searches, queries, _pool_size(depth, count))
+    return sum(
+        len(set(query_rows) & set(best_rows)) / depth for query_rows, best_rows in zip(candidates, heap.I, strict=True)
+    ) / len(queries)
+
+
+def _cut(parts: Iterator[Vectors], segment: int) -> Iterator[tuple[int, Vectors]]:
+    """Cut parts so that each lies in one segment of rows, whose number stands before it."""
+    row = 0
+    for part in parts:
+        while len(part):
+            piece = part[: segment - row % segment]
+            yield row // segment, piece
+            row, part = row + len(piece), part[len(piece) :]
+
+
+def _train(parameters: dict[str, int], paths: Sequence[Path], count: int, dimension: int) -> Any:
     """Return a trained index of quantised cells that is empty."""
     faiss = load_faiss()
     recipe = f"IVF{parameters['cells']},PQ{parameters['parts']}x{parameters['bits']}"
-    index = faiss.index_factory(vectors.shape[1], recipe, faiss.METRIC_INNER_PRODUCT)
+    index = faiss.index_factory(dimension, recipe, faiss.METRIC_INNER_PRODUCT)
     target_size = _TRAINING_POINTS_PER_CENTROID * max(parameters["cells"], 2 ** parameters["bits"])
-    size = min(len(vectors), target_size, max(IVFPQ_MINIMUM, TRAINING_BYTES // (vectors.shape[1] * 4)))
-    index.train(vectors[np.linspace(0, len(vectors) - 1, size).astype(np.int64)])
+    size = min(count, target_size, max(IVFPQ_MINIMUM, TRAINING_BYTES // (dimension * 4)))
+    rows = np.linspace(0, count - 1, size).astype(np.int64)
+    points = np.empty((size, dimension), dtype=np.float32)
+    first = 0
+    for part in read_vectors(paths):
+        place, end = np.searchsorted(rows, [first, first + len(part)])
+        points[place:end] = part[rows[place:end] - first]
+        first += len(part)
+    index.train(points)
     return index
 
 
@@ -114,27 +172,39 @@ def _bounds(parameters: dict[str, int], count: int) -> list[int]:
     return [*range(0, count, parameters.get("segment", count)), count]
 
 
-class ApproximateSearch:
-    """Searches a structure that `build_structure` wrote.
+def _paths(parameters: dict[str, int], count: int, folder: Path) -> list[Path]:
+    return [folder / name for name in structure_files(parameters, count)]
 
-    `hold=False` reads each segment anew for each search and lets it go at once, as building needs it.
-    """
+
+def _pool_size(k: int, count: int) -> int:
+    """Return how many candidates are taken for `k` passages."""
+    return min(count, max(_POOL * k, _SMALLEST_POOL))
+
+
+class ApproximateSearch:
+    """Searches a structure that `build_structure` wrote, which `datasets` holds beside the rows."""
 
     def __init__(
-        self,
-        kind: ApproximateKind,
-        parameters: dict[str, int],
-        vectors: StoredVectors,
-        folder: Path,
-        *,
-        hold: bool = True,
+        self, kind: ApproximateKind, parameters: dict[str, int], rows: Any, vectors: StoredVectors, folder: Path
     ) -> None:
+        """Open the structure; raises `IndexStaleError` if a file of it is not of these vectors."""
         self._vectors = vectors
         self._kind = kind
         self._parameters = parameters
-        self._bounds = _bounds(parameters, len(vectors))
-        self._paths = [folder / name for name in structure_files(parameters, len(vectors))]
-        self._indexes = [self._open(place) for place in range(len(self._paths))] if hold else []
+        count, dimension = vectors.shape
+        self._searches = []
+        for path, (start, stop) in zip(
+            _paths(parameters, count, folder), pairwise(_bounds(parameters, count)), strict=True
+        ):
+            index = _open(kind, parameters, path)
+            if index.ntotal != stop - start or index.d != dimension:
+                raise IndexStaleError(f"{path} is not of these vectors; build the index again")
+            # No vectors are added: the index holds them, and a mapped one stays mapped.
+            with quiet_datasets():
+                rows.add_faiss_index_from_external_arrays(
+                    np.empty((0, dimension), dtype=np.float32), index_name=path.name, custom_index=index
+                )
+            self._searches.append(partial(rows.search_batch, path.name))
 
     def search(self, queries: Vectors, k: int) -> tuple[Scores, Rows]:
         """Return scores and rows `[n, k]`, best first, equal scores in the order of rows.
@@ -142,55 +212,44 @@ class ApproximateSearch:
         A query for which the structure finds fewer than `k` rows is searched exhaustively.
         """
         queries = np.ascontiguousarray(queries, dtype=np.float32)
-        candidates = self._find(queries, min(len(self._vectors), max(_POOL * k, _SMALLEST_POOL)))
+        count = len(self._vectors)
+        candidates = _find(self._kind, self._parameters, count, self._searches, queries, _pool_size(k, count))
         scores, rows = order_candidates(self._vectors, queries, candidates, k)
         short_rows = np.flatnonzero(rows[:, -1] < 0)
         if len(short_rows):
-            scores[short_rows], rows[short_rows] = self.search_all(queries[short_rows], k)
+            scores[short_rows], rows[short_rows] = search_exhaustively(self._vectors, queries[short_rows], k)
         return scores, rows
 
-    def search_all(self, queries: Vectors, k: int) -> tuple[Scores, Rows]:
-        """Return scores and rows `[n, k]` of the exhaustive search of the same vectors."""
-        return search_parts(self._vectors.parts(PART_BYTES), queries, k)
 
-    def _find(self, queries: Vectors, pool: int) -> Rows:
-        """Find the `pool` best rows of all segments by the structure's own scores, `[n, pool]`; the others are -1."""
-        faiss = load_faiss()
-        if self._kind == "hnsw":
-            settings = faiss.SearchParametersHNSW(efSearch=max(self._parameters["search_width"], pool))
-        else:
-            settings = faiss.SearchParametersIVF(nprobe=self._parameters["probes"])
-        scores = np.full((len(queries), pool), -np.inf, dtype=np.float32)
-        rows: Rows = np.full((len(queries), pool), -1, dtype=np.int64)
-        for start, index in zip(self._bounds, self._segments(), strict=False):
-            segment_scores, places = index.search(queries, min(pool, index.ntotal), params=settings)
-            segment_scores[places < 0] = -np.inf
-            all_scores = np.concatenate([scores, segment_scores], axis=1)
-            all_rows = np.concatenate([rows, np.where(places < 0, -1, places + start)], axis=1)
-            best = np.argsort(-all_scores, axis=1, kind="stable")[:, :pool]
-            scores, rows = np.take_along_axis(all_scores, best, axis=1), np.take_along_axis(all_rows, best, axis=1)
-        return rows
-
-    def _segments(self) -> Iterator[Any]:
-        yield from self._indexes or (self._open(place) for place in range(len(self._paths)))
-
-    def _open(self, place: int) -> Any:
-        faiss = load_faiss()
-        # A single graph is read into memory, where it is fastest; of several, each page when it is needed.
-        io_flag = faiss.IO_FLAG_MMAP_IFC if len(self._paths) > 1 else 0
-        path = self._paths[place]
-        try:
-            index: Any = faiss.read_index(str(path), io_flag if self._kind == "hnsw" else faiss.IO_FLAG_MMAP)
-        except RuntimeError as error:
-            raise IndexStaleError(f"{path} cannot be read; build the index again") from error
-        if index.ntotal != self._bounds[place + 1] - self._bounds[place] or index.d != self._vectors.shape[1]:
-            raise IndexStaleError(f"{path} is not of these vectors; build the index again")
-        return index
+def _find(
+    kind: ApproximateKind,
+    parameters: dict[str, int],
+    count: int,
+    searches: Iterable[Callable[..., tuple[RoughScores, Rows]]],
+    queries: Vectors,
+    pool: int,
+) -> Rows:
+    """Find the `pool` best rows of all segments by the structure's own scores, `[n, pool]`; the others are -1."""
+    faiss = load_faiss()
+    if kind == "hnsw":
+        settings = faiss.SearchParametersHNSW(efSearch=max(parameters["search_width"], pool))
+    else:
+        settings = faiss.SearchParametersIVF(nprobe=parameters["probes"])
+    scores = np.full((len(queries), pool), -np.inf, dtype=np.float32)
+    rows: Rows = np.full((len(queries), pool), -1, dtype=np.int64)
+    for (start, stop), search in zip(pairwise(_bounds(parameters, count)), searches, strict=True):
+        segment_scores, places = search(queries, min(pool, stop - start), params=settings)
+        segment_scores[places < 0] = -np.inf
+        scores, rows = best_of([scores, segment_scores], [rows, np.where(places < 0, -1, places + start)], pool)
+    return rows
 
 
-def share_found(rows: Rows, exact: Rows) -> float:
-    """Return the mean share of each query's `exact` rows `[n, k]` that `rows` `[n, k]` holds, in any order."""
-    return sum(
-        len(set(query_rows) & set(exact_rows)) / len(exact_rows)
-        for query_rows, exact_rows in zip(rows, exact, strict=True)
-    ) / len(rows)
+def _open(kind: ApproximateKind, parameters: dict[str, int], path: Path) -> Any:
+    """Open a file of a structure; raises `IndexStaleError`."""
+    faiss = load_faiss()
+    # A single graph is read into memory, where it is fastest; of several, each page when it is needed.
+    graph_flag = faiss.IO_FLAG_MMAP_IFC if "segment" in parameters else 0
+    try:
+        return faiss.read_index(str(path), graph_flag if kind == "hnsw" else faiss.IO_FLAG_MMAP)
+    except RuntimeError as error:
+        raise IndexStaleError(f"{path} cannot be read; build the index again") from error

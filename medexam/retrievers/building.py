@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from medexam.encoder_weights import MINILM, is_folder
 from medexam.errors import IndexStaleError, SpecError
 from medexam.plugins import hash_source, load_object
 from medexam.questions import Language
@@ -30,6 +29,7 @@ from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_manifest import (
     MANIFEST,
     PROGRESS,
+    SCHEMA,
     EncoderRecord,
     IndexManifest,
     check_manifest,
@@ -167,11 +167,6 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
         encoder, precision = spec.encoder or encoder_record.source, encoder_record.precision
         if spec.encoder is not None:
             revision = find_encoder(encoder, spec.revision).revision
-        elif not manifest.hashed:
-            local = encoder == MINILM or is_folder(encoder)
-            revision = find_encoder(encoder, None if local else encoder_record.revision).revision
-        if not manifest.hashed:
-            identity["encoder"] = revision
         _check_named(manifest, spec, fingerprint, revision)
     elif spec.uses_vectors:
         identity["encoder"] = revision = find_encoder(encoder, spec.revision).revision
@@ -227,7 +222,7 @@ def read_corpus(source: str | Path | None, skip_bad: bool, chunk_tokens: int | N
 
 def usual_index(corpus: ReadableCorpus, encoder: Encoder, cache: Path) -> Path:
     """Return where the index of a corpus by an encoder lies when no other place is named, whatever they are called."""
-    return cache / "indexes" / f"{corpus.fingerprint[:12]}-{digest(EncoderRecord.of(encoder).identity)}"
+    return cache / "indexes" / f"{SCHEMA}-{corpus.fingerprint[:12]}-{digest(EncoderRecord.of(encoder).identity)}"
 
 
 def _deepest(spec: RetrieverSpec, size: int) -> int:
@@ -260,12 +255,12 @@ def _named_index(spec: RetrieverSpec) -> IndexManifest | None:
 def _check_named(manifest: IndexManifest, spec: RetrieverSpec, fingerprint: str, revision: str | None) -> None:
     """Raise `IndexStaleError` if the named index is not of the corpus or of the encoder with this content.
 
-    None is any encoder. Whether an old index is of the encoder is seen when it is opened.
+    None is any encoder.
     """
     folder = Path(spec.index or "")
     check_manifest(manifest, folder, fingerprint, None)
     encoder_record = manifest.encoder
-    if manifest.hashed and revision not in (None, encoder_record.revision):
+    if revision not in (None, encoder_record.revision):
         raise IndexStaleError(
             f"{folder}: its vectors come from {encoder_record.label} {encoder_record.revision}, "
             f"not {spec.encoder} {revision}; correct retriever.encoder or retriever.revision, or leave "

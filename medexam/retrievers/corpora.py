@@ -109,8 +109,8 @@ def load_corpus(source: str | Path | None, *, skip_bad: bool = False) -> Corpus:
     CSV, else JSON, else text files, each a passage. A text such as `MedRAG/textbooks` that is no path names a data set
     of the hub, of which all splits are read; a `Path` never does. Behind `#` stands a configuration, as in
     `wikimedia/wikipedia#20231101.en`. None: `DEFAULT_FILE` in `$MEDEXAM_DATA`. Fields are called as in
-    `medexam.retrievers.formats.names`. A passage without `source` takes its id's part before the first `_`, else the
-    corpus's name. Texts are read in NFC.
+    `medexam.retrievers.formats.names`. A passage without `source` takes its title if its id is that with a number
+    (`TITLE_12`), else its id's part before the first `_`, else the corpus's name. Texts are read in NFC.
 
     Raises `DatasetError` if nothing is found, a file cannot be read, an id stands twice, no passage is left, or a
     row is not JSON or lacks its id or text: with `skip_bad` such rows are left out and counted instead.

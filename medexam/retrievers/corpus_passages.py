@@ -135,7 +135,10 @@ def _parse(place: Place, row: Mapping[str, Any] | Unreadable, corpus: str, colle
     except UnicodeEncodeError:
         raise _RowError(f"passage {key!r} holds half a surrogate pair, which is no character") from None
     source = row.get("source") or read_metadata(row, "source")
+    # MedRAG numbers the passages of a book behind its title: First_Aid_Step1_12 is of First_Aid_Step1.
     prefix, mark, _ = key.partition("_")
+    if title and key.startswith(f"{title}_") and key[len(title) + 1 :].isdecimal():
+        prefix = title
     has_prefix = mark and prefix and stated_id(row) is not None
     collection = source if isinstance(source, str) and source else prefix if has_prefix else corpus
     return Passage(key, composed(title or ""), composed(content), collections.setdefault(collection, collection))

@@ -1,46 +1,96 @@
-"""Exact inner-product search over vectors on disk, block by block, with repeatable scores and ties.
+"""Exact inner-product search by FAISS over the vectors of a data set, with repeatable scores and ties.
 
-Candidates are found in float32: for a few queries by FAISS, which reads the vectors once for each of them, and for
-many by products in torch, whose linear algebra is several times as fast as that in the wheels of FAISS. Such scores
-differ in the last digits with the number of queries, and among equal scores any is kept. So a few more candidates than
-asked are taken, those that can matter are scored again in float64 one by one, and ordered by score and then by place in
-the corpus; where a tie reaches beyond the candidates, more are fetched. Rankings then do not depend on which other
-queries were asked, nor on the block size.
+`datasets` adds a flat index of FAISS to the data set, or to one part of it after the other if it is large. Its scores
+are in float32: they differ in the last digits with the number of queries, and among equal scores any is kept. So a few
+more candidates than asked are taken, those that can matter are scored again in float64 one by one, and ordered by score
+and then by place in the corpus; where a tie reaches beyond the candidates, more are fetched. Rankings then do not
+depend on which other queries were asked, nor on the size of a part.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medexam.errors import EngineError
-from medexam.retrievers.vector_file import StoredVectors
+from medexam.library_logging import quiet_datasets
+from medexam.retrievers.passage_rows import VECTOR, Vectors
 
-Vectors = NDArray[np.float32]
 Scores = NDArray[np.float64]
+RoughScores = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
-BLOCK_BYTES = 1 << 24
-"""How much of the vectors is searched at a time."""
-MANY_QUERIES = 8
-"""As many queries, or more, are multiplied with the vectors at once."""
+PART_BYTES = 1 << 29
+"""How much of the vectors FAISS holds at a time; as much as that stays in memory between searches."""
 MARGIN = 16
 """How many candidates more than asked for."""
-_QUERY_ROWS = 1024
 _GATHER_BYTES = 1 << 23
 _ROUNDING = 1e-6
 """Error of a float32 inner product, as a share of the product of the two lengths."""
 
 
-def search_exhaustively(
-    vectors: Vectors, queries: Vectors, k: int, block_bytes: int = BLOCK_BYTES
-) -> tuple[Scores, Rows]:
+class StoredVectors:
+    """The vectors of an index's data set."""
+
+    def __init__(self, rows: Any, part_bytes: int = PART_BYTES) -> None:
+        """Take a `datasets.Dataset` with the column `vector`."""
+        self._rows = rows.select_columns([VECTOR])
+        self._arrays = self._rows.with_format("numpy")
+        dimension = rows.features[VECTOR].length
+        self.shape: tuple[int, int] = (len(rows), dimension)
+        self._step = max(1, part_bytes // (dimension * 4))
+        self._whole: tuple[Any, float] | None = None
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Rows) -> Vectors:
+        """Read the vectors of rows of any shape `[...]`, as `[..., dimension]`; -1 is the last row."""
+        unique, inverse = np.unique(rows % len(self), return_inverse=True)
+        vectors: Vectors = self._arrays[unique][VECTOR]
+        return vectors[inverse.reshape(rows.shape)]
+
+    def find(self, queries: Vectors, depth: int) -> tuple[RoughScores, Rows, float]:
+        """Find FAISS's best rows of each query, `[n, depth]`, best first, with its scores and the longest length."""
+        scores = np.empty((len(queries), 0), dtype=np.float32)
+        rows = np.empty((len(queries), 0), dtype=np.int64)
+        longest = 0.0
+        for start, part, length in self._parts():
+            part_scores, places = part.search_batch(VECTOR, queries, min(depth, len(part)))
+            scores, rows = best_of([scores, part_scores], [rows, places + start], depth)
+            longest = max(longest, length)
+        return scores, rows, longest
+
+    def _parts(self) -> Iterator[tuple[int, Any, float]]:
+        """Yield the first row of each part, the part with FAISS's index, and the length of its longest vector."""
+        if self._whole is not None:
+            yield 0, *self._whole
+            return
+        for start in range(0, len(self), self._step):
+            indexed = self._index(start)
+            if self._step >= len(self):
+                self._whole = indexed
+            yield start, *indexed
+
+    def _index(self, start: int) -> tuple[Any, float]:
+        faiss = load_faiss()
+        stop = min(start + self._step, len(self))
+        part = self._rows.select(range(start, stop))
+        with quiet_datasets():
+            part.add_faiss_index(VECTOR, metric_type=faiss.METRIC_INNER_PRODUCT)
+        step = max(1, _GATHER_BYTES // (self.shape[1] * 4))
+        blocks = (self._arrays[first : min(first + step, stop)][VECTOR] for first in range(start, stop, step))
+        return part, math.sqrt(max(float(np.einsum("ij,ij->i", block, block).max()) for block in blocks))
+
+
+def search_exhaustively(vectors: StoredVectors, queries: Vectors, k: int) -> tuple[Scores, Rows]:
     """Return scores and rows `[n, k]` of each query's `k` best rows, best first, equal scores in the order of rows.
 
-    `vectors` is `[count, d]` and may be a memory map larger than the memory; `queries` is `[n, d]`; `1 <= k <= count`.
+    `queries` is `[n, d]`; `1 <= k <= len(vectors)`.
     """
+    queries = np.ascontiguousarray(queries, dtype=np.float32)
     scores = np.empty((len(queries), k), dtype=np.float64)
     rows = np.empty((len(queries), k), dtype=np.int64)
     open_queries = np.arange(len(queries))
@@ -48,9 +98,8 @@ def search_exhaustively(
     while len(open_queries):
         depth = min(depth, len(vectors))
         batch = queries[open_queries]
-        find = _find_for_many if len(batch) >= MANY_QUERIES else _find_for_few
-        rough_scores, candidates = find(vectors, batch, depth, block_bytes)
-        error = 2 * _ROUNDING * np.linalg.norm(batch, axis=1) * _longest(vectors, candidates)
+        rough_scores, candidates, longest = vectors.find(batch, depth)
+        error = 2 * _ROUNDING * np.linalg.norm(batch, axis=1) * longest
         candidate_count = (rough_scores >= rough_scores[:, k - 1, None] - error[:, None]).sum(axis=1).max()
         scores[open_queries], rows[open_queries] = order_candidates(vectors, batch, candidates[:, :candidate_count], k)
         if depth == len(vectors):
@@ -62,22 +111,14 @@ def search_exhaustively(
     return scores, rows
 
 
-def search_parts(parts: "Iterable[tuple[int, Vectors]]", queries: Vectors, k: int) -> tuple[Scores, Rows]:
-    """Search exhaustively over vectors that come part by part, each with the row of its first in the whole."""
-    rankings = [(*search_exhaustively(part, queries, min(k, len(part))), first) for first, part in parts]
-    return best_of([scores for scores, _, _ in rankings], [rows + first for _, rows, first in rankings], k)
-
-
-def best_of(scores: Sequence[Scores], rows: Sequence[Rows], k: int) -> tuple[Scores, Rows]:
+def best_of(scores: Sequence[Any], rows: Sequence[Rows], k: int) -> tuple[Any, Rows]:
     """Return the `k` best of several rankings of the same queries, each `[n, any]`, best first, equal scores by row."""
     all_scores, all_rows = np.concatenate(scores, axis=1), np.concatenate(rows, axis=1)
     order = np.lexsort((all_rows, -all_scores), axis=-1)[:, :k]
     return np.take_along_axis(all_scores, order, axis=-1), np.take_along_axis(all_rows, order, axis=-1)
 
 
-def order_candidates(
-    vectors: Vectors | StoredVectors, queries: Vectors, candidates: Rows, k: int
-) -> tuple[Scores, Rows]:
+def order_candidates(vectors: StoredVectors, queries: Vectors, candidates: Rows, k: int) -> tuple[Scores, Rows]:
     """Score each query's candidate rows `[n, m]`, `m >= k`, in float64 and return the `k` best. A row of -1 is no
     candidate.
 
@@ -93,9 +134,7 @@ def order_candidates(
         part_vectors = np.asarray(vectors[part_rows], dtype=np.float64)
         exact_scores = (part_vectors * queries[part, None, :]).sum(axis=-1)
         exact_scores[part_rows < 0] = -np.inf
-        order = np.lexsort((part_rows, -exact_scores), axis=-1)[:, :k]
-        scores[part] = np.take_along_axis(exact_scores, order, axis=-1)
-        rows[part] = np.take_along_axis(part_rows, order, axis=-1)
+        scores[part], rows[part] = best_of([exact_scores], [part_rows], k)
     return scores, rows
 
 
@@ -106,56 +145,3 @@ def load_faiss() -> Any:
     except ModuleNotFoundError:
         raise EngineError("dense retrieval needs faiss-cpu: pip install 'medexam[retrieval]'") from None
     return faiss
-
-
-def _find_for_few(
-    vectors: Vectors, queries: Vectors, depth: int, block_bytes: int
-) -> "tuple[NDArray[np.float32], Rows]":
-    """Find FAISS's best rows of each query over all blocks, `[n, depth]`, best first, with its scores."""
-    faiss = load_faiss()
-    queries = np.ascontiguousarray(queries, dtype=np.float32)
-    heap = faiss.ResultHeap(len(queries), depth, keep_max=True)
-    block = max(1, block_bytes // (vectors.shape[1] * 4))
-    for start in range(0, len(vectors), block):
-        part = np.asarray(vectors[start : start + block])
-        scores, rows = faiss.knn(queries, part, min(depth, len(part)), metric=faiss.METRIC_INNER_PRODUCT)
-        heap.add_result(scores, rows + start)
-    heap.finalize()
-    return heap.D, heap.I
-
-
-def _find_for_many(
-    vectors: Vectors, queries: Vectors, depth: int, block_bytes: int
-) -> "tuple[NDArray[np.float32], Rows]":
-    """Find the best rows of each query by products of blocks, `[n, depth]`, best first, with their float32 scores."""
-    import torch
-
-    block = min(len(vectors), max(1, block_bytes // (vectors.shape[1] * 4)))
-    # Copies: torch takes no arrays that cannot be written to, and a mapped block is read from the disk once.
-    query_tensor = torch.from_numpy(np.array(queries, dtype=np.float32))
-    buffer = torch.empty((block, vectors.shape[1]))
-    products = torch.empty(min(len(query_tensor), _QUERY_ROWS) * block)
-    scores = torch.full((len(query_tensor), depth), -torch.inf)
-    rows = torch.full((len(query_tensor), depth), -1)
-    for start in range(0, len(vectors), block):
-        part = buffer[: len(vectors) - start]
-        part.numpy()[:] = vectors[start : start + block]
-        for first in range(0, len(query_tensor), _QUERY_ROWS):
-            query_slice = slice(first, first + _QUERY_ROWS)
-            product = products[: len(query_tensor[query_slice]) * len(part)].view(-1, len(part))
-            torch.mm(query_tensor[query_slice], part.T, out=product)
-            block_scores, places = product.topk(min(depth, len(part)))
-            scores[query_slice], order = torch.cat([scores[query_slice], block_scores], dim=1).topk(depth)
-            rows[query_slice] = torch.cat([rows[query_slice], places + start], dim=1).gather(1, order)
-    return scores.numpy(), rows.numpy()
-
-
-def _longest(vectors: Vectors, candidates: Rows) -> float:
-    """Return the length of the longest candidate, or of the longest row if many; the rounding error grows with it."""
-    unique = np.unique(candidates)
-    step = max(1, _GATHER_BYTES // (vectors.shape[1] * 4))
-    if 4 * len(unique) > len(vectors):
-        parts = (vectors[start : start + step] for start in range(0, len(vectors), step))
-    else:
-        parts = (vectors[unique[start : start + step]] for start in range(0, len(unique), step))
-    return math.sqrt(max(float(np.einsum("ij,ij->i", part, part).max()) for part in parts))

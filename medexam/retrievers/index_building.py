@@ -1,53 +1,60 @@
-"""Makes an index folder: encodes a corpus block by block, survives being stopped, and finishes with the manifest.
+"""Makes an index folder: encodes a corpus shard by shard and block by block, and finishes with the manifest.
 
-Vectors are appended to a draft; after each block `progress.json` says how many rows are safely on disk and of which
-corpus and encoder, so the next call continues from there. A file that no manifest or progress names does not count.
+A corpus is laid out as the passages of one or more shards, which are then encoded in any order, on any machine: this
+module knows nothing of machines. Blocks are appended to a draft; after each, a note says how much is safely on disk, so
+the next call continues from there. A file that no manifest, progress or note names does not count.
 """
 
+import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from io import BytesIO, FileIO
+from io import FileIO
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from filelock import FileLock, Timeout
 
-from medexam.errors import IndexBuildError
-from medexam.retrievers.approximate import (
-    ApproximateSearch,
-    build_structure,
-    choose_parameters,
-    share_found,
-    structure_files,
-)
+from medexam.errors import IndexBuildError, IndexStaleError
+from medexam.retrievers.approximate import build_structure, choose_parameters, measure_recall, structure_files
 from medexam.retrievers.base import Passage
 from medexam.retrievers.encoders import Encoder, Progress
-from medexam.retrievers.exhaustive import Vectors, load_faiss
+from medexam.retrievers.exhaustive import load_faiss
 from medexam.retrievers.index_manifest import (
     MANIFEST,
-    OFFSETS,
-    PASSAGES,
     PROGRESS,
-    SCHEMA,
-    VECTORS,
     BuildProgress,
+    CorpusRecord,
     EncoderRecord,
     IndexKind,
     IndexManifest,
     Recall,
-    differing_encoder,
+    Shard,
+    ShardProgress,
+    count_encoded,
+    note_path,
     read_manifest,
     read_progress,
+    read_shard_progress,
     structure_names,
+    why_unfinished,
     write_manifest,
     write_record,
 )
-from medexam.retrievers.index_search import open_index
-from medexam.retrievers.passage_store import PassageStore, write_passages
-from medexam.retrievers.vector_file import StoredVectors
+from medexam.retrievers.passage_rows import (
+    END,
+    INFO,
+    STATE,
+    Vectors,
+    make_batch,
+    read_passages,
+    row_schema,
+    write_description,
+    write_passages,
+)
 
 if TYPE_CHECKING:
     from medexam.retrievers.corpora import ReadableCorpus
@@ -57,7 +64,6 @@ BLOCK = 256
 RECALL_AT = 10
 RECALL_QUERIES = 200
 _QUERY_WORDS = 16
-_DRAFT = f".{VECTORS}.draft"
 
 
 def build_index(
@@ -69,103 +75,165 @@ def build_index(
     passage, the memory of the encoder, and for an approximate kind up to 2 GB (`medexam.retrievers.approximate`).
 
     `flat` looks at every vector. `hnsw` and `ivfpq` are approximate and keep the vectors as well, so that a folder can
-    change its kind without being encoded again. An old index is kept if the encoder makes its vectors, and from then on
-    records its files' hashes. `progress` is called with the number of passages that have a vector, those of earlier
-    calls included. An exception that it raises, or Ctrl-C, stops the build and costs at most `BLOCK` passages. Raises
-    `IndexBuildError` if the folder holds the index of another corpus or encoder, another process is building it, the
-    disk is full, or the corpus is too small for the kind.
+    change its kind without being encoded again. `progress` is called with the number of passages that have a vector,
+    those of earlier calls included. An exception that it raises, or Ctrl-C, stops the build and costs at most `BLOCK`
+    passages. Raises `IndexBuildError` if the folder holds the index of another corpus or encoder, another process is
+    building it, the disk is full, or the corpus is too small for the kind.
     """
-    if not corpus.count:
-        raise IndexBuildError(f"corpus {corpus.name} holds no passages: there is nothing to index")
     check_kind(kind, corpus, encoder)
-    build = BuildProgress.of(corpus, encoder)
     report = progress or (lambda _: None)
-    with _locked(folder):
-        if (folder / MANIFEST).is_file():
-            manifest = read_manifest(folder)
-            check_same_build(folder, manifest, build)
-            if not manifest.hashed:
-                manifest = _vouch(folder, manifest, encoder)
-            if manifest.kind == kind:
-                report(build.corpus.count)
-                return manifest
-            # From here on the manifest may go; the vectors stay.
-            _save_progress(folder, build, build.corpus.count)
-        _encode_corpus(corpus, encoder, folder, build, report)
-        return _finish(folder, build, kind, encoder)
+    with _locked(folder, ".lock"):
+        shards = prepare_shards(corpus, encoder, folder, 1)
+        report(count_encoded(folder, shards))
+        for shard in shards:
+            _encode_shard(folder, shard, encoder, report)
+        return join_shards(encoder, folder, kind)
 
 
 def check_kind(kind: IndexKind, corpus: "ReadableCorpus", encoder: Encoder) -> None:
     """Raise now what building the structure of an approximate kind would raise after hours of encoding."""
+    if not corpus.count:
+        raise IndexBuildError(f"corpus {corpus.name} holds no passages: there is nothing to index")
     if kind != "flat":
         load_faiss()
         choose_parameters(kind, corpus.count, encoder.dimension)
 
 
-def _vouch(folder: Path, old: IndexManifest, encoder: Encoder) -> IndexManifest:
-    """Record the hashes and the encoder's content in an old index, whose vectors are those that the encoder makes.
+def prepare_shards(corpus: "ReadableCorpus", encoder: Encoder, folder: Path, number: int) -> Sequence[Shard]:
+    """Lay out at most `number` shards with their passages, or find those that were laid out before.
 
-    Raises `IndexStaleError` if they are not.
+    Shards hold whole blocks of `BLOCK` passages, so that each passage is encoded with the same neighbours however many
+    shards there are. Raises `IndexBuildError` if the folder was begun for another corpus or encoder or cannot be
+    written.
     """
-    open_index(folder, encoder=encoder)
-    manifest = old.model_copy(update={"schema_version": SCHEMA, "encoder": EncoderRecord.of(encoder)})
+    record = read_manifest(folder) if (folder / MANIFEST).is_file() else read_progress(folder)
+    if record is not None:
+        _check_same_build(folder, record, corpus.fingerprint, EncoderRecord.of(encoder))
+        return record.shards
+    blocks = math.ceil(corpus.count / BLOCK)
+    number = min(number, blocks)
+    bounds = [min(corpus.count, blocks * place // number * BLOCK) for place in range(number + 1)]
+    shards = tuple(
+        Shard(file=f"data-{place:05d}-of-{number:05d}.arrow", count=end - start)
+        for place, (start, end) in enumerate(pairwise(bounds))
+    )
+    passages = corpus.read()
     with disk_errors(folder):
-        write_record(folder / MANIFEST, manifest)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Passages lie there twice until the index is finished.
+        _check_space(folder, corpus.count * encoder.dimension * 4 + 2 * corpus.characters)
+        for stray in (*folder.glob("data-*.arrow"), *folder.glob(".data-*.arrow.*")):
+            stray.unlink()
+        for shard in shards:
+            write_passages(islice(passages, shard.count), _passages_path(folder, shard), BLOCK)
+        # The end of a streamed corpus is where it is seen that it is still the one that was surveyed.
+        if next(passages, None) is not None:
+            raise IndexBuildError(f"corpus {corpus.name} has grown while it was read: start again")
+        # Last, because a later call takes the shards that this file names as laid out.
+        build = BuildProgress(corpus=CorpusRecord.of(corpus), encoder=EncoderRecord.of(encoder), shards=shards)
+        write_record(folder / PROGRESS, build)
+    return shards
+
+
+def build_shard(folder: Path, shard: Shard, encoder: Encoder) -> None:
+    """Encode a shard that was prepared, or go on with it; one that is finished is kept.
+
+    Raises `IndexBuildError` if it is not prepared, or was for another encoder.
+    """
+    record = read_progress(folder)
+    if record is None:
+        if (folder / MANIFEST).is_file():
+            return
+        raise IndexBuildError(f"{folder} is not prepared: build the index again")
+    _check_same_build(folder, record, record.corpus.fingerprint, EncoderRecord.of(encoder))
+    with _locked(folder, f".{shard.file}.lock"):
+        _encode_shard(folder, shard, encoder, lambda _: None)
+
+
+def join_shards(encoder: Encoder, folder: Path, kind: IndexKind = "flat") -> IndexManifest:
+    """Make one data set of the shards, with the structure of an approximate kind, and write the manifest.
+
+    Files of a structure of another kind are removed. Raises `IndexStaleError` if a shard is unfinished, and
+    `IndexBuildError` where the folder cannot be written.
+    """
+    if (folder / MANIFEST).is_file():
+        manifest = read_manifest(folder)
+        if manifest.kind == kind:
+            return manifest
+        build = BuildProgress(corpus=manifest.corpus, encoder=manifest.encoder, shards=manifest.shards)
+        with disk_errors(folder):
+            write_record(folder / PROGRESS, build)
+            # A manifest of another kind must not stand beside a structure that is being replaced.
+            (folder / MANIFEST).unlink()
+    elif (progress := read_progress(folder)) is not None:
+        build = progress
+    else:
+        raise IndexStaleError(why_unfinished(folder))
+    files = [shard.file for shard in build.shards]
+    if not all((folder / name).is_file() for name in files):
+        raise IndexStaleError(why_unfinished(folder))
+    paths = [folder / name for name in files]
+    count, dimension = build.corpus.count, build.encoder.dimension
+    parameters: dict[str, int] = {}
+    recall, structure = None, list[str]()
+    with disk_errors(folder):
+        write_description(folder, files, dimension, build.corpus.fingerprint[:16])
+        if kind != "flat":
+            parameters = choose_parameters(kind, count, dimension)
+            structure = structure_files(parameters, count)
+            build_structure(kind, parameters, paths, count, dimension, folder)
+            depth, queries = min(RECALL_AT, count), encoder.encode_queries(_sample_queries(paths, count))
+            found_share = measure_recall(kind, parameters, paths, count, folder, queries, depth)
+            recall = Recall(at=depth, queries=len(queries), value=round(found_share, 4))
+        manifest = write_manifest(folder, build, [*files, STATE, INFO, *structure], kind, parameters, recall)
+        for name in set(structure_names(path.name for path in folder.iterdir())) - set(structure):
+            (folder / name).unlink()
+        for shard in build.shards:
+            note_path(folder, shard).unlink(missing_ok=True)
+            _passages_path(folder, shard).unlink(missing_ok=True)
     return manifest
 
 
-def _encode_corpus(
-    corpus: "ReadableCorpus", encoder: Encoder, folder: Path, build: BuildProgress, progress: Progress
-) -> None:
-    """Write `vectors.npy`, from the row at which an earlier call stopped."""
-    count = build.corpus.count
-    row_bytes = build.encoder.dimension * 4
-    header = _header(count, build.encoder.dimension)
-    row_count = _prepare(corpus, folder, build, row_bytes)
-    progress(row_count)
-    vectors, draft = folder / VECTORS, folder / _DRAFT
-    if row_count == count and vectors.is_file() and vectors.stat().st_size == len(header) + count * row_bytes:
+def _passages_path(folder: Path, shard: Shard) -> Path:
+    """Return where a shard's passages lie until they have vectors."""
+    return folder / f".{shard.file}.passages"
+
+
+def _encode_shard(folder: Path, shard: Shard, encoder: Encoder, progress: Progress) -> None:
+    """Write a shard's file, from the row at which an earlier call stopped."""
+    target, draft = folder / shard.file, folder / f".{shard.file}.draft"
+    if target.is_file():
         return
+    record = read_progress(folder)
+    finished_rows = count_encoded(folder, [other for other in (record.shards if record else ()) if other != shard])
+    schema = row_schema(encoder.dimension)
+    note = read_shard_progress(folder, shard)
     with disk_errors(folder):
         # Unbuffered: what a full disk refused must not be written again when the file is closed.
         stream = draft.open("r+b" if draft.is_file() else "w+b", buffering=0)
     with stream:
         with disk_errors(folder):
-            # A draft with fewer rows than were noted is another one: everything is encoded anew.
-            if not row_count or stream.seek(0, os.SEEK_END) < len(header) + row_count * row_bytes:
-                row_count = 0
+            # A draft that is shorter than was noted is another one: everything is encoded anew.
+            if not note.rows or stream.seek(0, os.SEEK_END) < note.bytes:
                 stream.seek(0)
-                _write(stream, header)
+                _write(stream, schema.serialize())
+                note = ShardProgress(bytes=stream.tell())
             # Rows behind the last noted block may be torn.
-            stream.truncate(len(header) + row_count * row_bytes)
+            stream.truncate(note.bytes)
             stream.seek(0, os.SEEK_END)
-        passages = PassageStore(folder)
-        for start in range(row_count, count, BLOCK):
-            block = passages[start : start + BLOCK]
-            encoded = _encode_block(encoder, block, start, progress)
+        # Every noted block but the last of all is whole.
+        for block in islice(read_passages(_passages_path(folder, shard)), math.ceil(note.rows / BLOCK), None):
+            vectors = _encode_block(encoder, block, finished_rows + note.rows, progress)
             with disk_errors(folder):
-                _write(stream, encoded.tobytes())
+                _write(stream, make_batch(block, vectors, schema).serialize())
                 # Before the note, which must not name rows that a power cut can still take.
                 os.fsync(stream.fileno())
-            _save_progress(folder, build, start + len(block))
-    with disk_errors(folder):
-        draft.replace(vectors)
-
-
-def _prepare(corpus: "ReadableCorpus", folder: Path, build: BuildProgress, row_bytes: int) -> int:
-    """Write the passages unless an earlier call did; return how many rows of vectors that call left."""
-    record = read_progress(folder)
-    if record is not None:
-        check_same_build(folder, record, build)
-    has_passages = record is not None and (folder / PASSAGES).is_file() and (folder / OFFSETS).is_file()
-    row_count = record.done if record is not None else 0
-    with disk_errors(folder):
-        text_bytes = 0 if has_passages else corpus.characters
-        _check_space(folder, (build.corpus.count - row_count) * row_bytes + text_bytes)
-        if not has_passages:
-            write_passages(corpus.read(), folder)
-    _save_progress(folder, build, row_count)
-    return row_count
+                note = ShardProgress(rows=note.rows + len(block), bytes=stream.tell())
+                write_record(note_path(folder, shard), note)
+        with disk_errors(folder):
+            _write(stream, END)
+            os.fsync(stream.fileno())
+            draft.replace(target)
 
 
 def _encode_block(encoder: Encoder, block: Sequence[Passage], start: int, progress: Progress) -> Vectors:
@@ -175,77 +243,37 @@ def _encode_block(encoder: Encoder, block: Sequence[Passage], start: int, progre
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
-def _write(stream: FileIO, data: bytes) -> None:
+def _write(stream: FileIO, data: object) -> None:
     """Write all of `data`; an unbuffered file may take less at a time."""
-    remainder = memoryview(data)
+    remainder = memoryview(data)  # type: ignore[arg-type]
     while remainder:
         remainder = remainder[stream.write(remainder) :]
 
 
-def _save_progress(folder: Path, build: BuildProgress, row_count: int) -> None:
-    """Say how many rows lie on the disk, once they do."""
-    with disk_errors(folder):
-        write_record(folder / PROGRESS, build.model_copy(update={"done": row_count}))
+def _sample_queries(paths: Sequence[Path], count: int) -> list[str]:
+    """Draw queries that are titles, or first words, of passages at equal distances in the corpus."""
+    rows = np.unique(np.linspace(0, count - 1, RECALL_QUERIES).astype(np.int64))
+    texts, start = list[str](), 0
+    for path in paths:
+        for block in read_passages(path):
+            for row in rows[(rows >= start) & (rows < start + len(block))]:
+                passage = block[row - start]
+                texts.append(passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]))
+            start += len(block)
+    return texts
 
 
-def _finish(folder: Path, build: BuildProgress, kind: IndexKind, encoder: Encoder) -> IndexManifest:
-    """Build the structure of an approximate kind, then write the manifest and drop what the building needed."""
-    return finish_index(folder, build, kind, encoder, PassageStore(folder), [folder])
-
-
-def finish_index(
-    folder: Path,
-    build: BuildProgress,
-    kind: IndexKind,
-    encoder: Encoder,
-    passages: Sequence[Passage],
-    shards: Sequence[Path],
-    other_files: Sequence[str] = (VECTORS, PASSAGES, OFFSETS),
-) -> IndexManifest:
-    """Build the structure of an approximate kind over the vectors in `shards`, then write the manifest of `folder`.
-
-    `passages` are those of the vectors; `other_files` are the files that the manifest names beside the structure's.
-    Files of a structure of another kind are removed. Raises `IndexBuildError` where the folder cannot be written.
-    """
-    parameters: dict[str, int] = {}
-    recall, structure = None, list[str]()
-    with disk_errors(folder):
-        if kind != "flat":
-            # A manifest of another kind must not stand beside a structure that is being replaced.
-            (folder / MANIFEST).unlink(missing_ok=True)
-            vectors = StoredVectors([shard / VECTORS for shard in shards])
-            parameters = choose_parameters(kind, *vectors.shape)
-            structure = structure_files(parameters, len(vectors))
-            build_structure(kind, parameters, vectors, folder)
-            recall = _measure_recall(
-                ApproximateSearch(kind, parameters, vectors, folder, hold=False), passages, encoder
-            )
-        manifest = write_manifest(folder, build, [*other_files, *structure], kind, parameters, recall)
-        for name in set(structure_names(path.name for path in folder.iterdir())) - set(structure):
-            (folder / name).unlink()
-    return manifest
-
-
-def _measure_recall(structure: ApproximateSearch, passages: Sequence[Passage], encoder: Encoder) -> Recall:
-    """Measure a structure on queries that are titles, or first words, of passages over the corpus."""
-    rows = np.unique(np.linspace(0, len(passages) - 1, RECALL_QUERIES).astype(np.int64))
-    sample = [passages[int(row)] for row in rows]
-    texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in sample]
-    queries = encoder.encode_queries(texts)
-    depth = min(RECALL_AT, len(passages))
-    value = share_found(structure.search(queries, depth)[1], structure.search_all(queries, depth)[1])
-    return Recall(at=depth, queries=len(texts), value=round(value, 4))
-
-
-def check_same_build(folder: Path, record: IndexManifest | BuildProgress, build: BuildProgress) -> None:
+def _check_same_build(
+    folder: Path, record: IndexManifest | BuildProgress, fingerprint: str, encoder: EncoderRecord
+) -> None:
     """Raise `IndexBuildError` if a folder was begun with another corpus or encoder."""
     way_out = f"choose another folder, or remove {folder} to start anew"
-    if record.corpus.fingerprint != build.corpus.fingerprint:
+    if record.corpus.fingerprint != fingerprint:
         raise IndexBuildError(
             f"{folder} was begun for corpus {record.corpus.name} with fingerprint {record.corpus.fingerprint[:16]}, "
-            f"not {build.corpus.fingerprint[:16]}; {way_out}"
+            f"not {fingerprint[:16]}; {way_out}"
         )
-    if differences := differing_encoder(record, build.encoder):
+    if differences := record.encoder.differences(encoder):
         raise IndexBuildError(f"{folder} was begun with another encoder: {differences}; {way_out}")
 
 
@@ -256,14 +284,6 @@ def _check_space(folder: Path, needed: int) -> None:
             f"the index needs {needed / 1e9:.2f} GB in {folder} and {free / 1e9:.2f} GB are free: free some, or choose "
             "a folder on another disk"
         )
-
-
-def _header(count: int, dimension: int) -> bytes:
-    """Build the header of a `.npy` file of float32 `[count, dimension]`, row after row."""
-    stream = BytesIO()
-    layout = {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": (count, dimension)}
-    np.lib.format.write_array_header_1_0(stream, layout)
-    return stream.getvalue()
 
 
 @contextmanager
@@ -278,12 +298,12 @@ def disk_errors(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the folder for one process; the system frees the lock of a process that dies."""
+def _locked(folder: Path, name: str) -> Iterator[None]:
+    """Hold the folder, or a shard, for one process; the system frees the lock of a process that dies."""
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         # The file stays after the build: if it were removed, two processes could lock two files of one name.
-        lock = FileLock(folder / ".lock")
+        lock = FileLock(folder / name)
         try:
             lock.acquire(timeout=0)
         except Timeout:

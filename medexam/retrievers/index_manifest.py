@@ -1,18 +1,17 @@
 """What an index folder says of itself: its corpus, its encoder, how it is searched and how large its files are.
 
-The manifest is written last, so a folder without one is unfinished, whatever else lies in it. An index in shards has
-the manifest of the flat index of the whole corpus, so both have the same digest; `shards.json` beside it says which
-part of the corpus lies in which folder. This module reads and compares; it neither encodes nor searches.
+The folder is a data set that `datasets.load_from_disk` opens: passages and vectors in one or more Arrow files, the
+shards. The manifest is written last, so a folder without one is unfinished, whatever else lies in it. The number of
+shards is no part of an index's digest. This module reads and compares; it neither encodes nor searches.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError
 
 from medexam.errors import IndexStaleError
 from medexam.files import write_whole
@@ -25,15 +24,9 @@ from medexam.retrievers.encoders import Encoder, Precision
 IndexKind = Literal["flat", "hnsw", "ivfpq"]
 
 MANIFEST = "manifest.json"
-VECTORS = "vectors.npy"
-PASSAGES = "passages.jsonl"
-OFFSETS = "offsets.npy"
 STRUCTURE = "structure.faiss"
 PROGRESS = "progress.json"
-SHARDS = "shards.json"
-SCHEMA = 2
-UNHASHED_SCHEMA = 1
-"""The schema of indexes that record neither the hashes of their files nor, always, the content of their encoder."""
+SCHEMA = 3
 
 
 class CorpusRecord(FrozenModel):
@@ -67,7 +60,7 @@ class EncoderRecord(FrozenModel):
 
     label: str
     revision: str | None
-    """Its content, as `Encoder.revision`; a name or None in an index of the unhashed schema."""
+    """Its content, as `Encoder.revision`."""
     precision: Precision
     dimension: int
     query_tokens: int
@@ -85,12 +78,10 @@ class EncoderRecord(FrozenModel):
         """Everything that a vector depends on."""
         return self.model_dump(exclude=_NAMES)
 
-    def differences(self, other: "EncoderRecord", omissions: set[str]) -> str:
-        """Return what is not the same, as `revision a, not b; ...`, `omissions` left out; empty if nothing is."""
-        fields, other_fields = self.model_dump(exclude=_NAMES | omissions), other.model_dump(exclude=_NAMES | omissions)
-        return "; ".join(
-            f"{name} {fields[name]}, not {other_fields[name]}" for name in fields if fields[name] != other_fields[name]
-        )
+    def differences(self, other: "EncoderRecord") -> str:
+        """Return what is not the same, as `revision a, not b; ...`; empty if nothing is."""
+        mine, others = self.identity, other.identity
+        return "; ".join(f"{name} {mine[name]}, not {others[name]}" for name in mine if mine[name] != others[name])
 
 
 class Recall(FrozenModel):
@@ -102,6 +93,14 @@ class Recall(FrozenModel):
     """How many queries were compared: titles, or first words, of passages spread over the corpus."""
     value: float
     """Mean share of the exhaustive ranking's passages that the approximate one holds."""
+
+
+class Shard(FrozenModel):
+    """A part of the corpus, in one Arrow file of the index folder."""
+
+    file: str
+    count: int
+    """Its passages; the shards stand in the order of the corpus."""
 
 
 class IndexManifest(FrozenModel, populate_by_name=True):
@@ -116,30 +115,24 @@ class IndexManifest(FrozenModel, populate_by_name=True):
     """The settings of an approximate kind; empty for `flat`."""
     recall: Recall | None
     """None for `flat`, which finds everything."""
+    shards: tuple[Shard, ...]
     bytes: dict[str, int]
     """Size of each file that a search reads."""
     sha256: dict[str, str]
-    """Hash of each file that a search reads; of the unhashed schema: as the files are now."""
-
-    @property
-    def hashed(self) -> bool:
-        """Whether the index records its files' hashes and its encoder's content, as all but old ones do."""
-        return self.schema_version != UNHASHED_SCHEMA
+    """Hash of each file that a search reads."""
 
     @property
     def digest(self) -> str:
         """Identity of everything that a ranking depends on; the same wherever the index and its corpus lie.
 
-        Vectors follow from corpus and encoder; a structure, whose building is not repeatable, counts by its content,
-        and so do all files of an old index, which records none.
+        Vectors follow from corpus and encoder; a structure, whose building is not repeatable, counts by its content.
         """
-        file_names = structure_names(self.sha256) if self.hashed else sorted(self.sha256)
         identity = {
             "corpus": self.corpus.fingerprint,
             "encoder": self.encoder.identity,
             "kind": self.kind,
             "parameters": self.parameters,
-            "files": {name: self.sha256[name] for name in file_names},
+            "files": {name: self.sha256[name] for name in structure_names(self.sha256)},
         }
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
@@ -149,50 +142,32 @@ class BuildProgress(FrozenModel):
 
     corpus: CorpusRecord
     encoder: EncoderRecord
-    done: int
-    """Rows of the vectors that are safely on disk, from the first."""
-
-    @classmethod
-    def of(cls, corpus: ReadableCorpus, encoder: Encoder) -> Self:
-        """Return the beginning of a build, nothing done."""
-        return cls(corpus=CorpusRecord.of(corpus), encoder=EncoderRecord.of(encoder), done=0)
+    shards: tuple[Shard, ...]
 
 
-@dataclass(frozen=True)
-class Shard:
-    """A part of a corpus."""
+class ShardProgress(FrozenModel):
+    """How much of a shard is safely on disk, from its first row."""
 
-    folder: str
-    """Its name in the index folder."""
-    start: int
-    """The row of its first passage in the whole corpus."""
-    count: int
-    fingerprint: str
-    """SHA-256 over its passages."""
-
-
-_SHARDS = TypeAdapter(list[Shard])
+    rows: int = 0
+    bytes: int = 0
+    """Length of the file up to these rows."""
 
 
 def read_manifest(folder: Path) -> IndexManifest:
     """Read the manifest of a finished index whose files are those that were built, byte by byte.
 
-    An old index records no hashes: its files are taken as they are, and their hashes count in its digest. Raises
-    `IndexStaleError` if there is none, where it or a file is damaged, or where it is of another version.
+    Raises `IndexStaleError` if there is none, where it or a file is damaged, or where it is of another version.
     """
     path = folder / MANIFEST
     try:
         data = read_json(path)
-        if isinstance(data, dict) and data.get("schema") not in (UNHASHED_SCHEMA, SCHEMA):
+        if isinstance(data, dict) and data.get("schema") != SCHEMA:
             raise IndexStaleError(
                 f"{folder}: its schema is {data.get('schema')}, and this version reads {SCHEMA}; {rebuild(folder)}"
             )
-        if isinstance(data, dict) and data["schema"] == UNHASHED_SCHEMA:
-            data.pop("structure_sha256", None)
-            data["sha256"] = {}
         manifest = IndexManifest.model_validate(data)
     except FileNotFoundError:
-        raise IndexStaleError(_why_no_manifest(folder)) from None
+        raise IndexStaleError(why_unfinished(folder)) from None
     except (OSError, ValueError, ValidationError) as error:
         raise IndexStaleError(f"{path} cannot be read ({type(error).__name__}); {rebuild(folder)}") from error
     for name, size in manifest.bytes.items():
@@ -200,7 +175,8 @@ def read_manifest(folder: Path) -> IndexManifest:
         if file_size != size:
             has = "is missing" if file_size is None else f"has {file_size:,} bytes instead of {size:,}"
             raise IndexStaleError(f"{folder}: {name} {has}; {rebuild(folder)}")
-    return _check_files(manifest, folder)
+    _check_files(manifest, folder)
+    return manifest
 
 
 def structure_names(names: Iterable[str]) -> list[str]:
@@ -213,27 +189,6 @@ def hash_index(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Hash each of these files of an index folder by SHA-256; raises `OSError`."""
     names = list(names)
     return dict(zip(names, hash_files([folder / name for name in names], folder), strict=True))
-
-
-def read_shards(folder: Path) -> list[Shard]:
-    """Read the shards in the order of the corpus; raises `IndexStaleError` if the record of them is damaged."""
-    try:
-        return _SHARDS.validate_python(read_json(folder / SHARDS))
-    except (OSError, ValueError) as error:
-        fault = type(error).__name__
-        raise IndexStaleError(f"{folder / SHARDS} cannot be read ({fault}); {rebuild(folder)}") from error
-
-
-def read_shard(folder: Path, shard: Shard, encoder: EncoderRecord) -> IndexManifest:
-    """Read the manifest of a finished shard; raises `IndexStaleError` if it is unfinished or not of this index."""
-    place = folder / shard.folder
-    manifest = read_manifest(place)
-    differences = differing_encoder(manifest, encoder)
-    if manifest.corpus.fingerprint != shard.fingerprint or differences:
-        raise IndexStaleError(
-            f"{place}: it is not of this index ({differences or 'another corpus'}); {rebuild(folder)}"
-        )
-    return manifest
 
 
 def write_manifest(
@@ -252,6 +207,7 @@ def write_manifest(
         kind=kind,
         parameters=parameters or {},
         recall=recall,
+        shards=build.shards,
         bytes=sizes,
         sha256=hash_index(folder, sizes),
     )
@@ -260,21 +216,18 @@ def write_manifest(
     return manifest
 
 
-def _check_files(manifest: IndexManifest, folder: Path) -> IndexManifest:
-    """Return the manifest, with the hashes of an old index; raises `IndexStaleError` if a file was changed."""
+def _check_files(manifest: IndexManifest, folder: Path) -> None:
+    """Raise `IndexStaleError` if a file was changed."""
     try:
         hashes = hash_index(folder, manifest.bytes)
     except OSError as error:
         raise IndexStaleError(f"{error.filename}: it cannot be read: {error.strerror}; {rebuild(folder)}") from error
-    if not manifest.hashed:
-        return manifest.model_copy(update={"sha256": hashes})
     for name, sha256 in hashes.items():
         if sha256 != (manifest_hash := manifest.sha256.get(name, "unknown")):
             raise IndexStaleError(
                 f"{folder}: {name} was changed after the index was built (its SHA-256 is {sha256[:12]}, not "
                 f"{manifest_hash[:12]}); bring it back, or {rebuild(folder)}"
             )
-    return manifest
 
 
 def check_manifest(
@@ -286,29 +239,40 @@ def check_manifest(
             f"{folder}: it indexes corpus {manifest.corpus.name} with fingerprint {manifest.corpus.fingerprint[:16]}, "
             f"not {corpus_fingerprint[:16]}; {rebuild(folder)}"
         )
-    if encoder is not None and (differences := differing_encoder(manifest, encoder)):
+    if encoder is not None and (differences := manifest.encoder.differences(encoder)):
         raise IndexStaleError(f"{folder}: its vectors come from another encoder: {differences}; {rebuild(folder)}")
 
 
-def differing_encoder(record: "IndexManifest | BuildProgress", encoder: EncoderRecord) -> str:
-    """Return what an encoder has otherwise than the one that made an index; empty if nothing is.
-
-    An old index does not tell its encoder's content; whether that makes its vectors is seen when it is opened.
-    """
-    is_old = isinstance(record, IndexManifest) and not record.hashed
-    return record.encoder.differences(encoder, {"revision"} if is_old else set())
-
-
 def read_progress(folder: Path) -> BuildProgress | None:
-    """Read how far an unfinished build came; None if none was begun, or its record is damaged."""
+    """Read what an unfinished build was begun with; None if none was begun, or its record is damaged."""
     try:
         return BuildProgress.model_validate_json((folder / PROGRESS).read_bytes())
     except (OSError, ValidationError):
         return None
 
 
-def write_record(path: Path, record: IndexManifest | BuildProgress) -> None:
-    """Write `manifest.json` or `progress.json` whole or not at all; raises `OSError`."""
+def read_shard_progress(folder: Path, shard: Shard) -> ShardProgress:
+    """Read how much of a shard is done; nothing if its record is damaged."""
+    try:
+        return ShardProgress.model_validate_json(note_path(folder, shard).read_bytes())
+    except (OSError, ValidationError):
+        return ShardProgress()
+
+
+def count_encoded(folder: Path, shards: Sequence[Shard]) -> int:
+    """Count the passages of all shards that have a vector on the disk."""
+    return sum(
+        shard.count if (folder / shard.file).is_file() else read_shard_progress(folder, shard).rows for shard in shards
+    )
+
+
+def note_path(folder: Path, shard: Shard) -> Path:
+    """Return where it stands how much of a shard is done."""
+    return folder / f".{shard.file}.json"
+
+
+def write_record(path: Path, record: FrozenModel) -> None:
+    """Write a manifest or a progress whole or not at all; raises `OSError`."""
     write_whole(path, record.model_dump_json(indent=2, by_alias=True) + "\n")
 
 
@@ -317,11 +281,12 @@ def rebuild(folder: Path) -> str:
     return f"name another index, or remove {folder} and build it again with `medexam index build`"
 
 
-def _why_no_manifest(folder: Path) -> str:
+def why_unfinished(folder: Path) -> str:
+    """Write what a folder without a manifest lacks."""
     progress = read_progress(folder)
     if progress is not None:
         return (
-            f"{folder}: the index is unfinished, {progress.done:,} of {progress.corpus.count:,} passages are "
-            "encoded; go on with the same `medexam index build`"
+            f"{folder}: the index is unfinished, {count_encoded(folder, progress.shards):,} of "
+            f"{progress.corpus.count:,} passages are encoded; go on with the same `medexam index build`"
         )
     return f"{folder} holds no index; make one with `medexam index build`"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from medexam.errors import MedExamError
 from medexam.files import cache_dir
-from medexam.retrievers.exhaustive import Vectors
+from medexam.retrievers.passage_rows import Vectors
 
 Places = NDArray[np.float32]
 

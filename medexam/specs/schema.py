@@ -5,6 +5,7 @@ Pydantic writes the schema. Here the docs under fields are added, and the short 
 
 import ast
 import inspect
+import json
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,3 +105,50 @@ def _field_docs(model: type[Spec]) -> Iterator[tuple[str, str]]:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):
             text = ast.literal_eval(doc.value) if isinstance(doc.value, ast.Constant) else ""
             yield field.target.id, " ".join(str(text).split())
+
+
+def complete_override(incomplete: str) -> list[str]:
+    """List `KEY=` for the keys of a spec that begin so and `KEY.` for the mappings; behind the `=`, its values."""
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    key, equals, _ = incomplete.partition("=")
+    *parents, _ = key.split(".")
+    nodes = [schema]
+    for name in key.split(".") if equals else parents:
+        nodes = [child for node in nodes for child in _children(node, schema).get(name, ())]
+    prefix = ".".join([*parents, ""])
+    if equals:
+        words = {f"{key}={json.dumps(value)}".replace('"', "") for node in nodes for value in _values(node, schema)}
+    else:
+        children = [item for node in nodes for item in _children(node, schema).items()]
+        words = {
+            f"{prefix}{name}{'.' if any(_children(child, schema) for child in found) else '='}"
+            for name, found in children
+        }
+    return sorted(word for word in words if word.startswith(incomplete))
+
+
+def _variants(node: dict[str, Any], schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a part of the schema may be, behind its references."""
+    if "$ref" in node:
+        yield from _variants(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
+    yield node
+    for variant in (*node.get("anyOf", ()), *node.get("oneOf", ())):
+        yield from _variants(variant, schema)
+
+
+def _children(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Map the keys of a mapping to what may stand there."""
+    children: dict[str, list[dict[str, Any]]] = {}
+    for variant in _variants(node, schema):
+        for name, child in variant.get("properties", {}).items():
+            children.setdefault(name, []).append(child)
+    return children
+
+
+def _values(node: dict[str, Any], schema: dict[str, Any]) -> Iterator[Any]:
+    for variant in _variants(node, schema):
+        yield from variant.get("enum", ())
+        if "const" in variant:
+            yield variant["const"]
+        if variant.get("type") == "boolean":
+            yield from (True, False)

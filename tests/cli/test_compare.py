@@ -160,7 +160,7 @@ def test_controls_are_compared_on_the_terminal(medexam, run, runs_dir) -> None:
     assert (code, err) == (0, "")
     plain = " ".join(out.split())
     assert "those that all 3 runs scored. None dropped." in plain
-    assert "longest is not told apart from random in accuracy" in plain
+    assert "longest shows no difference from random in accuracy" in plain
     assert "better" not in plain
     code, by_id, _ = medexam("compare", *(folder.name for folder in folders), "--runs-dir", runs_dir)
     assert (code, by_id) == (0, out)
@@ -194,7 +194,7 @@ def test_two_languages_are_compared_question_by_question(medexam, run) -> None:
     code, out, _ = medexam("compare", run("longest"), run("longest", "es"))
     assert code == 0
     assert "asked in different languages (en, es)" in " ".join(out.split())
-    assert "longest es is not told apart from longest en" in " ".join(out.split())
+    assert "longest es shows no difference from longest en" in " ".join(out.split())
 
 
 def test_of_many_runs_the_breakdowns_are_left_to_files(medexam, run, tmp_path) -> None:

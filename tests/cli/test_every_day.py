@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from medexam.cli.help.completion import complete_override
 from medexam.cli.progress.pace import Pace
 from medexam.cli.progress.run import TerminalProgress
 from medexam.experiments.store.run_folder import RunFolder
+from medexam.specs.schema import complete_override
 from medexam.specs.validation import CLOSEST, MOST_CHOICES
 
 

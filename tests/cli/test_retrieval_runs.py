@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from datasets import load_from_disk
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
 from medexam.retrievers.index_manifest import read_manifest
@@ -140,7 +141,7 @@ def test_a_run_finds_the_index_of_the_same_chunks(medexam, run, corpus, encoder,
     (index,) = (cache / "indexes").iterdir()
     assert read_manifest(index).corpus.count == said["count"]
     assert run(*settings, "program.retriever.kind=bm25")[0] == 0
-    known = {json.loads(line)["id"] for line in (index / "passages.jsonl").read_text().splitlines()}
+    known = set(load_from_disk(index)["id"])
     for kind in ("dense", "bm25"):
         found = {hit["id"] for row in _predictions(tmp_path, f"guided_{kind}") for hit in row["passages"]}
         assert found <= known

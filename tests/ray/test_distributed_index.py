@@ -1,6 +1,6 @@
 """An index that Ray Data encodes in shards, beside the flat one of this process."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,9 +8,8 @@ import pytest
 from medexam.experiments.run.ray.indexing import ShardBuilder, build_index_on_ray
 from medexam.retrievers.corpora import build_corpus, load_corpus
 from medexam.retrievers.encoders import build_encoder
-from medexam.retrievers.index_building import BLOCK, build_index
+from medexam.retrievers.index_building import BLOCK, build_index, build_shard, prepare_shards
 from medexam.retrievers.index_search import open_index
-from medexam.retrievers.sharding import build_shard, prepare_shards
 from retrievers.tiny_models import save_medcpt
 
 SAMPLE = load_corpus(Path(__file__).parents[1] / "retrievers" / "corpus_sample")
@@ -57,7 +56,7 @@ def test_what_prevents_a_shard_is_told_as_data(tmp_path) -> None:
     (other / "article-encoder" / "vocab.txt").write_text("another worker has another file")
     for folder, fault in [(other, "other: it holds sha256:"), (tmp_path / "none", "none: no such model folder")]:
         builder = ShardBuilder(str(tmp_path / "index"), str(folder), encoder.revision, "cpu", "float32")
-        assert fault in builder(asdict(shard))["fault"]
+        assert fault in builder(shard.model_dump())["fault"]
     moved = save_medcpt(tmp_path / "elsewhere")
     builder = ShardBuilder(str(tmp_path / "index"), str(moved), encoder.revision, "cpu", "float32")
-    assert builder(asdict(shard))["fault"] == ""
+    assert builder(shard.model_dump())["fault"] == ""

@@ -168,23 +168,6 @@ def test_a_hub_encoder_is_its_commit(hub: Hub, plan, tmp_path: Path) -> None:
     assert open_index(made).manifest.encoder.revision == OLD  # as planned, though `main` moved since
 
 
-def test_an_old_index_of_a_hub_encoder_is_searched_by_the_commit_that_made_it(hub: Hub, plan, tmp_path: Path) -> None:
-    hub.put(HUB_ID, OLD, lambda folder: save_bert(folder, 1))
-    index = tmp_path / "index"
-    build_index(CORPUS, build_encoder(HUB_ID), index)
-    expected = plan(index=index).open(tmp_path).search(["heart"], 2)
-    said = json.loads((index / "manifest.json").read_text())
-    said["encoder"]["revision"] = None
-    del said["sha256"]
-    (index / "manifest.json").write_text(json.dumps(said | {"schema": 1, "structure_sha256": None}))
-    before = plan(index=index)
-    assert before.open(tmp_path).search(["heart"], 2) == expected
-    hub.put(HUB_ID, NEW, lambda folder: save_bert(folder, 2))
-    assert plan(index=index).identity != before.identity == plan(index=index, encoder=HUB_ID, revision=OLD).identity
-    with pytest.raises(IndexStaleError, match=rf"{HUB_ID} {NEW} makes other vectors .* retriever\.revision"):
-        plan(index=index).open(tmp_path)
-
-
 def test_medcpt_is_the_commits_of_its_models(hub: Hub, plan, tmp_path: Path) -> None:
     hub.put(MEDCPT_QUERY, OLD, lambda folder: save_bert(folder, 1))
     hub.put(MEDCPT_ARTICLE, OLD, lambda folder: save_bert(folder, 2))

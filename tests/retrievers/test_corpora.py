@@ -112,6 +112,19 @@ def test_fingerprint_depends_on_ids_texts_and_order(lines, write) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "title", "source"),
+    [
+        ("First_Aid_Step1_12", "First_Aid_Step1", "First_Aid_Step1"),
+        ("First_Aid_Step2_0", "First_Aid_Step2", "First_Aid_Step2"),
+        ("SPACCC_S0004_0", "SPACCC_S0004_0", "SPACCC"),
+    ],
+)
+def test_every_book_is_a_source(key, title, source, write) -> None:
+    (passage,) = load_corpus(write([json.dumps({"id": key, "title": title, "content": "A case."})])).passages
+    assert passage.source == source
+
+
+@pytest.mark.parametrize(
     ("row", "source"),
     [
         ({"id": "SPACCC_S0004_0"}, "SPACCC"),

@@ -15,13 +15,12 @@ from medexam.errors import IndexBuildError, IndexStaleError
 from medexam.retrievers.index_building import BLOCK, build_index
 from medexam.retrievers.index_manifest import read_manifest
 from medexam.retrievers.index_search import open_index
-from medexam.retrievers.passage_store import PassageStore
 from retrievers.random_vectors import CORPUS, COUNT, HashEncoder, corpus_of
 
 
 def test_the_manifest_says_everything(built: Path) -> None:
     said = json.loads((built / "manifest.json").read_text())
-    assert said["schema"] == 2
+    assert said["schema"] == 3
     assert said["sha256"] == {name: hashlib.sha256((built / name).read_bytes()).hexdigest() for name in said["bytes"]}
     assert said["corpus"] == {
         "name": "numbers",
@@ -52,6 +51,9 @@ def _stop_at(limit: int) -> Callable[[int], None]:
     return progress
 
 
+DATA = "data-00000-of-00001.arrow"
+
+
 def test_a_stopped_build_goes_on(tmp_path: Path, built: Path) -> None:
     encoder = HashEncoder()
     with pytest.raises(_Stop):
@@ -62,7 +64,7 @@ def test_a_stopped_build_goes_on(tmp_path: Path, built: Path) -> None:
     build_index(CORPUS, again, tmp_path, progress=done.append)
     assert again.encoded == COUNT - 2 * BLOCK
     assert (done[0], done[-1]) == (2 * BLOCK, COUNT)
-    for name in ("vectors.npy", "passages.jsonl", "offsets.npy"):
+    for name in (DATA, "state.json", "dataset_info.json"):
         assert (tmp_path / name).read_bytes() == (built / name).read_bytes()
     assert open_index(tmp_path).digest == open_index(built).digest
 
@@ -70,18 +72,18 @@ def test_a_stopped_build_goes_on(tmp_path: Path, built: Path) -> None:
 def test_rows_that_nothing_vouches_for_are_encoded_again(tmp_path: Path, built: Path) -> None:
     with pytest.raises(_Stop):
         build_index(CORPUS, HashEncoder(), tmp_path, progress=_stop_at(2 * BLOCK + 1))
-    draft = tmp_path / ".vectors.npy.draft"
+    draft = tmp_path / f".{DATA}.draft"
     with draft.open("ab") as stream:
         stream.write(b"torn")
     again = HashEncoder()
     shutil.copytree(tmp_path, tmp_path / "short")
     build_index(CORPUS, again, tmp_path)
     assert again.encoded == COUNT - 2 * BLOCK
-    assert (tmp_path / "vectors.npy").read_bytes() == (built / "vectors.npy").read_bytes()
-    (tmp_path / "short" / ".vectors.npy.draft").write_bytes(draft.name.encode())
+    assert (tmp_path / DATA).read_bytes() == (built / DATA).read_bytes()
+    (tmp_path / "short" / f".{DATA}.draft").write_bytes(draft.name.encode())
     build_index(CORPUS, again, tmp_path / "short")
     assert again.encoded == 2 * COUNT - 2 * BLOCK
-    assert (tmp_path / "short" / "vectors.npy").read_bytes() == (built / "vectors.npy").read_bytes()
+    assert (tmp_path / "short" / DATA).read_bytes() == (built / DATA).read_bytes()
 
 
 def test_a_finished_index_is_kept(built: Path) -> None:
@@ -153,7 +155,7 @@ def test_a_stale_index_is_refused(built: Path) -> None:
             open_index(built, encoder=encoder)
 
 
-@pytest.mark.parametrize("name", ["vectors.npy", "passages.jsonl", "offsets.npy"])
+@pytest.mark.parametrize("name", [DATA, "state.json", "dataset_info.json"])
 def test_a_truncated_index_is_refused(tmp_path: Path, built: Path, name: str) -> None:
     folder = Path(shutil.copytree(built, tmp_path / "copy"))
     data = (folder / name).read_bytes()
@@ -172,7 +174,7 @@ def test_a_damaged_manifest_is_refused(tmp_path: Path, built: Path) -> None:
     said = json.loads((folder / "manifest.json").read_text())
     for text, complaint in [
         ("{", "cannot be read"),
-        (json.dumps({**said, "schema": 3}), "its schema is 3"),
+        (json.dumps({**said, "schema": 2}), "its schema is 2, .*medexam index build"),
         (json.dumps({**said, "kind": "magic"}), "cannot be read"),
         (json.dumps({**said, "corpus": {**said["corpus"], "count": 3}}), r"its manifest says \(3, 16\)"),
     ]:
@@ -187,15 +189,7 @@ def _change_a_byte(file: Path, place: int = -1) -> None:
     file.write_bytes(data)
 
 
-def _make_old(folder: Path, revision: str | None = None) -> None:
-    """The manifest as it was before files were hashed and encoders resolved."""
-    said = json.loads((folder / "manifest.json").read_text())
-    said["encoder"]["revision"] = revision
-    structure = said.pop("sha256").get("structure.faiss")
-    (folder / "manifest.json").write_text(json.dumps({**said, "schema": 1, "structure_sha256": structure}))
-
-
-@pytest.mark.parametrize("name", ["vectors.npy", "passages.jsonl", "offsets.npy", "structure.faiss"])
+@pytest.mark.parametrize("name", [DATA, "state.json", "dataset_info.json", "structure.faiss"])
 def test_a_file_changed_in_place_is_refused(tmp_path: Path, built: Path, name: str) -> None:
     folder = Path(shutil.copytree(built, tmp_path / "copy"))
     build_index(CORPUS, HashEncoder(), folder, "hnsw")
@@ -206,37 +200,6 @@ def test_a_file_changed_in_place_is_refused(tmp_path: Path, built: Path, name: s
             reads(folder)
     _change_a_byte(folder / name)
     open_index(folder)
-
-
-def test_an_old_index_counts_as_its_files_are(tmp_path: Path, built: Path) -> None:
-    folder = Path(shutil.copytree(built, tmp_path / "copy"))
-    _make_old(folder)
-    before = open_index(folder, CORPUS.fingerprint, HashEncoder()).digest
-    assert before == open_index(folder).digest != open_index(built).digest
-    _change_a_byte(folder / "vectors.npy")
-    assert open_index(folder).digest != before
-
-
-def test_an_old_index_is_of_the_encoder_that_makes_its_vectors(tmp_path: Path, built: Path) -> None:
-    folder = Path(shutil.copytree(built, tmp_path / "copy"))
-    _make_old(folder, "a version")
-    assert "files      3, as they are now" in CliRunner().invoke(app, ["index", "info", str(folder)]).stdout
-    other = HashEncoder()
-    other._encode = lambda texts: HashEncoder._encode(other, [f"{text} " for text in texts])  # type: ignore[method-assign]
-    for use in (open_index, lambda *_, encoder: build_index(CORPUS, encoder, folder)):
-        with pytest.raises(IndexStaleError, match=r"hash 1 makes other vectors .*retriever\.encoder"):
-            use(folder, encoder=other)
-    encoder = HashEncoder()
-    manifest = build_index(CORPUS, encoder, folder)
-    assert encoder.encoded == 8
-    assert manifest == read_manifest(folder) == read_manifest(built)
-
-
-def test_a_damaged_passage_is_named(tmp_path: Path, built: Path) -> None:
-    folder = Path(shutil.copytree(built, tmp_path / "copy"))
-    _change_a_byte(folder / "passages.jsonl", 0)
-    with pytest.raises(IndexStaleError, match="line 1 is damaged"):
-        PassageStore(folder)[0]
 
 
 def test_the_digest_is_of_the_ranking_and_not_of_the_place(tmp_path: Path, built: Path) -> None:

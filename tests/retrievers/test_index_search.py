@@ -4,18 +4,26 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import faiss
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from datasets import Dataset, Features, List, Value, load_from_disk
 from medexam.errors import IndexStaleError
 from medexam.retrievers.base import Passage
 from medexam.retrievers.corpora import build_corpus, load_corpus
-from medexam.retrievers.exhaustive import MANY_QUERIES, search_exhaustively
+from medexam.retrievers.encoders import build_encoder
+from medexam.retrievers.exhaustive import StoredVectors, search_exhaustively
 from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_manifest import IndexKind
 from medexam.retrievers.index_search import open_index
 from retrievers.random_vectors import CORPUS, COUNT, QUERIES, HashEncoder, corpus_of
+
+
+def _stored(vectors: NDArray[np.float32], part_bytes: int = 1 << 20) -> StoredVectors:
+    features = Features({"vector": List(Value("float32"), length=vectors.shape[1])})
+    return StoredVectors(Dataset.from_dict({"vector": vectors}, features), part_bytes)
 
 
 def _brute_force(
@@ -43,15 +51,16 @@ def test_blocks_do_not_change_a_ranking(rows_in_a_block: int) -> None:
     random = np.random.default_rng(0)
     vectors = random.standard_normal((500, 24), dtype=np.float32) * 8
     queries = random.standard_normal((25, 24), dtype=np.float32) * 8
-    scores, rows = search_exhaustively(vectors, queries, 9, rows_in_a_block * 24 * 4)
+    scores, rows = search_exhaustively(_stored(vectors, rows_in_a_block * 24 * 4), queries, 9)
     expected_scores, expected_rows = _brute_force(vectors, queries, 9)
     assert (rows == expected_rows).all()
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-12)
-    alone = [search_exhaustively(vectors, queries[n : n + 1], 9) for n in range(25)]
+    stored = _stored(vectors)
+    alone = [search_exhaustively(stored, queries[n : n + 1], 9) for n in range(25)]
     assert (np.concatenate([found[0] for found in alone]) == scores).all(), "other queries change no digit"
 
 
-@pytest.mark.parametrize("number", [MANY_QUERIES - 1, MANY_QUERIES])
+@pytest.mark.parametrize("number", [1, 30])
 @pytest.mark.parametrize("copies", [3, 40, 300])
 def test_ties_are_in_the_order_of_the_corpus(copies: int, number: int) -> None:
     """Equal vectors scattered over all blocks, more of them than candidates are fetched at first."""
@@ -60,7 +69,7 @@ def test_ties_are_in_the_order_of_the_corpus(copies: int, number: int) -> None:
     places = np.sort(random.choice(400, copies, replace=False))
     vectors[places] = 5 * np.ones(12, dtype=np.float32)
     queries = np.abs(random.standard_normal((number, 12), dtype=np.float32)) + 1
-    scores, rows = search_exhaustively(vectors, queries, 5, 50 * 12 * 4)
+    scores, rows = search_exhaustively(_stored(vectors, 50 * 12 * 4), queries, 5)
     expected = places[:5] if copies >= 5 else places[:3]
     assert (rows[:, : len(expected)] == expected).all()
     assert (np.diff(scores, axis=1) <= 0).all()
@@ -70,20 +79,20 @@ def test_more_queries_than_one_product_takes() -> None:
     random = np.random.default_rng(2)
     vectors = random.standard_normal((50, 6), dtype=np.float32)
     queries = random.standard_normal((2500, 6), dtype=np.float32)
-    scores, rows = search_exhaustively(vectors, queries, 3, 20 * 6 * 4)
+    scores, rows = search_exhaustively(_stored(vectors, 20 * 6 * 4), queries, 3)
     expected_scores, expected_rows = _brute_force(vectors, queries, 3)
     assert (rows == expected_rows).all()
     np.testing.assert_allclose(scores, expected_scores, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("number", [1, MANY_QUERIES])
+@pytest.mark.parametrize("number", [1, 30])
 def test_long_vectors_do_not_hide_short_ones(number: int) -> None:
     """Scores that are equal in float32, far from 0, and differ in float64."""
     base = np.full(8, 1000, dtype=np.float32)
     vectors = np.tile(base, (200, 1))
     vectors[137, 0] = np.nextafter(np.float32(1000), np.float32(2000))
     queries = np.tile(base, (number, 1))
-    assert search_exhaustively(vectors, queries, 2)[1].tolist() == [[137, 0]] * number
+    assert search_exhaustively(_stored(vectors), queries, 2)[1].tolist() == [[137, 0]] * number
 
 
 def test_all_of_the_corpus_and_no_more(built: Path) -> None:
@@ -156,8 +165,6 @@ def test_quantised_cells(tmp_path: Path) -> None:
 
 def test_minilm_on_real_passages(tmp_path: Path) -> None:
     """Fifty of the sample's, cut to a few words to be quick; a title is a query whose right passages are known."""
-    from medexam.retrievers.encoders import build_encoder
-
     sample = load_corpus(Path(__file__).parent / "corpus_sample")
     cut = [replace(passage, content=" ".join(passage.content.split()[:25])) for passage in sample.passages[:50]]
     corpus = build_corpus("sample", cut, source=sample.source, licence=sample.licence)
@@ -165,7 +172,9 @@ def test_minilm_on_real_passages(tmp_path: Path) -> None:
     build_index(corpus, encoder, tmp_path)
     titles = [passage.title for passage in corpus.passages]
     hits = open_index(tmp_path, corpus.fingerprint, encoder).search(titles, 5)
-    scores, rows = _brute_force(np.load(tmp_path / "vectors.npy"), encoder.encode_queries(titles), 5)
+    scores, rows = _brute_force(
+        load_from_disk(tmp_path).with_format("numpy")[:]["vector"], encoder.encode_queries(titles), 5
+    )
     assert [[hit.passage for hit in found] for found in hits] == [[corpus.passages[i] for i in row] for row in rows]
     np.testing.assert_allclose([[hit.score for hit in found] for found in hits], scores, atol=1e-6)
     right = [title in {hit.passage.title for hit in found} for title, found in zip(titles, hits, strict=True)]
@@ -174,8 +183,6 @@ def test_minilm_on_real_passages(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw"])
 def test_minilm_is_loaded_from_what_the_manifest_says(tmp_path: Path, kind: IndexKind) -> None:
-    from medexam.retrievers.encoders import build_encoder
-
     topics = ["aspirin", "insulin", "warfarin", "morphine", "penicillin", "digoxin", "lithium", "heparin"]
     corpus = build_corpus(
         "drugs", [Passage(name, name.title(), f"{name} is a medicine.", "t") for name in topics], source="tests"
@@ -185,3 +192,36 @@ def test_minilm_is_loaded_from_what_the_manifest_says(tmp_path: Path, kind: Inde
     hits = retriever.search(["What is penicillin?", "heparin"], 2)
     assert [found[0].passage.id for found in hits] == ["penicillin", "heparin"]
     assert hits[0][0].score <= 1.0000001
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_datasets_alone_opens_the_folder_and_finds_the_same(tmp_path: Path, built: Path, kind: IndexKind) -> None:
+    folder = Path(shutil.copytree(built, tmp_path / "copy"))
+    encoder = HashEncoder()
+    build_index(CORPUS, encoder, folder, kind)
+    rows = load_from_disk(folder)
+    if kind == "flat":
+        rows.add_faiss_index("vector", metric_type=faiss.METRIC_INNER_PRODUCT)
+    else:
+        rows.load_faiss_index("vector", folder / "structure.faiss")
+    _, found = rows.get_nearest_examples_batch("vector", encoder.encode_queries(QUERIES), k=3)
+    hits = open_index(folder, encoder=encoder).search(QUERIES, 3)
+    same = [columns["id"] == [hit.passage.id for hit in query] for columns, query in zip(found, hits, strict=True)]
+    assert np.mean(same) > (0.9 if kind == "hnsw" else 0.99)
+
+
+def test_two_hundred_rankings_with_ties_are_those_of_torch(tmp_path: Path) -> None:
+    """Vectors of real passages, each of which stands twice, far apart."""
+    import torch
+
+    sample = load_corpus(Path(__file__).parent / "corpus_sample").passages[:100]
+    texts = [replace(passage, content=" ".join(passage.content.split()[:12])) for passage in sample]
+    twice = [replace(passage, id=f"{passage.id}#{part}") for part in (0, 1) for passage in texts]
+    encoder = build_encoder("minilm")
+    build_index(build_corpus("twice", twice, source="tests"), encoder, tmp_path)
+    queries = encoder.encode_queries([text for passage in texts for text in (passage.title, passage.content)])
+    rows = open_index(tmp_path, encoder=encoder).search_vectors(queries, 9)[1]
+    vectors = torch.from_numpy(load_from_disk(tmp_path).with_format("numpy")[:]["vector"].astype(np.float64))
+    scores = torch.from_numpy(queries.astype(np.float64)) @ vectors.T
+    theirs = torch.sort(scores.round(decimals=12), dim=1, descending=True, stable=True).indices[:, :9]
+    assert (rows == theirs.numpy()).all()

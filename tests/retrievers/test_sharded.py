@@ -1,6 +1,5 @@
 """Shards of an index: hits and scores of the flat one, built one by one, refused when one is not right."""
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datasets import load_from_disk
 from medexam.errors import IndexBuildError, IndexStaleError
 from medexam.retrievers.corpora import build_corpus, load_corpus
 from medexam.retrievers.encoders import build_encoder
-from medexam.retrievers.index_building import BLOCK, build_index
-from medexam.retrievers.index_manifest import SHARDS, read_manifest, read_shard, read_shards
+from medexam.retrievers.index_building import BLOCK, build_index, build_shard, join_shards, prepare_shards
+from medexam.retrievers.index_manifest import count_encoded, read_manifest
 from medexam.retrievers.index_search import open_index
-from medexam.retrievers.sharding import build_shard, count_encoded, join_shards, note_progress, prepare_shards
 from retrievers.random_vectors import CORPUS, COUNT, QUERIES, HashEncoder
 from retrievers.tiny_models import save_medcpt
 
@@ -22,14 +21,7 @@ from retrievers.tiny_models import save_medcpt
 def build_sharded(corpus, encoder, folder, number):
     for shard in prepare_shards(corpus, encoder, folder, number):
         build_shard(folder, shard, encoder)
-    return join_shards(corpus, encoder, folder)
-
-
-@pytest.fixture(scope="session")
-def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sharded") / "index"
-    build_sharded(CORPUS, HashEncoder(), folder, 3)
-    return folder
+    return join_shards(encoder, folder)
 
 
 @pytest.mark.parametrize("k", [1, 7, 41, COUNT])
@@ -40,11 +32,11 @@ def test_hits_and_scores_are_those_of_the_flat_index(built: Path, sharded: Path,
 
 
 def test_shards_hold_whole_blocks_in_the_order_of_the_corpus(sharded: Path) -> None:
-    shards = json.loads((sharded / SHARDS).read_text())
-    assert [shard["start"] % BLOCK for shard in shards] == [0, 0, 0]
-    assert sum(shard["count"] for shard in shards) == COUNT
-    # Each is an ordinary index of its own.
-    assert [read_manifest(sharded / shard["folder"]).corpus.count for shard in shards] == [s["count"] for s in shards]
+    shards = read_manifest(sharded).shards
+    assert len(shards) == 3
+    assert [shard.count % BLOCK for shard in shards] == [0, 0, COUNT % BLOCK]
+    assert sum(shard.count for shard in shards) == COUNT
+    assert load_from_disk(sharded)["id"] == [passage.id for passage in CORPUS.passages]
 
 
 def test_equal_scores_stand_in_the_order_of_the_corpus(tmp_path: Path) -> None:
@@ -65,18 +57,17 @@ def test_building_goes_on_shard_by_shard(tmp_path: Path) -> None:
     encoder = HashEncoder()
     shards = prepare_shards(CORPUS, encoder, tmp_path, 3)
     build_shard(tmp_path, shards[1], encoder)
-    note_progress(tmp_path, shards)
     with pytest.raises(IndexStaleError, match=f"unfinished, {shards[1].count:,} of {COUNT:,} passages"):
         open_index(tmp_path)
     with pytest.raises(IndexStaleError, match="unfinished"):
-        join_shards(CORPUS, encoder, tmp_path)
+        join_shards(encoder, tmp_path)
     again = HashEncoder()
     assert prepare_shards(CORPUS, again, tmp_path, 7) == shards
     for shard in shards:
         build_shard(tmp_path, shard, again)
     assert again.encoded == COUNT - shards[1].count
     assert count_encoded(tmp_path, shards) == COUNT
-    assert join_shards(CORPUS, again, tmp_path).digest == open_index(tmp_path).digest
+    assert join_shards(again, tmp_path).digest == open_index(tmp_path).digest
 
 
 def test_another_corpus_or_encoder_is_refused(sharded: Path, built: Path) -> None:
@@ -84,28 +75,24 @@ def test_another_corpus_or_encoder_is_refused(sharded: Path, built: Path) -> Non
         prepare_shards(CORPUS, HashEncoder(revision="2"), sharded, 3)
     with pytest.raises(IndexBuildError, match="was begun for corpus"):
         prepare_shards(build_corpus("x", CORPUS.passages[:9], source="x"), HashEncoder(), sharded, 3)
-    with pytest.raises(IndexBuildError, match="an index that is whole"):
-        prepare_shards(CORPUS, HashEncoder(), built, 3)
+    assert len(prepare_shards(CORPUS, HashEncoder(), built, 3)) == 1, "an index that is whole is kept"
 
 
 def test_a_shard_that_is_not_right_is_refused(sharded: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     shutil.copytree(sharded, cut)
-    vectors = next(cut.glob("shard-*/vectors.npy"))
+    vectors = next(cut.glob("data-*"))
     vectors.write_bytes(vectors.read_bytes()[:-4])
-    with pytest.raises(IndexStaleError, match=r"vectors\.npy has"):
+    with pytest.raises(IndexStaleError, match=r"arrow has"):
         open_index(cut)
     changed = tmp_path / "changed"
     shutil.copytree(sharded, changed)
-    vectors = next(changed.glob("shard-*/vectors.npy"))
+    vectors = next(changed.glob("data-*"))
     data = bytearray(vectors.read_bytes())
     data[-1] ^= 1
     vectors.write_bytes(data)
-    with pytest.raises(IndexStaleError, match=r"shard-.*/vectors\.npy was changed"):
+    with pytest.raises(IndexStaleError, match=r"data-.*arrow was changed"):
         open_index(changed)
-    first, second, *_ = read_shards(sharded)
-    with pytest.raises(IndexStaleError, match="not of this index"):
-        read_shard(sharded, replace(first, folder=second.folder), read_manifest(sharded).encoder)
 
 
 @pytest.mark.parametrize("name", ["minilm", "medcpt"])

@@ -8,14 +8,15 @@ import faiss
 import numpy as np
 import pytest
 
+from datasets import load_from_disk
 from medexam.errors import DatasetError
 from medexam.retrievers import approximate
 from medexam.retrievers.corpora import build_corpus, chunk_corpus, load_corpus, stream_corpus
-from medexam.retrievers.index_building import build_index
+from medexam.retrievers.exhaustive import StoredVectors, search_exhaustively
+from medexam.retrievers.index_building import build_index, build_shard, join_shards, prepare_shards
 from medexam.retrievers.index_manifest import read_manifest
 from medexam.retrievers.index_search import open_index
-from medexam.retrievers.sharding import build_or_join, build_shard, join_shards, prepare_shards
-from medexam.retrievers.vector_file import StoredVectors
+from medexam.retrievers.passage_rows import read_vectors
 from retrievers.random_vectors import CORPUS, COUNT, QUERIES, HashEncoder, corpus_of
 
 SAMPLE = Path(__file__).parent / "corpus_sample"
@@ -65,7 +66,7 @@ def test_a_corpus_that_changes_while_it_is_read(tmp_path: Path) -> None:
     write_rows(path, [{"id": "1", "content": "another"}])
     with pytest.raises(DatasetError, match="was changed while it was read"):
         build_index(corpus, HashEncoder(), tmp_path / "index")
-    assert not (tmp_path / "index" / "passages.jsonl").exists()
+    assert not (tmp_path / "index" / "progress.json").exists()
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
@@ -94,24 +95,14 @@ def test_an_index_of_a_stream_is_that_of_memory(tmp_path: Path) -> None:
     assert encoder.encoded == 400
 
 
-def test_stored_vectors_are_numpys(tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    arrays = [random.standard_normal((count, 5)).astype(np.float32) for count in (7, 1, 12)]
-    paths = [tmp_path / f"{place}.npy" for place in range(3)]
-    for path, array in zip(paths, arrays, strict=True):
-        np.save(path, array)
-    whole, stored = np.concatenate(arrays), StoredVectors(paths)
-    assert (stored.shape, len(stored)) == (whole.shape, 20)
-    np.testing.assert_array_equal(stored.read(5, 11), whole[5:11])
-    np.testing.assert_array_equal(stored.read(18, 40), whole[18:])
-    rows = np.array([[0, 6, 7], [8, -1, 7]])
-    np.testing.assert_array_equal(stored[rows], whole[rows])
-    parts = list(stored.parts(3 * 5 * 4, 2, 19))
-    assert [first for first, _ in parts] == [2, 5, 8, 11, 14, 17]
-    np.testing.assert_array_equal(np.concatenate([part for _, part in parts]), whole[2:19])
-    np.save(paths[0], whole.astype(np.float64))
-    with pytest.raises(ValueError, match="no rows of float32"):
-        StoredVectors(paths)
+def test_stored_vectors_are_numpys(sharded: Path) -> None:
+    rows = load_from_disk(sharded)
+    whole, stored = rows.with_format("numpy")[:]["vector"], StoredVectors(rows)
+    assert (stored.shape, len(stored)) == (whole.shape, COUNT)
+    places = np.array([[0, 6, 7], [COUNT - 2, -1, 7]])
+    np.testing.assert_array_equal(stored[places], whole[places])
+    paths = sorted(sharded.glob("data-*"))
+    np.testing.assert_array_equal(np.concatenate(list(read_vectors(paths))), whole)
 
 
 @pytest.fixture
@@ -128,7 +119,7 @@ def test_graphs_of_segments(built: Path, tmp_path: Path, shards: int) -> None:
     else:
         for shard in prepare_shards(CORPUS, encoder, tmp_path, shards):
             build_shard(tmp_path, shard, encoder)
-        manifest = join_shards(CORPUS, encoder, tmp_path, "hnsw")
+        manifest = join_shards(encoder, tmp_path, "hnsw")
     graphs = sorted(path.name for path in tmp_path.glob("structure*"))
     assert graphs == [f"structure-{place:05d}.faiss" for place in range(3)]
     assert set(graphs) < set(manifest.bytes)
@@ -142,7 +133,7 @@ def test_graphs_of_segments(built: Path, tmp_path: Path, shards: int) -> None:
     assert len(found.search(["x"], COUNT)[0]) == COUNT
     # Another kind leaves none of its files behind.
     done: list[int] = []
-    build_or_join(CORPUS, encoder, tmp_path, "flat", done.append)
+    build_index(CORPUS, encoder, tmp_path, "flat", done.append)
     assert (encoder.encoded, done[-1]) == (COUNT, COUNT), "another kind encodes nothing again"
     assert not list(tmp_path.glob("structure*"))
     assert open_index(tmp_path).digest == flat.digest
@@ -152,15 +143,24 @@ def test_cells_of_segments_are_those_of_one_faiss_index(tmp_path: Path, monkeypa
     """FAISS alone, on the same rows and in one index, proposes the same candidates."""
     count, dimension = 10_000, 4
     vectors = np.random.default_rng(2).standard_normal((count, dimension)).astype(np.float32)
-    np.save(tmp_path / "vectors.npy", vectors)
+    corpus = corpus_of(count)
+
+    class Drawn(HashEncoder):
+        def encode_passages(self, passages, progress=None):  # type: ignore[no-untyped-def]
+            return vectors[[int(passage.id.split("-")[1]) for passage in passages]]
+
+        def encode_queries(self, texts, progress=None):  # type: ignore[no-untyped-def]
+            return vectors[:: count // len(texts)][: len(texts)] + np.float32(0.1)
+
     monkeypatch.setattr(approximate, "SEGMENT_BYTES", 3_000 * 9)
-    stored = StoredVectors([tmp_path / "vectors.npy"])
-    parameters = approximate.choose_parameters("ivfpq", count, dimension)
-    assert parameters.pop("segment") == 3_000
-    approximate.build_structure("ivfpq", {**parameters, "segment": 3_000}, stored, tmp_path)
+    manifest = build_index(corpus, Drawn(dimension), tmp_path, "ivfpq")
+    parameters = manifest.parameters
+    assert parameters["segment"] == 3_000
     queries = vectors[::500] + np.float32(0.1)
-    search = approximate.ApproximateSearch("ivfpq", {**parameters, "segment": 3_000}, stored, tmp_path, hold=False)
-    ours = search._find(queries, 100)
+    opened = open_index(tmp_path)
+    search = opened._structure
+    assert search is not None
+    ours = approximate._find("ivfpq", parameters, count, search._searches, queries, 100)
     alone = faiss.index_factory(dimension, f"IVF{parameters['cells']},PQ1x8", faiss.METRIC_INNER_PRODUCT)
     alone.train(vectors[np.linspace(0, count - 1, count).astype(np.int64)])
     alone.add(vectors)
@@ -171,7 +171,7 @@ def test_cells_of_segments_are_those_of_one_faiss_index(tmp_path: Path, monkeypa
         sure = its[scored > scored[-1] + 1e-5]
         assert set(sure) <= set(mine)
     exact = (queries.astype(np.float64) @ vectors.T.astype(np.float64)).argsort(axis=1)[:, ::-1][:, :5]
-    np.testing.assert_array_equal(search.search_all(queries, 5)[1], exact)
+    np.testing.assert_array_equal(search_exhaustively(opened._vectors, queries, 5)[1], exact)
 
 
 def test_training_fits_into_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def scores(all_metrics: Sequence[Metrics], together: Complementarity, names: Seq
     headers = ("Run", "Right", "Accuracy", "Exam score", "Points", "No answer", "Alone right")
     caption = (
         f"n = {together.n} for every run; the first is the baseline. Percent of n, with Wilson's 95 % "
-        "interval of each run on its own: overlapping ones do not say that runs are alike. Points: 3 right - wrong per "
+        "interval of each run on its own: runs may differ although theirs overlap. Points: 3 right - wrong per "
         f"exam. A uniform choice has {percent(chance)} % right. Alone right: questions that no other run has right. "
         f"{_oracle(all_metrics, together)}"
     )
@@ -100,8 +100,8 @@ def agreement(pairs: Sequence[PairedRun], names: Sequence[str]) -> Captioned:
     )
     caption = (
         "Questions, from the baseline to the run; unanswered counts as wrong. Either right: percent that at least one "
-        "of the two has right. Same answer: percent, right or wrong. Kappa: Cohen's, of the answers, 0 where chance "
-        "explains them."
+        "of the two has right. Same answer: percent, right or wrong. Kappa: Cohen's, 0 if the "
+        "answers agree only by chance."
     )
     return Table(f"Agreement with {names[0]}", headers, rows), caption
 
@@ -129,7 +129,7 @@ def group_differences(
     kinds = {group.paired.accuracy.resampled for group in groups.values()}
     caption = f"Accuracy, percent, with 95 % intervals ({describe_resampling(kinds, 'paired bootstrap', clusters)})"
     if exam_counts and min(exam_counts) < FEW_CLUSTERS:
-        caption += f"; rough where there are few, and one group is of {min(exam_counts)} {clusters}"
+        caption += f"; rough if there are few, and one group is of {min(exam_counts)} {clusters}"
     caption += ". p: McNemar's, adjusted by Holm for this breakdown of all pairs."
     stars = tuple((row, 4, count_stars(group.p_adjusted)) for row, group in enumerate(groups.values()))
     return Table(f"{name} against {baseline}, by {facet}", headers, rows, stars=stars), caption

@@ -120,7 +120,7 @@ class PairedMeasures(PairedRuns[PairedMeasuresRun]):
             "Means over the same questions, percent; differences in percentage points, in brackets 95 % intervals "
             "(paired bootstrap over whole questions, none of fewer than five). p: paired permutation test, two-sided, "
             "and adjusted by Holm for "
-            f"all measures{several}. Bold: told apart."
+            f"all measures{several}. Bold: a difference is shown."
         )
         if names := self._otherwise():
             caption += f" {', '.join(map(name_measure, names))}: above, formats count alike; here, questions do."

@@ -18,8 +18,8 @@ from medexam.files import cache_dir
 from medexam.retrievers.building import usual_index
 from medexam.retrievers.corpora import ReadableCorpus, stream_corpus
 from medexam.retrievers.encoders import Encoder, build_encoder, find_encoder
-from medexam.retrievers.index_manifest import IndexManifest, read_progress
-from medexam.retrievers.sharding import build_or_join
+from medexam.retrievers.index_building import build_index
+from medexam.retrievers.index_manifest import IndexManifest, count_encoded, read_progress
 
 
 def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
@@ -50,7 +50,7 @@ def _builder(settings: BuildSettings) -> Iterator[Callable[..., IndexManifest]]:
                 build_index_on_ray, cluster, device=settings.device, shards=settings.shards, kind=settings.kind
             )
     else:
-        yield partial(build_or_join, kind=settings.kind)
+        yield partial(build_index, kind=settings.kind)
 
 
 def _build(corpus: ReadableCorpus, encoder: Encoder, out: Path, build: Callable[..., IndexManifest]) -> IndexManifest:
@@ -61,7 +61,7 @@ def _build(corpus: ReadableCorpus, encoder: Encoder, out: Path, build: Callable[
             return build(corpus, encoder, out, progress=progress)
     except KeyboardInterrupt:
         state = read_progress(out)
-        count = state.done if state is not None else 0
+        count = count_encoded(out, state.shards) if state is not None else 0
         sys.stderr.write(
             f"medexam: interrupted: {count:,} of {corpus.count:,} passages are encoded and kept in {out}; "
             "the same command continues from there\n"
@@ -84,11 +84,6 @@ def _lines(manifest: "IndexManifest", folder: Path) -> dict[str, Any]:
     omissions = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
     if corpus.chunk_tokens is not None:
         omissions += f", in chunks of {corpus.chunk_tokens} tokens that share {corpus.chunk_overlap}"
-    proof = (
-        "all as they were built, by SHA-256"
-        if manifest.hashed
-        else "as they are now: this old index records no SHA-256; the `medexam index build` that made it adds them"
-    )
     lines = {
         "index": f"{folder}, {sum(manifest.bytes.values()) / 1e6:,.1f} MB",
         "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{omissions}",
@@ -97,7 +92,7 @@ def _lines(manifest: "IndexManifest", folder: Path) -> dict[str, Any]:
         "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
         "kind": f"{manifest.kind} {settings}".rstrip(),
         "digest": manifest.digest[:16],
-        "files": f"{len(manifest.sha256)}, {proof}",
+        "files": f"{len(manifest.sha256)}, all as they were built, by SHA-256",
     }
     if manifest.recall is not None:
         recall = manifest.recall

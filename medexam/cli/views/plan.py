@@ -32,9 +32,9 @@ def print_plan(plan: Plan) -> None:
             # The others stand on stderr, as before a run.
             if warning not in planned.warnings:
                 console.print(f"Warning: {warning}", markup=False, highlight=False)
-        turns = entry["prompt"]
-        if turns:
-            text = Text("\n\n").join(Text.assemble((f"{t['role']}\n", "bold"), t["content"]) for t in turns)
+        messages = entry["prompt"]
+        if messages:
+            text = Text("\n\n").join(Text.assemble((f"{t['role']}\n", "bold"), t["content"]) for t in messages)
             console.print(Panel(text, title=planned.label, title_align="left"))
 
 

@@ -13,8 +13,6 @@ from medexam.toolkit.plots import CorpusMap, Plot, PlotPicture, draw_map, make_m
 from medexam.toolkit.specs import DatasetSpec, RetrieverSpec, validate
 from medexam.toolkit.tables import Captioned, Table
 
-SAMPLE = 30_000
-"""The most passages that are drawn."""
 SIZE = (12.0, 8.0)
 """Inches, until the map's own shape is known."""
 
@@ -42,7 +40,7 @@ class Mapped:
             if not count:
                 say(f"{step} ...")
 
-        corpus_map = make_map(dense_retriever.folder, self.dataset, sample=SAMPLE, seed=0, watch=watch)
+        corpus_map = make_map(dense_retriever.folder, self.dataset, sample=self.retriever.size, seed=0, watch=watch)
         return [_counts(self.entry.heading, corpus_map)], corpus_map.document(), [_picture(corpus_map)]
 
 

@@ -7,6 +7,7 @@ looked into is known by its class alone.
 
 import builtins
 import dataclasses
+import dis
 import hashlib
 import inspect
 import json
@@ -179,7 +180,7 @@ class _Describer:
     def _inputs(self, example: dspy.Example) -> dict[str, Any]:
         try:
             return {"inputs": sorted(example.inputs().keys())}
-        except ValueError:  # none are named
+        except (AttributeError, ValueError):  # none are named; a prediction has no such
             return {}
 
     def _object(self, value: Any, facts: dict[str, Any], told: Iterable[str]) -> Any:
@@ -229,7 +230,8 @@ class _Describer:
 
     def _uses(self, function: FunctionType) -> dict[str, Any]:
         """Describe the names of its module that a function refers to, if no file says what they are."""
-        names = sorted({name for code in _codes(function.__code__) for name in code.co_names})
+        # Names of attributes are none of the module's, whatever stands there under the same name.
+        names = sorted({name for code in _codes(function.__code__) for name in _read_names(code)})
         values = function.__globals__
         return {name: self.describe(values[name]) for name in names if name in values and not hasattr(builtins, name)}
 
@@ -245,8 +247,14 @@ class _Describer:
         return source_part
 
 
+def _read_names(code: CodeType) -> set[str]:
+    """Return the names outside a function that its code reads."""
+    reading = {"LOAD_GLOBAL", "LOAD_NAME"}
+    return {str(step.argval) for step in dis.get_instructions(code) if step.opname in reading}
+
+
 def _is_standard(module: str | None) -> bool:
-    """Tell whether a module is of Python's standard library: its name says enough, and its source is not read."""
+    """Return whether a module is of Python's standard library: its name says enough, and its source is not read."""
     return (module or "").partition(".")[0] in sys.stdlib_module_names
 
 

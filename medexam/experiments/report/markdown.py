@@ -59,7 +59,7 @@ def describe_state(run: AnyRun) -> str:
     else:
         state = (
             f"Incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
-            f"{metrics.missing} not asked yet. These enter no score; `{run.folder.resume_command}` asks them."
+            f"{metrics.missing} not asked yet. They do not count; `{run.folder.resume_command}` asks them."
         )
     return state if not run.mixed else f"{state} **Mixed models:** {describe_answerers(run.answerers)}."
 

@@ -15,7 +15,7 @@ _CAPTION = (
     f"exams or whole questions, of fewer than five exams over questions within them; {WILSON}, where each scores 0 or "
     "1; none of too few questions). No score: other questions that were answered or not."
 )
-_TOLD = {"better": "is higher than", "worse": "is lower than", "not told apart": "is not told apart from"}
+_TOLD = {"better": "is higher than", "worse": "is lower than", "not told apart": "shows no difference from"}
 
 
 def own_tables(runs: Sequence[AnyRun]) -> list[Captioned]:
@@ -39,7 +39,7 @@ def paired_tables(comparison: Comparison) -> list[Captioned]:
         caption = (
             "Means over the questions that all runs have a score for, in brackets 95 % intervals (paired bootstrap). "
             "p: paired permutation test over questions, two-sided, and adjusted by Holm for all own metrics and runs. "
-            "Bold: told apart."
+            "Bold: a difference is shown."
         )
         tables.append((paired_table(title, "Metric", pair, Unit.OWN), caption))
     return tables

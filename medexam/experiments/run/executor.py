@@ -56,7 +56,7 @@ class Executor(Protocol):
         """Do what `Scheduler.run` does, and leave the answers in the run's folder or in its shards."""
 
     def describe(self) -> dict[str, Any] | None:
-        """Describe the executor for `environment.json`; None where there is nothing to say."""
+        """Describe the executor for `environment.json`; None if there is nothing to say."""
 
 
 class LocalExecutor:

@@ -21,7 +21,7 @@ DIGEST_LENGTH = 36
 ALL_TRACED = 500
 """Questions of a run that all have traces unless its spec says otherwise."""
 SAMPLE = 100
-"""Questions that have traces where there are more."""
+"""Questions that have traces if a run has more."""
 
 
 def run_params(run: AnyRun) -> dict[str, str]:

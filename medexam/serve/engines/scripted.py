@@ -193,11 +193,11 @@ class ScriptedEngine:
 
 def _last_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the last user message; behind calls of tools, their results with what follows them."""
-    turns: list[tuple[str, str]] = [(message["role"], message["content"] or "") for message in messages]
-    replies = [place for place, (role, _) in enumerate(turns) if role == "assistant"]
-    if not any(role == "tool" for role, _ in turns):
-        return next(words for role, words in reversed(turns) if role == "user")
-    return "\n".join(words for _, words in turns[replies[-1] :])
+    dialogue: list[tuple[str, str]] = [(message["role"], message["content"] or "") for message in messages]
+    replies = [place for place, (role, _) in enumerate(dialogue) if role == "assistant"]
+    if not any(role == "tool" for role, _ in dialogue):
+        return next(words for role, words in reversed(dialogue) if role == "user")
+    return "\n".join(words for _, words in dialogue[replies[-1] :])
 
 
 def _check_reply(key: str, reply: Any) -> ScriptedReply:

@@ -93,11 +93,13 @@ class FlowSpec(ModuleSpec):
     def _asked(self, step: AskStep) -> SignatureSpec:
         """Return the program of one signature that a step asks."""
         weighs = step.by == "likelihood"
+        is_chat = weighs or step.answer_format == "guided"
         return SignatureSpec(
             signature=step.ask,
             module="chain_of_thought" if step.by == "chain_of_thought" else "predict",
             answer_format="free" if weighs else step.answer_format or self.answer_format,
-            adapter="chat" if weighs or step.answer_format == "guided" else self.adapter,
+            adapter="chat" if is_chat else self.adapter,
+            adapter_args={} if is_chat else self.adapter_args,
             max_tokens=step.max_tokens or self.max_tokens,
             logprobs=weighs,
         )

@@ -194,6 +194,26 @@ def test_another_module_metric_or_model_is_another_run(evaluate) -> None:
 
 
 @pytest.mark.usefixtures("model")
+def test_a_notebooks_variables_are_no_part_of_attributes_with_their_names(evaluate) -> None:
+    cell = """
+class Asked(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.result = dspy.Predict("question -> answer")
+
+    async def aforward(self, question):
+        return await self.result.acall(question=question + SUFFIX)
+"""
+    notebook = {"__name__": "__main__", "dspy": dspy, "SUFFIX": ""}
+    exec(cell, notebook)
+    notebook["result"] = evaluate(build_devset(5))(notebook["Asked"]())
+    again = evaluate(build_devset(5))(notebook["Asked"]())
+    assert again.run.id == notebook["result"].run.id
+    notebook["SUFFIX"] = " "
+    assert evaluate(build_devset(5))(notebook["Asked"]()).run.id != again.run.id
+
+
+@pytest.mark.usefixtures("model")
 def test_runs_are_listed_compared_and_reported(evaluate, tmp_path) -> None:
     devset = build_devset(12)
     first, second = evaluate(devset)(dspy.Predict("question -> answer")), evaluate(devset, failure_score=0.0)(Guess())

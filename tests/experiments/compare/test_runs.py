@@ -211,7 +211,7 @@ def test_runs_that_agree_have_no_flipped_questions(compare, make_run) -> None:
     assert found.statistics.flipped == ()
     assert "Flipped" not in paired_report(found)
     assert verdicts(found) == [
-        "chain_of_thought is not told apart from zero_shot in accuracy: 0.0 percentage points, McNemar's p = 1.000, "
+        "chain_of_thought shows no difference from zero_shot in accuracy: 0.0 percentage points, McNemar's p = 1.000, "
         "no interval, for there are fewer than five exams, in each of which all questions came out alike."
     ]
 
@@ -246,7 +246,7 @@ def test_mlflow_gets_one_run_that_is_updated(compare, make_run, uri, client, tmp
     assert stored.info.status == "FINISHED"
     assert stored.data.tags["medexam.kind"] == "comparison"
     assert "mlflow.parentRunId" not in stored.data.tags
-    assert "not told apart" in stored.data.tags["mlflow.note.content"]
+    assert "shows no difference from" in stored.data.tags["mlflow.note.content"]
     assert stored.data.metrics["accuracy_difference"] == pytest.approx(0.2)
     assert stored.data.metrics["p_holm"] == pytest.approx(0.125)
     assert {artifact.path for artifact in client.list_artifacts(run_id)} == {"compare.md", "compare.json"}

@@ -62,7 +62,7 @@ def test_only_a_complete_run_that_is_better_than_all_others_is_stressed(make_run
     assert [row[-1] for row in table.rows] == ["0, 0", "0, 0", "0, 4"]
     assert "Failed, missing" not in comparison(runs[:2]).headers
     assert comparison(runs[:1]).best == frozenset()
-    # 14 of 20 against 10 of 20 is not told apart.
+    # 14 of 20 against 10 of 20 shows no difference.
     assert not comparison([runs[1], make_run(FEW_SHOT, "rw")]).best
 
 

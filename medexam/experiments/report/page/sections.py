@@ -130,7 +130,7 @@ def warnings(runs: Sequence[AnyRun], names: Sequence[str]) -> list[str]:
         if not metrics.complete:
             notes.append(
                 f"{name} is incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
-                f"{metrics.missing} not asked yet; these enter no score, and {run.folder.resume_command} asks them"
+                f"{metrics.missing} not asked yet; they do not count: {run.folder.resume_command} asks them"
             )
     return notes
 

@@ -120,12 +120,11 @@ def make_map(folder: Path, spec: DatasetSpec, *, sample: int, seed: int, watch: 
     watch(placing, 0, len(stems))
     places = projection.project(queries)
     watch(placing, len(stems), len(stems))
-    store = retriever.passages
     return CorpusMap(
         folder,
         retriever.manifest,
         exam,
-        PlacedGroups(projection.places, tuple(store[row].source for row in rows.tolist())),
+        PlacedGroups(projection.places, tuple(passage.source for passage in retriever.passages_of(rows))),
         PlacedGroups(places, tuple(question.exam.discipline for question in exam.questions)),
         projection.trustworthiness(vectors),
         seed,

@@ -35,7 +35,7 @@ DISCIPLINE_COLORS = {
 }
 """The palette of Okabe and Ito."""
 SOURCE_COLORS = ("#332288", "#AA8800", "#882255", "#117733", "#666666")
-"""Dark hues of Paul Tol's `muted` palette, the last for all sources that have none of their own."""
+"""Dark hues of Paul Tol's `muted` palette; with `SOURCE_LINES` they tell 25 sources apart."""
 SOURCE_LINES = ("solid", "dashed", "dashdot", "dotted", (0, (1, 3)))
 SHARES = (0.9, 0.5)
 """Shares of a group's points that lie within its contours, outermost first."""
@@ -230,12 +230,13 @@ def _put_legend(axes: Any, columns: int) -> None:
 
 
 def _sources(passages: PlacedGroups) -> "list[tuple[str, Places, str, Any]]":
-    """List name, places, colour and line of each source, the largest first; those that no hue is left for are one."""
-    names = list(passages.counts)
-    own = names if len(names) < len(SOURCE_COLORS) else names[: len(SOURCE_COLORS) - 1]
+    """List name, places, colour and line of each source, the largest first; those that no look is left for are one."""
+    names, hues = list(passages.counts), len(SOURCE_COLORS)
+    most = hues * len(SOURCE_LINES)
+    own = names if len(names) <= most else names[: most - 1]
     sources = [
-        (name, passages.of(name), color, line)
-        for name, color, line in zip(own, SOURCE_COLORS, SOURCE_LINES, strict=False)
+        (name, passages.of(name), SOURCE_COLORS[place % hues], SOURCE_LINES[(place + place // hues) % hues])
+        for place, name in enumerate(own)
     ]
     if others := names[len(own) :]:
         sources.append((f"{len(others):,} other sources", passages.of(*others), SOURCE_COLORS[-1], SOURCE_LINES[-1]))

@@ -1,14 +1,13 @@
 """An index encoded by many machines at once: Ray Data hands the shards to encoders, one on each GPU.
 
-What a shard is and how it is joined to the others is known to `medexam.retrievers.sharding`; that it is Ray that
+What a shard is and how it is joined to the others is known to `medexam.retrievers.index_building`; that it is Ray that
 carries them about, only here.
 """
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,8 @@ from medexam.errors import IndexBuildError, MedExamError
 from medexam.experiments.run.ray.cluster import Cluster
 from medexam.retrievers.corpora import ReadableCorpus
 from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder
-from medexam.retrievers.index_building import check_kind
-from medexam.retrievers.index_manifest import IndexKind, IndexManifest, Shard
-from medexam.retrievers.sharding import (
-    build_shard,
-    count_encoded,
-    join_shards,
-    note_progress,
-    prepare_shards,
-)
+from medexam.retrievers.index_building import build_shard, check_kind, join_shards, prepare_shards
+from medexam.retrievers.index_manifest import IndexKind, IndexManifest, Shard, count_encoded
 
 LARGEST = 1_000_000
 """Passages of a shard, at most, unless a number of shards is named: 3 GB of vectors of 768 dimensions."""
@@ -47,8 +39,8 @@ class ShardBuilder:
                 self._encoder = build_encoder(*self._encoder_arguments)
             build_shard(self._folder, Shard(**row), self._encoder)
         except MedExamError as error:
-            return {"folder": row["folder"], "fault": str(error)}
-        return {"folder": row["folder"], "fault": ""}
+            return {"file": row["file"], "fault": str(error)}
+        return {"file": row["file"], "fault": ""}
 
 
 def build_index_on_ray(
@@ -85,7 +77,7 @@ def build_index_on_ray(
         {"num_gpus": 1} if gpus else {"num_cpus": max(1, min(machine.cpus for machine in machines))}
     )
     with _watched(folder, layout, progress):
-        rows = ray.data.from_items([asdict(shard) for shard in layout], override_num_blocks=len(layout))
+        rows = ray.data.from_items([shard.model_dump() for shard in layout], override_num_blocks=len(layout))
         replies = rows.map(
             builder,
             fn_constructor_args=(str(folder), encoder.source, encoder.revision, device, encoder.precision),
@@ -94,22 +86,18 @@ def build_index_on_ray(
         )
         try:
             for row in replies.iter_rows():
-                note_progress(folder, layout)
                 if row["fault"]:
                     raise IndexBuildError(row["fault"])
-        except KeyboardInterrupt:
-            note_progress(folder, layout)
-            raise
         except ray.exceptions.RayError as error:
             fault = type(error).__name__
             raise IndexBuildError(
                 f"{folder}: a worker of the Ray cluster failed ({fault}); what is encoded is kept: build again"
             ) from error
-    return join_shards(corpus, encoder, folder, kind)
+    return join_shards(encoder, folder, kind)
 
 
 @contextmanager
-def _watched(folder: Path, shards: list[Shard], progress: Progress | None) -> Iterator[None]:
+def _watched(folder: Path, shards: Sequence[Shard], progress: Progress | None) -> Iterator[None]:
     """Report now and then how many passages have a vector, as the shards' own folders say."""
     finish = threading.Event()
 
