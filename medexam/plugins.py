@@ -189,9 +189,16 @@ def _find_spec(place: str) -> ModuleSpec | None:
             return None
         name = ".".join(place.split(".")[:depth])
         finders = (finder for finder in sys.meta_path if hasattr(finder, "find_spec"))
-        spec = next(
-            (candidate for finder in finders if (candidate := finder.find_spec(name, folders)) is not None), None
-        )
+        try:
+            spec = next(
+                (candidate for finder in finders if (candidate := finder.find_spec(name, folders)) is not None), None
+            )
+        except KeyError:
+            # Python looks up the parent of a folder without `__init__.py` among the modules that are imported.
+            spec = ModuleSpec(name, None, is_package=True)
+            spec.submodule_search_locations = [
+                str(folder) for parent in folders if (folder := Path(parent, name.rpartition(".")[2])).is_dir()
+            ]
     return spec
 
 

@@ -93,6 +93,8 @@ OTHER_COMPANIONS = {"cliniqlink": {"audit", "harnesses"}, "translation": {"audit
 """Companion -> the companions that it stands on."""
 MOST_PUBLIC = 250
 """Names of the toolkit."""
+ENTRIES = ("__init__", "__main__")
+"""The files that stand for their package: they may import all of it and crowd no room."""
 MOST_MODULES = 20
 HEAVY = {
     "dspy",
@@ -191,7 +193,7 @@ def _find_arrows(imports: Mapping[str, frozenset[str]]) -> list[tuple[str, str]]
     found = []
     for path, names in imports.items():
         parts = Path(path).with_suffix("").parts
-        here = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        here = ".".join(parts[:-1] if parts[-1] in ENTRIES else parts)
         found += [(here, name.removeprefix("medexam.")) for name in names if name.startswith("medexam.")]
     return found
 
@@ -209,7 +211,7 @@ def _faults(imports: Mapping[str, frozenset[str]]) -> Iterator[str]:
             yield f"{here} may not import {target}"
     rooms: dict[Path, list[Path]] = {}
     for path in map(Path, imports):
-        if path.name != "__init__.py":
+        if path.stem not in ENTRIES:
             rooms.setdefault(path.parent, []).append(path)
     for folder, modules in sorted(rooms.items()):
         if len(modules) > MOST_MODULES:

@@ -61,6 +61,15 @@ def _install(folder, *, direct=False, version="1.2"):
     return "plug_in.main:Thing"
 
 
+def test_nested_folders_without_init_are_packages(tmp_path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    _write(tmp_path / "unmarked" / "inner", "mine.py", "class Thing: x = 1\n")
+    assert len(hash_source("unmarked.inner.mine:Thing", GROUP)["files"]) == 1
+    assert load_object("unmarked.inner.mine:Thing", GROUP).x == 1
+    with pytest.raises(SpecError, match="no module"):
+        hash_source("unmarked.inner.other:Thing", GROUP)
+
+
 def test_installed_code_is_known_by_its_distribution(tmp_path, monkeypatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     name = _install(tmp_path)

@@ -1,7 +1,12 @@
 """The answer that a benchmark gives people to judge."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from medexam.predictions import Prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +27,12 @@ class AuditItem:
     """The model's answer, as shown to the rater."""
     scores: Mapping[str, float]
     """Automatic measure -> finite score of this answer, the higher the better; a measure may lack answers."""
+
+
+def answer_digest(prediction: Prediction, expected: Any) -> str:
+    """Hash what a model answered and what was expected, JSON-ready, into eight hexadecimal digits.
+
+    A page gives it to each mark, and the import of marks compares it with the run.
+    """
+    words = json.dumps([prediction.reply, prediction.text, prediction.answer, expected])
+    return hashlib.sha256(words.encode()).hexdigest()[:8]

@@ -23,7 +23,7 @@ from medexam.files import whole_folder
 from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import ReadableCorpus
-from medexam.retrievers.lexical import rank_scores
+from medexam.retrievers.lexical import load_stop_words, rank_scores
 from medexam.specs.identity import digest
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ PAGE = 100
 """Passages that are read from disk together."""
 STAMP = "hashed_terms.json"
 """The file that says what the folder is of; written last."""
-_STOP_WORDS: dict[str, str] = {"en": "EN_PLUS", "es": "SPANISH"}
+_STOP_LISTS: dict[Language, str] = {"en": "EN_PLUS", "es": "SPANISH", "it": "ITALIAN", "ru": "RUSSIAN"}
 """The ends of the names of bm25s' lists; the English one is NLTK's, which DrQA has too."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -55,7 +55,7 @@ class HashedTfidfRetriever:
         Raises `DatasetError` if scikit-learn or bm25s, whose stop words it takes, are not installed.
         """
         self.corpus = corpus
-        self._stop_words = _load_stop_words(language)
+        self._stop_words = load_stop_words(language, _STOP_LISTS)
         self._hash = _import("sklearn.utils").murmurhash3_32
         self.digest = digest(
             {
@@ -251,10 +251,6 @@ def _merge(blocks: Sequence[Path], folder: Path) -> int:
 def _tables(blocks: Sequence[Path]) -> "Iterator[NDArray[np.uint32]]":
     for path in blocks:
         yield np.load(path)
-
-
-def _load_stop_words(language: Language) -> frozenset[str]:
-    return frozenset(getattr(_import("bm25s.stopwords"), f"STOPWORDS_{_STOP_WORDS[language]}"))
 
 
 def _import(name: str) -> Any:

@@ -6,6 +6,7 @@ tell. What an encoder reads is known of MedCPT, and of a folder whose model card
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from medexam.encoder_weights import MINILM, is_folder, minilm_folder
 from medexam.errors import EngineError
@@ -16,7 +17,18 @@ from medexam.specs import RetrieverSpec
 
 _ENGLISH = frozenset({"en"})
 _MEDCPT_NAMES = (MEDCPT, MEDCPT_QUERY, MEDCPT_ARTICLE)
-_NAMES = {"en": "English", "es": "Spanish", "gl": "Galician", "it": "Italian", "ru": "Russian"}
+_NAMES: dict[str, str] = {
+    "en": "English",
+    "es": "Spanish",
+    "gl": "Galician",
+    "it": "Italian",
+    "ru": "Russian",
+    "fr": "French",
+    "ja": "Japanese",
+    "zh": "Chinese",
+}
+_WORDS_READ = get_args(RetrieverSpec.model_fields["language"].annotation)
+"""The languages whose words BM25 and TF-IDF know."""
 _CARD = "README.md"
 
 
@@ -49,7 +61,9 @@ def warn_of_language(spec: RetrieverSpec, encoder: str | Path, language: Languag
     language_name = _NAMES[language]
     if spec.uses_words and language != spec.language:
         alternative = (
-            f", or retriever.language: {language} if the corpus is in {language_name}" if language == "es" else ""
+            f", or retriever.language: {language} if the corpus is in {language_name}"
+            if language in _WORDS_READ
+            else ""
         )
         messages.append(
             f"questions in {language_name} are looked up by their words in a corpus in {_NAMES[spec.language]} "

@@ -8,7 +8,7 @@ import importlib
 import json
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -28,13 +28,35 @@ from medexam.text import composed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LANGUAGE_NAMES = {"en": "english", "es": "spanish"}
-"""The languages as PyStemmer and bm25s call them."""
+_STEMMERS: dict[Language, str] = {
+    "en": "english",
+    "es": "spanish",
+    "gl": "portuguese",
+    "it": "italian",
+    "ru": "russian",
+}
+"""Snowball's stemmers. It has none for Galician, whose endings are closest to those of Portuguese."""
+_STOP_LISTS: dict[Language, str] = {"en": "EN", "es": "SPANISH", "it": "ITALIAN", "ru": "RUSSIAN"}
+"""The ends of the names of bm25s' lists, which has none for Galician."""
+_GALICIAN_STOP_WORDS = """
+ao aos os as un unha uns unhas do da dos das dun dunha duns dunhas no na nos nas nun nunha nuns nunhas polo pola polos
+polas co coa cos coas ás ós de en con sen por para ata desde dende entre sobre baixo segundo tras ante contra ou nin
+mais pero senón porque pois como cando onde quen que qué cal cales canto canta cantos cantas cuxo cuxa cuxos cuxas se
+si non tamén moi máis menos este esta estes estas isto ese esa eses esas iso aquel aquela aqueles aquelas aquilo deste
+desta destes destas disto dese desa deses desas diso neste nesta nestes nestas nese nesa neses nesas eu ti el ela nós
+vós eles elas me te lle lles lo la los las che vos meu miña meus miñas teu túa seu súa seus súas noso nosa algún
+algunha algúns algunhas ningún ningunha todo toda todos todas outro outra outros outras mesmo mesma mesmos mesmas cada
+ser son era eran foi foron sexa sexan sendo sido está están estaba estaban estar ten teñen tiña ter hai había haber
+pode poden xa aínda así entón
+"""
+"""Articles, prepositions with their contractions, pronouns, conjunctions and forms of ser, estar, ter, haber."""
+_GALICIAN_PLURAL = re.compile(r"ns\b")
+"""`infeccións` and `infección`: Portuguese has another plural, so its stemmer does not know this one."""
 WORDS_VERSION = 2
 """Raised when texts are cut into other words than before; rankings of another version are found anew."""
 WORD_PATTERN = r"(?u)\b\w\w+\b|(?<!\w['\u2019])\b[^\W_]\b"
 """A word of bm25s and scikit-learn, or a single letter or digit; the s of "Crohn's" is none."""
-_SINGLE = {"en": "a", "es": "aeoy"}
+_SINGLE: dict[Language, str] = {"en": "a", "es": "aeoy", "gl": "aeoáéó", "it": "aeiloè", "ru": "авжикосуя"}
 """The stop words of one letter: alone in small letters, or as a capital where a sentence begins with it."""
 _OPENING = r"(?m)((?:^|[.!?:])[^\w\n]{0,6})\b[%s]\b(?=\s+\w)"
 BM25_SETTINGS = {"k1": 1.5, "b": 0.75, "method": "lucene", "dtype": "float32"}
@@ -46,7 +68,7 @@ class BM25Retriever:
 
     k1 = 1.5, b = 0.75 and the variant `lucene` are the defaults of bm25s. Words are lower-cased, bm25s's stop words of
     the language are dropped (33 English ones, 313 Spanish; "A" only as an article), and PyStemmer's Snowball stemmer
-    takes the endings off.
+    takes the endings off. Galician has a list of its own and the Portuguese stemmer.
     Title and content are searched as one text. Scores are sums of single-precision numbers, without an upper bound.
     """
 
@@ -112,14 +134,17 @@ class BM25Retriever:
     def _tokenize(self, texts: Sequence[str], *, return_ids: bool) -> Any:
         """Cut each text into stems, by a stemmer of its own for each call: threads may not share one."""
         return _import("bm25s").tokenize(
-            [_drop_articles(text, self.language) for text in texts],
+            [self._singular(_drop_articles(text, self.language)) for text in texts],
             lower=False,
             token_pattern=WORD_PATTERN,
             stopwords=_stop_words(self.language),
-            stemmer=_import("Stemmer").Stemmer(LANGUAGE_NAMES[self.language]),
+            stemmer=_import("Stemmer").Stemmer(_STEMMERS[self.language]),
             return_ids=return_ids,
             show_progress=False,
         )
+
+    def _singular(self, text: str) -> str:
+        return _GALICIAN_PLURAL.sub("n", text) if self.language == "gl" else text
 
     def _stamp(self) -> dict[str, Any]:
         return {"digest": self.digest, "corpus": self.corpus.fingerprint, "passages": len(self.corpus.passages)}
@@ -204,10 +229,18 @@ def _drop_articles(text: str, language: Language) -> str:
 
 
 def _stop_words(language: Language) -> list[str]:
-    """Return the stop words of bm25s that have two letters or more, in alphabetical order."""
-    lists = _import("bm25s.stopwords")
-    words = {"en": lists.STOPWORDS_EN, "es": lists.STOPWORDS_SPANISH}[language]
-    return sorted(word for word in words if len(word) > 1)
+    """Return the stop words that have two letters or more, in alphabetical order."""
+    return sorted(word for word in load_stop_words(language) if len(word) > 1)
+
+
+def load_stop_words(language: Language, lists: Mapping[Language, str] = _STOP_LISTS) -> frozenset[str]:
+    """Return bm25s's stop words of a language by the ends of their lists' names, or the own ones of Galician.
+
+    Raises `DatasetError` if bm25s is not installed.
+    """
+    if language not in lists:
+        return frozenset([*_GALICIAN_STOP_WORDS.split(), *_SINGLE[language]])
+    return frozenset(getattr(_import("bm25s.stopwords"), f"STOPWORDS_{lists[language]}"))
 
 
 def check_k(k: int, corpus: Corpus) -> None:

@@ -34,7 +34,7 @@ class RetrieverSpec(Spec):
     """`medcpt`, `minilm`, a folder or a hub id; None: `medcpt` for kind `medcpt`, else `minilm`."""
     revision: str | None = None
     """Revision of a hub encoder; None takes the newest."""
-    language: Literal["en", "es"] = "en"
+    language: Literal["en", "es", "gl", "it", "ru"] = "en"
     """Language of the corpus, for the stop words and stems of the lexical methods."""
     rerank: str | Path | None = None
     """A cross-encoder that orders the best passages anew: `medcpt`, a folder or a hub id; None does not."""

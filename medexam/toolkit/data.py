@@ -11,7 +11,7 @@ from medexam.datasets.selection import draw_lot
 from medexam.datasets.squad import SpanItem, read_squad
 from medexam.experiments.report.dataset_statistics import Statistics, compute_statistics
 from medexam.items import AnswerKey, ExamSet, Gold, TaskSet
-from medexam.metrics.audit import AuditItem
+from medexam.metrics.audit import AuditItem, answer_digest
 from medexam.metrics.cliniqlink.task_metrics import find_task_flaws
 from medexam.predictions import Failure, Reason, Status
 from medexam.questions import Discipline, Exam, Language
@@ -41,6 +41,7 @@ __all__ = [
     "Task",
     "TaskGold",
     "TaskSet",
+    "answer_digest",
     "compute_statistics",
     "draw_lot",
     "find_benchmark",

@@ -268,8 +268,8 @@ def test_marks_and_comments_stay_and_are_saved_as_a_sheet(page, written, exams) 
     page.run("URL.createObjectURL = (blob) => { sheet = blob.text(); return '#'; }")
     page.run("[...document.querySelectorAll('button')].find(b => b.textContent === 'Save 1 mark').click()")
     head, row = csv.reader(page.run("sheet").lstrip("\ufeff").splitlines())
-    assert head == ["code", "question", "reference", "answer", "correctness", "completeness", "comment"]
-    assert (row[0], row[4:]) == (f"longest/{exams.questions[at].key}", ["4", "", "'=1+1"])
+    assert head == ["code", "question", "reference", "answer", "correctness", "completeness", "comment", "run_folder"]
+    assert (row[0], row[4:7]) == (f"longest/{exams.questions[at].key}/", ["4", "", "'=1+1"])
 
 
 @pytest.mark.parametrize("form", ["Markdown", "LaTeX", "CSV", "command"])

@@ -85,7 +85,7 @@ def test_a_user_without_a_home_signs_nothing_and_owns_nothing(tmp_path: Path, mo
 def test_a_full_output_is_one_line(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-c", "from medexam.cli.script import run_script; run_script()", "schema"],
+            [sys.executable, "-m", "medexam", "schema"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

@@ -46,6 +46,8 @@ def test_languages_by_card(card, languages, place, tmp_path) -> None:
         ({"kind": "medcpt"}, "gl", ["questions in Galician"]),
         ({"kind": "bm25"}, "es", ["by their words in a corpus in English"]),
         ({"kind": "bm25", "language": "es"}, "es", []),
+        ({"kind": "bm25"}, "gl", ["or retriever.language: gl if the corpus is in Galician"]),
+        ({"kind": "bm25"}, "fr", ["questions in French"]),
         ({"kind": "tfidf", "language": "es"}, "en", ["by their words in a corpus in Spanish"]),
         ({"kind": "fusion"}, "es", ["by their words", "medcpt, which reads English only"]),
         ({"kind": "bm25", "language": "es", "rerank": "medcpt"}, "es", ["medcpt, which reads English only"]),

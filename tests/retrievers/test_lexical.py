@@ -164,6 +164,24 @@ def test_spanish_stems_and_stop_words(spanish) -> None:
     assert sum("pacientes" in found for found in words) == 2
 
 
+@pytest.mark.parametrize(
+    ("language", "singular", "plural", "stop_words"),
+    [
+        ("gl", "infección pulmonar doente cirúrxica", "infeccións pulmonares doentes cirúrxicas", "o da unha co á e"),
+        ("it", "infezione cronica paziente", "infezioni croniche pazienti", "l' della una con e è"),
+        ("ru", "инфекция лёгочная больной", "инфекции лёгочные больные", "и в не на"),
+    ],
+)
+def test_other_languages_have_stems_and_stop_words(language, singular, plural, stop_words) -> None:
+    texts = [*singular.split(), stop_words]
+    passages = build_corpus(language, [Passage(text, "", text, "s") for text in texts], source="here")
+    bm25 = BM25Retriever(passages, language)
+    found = [[hit.passage.id for hit in hits] for hits in bm25.search(plural.split(), 2)]
+    assert found == [[word] for word in singular.split()]
+    for method in (BM25Retriever, TfidfRetriever):
+        assert method(passages, language).search([stop_words], 2) == [[]]
+
+
 LETTERS = {
     "en": [
         *("Vitamin A deficiency blinds.", "Vitamin K deficiency bleeds.", "Vitamin C deficiency is scurvy."),

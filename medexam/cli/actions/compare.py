@@ -13,7 +13,7 @@ from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import print_notice
 from medexam.experiments.compare.ensembles import compare_ensemble
 from medexam.experiments.compare.gate import check_gate, render_junit
-from medexam.experiments.compare.languages import check_consistency
+from medexam.experiments.compare.languages import compare_run_languages
 from medexam.experiments.compare.margins import NonInferiority
 from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison
@@ -94,12 +94,12 @@ def _find(
 ) -> tuple[Comparison, Callable[[], str], Callable[[], list[Block]], Callable[[], str]]:
     """Return what was found, and what makes of it Markdown, what the terminal shows, and LaTeX."""
     if way.languages:
-        pair = check_consistency(folders)
+        found = compare_run_languages(folders)
         return (
-            pair,
-            partial(consistency_report, pair),
-            partial(consistency_blocks, pair),
-            partial(consistency_latex, pair),
+            found,
+            partial(consistency_report, found),
+            partial(consistency_blocks, found),
+            partial(consistency_latex, found),
         )
     if way.ensemble is None:
         comparison = compare_runs(folders, finders, way.reading)

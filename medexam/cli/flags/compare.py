@@ -21,7 +21,7 @@ class GateSettings:
 class WaySettings:
     """How the runs are compared, if not as usual."""
 
-    languages: Annotated[bool, Setting("Two runs in two languages: right in both, in one, in neither.")] = False
+    languages: Annotated[bool, Setting("Runs in two languages or more: right in all, in some, in none.")] = False
     ensemble: Annotated[
         Literal["vote", "mean_probability"] | None,
         Setting("Compare what the runs would answer together: the baseline is their ensemble."),

@@ -68,7 +68,10 @@ def export(
 
 @app.command("import")
 def import_ratings(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `export` made.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR|FILE", help="The folder that `export` made, or the sheet that a page saved."),
+    ],
     sheet: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="A filled-in sheet; may be repeated. All CSV files of DIR by default."),
@@ -82,11 +85,16 @@ def import_ratings(
     Marks of answers that have changed since they were exported are left out and named.
     """
     from medexam.companions.audit.folder import AuditFolder
+    from medexam.companions.audit.page_marks import find_page_sheets, read_page_ratings
     from medexam.companions.audit.ratings import check_answers, describe_changes, read_ratings
     from medexam.companions.audit.result import audit_document, find_audit
     from medexam.companions.audit.tables import audit_report, audit_tables
 
-    ratings = check_answers(read_ratings(AuditFolder(folder), sheet or ()), runs_dir or default_runs_dir())
+    place = runs_dir or default_runs_dir()
+    if page_sheets := find_page_sheets(folder):
+        ratings = read_page_ratings([*page_sheets, *(sheet or ())], place)
+    else:
+        ratings = check_answers(read_ratings(AuditFolder(folder), sheet or ()), place)
     sys.stderr.write("".join(f"medexam: {line}\n" for line in describe_changes(ratings)))
     audit = find_audit(ratings)
     if markdown is not None:

@@ -65,7 +65,8 @@ class AuditKey(FrozenModel):
 
     sample: str
     """Names the sample; every code of it begins so."""
-    seed: int
+    seed: int | None
+    """Chose the sample; None where the reader of a page did."""
     runs: dict[str, str] = Field(default_factory=dict)
     """Run -> the folder that its answers were read from."""
     items: tuple[KeyEntry, ...] = Field(min_length=1)

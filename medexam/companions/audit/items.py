@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from medexam.toolkit.data import AuditItem, draw_lot, find_benchmark
+from medexam.toolkit.data import AuditItem, answer_digest, draw_lot, find_benchmark
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.runs import RunFolder, RunRecord, load_stored
 
@@ -28,6 +28,23 @@ def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
             )
         items += answers
     return items
+
+
+def read_current_answers(folder: RunFolder) -> tuple[dict[str, AuditItem], dict[str, str]]:
+    """Read a run's answers in words by question, and the digest of every answer, with or without words.
+
+    Raises `DatasetError` where the data set cannot be read.
+    """
+    record = folder.read_record()
+    benchmark, data = find_benchmark(record.cell.dataset), load_stored(record)
+    with folder.opened_predictions() as predictions:
+        items = {item.key: item for item in benchmark.audit_items(record.run_id, data, predictions)}
+        digests = {
+            key: answer_digest(prediction, benchmark.expected(data.golds[key]))
+            for key, prediction in predictions.items()
+            if key in data.golds
+        }
+    return items, digests
 
 
 def _check_ids(records: Sequence[RunRecord]) -> None:

@@ -29,6 +29,8 @@ class Ratings:
     """Answers that are not what was shown any more; they are not in `key`, and their marks count for nothing."""
     unseen: Mapping[str, str] = field(default_factory=dict)
     """Run -> why its answers could not be compared with what was shown."""
+    wordless: tuple[KeyEntry, ...] = ()
+    """Answers without a reply, such as a baseline's; they are not in `key`, and their marks count for nothing."""
 
     def marks(self, aspect: str) -> dict[str, dict[str, int]]:
         """Return the marks of an aspect, by rater and code; a rater who has given none is not there."""
@@ -96,7 +98,7 @@ def check_answers(ratings: Ratings, runs_dir: Path) -> Ratings:
     return replace(
         ratings,
         key=ratings.key.model_copy(update={"items": tuple(entries)}),
-        reviews=tuple(_only(review, codes) for review in ratings.reviews),
+        reviews=tuple(keep_codes(review, codes) for review in ratings.reviews),
         changed=tuple(changed_entries),
         unseen=unseen,
     )
@@ -111,6 +113,11 @@ def describe_changes(ratings: Ratings) -> list[str]:
             f"{len(ratings.changed)} answers are not what was shown to the raters, and their marks are left out: "
             f"{names}; export anew to have the answers of now judged"
         )
+    if ratings.wordless:
+        runs = ", ".join(sorted({entry.run for entry in ratings.wordless}))
+        lines.append(
+            f"{len(ratings.wordless)} answers have no reply to judge, and their marks are left out (runs: {runs})"
+        )
     lines += [
         f"nobody knows whether the answers of run {run} are still those that were marked ({reason}); name the place of "
         "the runs with --runs-dir"
@@ -124,13 +131,20 @@ def _find(key: AuditKey, run: str, runs_dir: Path) -> RunFolder:
     if any(item.shown is None for item in key.items):
         raise DatasetError("an earlier version exported them, which did not keep what it showed")
     paths = [*([Path(key.runs[run])] if run in key.runs else []), runs_dir / run]
+    return find_marked_run(run, paths)
+
+
+def find_marked_run(run: str, paths: Sequence[Path]) -> RunFolder:
+    """Find the folder of a run among `paths`; raises `DatasetError` where none is it."""
     for folder in map(RunFolder, paths):
         if folder.exists() and folder.read_record().run_id == run:
             return folder
     raise DatasetError(f"it is not in {' or '.join(str(path.parent) for path in dict.fromkeys(paths))}")
 
 
-def _only(review: Review, codes: Iterable[str]) -> Review:
+def keep_codes(review: Review, codes: Iterable[str]) -> Review:
+    """Return the review with the marks of these codes alone."""
+
     def only(marks: Mapping[str, int]) -> dict[str, int]:
         return {code: mark for code, mark in marks.items() if code in codes}
 

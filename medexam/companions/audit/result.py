@@ -76,6 +76,7 @@ def audit_document(audit: Audit) -> dict[str, Any]:
         "by_group": {group: asdict(marks) for group, marks in audit.by_group.items()},
         "measures": [asdict(measured) for measured in audit.measured],
         "changed": [{"code": item.code, "run": item.run, "key": item.key} for item in ratings.changed],
+        "wordless": [{"run": item.run, "key": item.key} for item in ratings.wordless],
         "unseen": dict(ratings.unseen),
         "answers": [_answer(ratings, item) for item in ratings.key.items],
     }

@@ -76,7 +76,7 @@ def _read_review(path: Path, item: str, aspects: Sequence[str], explain: Explain
     marks: dict[str, dict[str, int]] = {aspect: {} for aspect in aspects}
     comments: dict[str, str] = {}
     lines: dict[str, int] = {}
-    for line, row in _read_rows(path, (item, *aspects)):
+    for line, row in read_sheet_rows(path, (item, *aspects)):
         subject = row[item]
         where = f"{path}, line {line} ({subject or f'no {item}'})"
         if problem := "the first column is empty" if not subject else explain(subject):
@@ -92,8 +92,11 @@ def _read_review(path: Path, item: str, aspects: Sequence[str], explain: Explain
     return Review(path.stem, marks, comments, tuple(lines))
 
 
-def _read_rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the line that each row begins in, and its cells by column, without the space around them; no empty rows."""
+def read_sheet_rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the line that each row begins in, and its cells by column, without the space around them; no empty rows.
+
+    Raises `DatasetError` for a file that is no CSV or lacks one of the `needed` columns.
+    """
     try:
         text = decode(read_regular(path))
     except (OSError, UnreadableError) as error:

@@ -21,7 +21,8 @@ def audit_report(audit: Audit) -> str:
     """Render the audit in Markdown."""
     key = audit.ratings.key
     answers, questions = len(key.items), len({item.key for item in key.items})
-    parts = ["# Audit", f"{answers} answers to {questions} questions, sample `{key.sample}`, seed {key.seed}."]
+    origin = "marked on the page of the runs" if key.seed is None else f"sample `{key.sample}`, seed {key.seed}"
+    parts = ["# Audit", f"{answers} answers to {questions} questions, {origin}."]
     parts += [f"{line[0].upper()}{line[1:]}." for line in describe_changes(audit.ratings)]
     for table, caption in audit_tables(audit):
         parts += [heading(2, table.title), render_table(table), caption]

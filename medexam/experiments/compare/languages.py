@@ -1,11 +1,12 @@
-"""The same questions in two languages, asked by the same program and model: translation errors and knowledge errors.
+"""The same questions in several languages, asked by the same program and model: translation and knowledge errors.
 
 A question that is right in one language alone is a suspect of its translation; one that is wrong in both, with the same
 answer, rather is something the model does not know. Which of two wrong causes it was nobody can tell from answers: the
 report counts them and names the suspects. It reads stored runs and asks nothing.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -15,19 +16,27 @@ from medexam.errors import SpecError
 from medexam.experiments.compare.result import Comparison, run_documents
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
-from medexam.metrics.paired.results import Flips
+from medexam.metrics.paired.pairs import adjust_holm
+from medexam.metrics.paired.results import Flips, Paired
 from medexam.specs.identity import differing_keys
 
 
 @dataclass(frozen=True)
-class Consistency(Comparison):
+class LanguageComparison(Comparison):
+    """Runs that differ in language alone, on the questions that all of them have scored."""
+
+    languages: tuple[str, ...]
+    """One a run, in their order."""
+    method: ClassVar[str] = "languages"
+
+
+@dataclass(frozen=True)
+class Consistency(LanguageComparison):
     """Two runs that differ in language alone, on the questions that both have scored."""
 
     pair: PairedRun
-    languages: tuple[str, str]
     same_wrong: tuple[str, ...]
     """Keys of the questions that both have wrong with the same answer; leaving a question unanswered is no answer."""
-    method: ClassVar[str] = "languages"
 
     @property
     def flips(self) -> Flips:
@@ -67,41 +76,163 @@ class Consistency(Comparison):
         }
 
 
-def check_consistency(folders: Sequence[RunFolder]) -> Consistency:
-    """Set two runs side by side that differ in language alone.
+@dataclass(frozen=True)
+class LanguagePair:
+    """Two of several languages, on the questions that the runs in all of them have scored."""
 
-    Raises `SpecError` where they are not two, ask in one language, or differ in more, and what `compare_runs` raises.
+    languages: tuple[str, str]
+    paired: Paired
+    """The first language is the baseline: a difference is the second's score minus the first's."""
+    p_adjusted: float
+    """McNemar's p after Holm, over all pairs of languages."""
+    same_wrong: int
+    """Questions that both have wrong with the same answer."""
+
+
+@dataclass(frozen=True)
+class CrossLanguages(LanguageComparison):
+    """Three runs or more that differ in language alone."""
+
+    language_pairs: tuple[LanguagePair, ...]
+    """Every two languages, in the order of the runs."""
+    right_in: Mapping[str, tuple[str, ...]]
+    """Question -> the languages that it is right in, in the order of the runs."""
+
+    def right(self, language: str) -> int:
+        """Count the questions that are right in a language."""
+        return sum(language in languages for languages in self.right_in.values())
+
+    def counts(self) -> list[int]:
+        """Count the questions by the number of languages that they are right in; element `i` is right in `i`."""
+        found = Counter(map(len, self.right_in.values()))
+        return [found[number] for number in range(len(self.languages) + 1)]
+
+    def right_alone(self, language: str) -> list[str]:
+        """List the questions that are right in this language and wrong in all others."""
+        return [question for question, languages in self.right_in.items() if languages == (language,)]
+
+    def wrong_alone(self, language: str) -> list[str]:
+        """List the questions that are wrong in this language and right in all others."""
+        others = tuple(other for other in self.languages if other != language)
+        return [question for question, languages in self.right_in.items() if languages == others]
+
+    def document(self) -> dict[str, Any]:
+        """Build what `--json` prints, JSON-ready; accuracies and differences are fractions of 1."""
+        n = len(self.questions)
+        return {
+            "runs": run_documents(self),
+            "languages": list(self.languages),
+            "dropped": asdict(self.exclusions),
+            "notes": list(self.notes),
+            "questions": n,
+            "accuracy": {language: self.right(language) / n for language in self.languages},
+            "right_in_how_many": self.counts(),
+            "right_alone": {language: self.right_alone(language) for language in self.languages},
+            "wrong_alone": {language: self.wrong_alone(language) for language in self.languages},
+            "pairs": [
+                {
+                    "languages": list(pair.languages),
+                    "difference": pair.paired.accuracy.model_dump(mode="json"),
+                    "both_right": pair.paired.flips.both_right,
+                    f"only_{pair.languages[0]}": len(pair.paired.flips.right_to_wrong),
+                    f"only_{pair.languages[1]}": len(pair.paired.flips.wrong_to_right),
+                    "neither": pair.paired.flips.both_wrong,
+                    "neither_with_the_same_answer": pair.same_wrong,
+                    "same_answer": pair.paired.same_answer,
+                    "kappa": pair.paired.kappa,
+                    "mcnemar_p": pair.paired.flips.p,
+                    "p_holm": pair.p_adjusted,
+                }
+                for pair in self.language_pairs
+            ],
+        }
+
+    def values(self) -> dict[str, float]:
+        """Return accuracy by language, questions by the number of languages they are right in, and p by pair."""
+        n = len(self.questions)
+        return {
+            "n": float(n),
+            "dropped": float(self.exclusions.total),
+            **{f"accuracy.{language}": self.right(language) / n for language in self.languages},
+            **{f"right_in.{number}": float(count) for number, count in enumerate(self.counts())},
+            **{f"p_holm.{'_'.join(pair.languages)}": pair.p_adjusted for pair in self.language_pairs},
+        }
+
+
+def compare_run_languages(folders: Sequence[RunFolder]) -> Consistency | CrossLanguages:
+    """Set runs side by side that differ in language alone: two as `Consistency`, more as `CrossLanguages`.
+
+    Raises `SpecError` where there is one run, two ask in one language or differ in more, and what `compare_runs`
+    raises.
     """
-    if len(folders) != 2:
-        raise SpecError(f"--languages takes two runs, and {len(folders)} were given: name one run in each language")
     records = [folder.read_record() for folder in folders]
-    benchmarks = [find_benchmark(record.cell.dataset) for record in records]
-    if not all(benchmark.right_or_wrong for benchmark in benchmarks):
+    languages = _check_languages(records)
+    benchmark = find_benchmark(records[0].cell.dataset)
+    comparison = compare_runs(folders)
+    answers = [folder.read_predictions() for folder in folders]
+    golds = benchmark.load(records[0].cell.dataset.whole).golds
+
+    def same_wrong(first: int, second: int) -> tuple[str, ...]:
+        return tuple(
+            question
+            for question in comparison.questions
+            if answers[first][question].answer is not None
+            and answers[first][question].answer == answers[second][question].answer
+            and not benchmark.is_right(answers[first][question], golds[question])
+        )
+
+    if len(folders) == 2:
+        pair = comparison.statistics.paired[0]
+        return Consistency(**vars(comparison), pair=pair, languages=languages, same_wrong=same_wrong(0, 1))
+    paired: list[tuple[int, int, Paired]] = []
+    for first in range(len(folders) - 1):
+        # All runs are compared each time, so that every pair is on the same questions.
+        turned = comparison if first == 0 else compare_runs([*folders[first:], *folders[:first]])
+        for place, run in enumerate(turned.statistics.paired[: len(folders) - 1 - first], start=first + 1):
+            paired.append((first, place, run.paired))
+    adjusted = adjust_holm([pair.flips.p for _, _, pair in paired])
+    return CrossLanguages(
+        **vars(comparison),
+        languages=languages,
+        language_pairs=tuple(
+            LanguagePair((languages[first], languages[second]), pair, p, len(same_wrong(first, second)))
+            for (first, second, pair), p in zip(paired, adjusted, strict=True)
+        ),
+        right_in={
+            question: tuple(
+                language
+                for language, predictions in zip(languages, answers, strict=True)
+                if benchmark.is_right(predictions[question], golds[question])
+            )
+            for question in comparison.questions
+        },
+    )
+
+
+def _check_languages(records: Sequence[RunRecord]) -> tuple[str, ...]:
+    """Return the language of each run; raise `SpecError` unless the runs differ in it and in nothing else."""
+    if len(records) < 2:
+        raise SpecError(
+            f"--languages takes two runs or more, and {len(records)} were given: name one run in each language"
+        )
+    if not all(find_benchmark(record.cell.dataset).right_or_wrong for record in records):
         raise SpecError(
             "--languages looks at questions that are right or wrong; these runs answer in words: leave it out, runs in "
             "two languages are compared by their measures"
         )
-    first, second = (record.cell.dataset.language for record in records)
-    if first == second:
-        raise SpecError(f"both runs ask in {first}: name runs in two languages, or compare them without --languages")
-    if others := differing(records[0], records[1]):
+    languages = tuple(record.cell.dataset.language for record in records)
+    language, times = Counter(languages).most_common(1)[0]
+    if times > 1:
+        count = "both" if len(records) == 2 else str(times)
+        raise SpecError(
+            f"{count} runs ask in {language}: name one run in each language, or compare them without --languages"
+        )
+    if others := sorted({key for record in records[1:] for key in differing(records[0], record)}):
         raise SpecError(
             f"the runs differ in more than their language ({', '.join(others)}): run one spec with the other's "
             "language, or compare them without --languages"
         )
-    comparison = compare_runs(folders)
-    answers = [folder.read_predictions() for folder in folders]
-    golds = benchmarks[0].load(records[0].cell.dataset.whole).golds
-    same = tuple(
-        question
-        for question in comparison.questions
-        if answers[0][question].answer is not None
-        and answers[0][question].answer == answers[1][question].answer
-        and not benchmarks[0].is_right(answers[0][question], golds[question])
-    )
-    return Consistency(
-        **vars(comparison), pair=comparison.statistics.paired[0], languages=(first, second), same_wrong=same
-    )
+    return languages
 
 
 def differing(first: RunRecord, second: RunRecord) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from medexam.experiments.compare.languages import Consistency
+from medexam.experiments.compare.languages import Consistency, CrossLanguages
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.report.comparison_tables import (
@@ -49,8 +49,8 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     return _framed(comparison, [*blocks, *verdicts(comparison)])
 
 
-def consistency_blocks(consistency: Consistency) -> list[Block]:
-    """Show the same of two runs in two languages."""
+def consistency_blocks(consistency: Consistency | CrossLanguages) -> list[Block]:
+    """Show the same of runs in several languages."""
     return _framed(consistency, [*consistency_tables(consistency)])
 
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import time
 
-from medexam.experiments.compare.languages import Consistency
+from medexam.experiments.compare.languages import Consistency, CrossLanguages
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.report.comparison_tables import comparison_lines, paired_report, verdicts
 from medexam.experiments.report.escaping import disarm
@@ -31,7 +31,7 @@ def track_comparison(comparison: Comparison, *, tracking_uri: str) -> str:
     now = round(1000 * time.time())
     runs = f"{', '.join(comparison.names[1:])} with {comparison.names[0]}"
     name = " ".join(filter(None, ("compare", comparison.method, runs)))
-    if isinstance(comparison, Consistency):
+    if isinstance(comparison, Consistency | CrossLanguages):
         note, report = comparison_lines(comparison), consistency_report(comparison)
     else:
         note, report = [*comparison_lines(comparison), *verdicts(comparison)], paired_report(comparison)

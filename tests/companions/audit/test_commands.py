@@ -6,7 +6,11 @@ import json
 
 import pytest
 
+from medexam.cli.views.runs import read_current
+from medexam.companions.audit.folder import COLUMNS
 from medexam.datasets import load_exam_set
+from medexam.experiments.report.page.entries import build_entry, build_question_index, read_answers
+from medexam.experiments.store.run_folder import RunFolder
 from medexam.predictions import Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
@@ -106,3 +110,36 @@ def test_bad_input_is_one_line_with_a_way_out(medexam, runs, tmp_path) -> None:
         assert (code, out, err.count("\n")) == (2, "", 1), err
         assert err.startswith("medexam: ")
         assert said in err
+
+
+def test_marks_of_a_page_are_imported_without_a_key(medexam, runs, tmp_path) -> None:
+    answers = read_answers(read_current([RunFolder(runs / name) for name in ("alpha", "beta")]))
+    index = build_question_index(list(answers[0].questions), answers, {})
+
+    def write(name, step) -> None:
+        with (tmp_path / name).open("w", encoding="utf-8-sig", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow([*COLUMNS, "run_folder"])
+            for run_id, folder, run in zip(index["run_ids"], index["run_folders"], answers, strict=True):
+                for place, key in enumerate(list(run.questions)[:6]):
+                    digest = build_entry(key, [run], 400)["answers"][0]["digest"]
+                    writer.writerow([f"{run_id}/{key}/{digest}", "", "", "", 1 + place % step, "", "", folder])
+
+    write("marks.csv", 5)
+    write("second.csv", 4)
+    code, out, err = medexam("audit", "import", "marks.csv", "--sheet", "second.csv", "--json")
+    document = json.loads(out)
+    assert (code, err, len(document["answers"]), len(document["raters"])) == (0, "", 12, 1)
+    assert {answer["run"] for answer in document["answers"]} == {"alpha", "beta"}
+    assert [each["measure"] for each in document["measures"]] == ["accuracy"]
+    path = runs / "alpha" / "predictions.jsonl"
+    first, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(first) | {"reply": "Something else."}), *rest]) + "\n")
+    runs.rename(tmp_path / "moved")
+    code, out, err = medexam("audit", "import", "marks.csv")
+    assert (code, out) == (2, "")
+    assert "name the place of the runs with --runs-dir" in err
+    code, out, err = medexam("audit", "import", "marks.csv", "--json", "--runs-dir", "moved")
+    document = json.loads(out)
+    assert (code, len(document["answers"]), len(document["changed"])) == (0, 11, 1)
+    assert "1 answers are not what was shown to the raters" in err

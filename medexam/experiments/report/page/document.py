@@ -6,6 +6,7 @@ their hashes, and no other, and load nothing.
 
 import base64
 import hashlib
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
@@ -114,6 +115,7 @@ def fill_template(template: str, script_names: Sequence[str], *, forms: str = "'
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.filters["code"] = mark_code
     policy = (
         f"default-src 'none'; style-src {policy_hash(style)}; script-src {' '.join(map(policy_hash, scripts))}; "
         f"img-src data:; base-uri 'none'; form-action {forms}"
@@ -125,6 +127,11 @@ def fill_template(template: str, script_names: Sequence[str], *, forms: str = "'
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
         **{"home": "", "command": "", "verdict": (), "blocks": ()} | values,
     )
+
+
+def mark_code(text: str) -> Markup:
+    """Escape a text, and show what stands between two backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - it is escaped
 
 
 def draw_plots(runs: Sequence[ExamRun]) -> list[tuple[str, str]]:

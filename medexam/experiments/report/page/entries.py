@@ -17,6 +17,7 @@ from medexam.experiments.store.data_changes import as_asked
 from medexam.experiments.store.parquet import read_own_scores, read_rows
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.items import AnySet
+from medexam.metrics.audit import answer_digest
 from medexam.predictions import Prediction, Status
 from medexam.specs import DatasetSpec
 from medexam.tables import percent
@@ -55,6 +56,11 @@ class Answers:
     own: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Metric of the user's own -> question -> its score, in any unit."""
     conversations: Conversations = field(default_factory=Conversations)
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Question -> digest of what was answered, by which a mark is imported; answers without a reply have none."""
+    run_id: str = ""
+    folder: str = ""
+    """Absolute path of the run's folder."""
 
 
 def read_answers(runs: Sequence[AnyRun]) -> list[Answers]:
@@ -66,7 +72,9 @@ def read_answers(runs: Sequence[AnyRun]) -> list[Answers]:
         if spec not in sets:
             sets[spec] = _load(run, spec)
         conversations = read_conversations(run, predictions)
-        answers.append(replace(_answers(run, name, predictions, sets[spec]), conversations=conversations))
+        read = _answers(run, name, predictions, sets[spec])
+        folder = str(run.folder.path.resolve())
+        answers.append(replace(read, conversations=conversations, run_id=run.record.run_id, folder=folder))
     return answers
 
 
@@ -89,7 +97,12 @@ def _answers(run: AnyRun, name: str, predictions: Mapping[str, Prediction], data
         benchmark.name_measure(measure): item_scores
         for measure, item_scores in benchmark.item_scores(items, predictions).items()
     }
-    return Answers(name, _asked_of_items(benchmark, items), predictions, None, scores, own)
+    digests = {
+        key: answer_digest(prediction, benchmark.expected(items.golds[key]))
+        for key, prediction in predictions.items()
+        if prediction.reply is not None and key in items.golds
+    }
+    return Answers(name, _asked_of_items(benchmark, items), predictions, None, scores, own, digests=digests)
 
 
 def _asked_of_items(benchmark: Benchmark[Any, Any, Any], items: AnySet) -> dict[str, QuestionEntry]:
@@ -158,6 +171,8 @@ def build_question_index(keys: Sequence[str], runs: Sequence[Answers], facets: M
     firsts = [next(run.questions[key] for run in runs if key in run.questions) for key in keys]
     return {
         "runs": [run.name for run in runs],
+        "run_ids": [run.run_id for run in runs],
+        "run_folders": [run.folder for run in runs],
         "without_texts": [run.without_texts for run in runs],
         "without_prompts": [run.conversations.missing for run in runs],
         "keys": keys,
@@ -201,6 +216,8 @@ def build_entry(key: str, runs: Sequence[Answers], longest: int) -> dict[str, An
         ]
         scores += [[name, f"{score_by_key[key]:.6g}"] for name, score_by_key in run.own.items() if key in score_by_key]
         answer = _answer(run, run.predictions.get(key), longest) | ({"measures": scores} if scores else {})
+        if key in run.digests:
+            answer["digest"] = run.digests[key]
         answers.append(answer | {"wording": variants.index(run.questions[key])})
     return {"key": key, "wordings": [_wording(variant) for variant in variants], "answers": answers}
 

@@ -144,7 +144,7 @@ page.detail = (() => {
     return made;
   });
 
-  const runPart = (name, letter, answer, gold, turns, withoutPrompt, isOpen, item) => {
+  const runPart = (name, letter, answer, gold, turns, withoutPrompt, isOpen, item, owner) => {
     const { name: outcome } = OUTCOMES[letter];
     const said = answer.answer === undefined ? "" : `${answer.answer}, `;
     const why = answer.reason ? ` (${answer.reason.replaceAll("_", " ")})` : "";
@@ -162,7 +162,7 @@ page.detail = (() => {
     if (answer.scores) inside.append(...scoresTable(answer, gold));
     if (answer.rounds) inside.append(...roundsTable(answer.rounds));
     if (answer.passages) inside.append(...passagesTable(answer).filter(Boolean));
-    if (answer.status === "answered") inside.append(page.marks.controls(item, name, answer));
+    if (answer.status === "answered") inside.append(page.marks.controls(item, owner, answer));
     if (!inside.childElementCount) {
       return element("div", { className: "run plain" }, ...summary.childNodes);
     }
@@ -186,7 +186,7 @@ page.detail = (() => {
       const answer = item.answers[run];
       const gold = item.wordings[answer.wording].gold;
       made.append(runPart(runs[run], letters[run], answer, gold, turns, index.without_prompts[run],
-        shown.length <= OPEN_RUNS || run === shown[0], item));
+        shown.length <= OPEN_RUNS || run === shown[0], item, { id: index.run_ids[run], folder: index.run_folders[run] }));
     }
     return made;
   };

@@ -1,12 +1,12 @@
 "use strict";
 
 // Marks and comments of the reader's own. They stay in this browser, where it keeps anything for a file, and are saved
-// as a sheet with the columns of `medexam audit`.
+// as a sheet with the columns of `medexam audit`, which imports it: a code says run, question and what was answered.
 page.marks = (() => {
   const { element } = page;
   const ASPECTS = ["correctness", "completeness"];
-  const COLUMNS = ["code", "question", "reference", "answer", ...ASPECTS, "comment"];
-  const STORE = `medexam ${document.title}`;
+  const COLUMNS = ["code", "question", "reference", "answer", ...ASPECTS, "comment", "run_folder"];
+  const STORE = `medexam marks ${document.title}`;
   let rows = new Map();
   try {
     rows = new Map(JSON.parse(localStorage.getItem(STORE) ?? "[]"));
@@ -40,10 +40,10 @@ page.marks = (() => {
   };
 
   // The controls for what one run answered to one question.
-  const controls = (item, name, answer) => {
-    const code = `${name}/${item.key}`;
+  const controls = (item, run, answer) => {
+    const code = `${run.id}/${item.key}/${answer.digest ?? ""}`;
     const change = (field, value) => {
-      const row = { code, ...textOf(item, answer), ...rows.get(code), [field]: value };
+      const row = { code, run_folder: run.folder, ...textOf(item, answer), ...rows.get(code), [field]: value };
       if ([...ASPECTS, "comment"].some((each) => row[each])) rows.set(code, row);
       else rows.delete(code);
       count();
