@@ -1,10 +1,10 @@
 """Exact inner-product search by FAISS over the vectors of a data set, with repeatable scores and ties.
 
-`datasets` adds a flat index of FAISS to the data set, or to one part of it after the other if it is large. Its scores
-are in float32: they differ in the last digits with the number of queries, and among equal scores any is kept. So a few
-more candidates than asked are taken, those that can matter are scored again in float64 one by one, and ordered by score
-and then by place in the corpus; where a tie reaches beyond the candidates, more are fetched. Rankings then do not
-depend on which other queries were asked, nor on the size of a part.
+`datasets` adds a flat index of FAISS to the data set; if that is large, FAISS looks at one block of vectors after the
+other. Its scores are in float32: they differ in the last digits with the number of queries, and among equal scores any
+is kept. So a few more candidates than asked are taken, those that can matter are scored again in float64 one by one,
+and ordered by score and then by place in the corpus; where a tie reaches beyond the candidates, more are fetched.
+Rankings then do not depend on which other queries were asked, nor on the size of a block.
 """
 
 import math
@@ -23,7 +23,7 @@ RoughScores = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
 PART_BYTES = 1 << 29
-"""How much of the vectors FAISS holds at a time; as much as that stays in memory between searches."""
+"""Up to as much, vectors stay in memory between searches; more are read in blocks by every search."""
 MARGIN = 16
 """How many candidates more than asked for."""
 _GATHER_BYTES = 1 << 23
@@ -40,8 +40,10 @@ class StoredVectors:
         self._arrays = self._rows.with_format("numpy")
         dimension = rows.features[VECTOR].length
         self.shape: tuple[int, int] = (len(rows), dimension)
-        self._step = max(1, part_bytes // (dimension * 4))
-        self._whole: tuple[Any, float] | None = None
+        self._part_bytes = part_bytes
+        self._is_small = len(rows) * dimension * 4 <= part_bytes
+        self._index: Any = None
+        self._longest: float | None = None
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -54,35 +56,37 @@ class StoredVectors:
 
     def find(self, queries: Vectors, depth: int) -> tuple[RoughScores, Rows, float]:
         """Find FAISS's best rows of each query, `[n, depth]`, best first, with its scores and the longest length."""
-        scores = np.empty((len(queries), 0), dtype=np.float32)
-        rows = np.empty((len(queries), 0), dtype=np.int64)
-        longest = 0.0
-        for start, part, length in self._parts():
-            part_scores, places = part.search_batch(VECTOR, queries, min(depth, len(part)))
-            scores, rows = best_of([scores, part_scores], [rows, places + start], depth)
-            longest = max(longest, length)
-        return scores, rows, longest
-
-    def _parts(self) -> Iterator[tuple[int, Any, float]]:
-        """Yield the first row of each part, the part with FAISS's index, and the length of its longest vector."""
-        if self._whole is not None:
-            yield 0, *self._whole
-            return
-        for start in range(0, len(self), self._step):
-            indexed = self._index(start)
-            if self._step >= len(self):
-                self._whole = indexed
-            yield start, *indexed
-
-    def _index(self, start: int) -> tuple[Any, float]:
+        if self._longest is None:
+            squares = (float(np.einsum("ij,ij->i", block, block).max()) for _, block in self._blocks())
+            self._longest = math.sqrt(max(squares))
+        if self._is_small:
+            if self._index is None:
+                self._index = self._make_index()
+            scores, rows = self._index.search_batch(VECTOR, queries, depth)
+            return scores, rows, self._longest
+        # An index of each part would copy all vectors at every search: FAISS reads their blocks where they are.
         faiss = load_faiss()
-        stop = min(start + self._step, len(self))
-        part = self._rows.select(range(start, stop))
+        heap = faiss.ResultHeap(len(queries), depth, keep_max=True)
+        for start, block in self._blocks():
+            scores, rows = faiss.knn(queries, block, min(depth, len(block)), metric=faiss.METRIC_INNER_PRODUCT)
+            heap.add_result(scores, rows + start)
+        heap.finalize()
+        return heap.D, heap.I, self._longest
+
+    def _blocks(self) -> Iterator[tuple[int, Vectors]]:
+        """Yield blocks of consecutive vectors, each after the number of its first row."""
+        step = max(1, min(_GATHER_BYTES, self._part_bytes) // (self.shape[1] * 4))
+        for start in range(0, len(self), step):
+            column = self._rows.data.fast_slice(start, step).column(VECTOR)
+            parts = [chunk.flatten().to_numpy().reshape(-1, self.shape[1]) for chunk in column.chunks]
+            yield start, np.concatenate(parts)
+
+    def _make_index(self) -> Any:
+        faiss = load_faiss()
+        rows = self._rows.select(range(len(self)))
         with quiet_datasets():
-            part.add_faiss_index(VECTOR, metric_type=faiss.METRIC_INNER_PRODUCT)
-        step = max(1, _GATHER_BYTES // (self.shape[1] * 4))
-        blocks = (self._arrays[first : min(first + step, stop)][VECTOR] for first in range(start, stop, step))
-        return part, math.sqrt(max(float(np.einsum("ij,ij->i", block, block).max()) for block in blocks))
+            rows.add_faiss_index(VECTOR, metric_type=faiss.METRIC_INNER_PRODUCT)
+        return rows
 
 
 def search_exhaustively(vectors: StoredVectors, queries: Vectors, k: int) -> tuple[Scores, Rows]:
