@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from medexam.errors import SpecError
+from medexam.experiments.plan.conversations import conversation
 from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.passage_lookup import plan_retrieval
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
@@ -490,3 +491,10 @@ def test_two_models_are_kept_like_one(document, tmp_path) -> None:
 def test_a_model_that_is_not_named_is_refused(document, tmp_path) -> None:
     with pytest.raises(SpecError, match=r"program: its steps ask model strong, and models has none"):
         digest_of(document([{"use": "zero_shot", "model": "strong"}]), tmp_path)
+
+
+def test_a_stored_answer_with_a_likelihood_is_traced(question) -> None:
+    steps = [{"use": "zero_shot"}, {"unless": "answer", "do": [{"use": {"kind": "likelihood", "read": "label"}}]}]
+    prediction, _, made = ask({"steps": steps}, question, {"*": {**WEIGHED, "text": "I cannot say."}})
+    (first, *_) = conversation(made, question, prediction)
+    assert first.reply == "I cannot say."
