@@ -210,7 +210,10 @@ def _cell(name: str, calls: ExampleCalls, lm: Any, identity: Mapping[str, Any], 
     parts = {
         "name": name,
         "dataset": {"kind": EXAMPLES, "name": name, "path": (folder.path / EXAMPLES_FILE).absolute()},
-        "model": model_part(lm, priced=calls.priced),
+        "model": {
+            **model_part(lm, priced=calls.priced and calls.price is None),
+            **({} if calls.price is None else {"price": calls.price}),
+        },
         "program": {"kind": kind},
         "trace_questions": 0,
     }
