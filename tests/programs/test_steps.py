@@ -498,3 +498,13 @@ def test_a_stored_answer_with_a_likelihood_is_traced(question) -> None:
     prediction, _, made = ask({"steps": steps}, question, {"*": {**WEIGHED, "text": "I cannot say."}})
     (first, *_) = conversation(made, question, prediction)
     assert first.reply == "I cannot say."
+
+
+def test_steps_take_the_arguments_of_their_adapter(document, tmp_path: Path) -> None:
+    digests = set()
+    for args in ({}, {"use_native_function_calling": True}):
+        part = {"adapter": "json", "adapter_args": args}
+        steps = [{"ask": "question, options -> answer: int"}]
+        (cell,) = plan_experiment(document(steps, program=part), {}, runs_dir=tmp_path / "runs").cells
+        digests.add(cell.spec_digest)
+    assert len(digests) == 2
