@@ -8,6 +8,7 @@ from medexam.programs.extraction import ExtractExplanation
 from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import demonstrations, loaded_words, save_program
+from medexam.programs.module_faults import own_place
 from medexam.programs.nearest import DemonstrationFinder, WithNearest, find_nearest
 from medexam.programs.outcome import build_failure, build_prediction, read_again, read_both
 from medexam.programs.own import OwnProgram
@@ -73,6 +74,7 @@ __all__ = [
     "demonstrations",
     "find_nearest",
     "loaded_words",
+    "own_place",
     "read_again",
     "read_both",
     "replay",

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import dspy
 
@@ -17,6 +17,27 @@ Wanted = Mapping[str, Any]
 """Name of each field that a module takes -> its type; `inspect.Parameter.empty` where it says none."""
 
 _UNTYPED = inspect.Parameter.empty
+
+
+class AskedText(str):
+    """A question's text, as plain DSPy programs take it, with the attributes of the question."""
+
+    __slots__ = ("source",)
+    source: Asked
+
+    def __new__(cls, text: str, question: Asked) -> "AskedText":
+        """Make the text of `question`."""
+        made = super().__new__(cls, text)
+        made.source = question
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "source":
+            raise AttributeError(name)
+        return getattr(self.source, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AskedText, (str(self), self.source)
 
 
 def wanted_fields(module: dspy.Module, name: str, more: Collection[str] = ()) -> Wanted:
@@ -89,13 +110,18 @@ def _is_list(kind: Any) -> bool:
 
 
 def _question(question: Asked, field_types: Wanted, _: Sequence[Hit]) -> Any:
-    """Return the question itself where its type allows; as text, with its options unless they are another field."""
-    if field_types["question"] is not str:
+    """Return the question itself where its type says so, else its text, with its options unless they are another field.
+
+    Where no type is said, the text has the question's attributes too.
+    """
+    kind = field_types["question"]
+    is_untyped = kind in (_UNTYPED, Any)
+    if not is_untyped and kind is not str and str not in get_args(kind):
         return question
-    stem = _stem(question, field_types)
-    if "options" in field_types:
-        return stem
-    return "\n".join([stem, *_option_lines(question)])
+    text = _stem(question, field_types)
+    if "options" not in field_types:
+        text = "\n".join([text, *_option_lines(question)])
+    return AskedText(text, question) if is_untyped else text
 
 
 def _stem(question: Asked, field_types: Wanted, *_: Any) -> str:

@@ -46,7 +46,7 @@ def naming_faults(module: dspy.Module) -> Iterator[list[Any]]:
     except (Exception, OtherModelError) as error:
         kind, text = type(error).__name__, str(error)
         message = f"{_THREAD} ({text})" if text.startswith(_NO_MODEL) else text
-        place = _own_place(error, _package(type(module).__module__))
+        place = own_place(error, _package(type(module).__module__))
         raise ProgramFaultError(
             kind, f"{place}: {kind}: {message}" if place else message, "".join(traceback.format_exception(error))
         ) from error
@@ -92,7 +92,7 @@ def overdue(thread: threading.Thread, module: type, timeout_s: float) -> Program
     return ProgramFaultError("TimeoutError", f"{place}: {message}" if place else message, text)
 
 
-def _own_place(error: BaseException, package: str) -> str | None:
+def own_place(error: BaseException, package: str) -> str | None:
     """Return file, line and function of the last frame in the user's code; None if none is."""
     return _last_own_place(traceback.walk_tb(error.__traceback__), package)
 

@@ -78,6 +78,10 @@ class OwnProgram(AskingProgram):
         self._finder = finder
         self._search = search
         self._field_types: Wanted = wanted_fields(module, spec.label, more)
+        shipped = any(isinstance(part, AskingProgram) for _, part in module.named_sub_modules())
+        if shipped and self._field_types.get("question") is inspect.Parameter.empty:
+            # The programs that ship take the object, and a module hands on what it is given.
+            self._field_types = {**self._field_types, "question": Question}
         if "passages" in self._field_types and finder is None and "passages" not in more:
             raise SpecError(f"program {spec.label} takes passages: set program.retriever")
 
@@ -230,6 +234,8 @@ def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
         return GuidedAdapter()
     name = spec.adapter
     make = _ADAPTERS[name] if name in _ADAPTERS else load_object(name, ADAPTERS)
+    if isinstance(make, dspy.Adapter) and not spec.adapter_args:
+        return make
     if not (isinstance(make, partial) or (isinstance(make, type) and issubclass(make, dspy.Adapter))):
         raise SpecError(f"program.adapter {name} is no class derived from dspy.Adapter: take {_KNOWN_ADAPTERS}")
     args = dict(spec.adapter_args)

@@ -134,8 +134,8 @@ class OtherModels(BaseCallback):
         """Raise `OtherModelError` unless it is `lm` or a copy, which share their engine."""
         if getattr(instance, "engine", None) is not self._engine:
             raise OtherModelError(
-                f"the module asks {instance.model} beside the run's model, and nobody would keep or count its calls: "
-                "ask dspy.settings.lm, and run the other model as a cell of its own"
+                f"{instance.model} is not the run's model: ask dspy.settings.lm, name the other in `models` of a "
+                "program of steps, or take medexam.Evaluate, which lets a module ask any"
             )
 
 

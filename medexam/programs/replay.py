@@ -14,6 +14,7 @@ from dspy.lm15 import Message, Request, Response, TextPart, ToolCallPart, ToolRe
 from dspy.utils.exceptions import LMError
 
 from medexam.errors import ProgramFaultError
+from medexam.model_calls import CONTINUATIONS
 from medexam.predictions import Reply
 from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine
 
@@ -49,7 +50,8 @@ class _Replies:
     def complete(self, request: Request) -> Response:
         """Return the next reply."""
         self.requests.append(request)
-        if len(self.requests) > len(self._replies):
+        if len(self.requests) > len(self._replies) or CONTINUATIONS in (request.config.extensions or {}):
+            # Words tell nothing of how likely texts are.
             raise _NoMoreRepliesError
         parts = self._replies[len(self.requests) - 1]
         return Response(

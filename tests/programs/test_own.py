@@ -467,7 +467,7 @@ def test_a_module_that_asks_another_model_fails_its_questions_before_that_is_ask
     assert [said.status for said in stored.folder.read_predictions().values()] == [Status.FAILED] * 2
     (failure,) = stored.failures
     assert failure.kind == "OtherModelError"
-    assert "asks openai/other beside the run's model" in failure.example
+    assert "openai/other is not the run's model: ask dspy.settings.lm" in failure.example
 
 
 THREADS = """

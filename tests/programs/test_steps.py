@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from medexam.errors import SpecError
+from medexam.experiments.plan.conversations import conversation
 from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.passage_lookup import plan_retrieval
 from medexam.experiments.plan.planner import plan_experiment, plan_resume
@@ -490,3 +491,20 @@ def test_two_models_are_kept_like_one(document, tmp_path) -> None:
 def test_a_model_that_is_not_named_is_refused(document, tmp_path) -> None:
     with pytest.raises(SpecError, match=r"program: its steps ask model strong, and models has none"):
         digest_of(document([{"use": "zero_shot", "model": "strong"}]), tmp_path)
+
+
+def test_a_stored_answer_with_a_likelihood_is_traced(question) -> None:
+    steps = [{"use": "zero_shot"}, {"unless": "answer", "do": [{"use": {"kind": "likelihood", "read": "label"}}]}]
+    prediction, _, made = ask({"steps": steps}, question, {"*": {**WEIGHED, "text": "I cannot say."}})
+    (first, *_) = conversation(made, question, prediction)
+    assert first.reply == "I cannot say."
+
+
+def test_steps_take_the_arguments_of_their_adapter(document, tmp_path: Path) -> None:
+    digests = set()
+    for args in ({}, {"use_native_function_calling": True}):
+        part = {"adapter": "json", "adapter_args": args}
+        steps = [{"ask": "question, options -> answer: int"}]
+        (cell,) = plan_experiment(document(steps, program=part), {}, runs_dir=tmp_path / "runs").cells
+        digests.add(cell.spec_digest)
+    assert len(digests) == 2

@@ -86,6 +86,7 @@ class Evaluate(dspy.Evaluate):
         save_as_csv: str | None = None,
         save_as_json: str | None = None,
         limits: Limits = NO_LIMITS,
+        price: tuple[float, float] | None = None,
         runs_dir: str | Path | None = None,
         fresh: bool = False,
         track: bool | str = False,
@@ -94,8 +95,10 @@ class Evaluate(dspy.Evaluate):
 
         `name` names the runs. `num_threads` is how many examples are in flight; None: as many as keep the model busy.
         `max_errors` is how many may fail, as `limits.failures` is. `limits` end the asking of one call, such as
-        `medexam.Limits(calls=1000, minutes=10)`. `fresh` asks anew, in a run beside the others. `track` sends each run
-        to MLflow: a store, or True for that of `MLFLOW_TRACKING_URI` or beside the runs.
+        `medexam.Limits(calls=1000, minutes=10)`. `price` is what the model costs, in dollars per million prompt and
+        completion tokens; None: as litellm's list says, where dollars are limited. `fresh` asks anew, in a run
+        beside the others. `track` sends each run to MLflow: a store, or True for that of `MLFLOW_TRACKING_URI`
+        or beside the runs.
         """
         super().__init__(
             devset=list(devset),
@@ -112,6 +115,7 @@ class Evaluate(dspy.Evaluate):
         self.name = name
         self.fault_score = failure_score
         self._limits = limits
+        self._price = price
         self._runs_dir = None if runs_dir is None else Path(runs_dir)
         self._fresh = fresh
         self._track = track
@@ -161,7 +165,8 @@ class Evaluate(dspy.Evaluate):
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
         in_flight = num_threads or self.num_threads
         with ThreadPoolExecutor(in_flight or MOST_THREADS, "medexam-example") as threads:
-            calls = ExampleCalls(program, metric, self.fault_score, threads, {}, priced=self._limits.cost is not None)
+            priced = self._limits.cost is not None
+            calls = ExampleCalls(program, metric, self.fault_score, threads, {}, priced=priced, price=self._price)
             runs_dir = self._runs_dir or default_runs_dir()
             plan = plan_evaluation(self.name, calls, dspy.settings.lm, examples, runs_dir, fresh=self._fresh)
             shows = self.display_progress if display_progress is None else display_progress

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from medexam.experiments.api.asking import write_notice
 from medexam.specs.base import Spec
 
 
@@ -33,7 +34,34 @@ def gather(overrides: Mapping[str, Any], **parts: PartSource) -> dict[str, Any]:
     """Map dotted keys to plain values, from keywords in which two underscores stand for a dot; None is left out."""
     settings = {name: part for name, part in parts.items() if part is not None}
     settings |= {name.replace("__", "."): value for name, value in overrides.items()}
+    settings = _with_set_models(settings)
     return {name: value if isinstance(value, Spec) else _plain(value) for name, value in settings.items()}
+
+
+def _with_set_models(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings with the models that `set_lm` gave a module as the run's; say what is not heeded."""
+    dspy = sys.modules.get("dspy")
+    if dspy is None:
+        return settings
+    from medexam.experiments.evaluate.planning import set_model, unset_models
+
+    program, model = settings.get("program"), settings.get("model")
+    programs = _listed(program)
+    modules = [part for part in programs if isinstance(part, dspy.Module)]
+    if dspy.settings.adapter is not None and len(modules) < max(1, len(programs)):
+        adapter = type(dspy.settings.adapter).__name__
+        write_notice(f"dspy.configure(adapter={adapter}) reaches modules alone; elsewhere set program__adapter")
+    if len(programs) == len(modules) == 1 and model is None and (own_model := set_model(modules[0])) is not None:
+        model = settings["model"] = own_model
+    models = _listed(model) or [None]
+    asking = [unset_models(part, models) if isinstance(part, dspy.Module) else part for part in programs]
+    return {**settings, "program": asking if isinstance(program, (list, tuple)) else asking[0]} if modules else settings
+
+
+def _listed(part: Any) -> list[Any]:
+    if part is None:
+        return []
+    return list(part) if isinstance(part, (list, tuple)) else [part]
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ import dspy
 
 from medexam.benchmarks import find_benchmark
 from medexam.datasets.examples import EXAMPLES_FILE, ExampleRecord, build_example_set, read_examples
-from medexam.errors import DatasetError
+from medexam.errors import DatasetError, SpecError
 from medexam.experiments.evaluate.identity import (
     describe_metric,
     describe_model,
@@ -168,8 +168,41 @@ def _list_price(lm: Any) -> dict[str, Any]:
 
 
 def program_part(program: Any) -> dict[str, Any]:
-    """Return the `program` part of a spec for a module that a script made: it names the object."""
-    return {"kind": name_object(program, called(program), digest_part(describe_program(program)))}
+    """Return the `program` part of a spec for a module that a script made, and for the adapter of `dspy.configure`."""
+    kind = name_object(program, called(program), digest_part(describe_program(program)))
+    adapter = dspy.settings.adapter
+    if adapter is None:
+        return {"kind": kind}
+    return {"kind": kind, "adapter": name_object(adapter, type(adapter).__name__, digest_part(describe_value(adapter)))}
+
+
+def unset_models(program: dspy.Module, models: Sequence[Any]) -> dspy.Module:
+    """Return a module whose predictors ask the run's model: a copy without the LMs of `set_lm`, if it has any.
+
+    Raises `SpecError` if one of them is another model than each of `models`.
+    """
+    own_models = {name: part.lm for name, part in program.named_predictors() if part.lm is not None}
+    if not own_models:
+        return program
+    known = [describe_model(model) for model in models if isinstance(model, dspy.BaseLM)]
+    for name, lm in own_models.items():
+        if len(known) != len(models) or any(describe_model(lm) != model for model in known):
+            raise SpecError(
+                f"{called(program)}: its predictor {name} asks {lm.model} by set_lm, and the run another model: give "
+                "that LM as model=, or take medexam.Evaluate, which lets a module ask any"
+            )
+    copy = program.deepcopy()
+    for _, part in copy.named_predictors():
+        part.lm = None
+    return copy
+
+
+def set_model(program: dspy.Module) -> Any:
+    """Return the one LM that all predictors of a module were given by `set_lm`; None if there is none."""
+    models = [part.lm for _, part in program.named_predictors()]
+    if not models or any(lm is None or describe_model(lm) != describe_model(models[0]) for lm in models):
+        return None
+    return models[0]
 
 
 def _cell(name: str, calls: ExampleCalls, lm: Any, identity: Mapping[str, Any], folder: RunFolder) -> CellSpec:
@@ -177,7 +210,10 @@ def _cell(name: str, calls: ExampleCalls, lm: Any, identity: Mapping[str, Any], 
     parts = {
         "name": name,
         "dataset": {"kind": EXAMPLES, "name": name, "path": (folder.path / EXAMPLES_FILE).absolute()},
-        "model": model_part(lm, priced=calls.priced),
+        "model": {
+            **model_part(lm, priced=calls.priced and calls.price is None),
+            **({} if calls.price is None else {"price": calls.price}),
+        },
         "program": {"kind": kind},
         "trace_questions": 0,
     }

@@ -87,6 +87,8 @@ class ExampleCalls:
     """By key."""
     priced: bool = False
     """Whether dollars are limited, so that the model's price has to be known."""
+    price: tuple[float, float] | None = None
+    """Dollars per million prompt and completion tokens; None: those of the price list, if `priced`."""
     evaluated: dict[str, Evaluated] = field(default_factory=dict)
     """What came of each example, by key."""
 

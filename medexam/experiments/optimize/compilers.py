@@ -24,7 +24,7 @@ from dspy.teleprompt import (
     MIPROv2,
 )
 from dspy.teleprompt.teleprompt import Teleprompter
-from dspy.utils.exceptions import AdapterParseError
+from dspy.utils.exceptions import AdapterParseError, LMError
 
 from medexam.errors import EngineError, MedExamError, SpecError
 from medexam.experiments.optimize.dspy_evaluation import CandidateProgram, evaluating_by
@@ -33,7 +33,7 @@ from medexam.experiments.optimize.logged_engine import CallGroup, call_group
 from medexam.experiments.optimize.own_metric import gold_of
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.plugins import load_object
-from medexam.programs import AskingProgram, WithNearest, build_prediction
+from medexam.programs import AskingProgram, WithNearest, build_prediction, own_place
 from medexam.specs import OptimizerSpec
 from medexam.specs.names import short_name
 from medexam.specs.optimizer import OPTIMIZERS
@@ -229,7 +229,16 @@ def _by_class(inputs: OptimizerInputs) -> None:
         except Exception as error:
             raise SpecError(f"optimizer.kind {kind}: making it failed: {type(error).__name__}: {error}") from error
         sets = {"trainset": inputs.sample(0), "valset": list(inputs.validation), "seed": inputs.spec.seed}
-        proposal = optimizer.compile(inputs.candidate, **_taken(optimizer.compile, sets))
+        try:
+            proposal = optimizer.compile(inputs.candidate, **_taken(optimizer.compile, sets))
+        except (MedExamError, LMError, AdapterParseError):
+            raise
+        except Exception as error:
+            place = own_place(error, make.__module__.partition(".")[0])
+            raise MedExamError(
+                f"optimizer.kind {kind}{f', {place}' if place else ''}: {type(error).__name__}: {error}; "
+                "`medexam run SPEC --debug` asks the program one question and prints every call"
+            ) from error
     inputs.try_program(name, None, getattr(proposal, "program", proposal))
 
 

@@ -171,6 +171,14 @@ def test_dollars_are_limited_by_the_price_list(evaluate) -> None:
         evaluate(build_devset(2), limits=medexam.Limits(cost=1.0))(dspy.Predict("question -> answer"))
 
 
+def test_a_price_counts_dollars_where_no_list_knows_one(evaluate) -> None:
+    settings = {"limits": medexam.Limits(cost=1.0), "price": (2.0, 4.0)}
+    with dspy.context(lm=build_model(2)):
+        result = evaluate(build_devset(2), **settings)(dspy.Predict("question -> answer"))
+    assert result.n == 2
+    assert result.run.stored.record.cell.model.price == (2.0, 4.0)
+
+
 def test_nothing_scored_is_no_score(evaluate) -> None:
     def broken(example, prediction, trace=None):
         raise ValueError("never")

@@ -89,3 +89,57 @@ def test_keys_are_stored_nowhere(ask, runs_dir) -> None:
     run = ask(Told(), lm.copy(num_retries=0), limit=2)[0]
     assert run.metrics.failed == 2
     assert not any("abcdefghij" in path.read_text(errors="replace") for path in runs_dir.rglob("*") if path.is_file())
+
+
+class Plain(dspy.Module):
+    """A plain DSPy program: no types, a module in a module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = dspy.Predict("question -> answer")
+
+    def forward(self, question):
+        asked = self.inner(question=question + "\nThink of the organ first.")
+        return dspy.Prediction(answer=asked.answer, stem=question.stem)
+
+
+class Outer(dspy.Module):
+    """A module whose inner one takes what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Plain()
+
+    def forward(self, question):
+        return self.inner(question=question)
+
+
+def test_an_untyped_question_is_text(ask, model) -> None:
+    (run,) = ask(Outer(), model, limit=2)
+    assert run.n == 2
+    for key, prediction in run.predictions.items():
+        assert prediction.answer == 1, key
+        assert prediction.outputs["stem"]
+    plan = medexam.plan("headqa_sample", program=Outer(), model=model, limit=1)
+    prompt = plan.cells[0]["prompt"][-1]["content"]
+    assert "\n1. " in prompt
+    assert '"key"' not in prompt
+
+
+def test_a_model_of_set_lm_is_the_runs(ask, model) -> None:
+    own = Told()
+    own.set_lm(model)
+    (plain,), (same,), (alone,) = ask(Told(), model), ask(own, model), ask(own, None)
+    assert plain.id == same.id == alone.id
+    assert own.answer.lm is model
+    with pytest.raises(SpecError, match="set_lm"):
+        ask(own, DummyLM({"question": {"answer": "2"}}))
+
+
+def test_the_adapter_of_dspy_is_heeded(ask, model, capsys) -> None:
+    (plain,) = ask(Told(), model, limit=2)
+    with dspy.context(adapter=dspy.XMLAdapter()):
+        (tagged,) = ask(Told(), model, limit=2)
+        ask("longest", model, limit=2)
+    assert plain.id != tagged.id
+    assert "reaches modules alone" in capsys.readouterr().err

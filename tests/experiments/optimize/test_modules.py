@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from medexam.cli.views.optimize import optimization_plan_document
-from medexam.errors import SpecError
+from medexam.errors import MedExamError, SpecError
 from medexam.experiments.optimize.plan import plan_optimization
 from medexam.experiments.optimize.registered_prompts import prompt_templates, registered_name
 from medexam.experiments.plan.planner import plan_experiment
@@ -231,6 +231,15 @@ def test_any_optimizer_of_dspys_is_named_by_its_class(writing, run_optimizer, ki
     assert kind.removeprefix("dspy.") in {trial.name for trial in done.trials} or len(done.trials) == 1
     assert (done.folder.path / "program.json").exists()
     assert kind.removeprefix("dspy.") in done.folder.name
+
+
+def test_an_optimizer_that_raises_is_one_line(writing, run_optimizer, tmp_path) -> None:
+    source = "from dspy.teleprompt import Teleprompter\n\nclass Broken(Teleprompter):\n"
+    source += "    def compile(self, student, trainset):\n        return {}['gone']\n"
+    (tmp_path / "broken.py").write_text(source)
+    kind = f"{tmp_path / 'broken.py'}:Broken"
+    with pytest.raises(MedExamError, match=r"Broken, broken.py:5 in compile: KeyError: 'gone'.*--debug"):
+        run_optimizer({}, {**writing, "optimizer": {**writing["optimizer"], "kind": kind, "args": {}}})
 
 
 def test_candidates_are_chosen_by_a_function_of_ones_own(module, run_optimizer, tmp_path) -> None:
