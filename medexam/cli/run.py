@@ -173,6 +173,7 @@ def run(
         if not specs:
             raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
         plan = _plan(specs, settings, fresh=settings.fresh, repeat=settings.repeat)
+        _say_language(specs, settings, plan)
     elif specs or settings.asks_otherwise or settings.fresh or settings.repeat:
         raise SpecError(
             "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --price, "
@@ -223,6 +224,18 @@ def run(
     if incomplete:
         print_notice(incomplete)
         raise typer.Exit(INCOMPLETE)
+
+
+def _say_language(specs: list[str], settings: RunSettings, plan: "Plan") -> None:
+    """Say that a shipped data set is asked in Spanish where the user named no language and there is another."""
+    from medexam.specs.catalogue import CATALOGUE
+
+    if settings.language or any(change.startswith("dataset") for change in settings.changes):
+        return
+    datasets = {(planned.cell.dataset.name, planned.cell.dataset.language) for planned in plan.cells}
+    for name, language in datasets:
+        if [name] == specs and language == "es" and len(datasets) == 1 and "en" in CATALOGUE[name].languages:
+            print_notice(f"{name} is asked in Spanish, as the exams were held; for English add --language en")
 
 
 @settings_as_flags

@@ -30,6 +30,7 @@ def demo(
     The answers of 1,020 questions ship with the package. They are scored and compared as any runs are.
     """
     from medexam.cli.terminal import Terminal
+    from medexam.datasets.kept import reads_kept
     from medexam.experiments.demo.sentences import study_sentences
     from medexam.experiments.demo.study_runs import DESCRIPTION, MODEL, make_runs
     from medexam.experiments.entry.report import Report
@@ -37,12 +38,13 @@ def demo(
     from medexam.experiments.report.tables import overview_tables
     from medexam.specs.catalogue import SAMPLE
 
-    runs = make_runs(out)
-    english = [run for run in runs if run.record.cell.dataset.language == "en"]
-    sentences = study_sentences(runs)
-    print_blocks(Terminal(), [*overview_tables(english), f"What helps {MODEL}?", *sentences, DESCRIPTION])
     page = out / "page.html"
-    Report(english).write_page(page)
+    with reads_kept():
+        runs = make_runs(out)
+        english = [run for run in runs if run.record.cell.dataset.language == "en"]
+        sentences = study_sentences(runs)
+        print_blocks(Terminal(), [*overview_tables(english), f"What helps {MODEL}?", *sentences, DESCRIPTION])
+        Report(english).write_page(page)
     sys.stderr.write(f"The page with every question: {page}\n")
     sys.stderr.write(f"All {len(runs)} runs: medexam report {out}; the study: medexam run study\n")
     sys.stderr.write(f"Your own model: medexam run {SAMPLE.name} --model openai/gpt-4o-mini\n")

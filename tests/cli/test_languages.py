@@ -108,3 +108,16 @@ def test_a_language_without_words_is_refused_in_one_line(medexam, tmp_path) -> N
         )
         chosen = ("--set", f"dataset.language={language}", "--set", "program.prompt_language=en")
         assert medexam("plan", "spec.yaml", *chosen)[0] == 0
+
+
+def test_a_data_set_that_is_asked_in_spanish_says_so_unless_a_language_is_named(
+    medexam, spec, tmp_path, monkeypatch
+) -> None:
+    (tmp_path / "all").mkdir()
+    (tmp_path / "data").rename(tmp_path / "all" / "headqa_v2")
+    monkeypatch.setenv("MEDEXAM_DATA", str(tmp_path / "all"))
+    command = ("run", "headqa_v2", "--program", "random", "--tracking-uri", "sqlite:////dev/null/mlflow.db")
+    _, _, err = medexam(*command)
+    assert "headqa_v2 is asked in Spanish, as the exams were held; for English add --language en" in err
+    for named in (("--language", "en"), ("--set", "dataset.language=es")):
+        assert "is asked in Spanish" not in medexam(*command, *named)[2]

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.benchmarks.answers import RunAnswers, ScoredAs
+from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.compare.noise import find_noise
 from medexam.experiments.compare.ranking import mixed_notes
@@ -66,7 +67,6 @@ def _mixes(folder: RunFolder) -> bool:
     return len(find_answerers(folder, folder.read_record())) > 1
 
 
-@gc_paused()
 def compare_runs(
     folders: Sequence[RunFolder], finders: Sequence[Finder] = (), reading: Reading | None = None
 ) -> Comparison:
@@ -77,6 +77,15 @@ def compare_runs(
     Raises `DatasetError` if they asked different data sets, if no question or measure is scored by all of them, or if a
     data set cannot be read or lacks a question that was asked; `EngineError` if what scoring needs is not installed.
     """
+    return _compare_folders(tuple(folders), tuple(finders), reading)
+
+
+# A page compares the same runs in its table and in its plot.
+@keep(worth=lambda _: True)
+@gc_paused()
+def _compare_folders(
+    folders: tuple[RunFolder, ...], finders: tuple[Finder, ...], reading: Reading | None
+) -> Comparison:
     records = [folder.read_record() for folder in folders]
     _check_same_data(records)
     benchmark = find_benchmark(records[0].cell.dataset)

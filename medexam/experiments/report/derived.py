@@ -1,7 +1,9 @@
 """What is made of a run's answers: `metrics.json`, `report.md` and the Parquet file, now or again at any later time."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from medexam.benchmarks import Benchmark, find_benchmark
@@ -19,6 +21,8 @@ from medexam.experiments.store.stored_run import RUNNING, AnyRun, load_run, show
 from medexam.items import AnySet
 from medexam.predictions import Status
 
+SURE_S = 10.0
+"""Seconds after which the rate of a run says how long it takes still."""
 _DERIVED = ", ".join(DERIVED[:-1]) + f" and {DERIVED[-1]}"
 
 
@@ -41,7 +45,8 @@ def renew(folder: RunFolder, freshness: Freshness, say: Say) -> AnyRun:
                 return run
             metrics = run.metrics
             answered = metrics.selected - metrics.missing - metrics.failed
-            return replace(run, note=f"{RUNNING}: {answered:,} of {metrics.selected:,} questions answered")
+            left = describe_time_left(run.environment, answered, metrics.selected, datetime.now(UTC))
+            return replace(run, note=f"{RUNNING}: {answered:,} of {metrics.selected:,} questions answered{left}")
         except RunFolderError as error:
             run = replace(rescore(folder), files_fresh=False)
             say(f"{folder.name}: {_DERIVED} are out of date ({reason}) and stay so: {error}")
@@ -50,6 +55,24 @@ def renew(folder: RunFolder, freshness: Freshness, say: Say) -> AnyRun:
         return _as_scored(folder, freshness, error)
     say(gold_note or f"{folder.name}: made {_DERIVED} anew: {reason}")
     return run
+
+
+def describe_time_left(environment: Mapping[str, Any], answered: int, selected: int, now: datetime) -> str:
+    """Describe how long a run that is asked `now` takes still, such as `, about 2 min left`; empty where it is unknown.
+
+    It is known in the first invocation only, after a tenth of the questions and 10 seconds: no answer keeps its time.
+    """
+    start_text = environment.get("started_at")
+    # Both are the same moment until something ended: a later invocation, or what it wrote behind, moves `ended_at`.
+    if not start_text or start_text != environment.get("ended_at"):
+        return ""
+    elapsed_s = (now - datetime.fromisoformat(start_text)).total_seconds()
+    if elapsed_s < SURE_S or not selected <= 10 * answered < 10 * selected:
+        return ""
+    left_s = elapsed_s * (selected - answered) / answered
+    if left_s < 90:
+        return f", about {max(1, round(left_s))} s left"
+    return f", about {left_s / 60:.0f} min left" if left_s < 90 * 60 else f", about {left_s / 3600:.1f} h left"
 
 
 def _as_scored(folder: RunFolder, freshness: Freshness, error: MedExamError) -> AnyRun:

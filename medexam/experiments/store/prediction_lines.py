@@ -7,10 +7,11 @@ known elsewhere.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 from medexam.errors import RunFolderError
@@ -20,7 +21,11 @@ from medexam.predictions import Prediction
 _BLOCK = 4096
 """Bytes read at once where one line is looked up; most lines are shorter."""
 HELD_BYTES = 2**24
-"""Bytes of a file whose predictions are held: 40,000 short ones, which take about 40 MB."""
+"""Bytes of lines whose predictions are held, of all files together: 40,000 short ones, which take about 40 MB."""
+_Lines = tuple[tuple[int, Prediction], ...]
+_held: OrderedDict[tuple[Path, str, int, int], _Lines] = OrderedDict()
+"""Path, digest, size and time of the last change -> the file's lines; what was looked at last stands last."""
+_held_lock = Lock()
 
 
 def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
@@ -40,11 +45,22 @@ def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Predic
     )
 
 
-# A command looks at a run's answers several times: to score it, and to show it.
-@lru_cache(maxsize=2)
-def _held_lines(path: Path, spec_digest: str, size: int, mtime_ns: int) -> Iterable[tuple[int, Prediction]]:  # noqa: ARG001
-    """Read the lines of a file that had this size and was changed last at this time."""
-    return tuple(_lines(path, spec_digest))
+def _held_lines(path: Path, spec_digest: str, size: int, mtime_ns: int) -> _Lines:
+    """Read the lines of a file that had this size and was changed last at this time.
+
+    A command looks at a run's answers several times, and a report of many runs at each run's in turn.
+    """
+    key = (path, spec_digest, size, mtime_ns)
+    with _held_lock:
+        if key in _held:
+            _held.move_to_end(key)
+            return _held[key]
+    lines = tuple(_lines(path, spec_digest))
+    with _held_lock:
+        _held[key] = lines
+        while sum(held_size for *_, held_size, _ in _held) > HELD_BYTES:
+            _held.popitem(last=False)
+    return lines
 
 
 def _lines(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:

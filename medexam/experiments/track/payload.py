@@ -48,7 +48,12 @@ def run_tags(run: AnyRun) -> dict[str, str]:
     """
     record, params = run.record, run_params(run)
     sample = describe_sample(run)
-    note = (paragraphs(record.description), render_headline(run), sample and f"Its traces are {sample}.")
+    asked = (
+        f"Data set: {record.cell.dataset.name} ({record.cell.dataset.language}), version {record.dataset_version}, "
+        f"from {record.dataset_source}. Model: {run.model or 'none'}. Spec: spec.json among the artifacts; what "
+        "answered: environment.json beside it."
+    )
+    note = (paragraphs(record.description), render_headline(run), sample and f"Its traces are {sample}.", asked)
     dataset = flatten({"dataset": record.cell.dataset.model_dump(mode="json")})
     selection = {key.removeprefix("dataset."): value for key, value in dataset.items() if key not in params}
     tags = {

@@ -123,6 +123,25 @@ def test_a_worker_that_answers_for_another_run_is_refused(folder) -> None:
         dispatcher.hear(worker, WorkerReport(0, done, 0, 1, over=False))
 
 
+def test_the_lines_of_many_files_are_read_once_until_they_change_or_fill_the_room(folder, monkeypatch) -> None:
+    path = folder.path / PREDICTIONS
+    copies = [path.with_name(f"{number}.jsonl") for number in range(4)]
+    for copy in copies:
+        copy.write_bytes(path.read_bytes())
+
+    def first(file):
+        return next(prediction for _, prediction in prediction_lines.scan_predictions(file, "d"))
+
+    seen = [first(copy) for copy in copies]
+    assert all(first(copy) is prediction for copy, prediction in zip(copies, seen, strict=True))
+    copies[0].write_bytes(path.read_bytes() * 2)
+    assert first(copies[0]) is not seen[0]
+    monkeypatch.setattr(prediction_lines, "HELD_BYTES", path.stat().st_size)
+    assert first(copies[1]) is seen[1]
+    assert first(path) == seen[1]
+    assert first(copies[1]) is not seen[1]
+
+
 def test_a_file_that_was_changed_meanwhile_is_one_clear_line(folder, monkeypatch) -> None:
     monkeypatch.setattr(prediction_lines, "HELD_BYTES", 0)
     with folder.opened_predictions() as stored:

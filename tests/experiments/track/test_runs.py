@@ -73,6 +73,7 @@ def test_a_child_holds_parameters_metrics_and_tags(make_run, uri, client) -> Non
     assert len([name for name in tags if name.startswith("medexam.")]) <= 11
     assert tags["medexam.spec_digest"] == run.record.spec_digest
     assert "50.0 [" in tags["mlflow.note.content"]
+    assert "Spec: spec.json among the artifacts" in tags["mlflow.note.content"]
     assert (stored.info.end_time - stored.info.start_time) == 5 * 60 * 1000
 
 
