@@ -114,7 +114,7 @@ class Grid(FrozenModel):
 
 
 class PaperItem(FrozenModel):
-    """One table or figure of the paper that can be made anew."""
+    """One table or figure of the paper, made anew or listed with its obstacle."""
 
     title: str
     """What it holds, in a few words."""
@@ -144,6 +144,8 @@ class PaperItem(FrozenModel):
     grid's keys that differ there."""
     note: str = ""
     """What a reader should know before making it, in sentences."""
+    obstacle: str = ""
+    """Why it cannot be made, or what shows it instead, in a line; empty if `medexam reproduce` makes it."""
 
 
 class Paper(FrozenModel):
@@ -176,7 +178,7 @@ class Paper(FrozenModel):
     figures: dict[int, Grid] = Field(default_factory=dict)
     """Number of a table -> its figures. A row is `MODEL STRATEGY LANGUAGE`, in a table of runs `STRATEGY LANGUAGE`."""
     reproduce: dict[str, PaperItem] = Field(default_factory=dict)
-    """What `medexam reproduce` makes: `table-2` and the like."""
+    """What `medexam reproduce` makes or lists: `table-2` and the like, in the order of the list."""
 
     @model_validator(mode="after")
     def _figures_have_a_place(self) -> Self:

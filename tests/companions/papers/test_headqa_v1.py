@@ -110,7 +110,7 @@ def test_every_cell_is_that_of_the_metrics(runs) -> None:
                 found = row["figures"][column]
                 assert found["value"] == getattr(own.by_discipline[discipline], f"headqa_v1_{measure}")
                 assert found["interval"][0] < found["value"] < found["interval"][1]
-    assert "| LENGTH es | 26.9 |" in render_paper_report(paper_tables(runs["all"], PAPER))
+    assert "| LENGTH es | **26.9** |" in render_paper_report(paper_tables(runs["all"], PAPER))
 
 
 def test_runs_of_other_data_are_refused_with_the_way_out(tmp_path) -> None:
