@@ -30,7 +30,7 @@ class PaperEntry:
     @property
     def figures(self) -> Grid | None:
         """What the paper prints there; None if it prints no numbers."""
-        return None if self.number is None else self.paper.figures.get(self.number)
+        return self.item.printed if self.number is None else self.paper.figures.get(self.number)
 
     @property
     def heading(self) -> str:

@@ -118,9 +118,9 @@ class PaperItem(FrozenModel):
 
     title: str
     """What it holds, in a few words."""
-    shows: Literal["runs", "years", "map", "trained"] | About = "runs"
+    shows: Literal["runs", "years", "correlation", "map", "trained", "round_trip"] | About = "runs"
     """`runs`: the scores of runs, in the paper's layout where it has one. `years`: their accuracy over exam years,
-    on one axis. All others describe a data set."""
+    on one axis. `correlation`: of the best passage's score with being right. All others describe data sets."""
     specs: tuple[str, ...] = ()
     """Shipped specs of the runs."""
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -144,6 +144,8 @@ class PaperItem(FrozenModel):
     grid's keys that differ there."""
     note: str = ""
     """What a reader should know before making it, in sentences."""
+    printed: Grid | None = None
+    """What the paper prints of something that has no table's number."""
     obstacle: str = ""
     """Why it cannot be made, or what shows it instead, in a line; empty if `medexam reproduce` makes it."""
 

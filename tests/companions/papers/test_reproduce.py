@@ -197,6 +197,33 @@ def test_splits_are_those_of_the_paper_and_tokens_nearly(data) -> None:
     assert max(differences) == pytest.approx(0.01)
 
 
+def test_a_passages_score_is_correlated_with_being_right_beside_the_papers_r(tmp_path) -> None:
+    corpus = tmp_path / "articles.jsonl"
+    texts = ("vitamin C deficiency", "nursing care of patients", "cell membrane protein", "drug dose in children")
+    corpus.write_text("".join(json.dumps({"id": str(n), "text": text}) + "\n" for n, text in enumerate(texts)))
+    retriever = f"{{kind: bm25, corpus: {corpus}}}"
+    settings = ("model={engine: embedded, max_tokens: 4}", "dataset.name=headqa_sample", "dataset.language=en")
+    program = f"program={{kind: retrieve_then_answer, k: 1, answer_format: guided, retriever: {retriever}}}"
+    arguments = [word for one in (*settings, program) for word in ("--set", one)]
+    found = json.loads(call("headqa-v2/correlation", *arguments, "--limit", 12, "--json"))
+    (row,) = found["rows"]
+    assert row["published"] == [0.07]
+    assert row["values"][0] is None or -1 <= row["values"][0] <= 1
+
+
+def test_a_round_trip_is_scored_beside_the_papers() -> None:
+    sample = ("--set", "source.name=headqa_sample", "--set", "source.language=es", "--set", "back.name=headqa_sample")
+    asked = ("headqa-v2/round-trip", *sample, "--set", "through=gl", "--set", "bert=false", "--json")
+    same = json.loads(call(*asked, "--set", "back.language=es"))
+    assert [row["values"] for row in same["rows"]] == [[1.0, None]]
+    assert same["rows"][0]["differences"][0] == pytest.approx(0.34)
+    other = json.loads(call(*asked, "--set", "back.language=en", "--set", "back.limit=5"))
+    assert other["questions"] == 5
+    assert other["rows"][0]["values"][0] < 0.5
+    with pytest.raises(SpecError, match="through=gl"):
+        call("headqa-v2/round-trip")
+
+
 @pytest.mark.data
 def test_explanations_are_counted_beside_the_papers(data) -> None:
     found = json.loads(call("casimedicos/table-2", "--json"))
