@@ -129,6 +129,8 @@ class PaperItem(FrozenModel):
     """The `dataset` part of a spec, for what describes one."""
     retriever: dict[str, str] = Field(default_factory=dict)
     """The `retriever` part of a spec, for a map of its corpus."""
+    part: Literal["sources", "questions", "each_discipline"] = "sources"
+    """The picture of a map."""
     grid: str = ""
     """The shipped grid of fine-tuned encoders."""
     encoders: tuple[str, ...] = ()
