@@ -89,7 +89,11 @@ INNER_FLOORS = {
     "cli": ("options", "terminal", "help", "progress", "views", "flags", "data", "stored", "serving", ""),
 }
 """Wing -> its rooms from the ground up; a room imports itself and those before it. `""`: modules beside the rooms."""
-OTHER_COMPANIONS = {"cliniqlink": {"audit", "harnesses"}, "translation": {"audit"}, "papers": {"finetuning"}}
+OTHER_COMPANIONS = {
+    "cliniqlink": {"audit", "harnesses"},
+    "translation": {"audit"},
+    "papers": {"finetuning", "translation"},
+}
 """Companion -> the companions that it stands on."""
 MOST_PUBLIC = 250
 """Names of the toolkit."""

@@ -35,6 +35,7 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "data build": CompanionCommand("medexam.companions.booklets.commands:build", "data init"),
         "data translate": CompanionCommand("medexam.companions.translation.translate_command:translate", "data build"),
         "data quality": CompanionCommand("medexam.companions.translation.quality_command:quality", "data translate"),
+        "data variants": CompanionCommand("medexam.companions.finetuning.variants_command:variants", "data quality"),
         "reproduce": CompanionCommand(
             "medexam.companions.papers.commands:reproduce",
             "export",

@@ -2,6 +2,7 @@
 
 from medexam.benchmarks import find_benchmark
 from medexam.datasets import find_files, load_exam_set, sample_evenly
+from medexam.datasets.casimedicos.posing import pose_spans
 from medexam.datasets.exam_table import FIELDS, SOURCE_METADATA, WHOLE, render_record, write_exam_table
 from medexam.datasets.own.tables import Record, SourceTable, read_file
 from medexam.datasets.pictures.originals import Pictures, read_embedded
@@ -51,6 +52,7 @@ __all__ = [
     "parse_discipline",
     "parse_exam",
     "parse_whole_number",
+    "pose_spans",
     "read_embedded",
     "read_file",
     "read_squad",

@@ -1,7 +1,7 @@
 """Plots of the report, drawn and written as pictures."""
 
 from medexam.experiments.report.plots.corpus_map import CorpusMap, make_map
-from medexam.experiments.report.plots.corpus_map_plot import draw_map
+from medexam.experiments.report.plots.corpus_map_plot import draw_map_part
 from medexam.experiments.report.plots.datasets import statistics_plots
 from medexam.experiments.report.plots.pictures import PLOTS, PlotPicture, render_plot, write_pictures
 from medexam.experiments.report.plots.style import Plot, looks
@@ -11,7 +11,7 @@ __all__ = [
     "CorpusMap",
     "Plot",
     "PlotPicture",
-    "draw_map",
+    "draw_map_part",
     "looks",
     "make_map",
     "render_plot",

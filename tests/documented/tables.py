@@ -131,6 +131,9 @@ _HUB = "HF_HUB_OFFLINE"
 
 REFUSED: Mapping[str, Refusal] = {
     "medexam doctor anthropic/claude-sonnet-4-5": Refusal(2, "needs a key: set ANTHROPIC_API_KEY", "a key"),
+    "medexam data variants es_train_casimedicos_squad.json --out train": Refusal(
+        2, "CasiMedicos-Arg holds no spans", "the hub's spans"
+    ),
     "medexam data fetch headqa_v1": Refusal(2, _HUB, "the hub"),
     "medexam data fetch headqa_v2": Refusal(2, _HUB, "the hub"),
     "medexam run headqa_v2_retrieval": Refusal(2, _HUB, "the hub"),

@@ -51,6 +51,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "data build": ("medexam data build --booklet 2020.pdf --key 2020.csv --name biology-2020 --out exam",),
         "data translate": ("medexam data translate headqa_v1 --from es --to en --limit 30",),
         "data quality": ("medexam data quality runs/translation --reference",),
+        "data variants": ("medexam data variants es_train_casimedicos_squad.json --out train",),
         "data list": ("medexam data list",),
         "data stats": ("medexam data stats headqa_sample",),
         "data check": ("medexam data check headqa_sample",),

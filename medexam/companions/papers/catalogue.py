@@ -1,4 +1,4 @@
-"""The tables and figures that `medexam reproduce` makes, as the papers' data files list them."""
+"""The tables and figures that `medexam reproduce` makes or lists, as the papers' data files list them."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ class PaperEntry:
     @property
     def figures(self) -> Grid | None:
         """What the paper prints there; None if it prints no numbers."""
-        return None if self.number is None else self.paper.figures.get(self.number)
+        return self.item.printed if self.number is None else self.paper.figures.get(self.number)
 
     @property
     def heading(self) -> str:
@@ -40,15 +40,20 @@ class PaperEntry:
 
 
 def list_entries() -> list[PaperEntry]:
-    """List everything that can be made, paper by paper."""
+    """List every table and figure, paper by paper; one with an `obstacle` cannot be made."""
     return [PaperEntry(paper, name, item) for paper in all_papers() for name, item in paper.reproduce.items()]
 
 
 def find_paper_entry(name: str) -> PaperEntry:
-    """Find the entry of a name; raises `SpecError` naming the nearest ones if there is none."""
+    """Find the entry that is made of that name.
+
+    Raises `SpecError` naming the nearest ones if there is none, and the obstacle if it cannot be made.
+    """
     entries = {entry.name: entry for entry in list_entries()}
     if name not in entries:
         near = nearest(name, entries, most=3, similarity=0.5)
         hint = f"did you mean {near}? " if near else ""
         raise SpecError(f"nothing is called {name!r}: {hint}`medexam reproduce --list` names all tables and figures")
+    if obstacle := entries[name].item.obstacle:
+        raise SpecError(f"{name} ({entries[name].item.title}) is not made: {obstacle}")
     return entries[name]

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from medexam import MedExamError
+from medexam.companions.papers.beside import Beside
 from medexam.companions.papers.catalogue import PaperEntry
 from medexam.companions.papers.described import DescribedEntry, describe_entry
 from medexam.companions.papers.mapped import Mapped, plan_map
 from medexam.companions.papers.narrow import build_paper_tables
+from medexam.companions.papers.paper import Grid
 from medexam.companions.papers.paper_tables import paper_tables
 from medexam.companions.papers.parts import Part, plan_parts
+from medexam.companions.papers.round_trip import RoundTrip, plan_round_trip
 from medexam.companions.papers.trained import TrainedEntry, plan_trained
 from medexam.toolkit.asking import RunObserver, Stop
 from medexam.toolkit.commands import default_runs_dir
@@ -59,7 +62,7 @@ class PaperPlan:
     runs_dir: Path
     parts: Sequence[Part] = ()
     """Those of a table of runs."""
-    described: DescribedEntry | Mapped | TrainedEntry | None = None
+    described: DescribedEntry | Mapped | RoundTrip | TrainedEntry | None = None
     """What describes a data set or a corpus, or trains encoders; None for a table of runs."""
 
     @property
@@ -145,6 +148,8 @@ def plan(
         raise SpecError(f"{entry.name} asks no questions: leave out --only and --limit")
     if entry.item.shows == "trained":
         return PaperPlan(entry, folder, described=plan_trained(entry, overrides, folder, only_look=only_look))
+    if entry.item.shows == "round_trip":
+        return PaperPlan(entry, folder, described=plan_round_trip(entry, overrides))
     described = plan_map(entry, overrides) if entry.item.shows == "map" else describe_entry(entry, overrides)
     return PaperPlan(entry, folder, described=described)
 
@@ -156,6 +161,9 @@ def _show(entry: PaperEntry, runs: Sequence[AnyRun], stop: Stop | None) -> Repro
         tables = [table for table in runs[0].benchmark.matrices(table_runs(runs)) if table[0].headers[0] == "Year"]
         pictures = [] if plot is None else [render_plot(plot)]
         return Reproduced(entry, tables, Report(runs).document(), pictures, runs, stop)
+    if entry.item.shows == "correlation":
+        comparison = _correlate(entry, runs)
+        return Reproduced(entry, [comparison.table], comparison.document(), (), runs, stop)
     if not entry.paper.tables:
         report = Report(runs)
         return Reproduced(entry, [], report.document(), (), runs, stop, report.blocks())
@@ -163,3 +171,16 @@ def _show(entry: PaperEntry, runs: Sequence[AnyRun], stop: Stop | None) -> Repro
     filled_tables = paper_tables(runs, entry.paper.model_copy(update={"tables": layouts}))
     tables = build_paper_tables(filled_tables, shutil.get_terminal_size().columns)
     return Reproduced(entry, tables, [table.document() for table in filled_tables], (), runs, stop)
+
+
+def _correlate(entry: PaperEntry, runs: Sequence[AnyRun]) -> Beside:
+    """Build the table of how each run's best passage's score correlates with being right, beside the paper's one r."""
+    rows: dict[str, tuple[float | None, ...]] = {}
+    for run in runs:
+        retrieval = getattr(run.metrics, "retrieval", None)
+        correlation = None if retrieval is None else retrieval.score_correctness
+        r = None if correlation is None else round(correlation.r, 2)
+        rows[f"{run.model or run.program} {run.record.cell.dataset.language}"] = (r,)
+    (printed,) = entry.item.printed.rows.values() if entry.item.printed is not None else ((None,),)
+    paper_grid = Grid(columns=("r",), rows=dict.fromkeys(rows, printed))
+    return Beside(entry.heading, Grid(columns=("r",), rows=rows), paper_grid, entry.paper.arxiv)

@@ -9,7 +9,7 @@ from medexam.companions.papers.catalogue import PaperEntry
 from medexam.toolkit.encoders import DenseRetriever, PlannedRetriever, plan_retriever
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.files import cache_dir
-from medexam.toolkit.plots import CorpusMap, Plot, PlotPicture, draw_map, make_map, render_plot
+from medexam.toolkit.plots import CorpusMap, Plot, PlotPicture, draw_map_part, make_map, render_plot
 from medexam.toolkit.specs import DatasetSpec, RetrieverSpec, validate
 from medexam.toolkit.tables import Captioned, Table
 
@@ -41,7 +41,7 @@ class Mapped:
                 say(f"{step} ...")
 
         corpus_map = make_map(dense_retriever.folder, self.dataset, sample=self.retriever.size, seed=0, watch=watch)
-        return [_counts(self.entry.heading, corpus_map)], corpus_map.document(), [_picture(corpus_map)]
+        return [_counts(self.entry.heading, corpus_map)], corpus_map.document(), [_picture(self.entry, corpus_map)]
 
 
 def plan_map(entry: PaperEntry, overrides: Mapping[str, Any]) -> Mapped:
@@ -65,8 +65,8 @@ def _counts(title: str, corpus_map: CorpusMap) -> Captioned:
     return Table(title, ("Drawn", "Of", "n"), tuple(rows), text_columns=2), caption
 
 
-def _picture(corpus_map: CorpusMap) -> PlotPicture:
-
+def _picture(entry: PaperEntry, corpus_map: CorpusMap) -> PlotPicture:
     corpus, exam = corpus_map.manifest.corpus.name, corpus_map.exam.name
-    caption = f"Passages of {corpus} by source, and questions of {exam} by discipline."
-    return render_plot(Plot("map", caption, SIZE, partial(draw_map, corpus_map=corpus_map)))
+    caption = f"{entry.heading}: passages of {corpus}, questions of {exam}."
+    draw = partial(draw_map_part, corpus_map=corpus_map, part=entry.item.part)
+    return render_plot(Plot(f"map_{entry.item.part}", caption, SIZE, draw))

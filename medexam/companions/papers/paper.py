@@ -114,13 +114,13 @@ class Grid(FrozenModel):
 
 
 class PaperItem(FrozenModel):
-    """One table or figure of the paper that can be made anew."""
+    """One table or figure of the paper, made anew or listed with its obstacle."""
 
     title: str
     """What it holds, in a few words."""
-    shows: Literal["runs", "years", "map", "trained"] | About = "runs"
+    shows: Literal["runs", "years", "correlation", "map", "trained", "round_trip"] | About = "runs"
     """`runs`: the scores of runs, in the paper's layout where it has one. `years`: their accuracy over exam years,
-    on one axis. All others describe a data set."""
+    on one axis. `correlation`: of the best passage's score with being right. All others describe data sets."""
     specs: tuple[str, ...] = ()
     """Shipped specs of the runs."""
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -129,6 +129,8 @@ class PaperItem(FrozenModel):
     """The `dataset` part of a spec, for what describes one."""
     retriever: dict[str, str] = Field(default_factory=dict)
     """The `retriever` part of a spec, for a map of its corpus."""
+    part: Literal["sources", "questions", "each_discipline"] = "sources"
+    """The picture of a map."""
     grid: str = ""
     """The shipped grid of fine-tuned encoders."""
     encoders: tuple[str, ...] = ()
@@ -144,6 +146,10 @@ class PaperItem(FrozenModel):
     grid's keys that differ there."""
     note: str = ""
     """What a reader should know before making it, in sentences."""
+    printed: Grid | None = None
+    """What the paper prints of something that has no table's number."""
+    obstacle: str = ""
+    """Why it cannot be made, or what shows it instead, in a line; empty if `medexam reproduce` makes it."""
 
 
 class Paper(FrozenModel):
@@ -176,7 +182,7 @@ class Paper(FrozenModel):
     figures: dict[int, Grid] = Field(default_factory=dict)
     """Number of a table -> its figures. A row is `MODEL STRATEGY LANGUAGE`, in a table of runs `STRATEGY LANGUAGE`."""
     reproduce: dict[str, PaperItem] = Field(default_factory=dict)
-    """What `medexam reproduce` makes: `table-2` and the like."""
+    """What `medexam reproduce` makes or lists: `table-2` and the like, in the order of the list."""
 
     @model_validator(mode="after")
     def _figures_have_a_place(self) -> Self:

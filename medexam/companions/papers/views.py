@@ -15,16 +15,29 @@ def print_list(entries: "Sequence[PaperEntry]", *, as_json: bool) -> None:
     """Print every table and figure, paper by paper."""
     if as_json:
         print_json(
-            [{"name": entry.name, "title": entry.item.title, "specs": list(entry.item.specs)} for entry in entries]
+            [
+                {
+                    "name": entry.name,
+                    "title": entry.item.title,
+                    "specs": list(entry.item.specs),
+                    "obstacle": entry.item.obstacle or None,
+                }
+                for entry in entries
+            ]
         )
         return
     console = Terminal()
     for paper in dict.fromkeys(entry.paper.layout for entry in entries):
         paper_entries = [entry for entry in entries if entry.paper.layout == paper]
-        rows = tuple((entry.name, entry.item.title) for entry in paper_entries)
+        rows = tuple((entry.name, _title(entry)) for entry in paper_entries)
         title = f"{paper_entries[0].paper.paper} (arXiv {paper_entries[0].paper.arxiv})"
         print_tables(console, [(Table(title, ("Name", "What"), rows, text_columns=2), "")])
     print_lines(console, ["medexam reproduce NAME makes one; with --plan it says first what that needs"])
+
+
+def _title(entry: "PaperEntry") -> str:
+    """Return what the entry holds, and why it is not made if it is not."""
+    return f"{entry.item.title} (not made: {entry.item.obstacle})" if entry.item.obstacle else entry.item.title
 
 
 def print_paper_plan(planned: "PaperPlan", *, as_json: bool) -> None:

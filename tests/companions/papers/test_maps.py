@@ -27,7 +27,12 @@ def test_the_map_of_a_corpus_at_hand(tmp_path, monkeypatch) -> None:
     told = json.loads(done.stdout)
     assert told["passages"]["by_source"] == {"even": 20, "odd": 20}
     assert told["questions"]["drawn"] == 12
-    assert (tmp_path / "pictures" / "map.png").read_bytes().startswith(b"\x89PNG")
+    for number in (10, 11):
+        other = [f"headqa-v2/figure-{number}" if word == "headqa-v2/figure-9" else word for word in asked]
+        assert CliRunner().invoke(app, other, catch_exceptions=False).exit_code == 0
+    pictures = {path.name: path.read_bytes() for path in (tmp_path / "pictures").iterdir()}
+    assert set(pictures) == {"map_sources.png", "map_questions.png", "map_each_discipline.png"}
+    assert len(set(pictures.values())) == 3
 
 
 def test_only_vectors_can_be_drawn() -> None:

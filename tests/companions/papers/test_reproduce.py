@@ -42,12 +42,28 @@ def data():
         pytest.skip("MEDEXAM_DATA is not set: it names the folder that holds headqa_v1/HEAD.json")
 
 
-def test_the_list_names_every_table_and_what_makes_it() -> None:
-    names = [entry["name"] for entry in json.loads(call("--list", "--json"))]
-    assert {f"headqa-v1/table-{number}" for number in (2, 3, 5, 6, 7, 8, 9)} < set(names)
-    assert {f"headqa-v2/{one}" for one in ("table-1", "table-2", "table-3", "table-4", "figure-12")} < set(names)
-    printed = call("--list")
-    assert all(name in printed for name in names)
+NUMBERED = {
+    ("headqa-v1", "table"): 9,
+    ("headqa-v2", "table"): 4,
+    ("headqa-v2", "figure"): 14,
+    ("casimedicos", "table"): 21,
+}
+"""The highest number of each paper's tables and figures."""
+
+
+def test_the_list_names_every_table_and_figure_or_says_why_not() -> None:
+    listed = json.loads(call("--list", "--json"))
+    names = [entry["name"] for entry in listed]
+    numbered = [name for name in names if name.split("/")[-1].startswith(("table-", "figure-"))]
+    wanted = {f"{paper}/{kind}-{n + 1}" for (paper, kind), last in NUMBERED.items() for n in range(last)}
+    assert sorted(numbered) == sorted(wanted)
+    assert "cliniqlink" in names
+    printed = " ".join(call("--list").split())
+    for entry in listed:
+        assert entry["name"] in printed
+        if entry["obstacle"]:
+            with pytest.raises(SpecError, match=entry["name"]):
+                call(entry["name"])
 
 
 def test_every_spec_behind_a_table_ships_and_every_figure_has_an_entry() -> None:
@@ -113,7 +129,7 @@ def test_an_override_reaches_the_parts_that_it_fits(data, tmp_path) -> None:
     specs = ["--only", "headqa_v1_controls", "--only", "headqa_v1_ir_en"]
     (table,) = json.loads(call("headqa-v1/table-5", *specs, *overrides, "--json"))
     assert [(run["strategy"], run["language"]) for run in table["runs"][-2:]] == [("IR", "en"), ("IR", "en")]
-    assert table["rows"][-6][0] == "IR en"
+    assert [row[0] for row in table["rows"][-6::3]] == ["IR en", "relevance-bm25 en"]
     plan_of = json.loads(call("headqa-v1/table-5", *specs, *overrides, "--plan", "--json"))
     assert [part["missing"] for part in plan_of["parts"]] == [None, None]
     assert [cell["owed"] for cell in plan_of["parts"][1]["cells"]] == [0, 0]
@@ -179,6 +195,33 @@ def test_splits_are_those_of_the_paper_and_tokens_nearly(data) -> None:
     differences = [abs(each) for row in tokens["rows"] for each in row["differences"]]
     assert (len(differences), differences.count(0.0)) == (24, 21)
     assert max(differences) == pytest.approx(0.01)
+
+
+def test_a_passages_score_is_correlated_with_being_right_beside_the_papers_r(tmp_path) -> None:
+    corpus = tmp_path / "articles.jsonl"
+    texts = ("vitamin C deficiency", "nursing care of patients", "cell membrane protein", "drug dose in children")
+    corpus.write_text("".join(json.dumps({"id": str(n), "text": text}) + "\n" for n, text in enumerate(texts)))
+    retriever = f"{{kind: bm25, corpus: {corpus}}}"
+    settings = ("model={engine: embedded, max_tokens: 4}", "dataset.name=headqa_sample", "dataset.language=en")
+    program = f"program={{kind: retrieve_then_answer, k: 1, answer_format: guided, retriever: {retriever}}}"
+    arguments = [word for one in (*settings, program) for word in ("--set", one)]
+    found = json.loads(call("headqa-v2/correlation", *arguments, "--limit", 12, "--json"))
+    (row,) = found["rows"]
+    assert row["published"] == [0.07]
+    assert row["values"][0] is None or -1 <= row["values"][0] <= 1
+
+
+def test_a_round_trip_is_scored_beside_the_papers() -> None:
+    sample = ("--set", "source.name=headqa_sample", "--set", "source.language=es", "--set", "back.name=headqa_sample")
+    asked = ("headqa-v2/round-trip", *sample, "--set", "through=gl", "--set", "bert=false", "--json")
+    same = json.loads(call(*asked, "--set", "back.language=es"))
+    assert [row["values"] for row in same["rows"]] == [[1.0, None]]
+    assert same["rows"][0]["differences"][0] == pytest.approx(0.34)
+    other = json.loads(call(*asked, "--set", "back.language=en", "--set", "back.limit=5"))
+    assert other["questions"] == 5
+    assert other["rows"][0]["values"][0] < 0.5
+    with pytest.raises(SpecError, match="through=gl"):
+        call("headqa-v2/round-trip")
 
 
 @pytest.mark.data

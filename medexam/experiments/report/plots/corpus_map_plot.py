@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -48,6 +48,10 @@ WIDTH = 12.0
 COLUMNS = 3
 """Disciplines side by side."""
 DPI = 150
+
+
+MapPart = Literal["sources", "questions", "each_discipline"]
+"""One picture of a map."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +175,35 @@ def draw_map(figure: Any, corpus_map: CorpusMap) -> None:
         "group",
         fontsize="medium",
     )
+
+
+def draw_map_part(figure: Any, corpus_map: CorpusMap, part: MapPart) -> None:
+    """Draw one part of a map on an empty figure: passages by source, questions by discipline, or each discipline."""
+    view = _View.around(np.concatenate([corpus_map.passages.places, corpus_map.questions.places]))
+    disciplines = [discipline for discipline in Discipline if discipline.value in corpus_map.questions.counts]
+    columns = min(COLUMNS, len(disciplines)) if part == "each_discipline" else 1
+    lines = -(-len(disciplines) // columns) if part == "each_discipline" else 1
+    figure.set_size_inches(WIDTH, lines * (WIDTH / columns * view.ratio + 0.3) + 1.1)
+    panels = figure.subplots(lines, columns, squeeze=False).ravel()
+    if part == "sources":
+        _draw_sources(panels[0], corpus_map, view)
+    elif part == "questions":
+        _draw_disciplines(panels[0], corpus_map, view, disciplines)
+    else:
+        everything = view.density(corpus_map.passages.places)
+        for axes in panels[len(disciplines) :]:
+            axes.remove()
+        panels = panels[: len(disciplines)]
+        for axes, discipline in zip(panels, disciplines, strict=True):
+            _draw_discipline(axes, corpus_map.questions.of(discipline.value), view, everything, discipline)
+    if part != "each_discipline":
+        panels[0].set_title(panels[0].get_title(loc="left")[1:].strip(), loc="left")
+    for axes in panels:
+        axes.set_xlim(view.low[0], view.high[0])
+        axes.set_ylim(view.low[1], view.high[1])
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.set_aspect("equal")
 
 
 def _draw_sources(axes: Any, corpus_map: CorpusMap, view: _View) -> None:
