@@ -69,7 +69,10 @@ def _count_trials(trials: Sequence[Trial]) -> dict[str, int]:
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The counts as lists of Markdown, and what they were made of; of faults only those that happened, but for all."""
+    """The counts as lists of Markdown, and what they were made of; of faults only those that happened, but for all.
+
+    The document has more: when `run` was hit, and the exit codes of trials of several commands.
+    """
     yield (
         f"{found['date']}, {found['machine']}, {found['minutes']:g} minutes, `SEED={found['seed']}`, "
         f"{found['own_processes']:,} commands in processes of their own:"
@@ -77,14 +80,9 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield from _draw({name: one for name, one in found["commands"].items() if name != "all"})
     yield f"- all: {', '.join(f'{count:,} {name}' for name, count in found['commands']['all'].items())}"
-    for title, part in (
-        ("Disturbed by", "disturbances"),
-        ("`run` hit while", "phases"),
-        ("Exit codes in trials of several commands", "codes"),
-    ):
-        if found[part]:
-            yield from ("", f"{title}:", "")
-            yield from _draw(found[part])
+    if found["disturbances"]:
+        yield from ("", "Disturbed by:", "")
+        yield from _draw(found["disturbances"])
 
 
 def _draw(rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
