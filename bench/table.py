@@ -83,23 +83,22 @@ def client_lines(document: dict[str, Any]) -> Iterator[str]:
     sides = document["sides"]
     yield f"Client capacity, {document['machine']}, load average {document['load_average']} at the start:"
     yield ""
-    yield "| client | questions/s | in rounds | processor ms a question | peak MB | guided medexam to it | settings |"
-    yield "|---|--:|--:|--:|--:|--:|---|"
+    yield "| client | questions/s | in rounds | processor ms a question | peak MB | guided medexam to it |"
+    yield "|---|--:|--:|--:|--:|--:|"
     ratios = document["ratio_to_peer"].get("medexam_guided", {})
     for name, side in sides.items():
-        versions = ", ".join(f"{package} {version}" for package, version in side["versions"].items())
-        settings = ", ".join(f"{key} {value}" for key, value in side.get("settings", {}).items())
         ratio = f"{ratios[name]:.1f}" if name in ratios else ""
         yield (
             f"| {SIDES[name]} | {side['questions_per_s']:,.0f} "
             f"| {min(side['each_round']):,.0f} to {max(side['each_round']):,.0f} "
             f"| {side['client_cpu_ms_a_question']:.2f} "
-            f"| {side['peak_mb']:,.0f} | {ratio} | {'; '.join(part for part in (settings, versions) if part)} |"
+            f"| {side['peak_mb']:,.0f} | {ratio} |"
         )
 
     yield ""
     ahead = [f"{SIDES[name]} (by {1 / ratio:.2f} times)" for name, ratio in ratios.items() if ratio < 1]
     yield f"Ahead of guided medexam: {', '.join(ahead) or 'no peer'}."
+    yield "Settings and versions: `bench/results/client.json`."
 
 
 def scale_lines(document: dict[str, Any]) -> Iterator[str]:

@@ -1,10 +1,9 @@
-"""The table of docs/providers.md: what each provider and server takes, found out on its wire.
+"""The list of docs/providers.md: what each provider and server takes, found out on its wire.
 
 `python tests/serve/provider_table.py` writes it anew.
 """
 
 import asyncio
-import re
 import sys
 from pathlib import Path
 
@@ -25,26 +24,13 @@ from medexam.serve.diagnostics.hosted import examine  # noqa: E402
 from medexam.specs import EngineNeeds, ModelSpec  # noqa: E402
 
 PAGE = ROOT / "docs" / "providers.md"
-COLUMNS = (
-    "free",
-    "few-shot",
-    "CoT",
-    "guided",
-    "likelihood",
-    "samples",
-    "seeds",
-    "thinking",
-    "pictures",
-    "batch",
-    "price",
-)
 SERVERS = {
     "vLLM": lambda: Wire(sight="reads"),
     "llama.cpp's server": lambda: LlamaServer(),
     "Ollama": lambda: Ollama(),
     "TGI": lambda: TGI(),
 }
-"""Name in the table -> its wire."""
+"""Name in the list -> its wire."""
 _CONFIG = {"max_tokens": 64, "temperature": 1.0, "seed": 0}
 _WAYS = {
     "free": Request(model="m", system="Answer.", messages=(Message.user("Which?"),), config=Config(**_CONFIG)),
@@ -71,7 +57,7 @@ async def _ask(spec: ModelSpec) -> dict[str, str]:
 
 
 async def provider_row(kind: type[ProviderWire]) -> str:
-    """The row of a provider, in Markdown."""
+    """The entry of a provider, in Markdown."""
     with serve_provider(kind()) as wire:
         diagnosis = await examine(wire.model_name)
         assert diagnosis.fault is None, diagnosis.fault
@@ -95,7 +81,7 @@ async def provider_row(kind: type[ProviderWire]) -> str:
 
 
 async def server_row(name: str) -> str:
-    """The row of a server of one's own, in Markdown."""
+    """The entry of a server of one's own, in Markdown."""
     with serving(SERVERS[name]()) as wire:
         report = await diagnose(find_targets([wire.address]), burst_s=0)
         (found,) = report.diagnoses
@@ -119,19 +105,30 @@ async def server_row(name: str) -> str:
 
 
 def _row(name: str, cells: dict[str, str]) -> str:
-    return f"| {name} | {' | '.join(cells[column] for column in COLUMNS)} |"
+    """An entry of what it has; a way of asking that brings no reply is named."""
+    words = [f"no {way}" for way in _WAYS if cells[way] == "no"]
+    for what, value in cells.items():
+        if what not in _WAYS and value not in _ABSENT:
+            words.append({"yes": what, "known": what}.get(value, value if what == "guided" else f"{what} ({value})"))
+    return f"- {name}: {', '.join(words)}"
+
+
+_ABSENT = ("no", "not seeded", "not known", "none", "a request each", "sent", "as the chat template", "by model")
+"""What an entry leaves out; the page says so above the list."""
+ENTRIES = "<!-- written by tests/serve/provider_table.py -->\n"
 
 
 def write_page() -> None:
-    """Write the table into the page, in the place of the one that stands there."""
+    """Write the list into the page, in the place of the one that stands there."""
 
     async def rows() -> list[str]:
         return [*[await provider_row(kind) for kind in WIRES], *[await server_row(name) for name in SERVERS]]
 
-    head = [f"| model or server | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
-    table = "\n".join([*head, *asyncio.run(rows())])
-    text = re.sub(r"\| model or server \|.*?\n(?=\n|\Z)", lambda _: f"{table}\n", PAGE.read_text(), flags=re.DOTALL)
-    PAGE.write_text(text)
+    page = PAGE.read_text(encoding="utf-8")
+    before, rest = page.split(ENTRIES)
+    _, after = rest.split("<!-- end -->\n")
+    entries = "\n".join(asyncio.run(rows()))
+    PAGE.write_text(f"{before}{ENTRIES}\n{entries}\n\n<!-- end -->\n{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

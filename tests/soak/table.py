@@ -69,31 +69,26 @@ def _count_trials(trials: Sequence[Trial]) -> dict[str, int]:
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The tables in Markdown, and what they were made of."""
+    """The counts as lists of Markdown, and what they were made of; of faults only those that happened, but for all.
+
+    The document has more: when `run` was hit, and the exit codes of trials of several commands.
+    """
     yield (
         f"{found['date']}, {found['machine']}, {found['minutes']:g} minutes, `SEED={found['seed']}`, "
         f"{found['own_processes']:,} commands in processes of their own:"
     )
     yield ""
-    yield from _draw("command", found["commands"])
-    yield ""
-    yield from _draw("disturbed by", found["disturbances"])
-    if found["phases"]:
-        yield ""
-        yield from _draw("`run` hit while", found["phases"])
-    if found["codes"]:
-        yield ""
-        yield from _draw("in trials of several commands", found["codes"])
+    yield from _draw({name: one for name, one in found["commands"].items() if name != "all"})
+    yield f"- all: {', '.join(f'{count:,} {name}' for name, count in found['commands']['all'].items())}"
+    if found["disturbances"]:
+        yield from ("", "Disturbed by:", "")
+        yield from _draw(found["disturbances"])
 
 
-def _draw(first: str, rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """One table; columns are as wide as in a terminal."""
-    names = [*next(iter(rows.values()))]
-    width = max(map(len, [first, *rows]))
-    yield f"| {first:<{width}} | {' | '.join(names)} |"
-    yield f"|{'-' * (width + 2)}|{'|'.join('-' * (len(name) + 1) + ':' for name in names)}|"
+def _draw(rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """An entry for each row; a count of 0 is left out."""
     for label, counts in rows.items():
-        yield f"| {label:<{width}} | {' | '.join(f'{counts[name]:>{len(name)},}' for name in names)} |"
+        yield f"- {label}: {', '.join(f'{count:,} {name}' for name, count in counts.items() if count) or 'none'}"
 
 
 def write_page(found: Mapping[str, Any]) -> None:

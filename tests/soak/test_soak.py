@@ -301,17 +301,20 @@ def test_a_page_is_known_by_its_temporary_folder(tmp_path) -> None:
     assert [phase_of(said, tmp_path, tmp_path, moment) for moment in (0.0, time.time() + 9)] == ["page", "tracking"]
 
 
-def test_a_table_has_a_row_for_each_command_and_disturbance() -> None:
+def test_a_list_has_an_entry_for_each_command_and_disturbance() -> None:
     steps = [Step("SIGKILL", True, kills=1, statuses=[-9]), Step("end", False, statuses=[0])]
     found = summarize([Trial("run", "1", steps), Trial("index", "2", steps[1:], differs=True)], "7", 2.0)
-    head, _, columns, _, *rows = tables(found)
+    head, _, *rows = tables(found)
     assert "2 minutes, `SEED=7`, 2 commands in processes of their own" in head
-    names = [name.strip() for name in columns.split("|")[1:-1]]
-    assert names == ["command", "kills", "ends", "lost", "asked twice", "tracebacks", "wedges", "other results"]
-    assert [row.split("|")[1:4] for row in rows[:3]] == [
-        [" index   ", "     0 ", "    1 "],
-        [" run     ", "     1 ", "    1 "],
-        [" all     ", "     1 ", "    2 "],
+    assert rows == [
+        "- index: 1 ends, 1 other results",
+        "- run: 1 kills, 1 ends",
+        "- all: 1 kills, 2 ends, 0 lost, 0 asked twice, 0 tracebacks, 0 wedges, 1 other results",
+        "",
+        "Disturbed by:",
+        "",
+        "- SIGKILL: 1 times, 1 kills",
+        "- end: 2 times",
     ]
     assert [trial["seed"] for trial in found["failed"]] == ["2"]
 
