@@ -52,7 +52,8 @@ _REPLIES: ContextVar[list[httpx.Response] | None] = ContextVar("replies", defaul
 @contextmanager
 def keep_replies() -> Iterator[list[httpx.Response]]:
     """Collect the replies that a block's calls of model clients get, in their order, as they came over the wire."""
-    token = _REPLIES.set(replies := [])
+    replies: list[httpx.Response] = []
+    token = _REPLIES.set(replies)
     try:
         yield replies
     finally:
