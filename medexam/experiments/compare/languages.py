@@ -162,7 +162,7 @@ class CrossLanguages(LanguageComparison):
 def compare_run_languages(folders: Sequence[RunFolder]) -> Consistency | CrossLanguages:
     """Set runs side by side that differ in language alone: two as `Consistency`, more as `CrossLanguages`.
 
-    Raises `SpecError` where there is one run, two ask in one language or differ in more, and what `compare_runs`
+    Raises `SpecError` if there is one run, two ask in one language or differ in more, and what `compare_runs`
     raises.
     """
     records = [folder.read_record() for folder in folders]

@@ -69,7 +69,7 @@ def _read_format(path: Path, group: str, notes: list[str]) -> Iterator[HarnessSa
     if len(inputs) != len(responses):
         notes.append(
             f"{path.name} has {len(inputs):,} inputs and {len(responses):,} responses, so its responses are not "
-            "counted and the format scores 0: write one response for each input, an empty text where there is none"
+            "counted and the format scores 0: write one response for each input, an empty text for a missing one"
         )
         responses = [None] * len(inputs)
     for place, (item, response) in enumerate(zip(inputs, responses, strict=True), start=1):
