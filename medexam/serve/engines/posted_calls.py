@@ -57,7 +57,8 @@ async def post_chat(client: Any, model: str, fields: Mapping[str, Any], *, timeo
 def has_callbacks() -> bool:
     """Return whether the process has registered callbacks with litellm, which hear of litellm's own calls alone."""
     litellm = sys.modules.get("litellm")
-    return litellm is not None and any(getattr(litellm, name, None) for name in CALLBACK_LISTS)
+    # litellm's own cache adds its name to the lists.
+    return any(part != "cache" for name in CALLBACK_LISTS for part in getattr(litellm, name, ()))
 
 
 def renames_fields(model: str) -> bool:

@@ -7,7 +7,7 @@ from wire_server import Wire, serving
 
 import medexam
 from medexam.serve.engines.litellm_calls import get_litellm
-from medexam.serve.engines.posted_calls import CALLBACK_LISTS, has_callbacks
+from medexam.serve.engines.posted_calls import CALLBACK_LISTS
 from waiting import until
 
 QUESTIONS = 6
@@ -74,7 +74,3 @@ def test_a_callback_hears_of_every_question(tmp_path, listen, engine, program) -
         ]
         assert len(stems) == QUESTIONS
         until(lambda: all(any(stem in text for text in texts) for stem in stems), "every question heard of")
-
-
-def test_the_process_is_left_as_it_was() -> None:
-    assert not has_callbacks()
