@@ -13,7 +13,12 @@ REGISTRIES = ("specs/catalogue.py", "datasets/readers.py", "benchmarks/registry.
 READERS = ("datasets/headqa_v1.py", "datasets/headqa_v2.py", "datasets/casimedicos/", "datasets/cliniqlink.py")
 SCORERS = ("benchmarks/words/cliniqlink.py", "metrics/cliniqlink/", "metrics/exam_averages.py")
 PAPERS = ("companions/papers/", "experiments/report/papers/", "experiments/published/", "experiments/library/")
-WORDS = ("signatures/words/", "companions/translation/words/", "companions/finetuning/grids/", "companions/finetuning/variants_command.py")
+WORDS = (
+    "signatures/words/",
+    "companions/translation/words/",
+    "companions/finetuning/grids/",
+    "companions/finetuning/variants_command.py",
+)
 DATA = ("datasets/sample/", "datasets/study/", "specs/spec.schema.json")
 EXAMPLES = ("cli/help/examples.py",)
 HARNESS = (
