@@ -15,6 +15,7 @@ from typing import Any
 from medexam import Question
 from medexam.companions.harnesses.imports.prompts import PromptIndex
 from medexam.companions.harnesses.imports.samples import HarnessSample
+from medexam.toolkit.data import Task
 
 Signature = tuple[str, ...]
 Index = dict[Signature, list[Question]]
@@ -62,6 +63,40 @@ class MatchReport:
         }
 
 
+def match_samples(
+    samples: Iterable[HarnessSample], find: Callable[[HarnessSample], tuple[str, Sequence[Question | Task]]]
+) -> MatchReport:
+    """Match each sample with the question that `find` returns, with how it was found.
+
+    Samples of several questions alike are taken in order if there are as many.
+    """
+    outcome = MatchReport()
+    waiting: defaultdict[tuple[str, ...], list[HarnessSample]] = defaultdict(list)
+    for sample in samples:
+        if sample.failed:
+            outcome.failed += 1
+            continue
+        method, questions = find(sample)
+        if not questions:
+            outcome.unmatched += 1
+            outcome.example = outcome.example or _shown(sample)
+        elif len(questions) > 1:
+            waiting[tuple(question.key for question in questions)].append(sample)
+        elif questions[0].key in outcome.pairs:
+            outcome.repeated += 1
+        else:
+            outcome.pairs[questions[0].key] = sample
+            outcome.methods[method] += 1
+    for keys, group in waiting.items():
+        free = [key for key in keys if key not in outcome.pairs]
+        if len(free) == len(group):
+            outcome.pairs |= dict(zip(free, group, strict=True))
+            outcome.methods["text and order"] += len(group)
+        else:
+            outcome.ambiguous += len(group)
+    return outcome
+
+
 class Matcher:
     """Finds the questions of one data set by what a sample says of them."""
 
@@ -79,31 +114,7 @@ class Matcher:
         """Match each sample with its question; samples of several questions alike are taken in order if there are as
         many.
         """
-        outcome = MatchReport()
-        waiting: defaultdict[tuple[str, ...], list[HarnessSample]] = defaultdict(list)
-        for sample in samples:
-            if sample.failed:
-                outcome.failed += 1
-                continue
-            method, questions = self._find(sample)
-            if not questions:
-                outcome.unmatched += 1
-                outcome.example = outcome.example or _shown(sample)
-            elif len(questions) > 1:
-                waiting[tuple(question.key for question in questions)].append(sample)
-            elif questions[0].key in outcome.pairs:
-                outcome.repeated += 1
-            else:
-                outcome.pairs[questions[0].key] = sample
-                outcome.methods[method] += 1
-        for keys, group in waiting.items():
-            free = [key for key in keys if key not in outcome.pairs]
-            if len(free) == len(group):
-                outcome.pairs |= dict(zip(free, group, strict=True))
-                outcome.methods["text and order"] += len(group)
-            else:
-                outcome.ambiguous += len(group)
-        return outcome
+        return match_samples(samples, self._find)
 
     def _find(self, sample: HarnessSample) -> tuple[str, list[Question]]:
         for name in sample.ids:

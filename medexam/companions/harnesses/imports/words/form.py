@@ -11,7 +11,7 @@ from typing import Any
 
 from medexam import Prediction
 from medexam.companions.harnesses.imports.account import ReadAnswers
-from medexam.companions.harnesses.imports.matching import MANY, SHOWN, MatchReport, loose
+from medexam.companions.harnesses.imports.matching import MANY, MatchReport, loose, match_samples
 from medexam.companions.harnesses.imports.samples import HarnessSample, Results, ResultsError
 from medexam.toolkit.data import Reason, Status, Task, TaskGold, TaskSet
 
@@ -28,31 +28,7 @@ class WordsForm:
 
     def match(self, samples: Iterable[HarnessSample]) -> MatchReport:
         """Match each sample; samples of several questions alike are taken in order if there are as many."""
-        report = MatchReport()
-        waiting: defaultdict[tuple[str, ...], list[HarnessSample]] = defaultdict(list)
-        for sample in samples:
-            if sample.failed:
-                report.failed += 1
-                continue
-            method, tasks = self._find(sample)
-            if not tasks:
-                report.unmatched += 1
-                report.example = report.example or " ".join((sample.stem or "").split())[:SHOWN]
-            elif len(tasks) > 1:
-                waiting[tuple(task.key for task in tasks)].append(sample)
-            elif tasks[0].key in report.pairs:
-                report.repeated += 1
-            else:
-                report.pairs[tasks[0].key] = sample
-                report.methods[method] += 1
-        for keys, group in waiting.items():
-            free = [key for key in keys if key not in report.pairs]
-            if len(free) == len(group):
-                report.pairs |= dict(zip(free, group, strict=True))
-                report.methods["text and order"] += len(group)
-            else:
-                report.ambiguous += len(group)
-        return report
+        return match_samples(samples, self._find)
 
     def read(
         self,
