@@ -60,7 +60,7 @@ INNER_FLOORS = {
         *("engines", "batches", "naming", "build", "", "diagnostics"),
     ),
     "benchmarks": ("resampling", "measures", "answers", "paired", "base", "choice", "words", "registry"),
-    "metrics": ("", "cliniqlink", "paired", "contamination"),
+    "metrics": ("", "cliniqlink", "paired"),
     "programs": (
         "program_output",
         "base",
@@ -77,6 +77,8 @@ INNER_FLOORS = {
     "datasets": (*("", "casimedicos", "own", "altering", "readers", "loading", "pictures", "fetching", "checking"),),
     "companions": (
         "shipped",
+        "item_response",
+        "contamination",
         "audit",
         "harnesses",
         "cliniqlink",
@@ -95,7 +97,7 @@ OTHER_COMPANIONS = {
     "papers": {"finetuning", "translation"},
 }
 """Companion -> the companions that it stands on."""
-MOST_PUBLIC = 251
+MOST_PUBLIC = 267
 """Names of the toolkit."""
 ENTRIES = ("__init__", "__main__")
 """The files that stand for their package: they may import all of it and crowd no room."""

@@ -71,6 +71,12 @@ SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "check": "medexam.companions.papers.layout:check_layout",
             "print": "medexam.companions.papers.layout:print_layout",
         },
+        "medexam.comparisons": {
+            "contamination": "medexam.companions.contamination.section:make_finder",
+            "item_response": "medexam.companions.item_response.questions:find_item_response",
+            "strengths": "medexam.companions.item_response.strengths:find_strengths",
+            "subset": "medexam.companions.item_response.subset:find_subset",
+        },
         "medexam.importers": {"results": "medexam.companions.harnesses.imports.importing:Importer"},
     }
 )

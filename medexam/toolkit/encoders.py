@@ -2,6 +2,7 @@
 
 from medexam.encoder_weights import find_encoder_weights
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
+from medexam.retrievers.corpora import corpus_texts
 from medexam.retrievers.index_search import DenseRetriever
 from medexam.retrievers.reading.loading import LoadedReader, load_trainable
 from medexam.retrievers.reading.spans import TransformersSpanReader
@@ -15,6 +16,7 @@ __all__ = [
     "PlannedRetriever",
     "TransformersSpanReader",
     "Window",
+    "corpus_texts",
     "cut_windows",
     "find_encoder_weights",
     "load_trainable",

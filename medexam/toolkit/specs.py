@@ -12,7 +12,7 @@ from medexam.specs import (
 )
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import BUILT, CATALOGUE, TERMS, check_language
-from medexam.specs.dataset import Variant
+from medexam.specs.dataset import Alteration, Variant
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest, identity
 from medexam.specs.loading import shipped_with
 from medexam.specs.matrix import build_cells
@@ -24,6 +24,7 @@ __all__ = [
     "CATALOGUE",
     "IDENTITY_SCHEMA",
     "TERMS",
+    "Alteration",
     "CellSpec",
     "DatasetSpec",
     "EngineNeeds",
