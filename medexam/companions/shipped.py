@@ -36,6 +36,7 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "data translate": CompanionCommand("medexam.companions.translation.translate_command:translate", "data build"),
         "data quality": CompanionCommand("medexam.companions.translation.quality_command:quality", "data translate"),
         "data variants": CompanionCommand("medexam.companions.finetuning.variants_command:variants", "data quality"),
+        "index map": CompanionCommand("medexam.companions.corpus_map.commands:draw", "index info"),
         "reproduce": CompanionCommand(
             "medexam.companions.papers.commands:reproduce",
             "export",

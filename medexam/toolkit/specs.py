@@ -11,7 +11,7 @@ from medexam.specs import (
     parse_yaml,
 )
 from medexam.specs.base import Spec
-from medexam.specs.catalogue import BUILT, CATALOGUE, TERMS, check_language
+from medexam.specs.catalogue import BUILT, CATALOGUE, SAMPLED, TERMS, check_language
 from medexam.specs.dataset import Alteration, Variant
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest, identity
 from medexam.specs.loading import shipped_with
@@ -23,6 +23,7 @@ __all__ = [
     "BUILT",
     "CATALOGUE",
     "IDENTITY_SCHEMA",
+    "SAMPLED",
     "TERMS",
     "Alteration",
     "CellSpec",
