@@ -6,7 +6,7 @@ from medexam.datasets.explanations import ExplanationStatistics, sentence_shares
 from medexam.datasets.locating import locate_files
 from medexam.datasets.rows import Reading, Row, TaskReading, TaskRow
 from medexam.metrics.results import Measure, Measures, TaskMetrics
-from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
+from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks, support_measures
 from medexam.questions import Option
 from medexam.tasks import Component
 from medexam.text import option_letters
@@ -30,4 +30,5 @@ __all__ = [
     "option_letters",
     "scored_tasks",
     "sentence_shares",
+    "support_measures",
 ]
