@@ -72,6 +72,15 @@ SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "check": "medexam.companions.papers.layout:check_layout",
             "print": "medexam.companions.papers.layout:print_layout",
         },
+        "medexam.benchmarks": {"cliniqlink": "medexam.companions.cliniqlink.benchmark:ClinIQLink"},
+        "medexam.readers": {
+            "casimedicos": "medexam.companions.casimedicos.exam:read_casimedicos_exam",
+            "casimedicos_spans": "medexam.companions.casimedicos.extraction:read_casimedicos_tasks",
+            "cliniqlink": "medexam.companions.cliniqlink.reading:read_cliniqlink",
+        },
+        "medexam.explanations": {
+            "casimedicos_spans": "medexam.companions.casimedicos.statistics:compute_explanation_statistics"
+        },
         "medexam.comparisons": {
             "contamination": "medexam.companions.contamination.section:make_finder",
             "item_response": "medexam.companions.item_response.questions:find_item_response",

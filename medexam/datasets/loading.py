@@ -24,7 +24,7 @@ from medexam.datasets.locating import locate_files
 from medexam.datasets.own.choice import read_choice_questions
 from medexam.datasets.own.columns import reading_notes
 from medexam.datasets.own.words import read_word_questions
-from medexam.datasets.readers import EXAM_READERS, TASK_READERS
+from medexam.datasets.readers import find_exam_reader, find_task_reader
 from medexam.datasets.rows import Reading, Row, TaskReading, TaskRow
 from medexam.datasets.selection import draw_lot, select_questions
 from medexam.datasets.symbols import as_published, read_signs
@@ -131,7 +131,7 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
     """
     files_digest = digest_files(spec)
     if spec.kind is None:
-        reading = TASK_READERS[spec.name](locate_files(spec.name, spec.language, spec.path)[0], spec)
+        reading = find_task_reader(spec.name)(locate_files(spec.name, spec.language, spec.path)[0], spec)
         notes = (*reading.notes, *find_entry(spec.name).notes)
     else:
         reading = read_word_questions(spec)
@@ -165,7 +165,7 @@ def load_rows(
             f"{name} is no exam: its questions are answered in words; `medexam run` asks them, and nothing else here "
             f"reads them"
         )
-    reading = EXAM_READERS[name](locate_files(name, language, path), language, explained)
+    reading = find_exam_reader(name)(locate_files(name, language, path), language, explained)
     correctable = "as_published" in find_entry(name).fields
     return read_signs(reading) if correctable and not as_published else reading
 

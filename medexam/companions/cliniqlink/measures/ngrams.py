@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from medexam.errors import MedExamError
+from medexam import MedExamError
 
 _INSTALL = "pip install 'medexam[cliniqlink]'"
 

@@ -1,7 +1,7 @@
 """Opens the files of CasiMedicos-Arg, in their archive or in a folder, and reads IOB2 lines as labelled sentences.
 
 It unpacks nothing: an archive's members are read in memory. What a sentence means is for
-`medexam.datasets.casimedicos.documents` to say.
+`medexam.companions.casimedicos.documents` to say.
 """
 
 import tarfile
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from medexam.errors import DatasetError
-from medexam.inputs import first_line, open_unpacked, read_regular
+from medexam.toolkit.errors import DatasetError
+from medexam.toolkit.files import first_line, open_unpacked, read_regular
 
 ARCHIVE = "casimedicos-arg.tar.gz"
 """What its authors call the archive."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from medexam.metrics.cliniqlink.closed import (
+from medexam.companions.cliniqlink.measures.closed import (
     Match,
     forgiven_choice,
     forgiven_verdict,
@@ -11,7 +11,7 @@ from medexam.metrics.cliniqlink.closed import (
     read_verdict,
     verdict_is_right,
 )
-from medexam.metrics.cliniqlink.texts import drop_assistant, is_echo, normalise_answer, reply_text
+from medexam.companions.cliniqlink.measures.texts import drop_assistant, is_echo, normalise_answer, reply_text
 from medexam.text import option_letters
 
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from medexam.metrics.cliniqlink.answers import gold_flaw
-from medexam.metrics.cliniqlink.items import PAPER, PUBLISHED, Format, reference_texts
-from medexam.metrics.cliniqlink.scoring import score_cliniqlink
-from medexam.metrics.cliniqlink.semantic import (
+from medexam.companions.cliniqlink.measures.answers import gold_flaw
+from medexam.companions.cliniqlink.measures.items import PAPER, PUBLISHED, Format, reference_texts
+from medexam.companions.cliniqlink.measures.scoring import score_cliniqlink
+from medexam.companions.cliniqlink.measures.semantic import (
     EQUAL,
     combine_layers,
     compare_texts,

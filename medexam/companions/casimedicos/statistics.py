@@ -8,13 +8,12 @@ counted.
 from collections import Counter
 from typing import cast
 
-from medexam.datasets.casimedicos.documents import CaseLanguage, read_casimedicos
-from medexam.datasets.casimedicos.exam import casimedicos_place
-from medexam.datasets.casimedicos.extraction import SPANS
-from medexam.datasets.explanations import ExplanationStatistics, sentence_shares
-from medexam.datasets.locating import locate_files
-from medexam.datasets.squad import read_squad
-from medexam.specs import DatasetSpec
+from medexam.companions.casimedicos.documents import CaseLanguage, read_casimedicos
+from medexam.companions.casimedicos.exam import casimedicos_place
+from medexam.companions.casimedicos.extraction import SPANS
+from medexam.toolkit.benchmarks import ExplanationStatistics, locate_files, sentence_shares
+from medexam.toolkit.data import read_squad
+from medexam.toolkit.specs import DatasetSpec
 
 
 def compute_explanation_statistics(spec: DatasetSpec) -> ExplanationStatistics:

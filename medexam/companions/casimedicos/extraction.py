@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from medexam.datasets.casimedicos.documents import (
+from medexam.companions.casimedicos.documents import (
     CaseDocument,
     CaseLanguage,
     read_casimedicos,
     shared_options,
 )
-from medexam.datasets.casimedicos.exam import VERSION, casimedicos_place
-from medexam.datasets.rows import TaskReading, TaskRow
-from medexam.datasets.squad import read_squad
-from medexam.specs import DatasetSpec
-from medexam.tasks import Component, Task, TaskGold
+from medexam.companions.casimedicos.exam import VERSION, casimedicos_place
+from medexam.toolkit.benchmarks import Component, TaskReading, TaskRow
+from medexam.toolkit.data import Task, TaskGold, read_squad
+from medexam.toolkit.specs import DatasetSpec
 
 SPANS = frozenset({".json", ".jsonl", ".parquet"})
 """Files in the form of SQuAD, by their ending."""

@@ -8,8 +8,8 @@ from ir_measures import AP, RR, P
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from medexam.metrics.cliniqlink.closed import forgiven_list
-from medexam.metrics.cliniqlink.lists import (
+from medexam.companions.cliniqlink.measures.closed import forgiven_list
+from medexam.companions.cliniqlink.measures.lists import (
     Picks,
     gold_labels,
     label_macro_f1,
@@ -17,7 +17,7 @@ from medexam.metrics.cliniqlink.lists import (
     micro_f1,
     read_list_answer,
 )
-from medexam.metrics.cliniqlink.ranking import RankedList, ranking_figures
+from medexam.companions.cliniqlink.measures.ranking import RankedList, ranking_figures
 
 ORGANS = ["Heart", "Liver", "Left, upper lobe", "Head and neck", "Spleen"]
 """A to E; one holds a comma, one an "and"."""

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from medexam.datasets.casimedicos.documents import (
+from medexam.companions.casimedicos.documents import (
     CUT_ANOMALIES,
     ArgumentComponent,
     read_casimedicos,
     shared_options,
 )
-from medexam.datasets.casimedicos.extraction import explanation_variants
-from medexam.datasets.casimedicos.files import ARCHIVE
+from medexam.companions.casimedicos.extraction import explanation_variants
+from medexam.companions.casimedicos.files import ARCHIVE
 from medexam.errors import DatasetError
 
-SAMPLE = Path(__file__).parent / "casimedicos"
+SAMPLE = Path(__file__).parent / "sample"
 LANGUAGES = ["en", "es", "fr", "it"]
 
 PLAIN = [
@@ -342,7 +342,7 @@ def test_links_in_an_archive_are_not_followed(tmp_path) -> None:
 
 
 def test_a_member_that_would_fill_the_memory_is_not_read(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("medexam.datasets.casimedicos.files._MOST_BYTES", 10)
+    monkeypatch.setattr("medexam.companions.casimedicos.files._MOST_BYTES", 10)
     path = _archive(tmp_path / ARCHIVE, {"EN/dev.tsv": _lines(PLAIN).encode()})
     with pytest.raises(DatasetError, match=r"EN/dev\.tsv would fill \d+ bytes"):
         read_casimedicos(path, "en", ["dev"])

@@ -4,11 +4,11 @@ import sys
 
 import pytest
 
+from medexam.companions.cliniqlink.measures.answers import gold_flaw, read_flaw, step_factor
+from medexam.companions.cliniqlink.measures.items import PAPER, PUBLISHED, Format
+from medexam.companions.cliniqlink.measures.ngrams import NgramScorer, NgramScores, mean_scores
+from medexam.companions.cliniqlink.measures.scoring import score_cliniqlink
 from medexam.errors import MedExamError
-from medexam.metrics.cliniqlink.answers import gold_flaw, read_flaw, step_factor
-from medexam.metrics.cliniqlink.items import PAPER, PUBLISHED, Format
-from medexam.metrics.cliniqlink.ngrams import NgramScorer, NgramScores, mean_scores
-from medexam.metrics.cliniqlink.scoring import score_cliniqlink
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
-from medexam.datasets.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos
-from medexam.datasets.casimedicos.exam import casimedicos_place
-from medexam.datasets.casimedicos.extraction import explanation_variants
-from medexam.datasets.locating import locate_files
-from medexam.datasets.squad import SpanItem, read_squad
-from medexam.errors import DatasetError
-from medexam.questions import Language
+from medexam.companions.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos
+from medexam.companions.casimedicos.exam import casimedicos_place
+from medexam.companions.casimedicos.extraction import explanation_variants
+from medexam.toolkit.benchmarks import locate_files
+from medexam.toolkit.data import Language, SpanItem, read_squad
+from medexam.toolkit.errors import DatasetError
 
 NEEDED = (
     "name a SQuAD-form file of HiTZ/casimedicos-squad, such as es_train_casimedicos_squad.json, since CasiMedicos-Arg "

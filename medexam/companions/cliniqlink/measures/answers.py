@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from medexam.errors import DatasetError
-from medexam.metrics.cliniqlink.items import Format, Malformed, ScoringItem, ScoringProfile
-from medexam.metrics.cliniqlink.texts import Reply, is_echo, reply_text
+from medexam.companions.cliniqlink.measures.items import Format, Malformed, ScoringItem, ScoringProfile
+from medexam.companions.cliniqlink.measures.texts import Reply, is_echo, reply_text
+from medexam.toolkit.errors import DatasetError
 
 _GOLD_STEP = re.compile(r"step\D*(\d+)", re.IGNORECASE)
 _STEP = re.compile(r"step\s*[:\-]?\s*(\d+)", re.IGNORECASE)

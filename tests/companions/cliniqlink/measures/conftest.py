@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from medexam.metrics.cliniqlink.answers import gold_flaw
-from medexam.metrics.cliniqlink.items import Format, ScoringItem
-from medexam.metrics.cliniqlink.semantic import Vectors
+from medexam.companions.cliniqlink.measures.answers import gold_flaw
+from medexam.companions.cliniqlink.measures.items import Format, ScoringItem
+from medexam.companions.cliniqlink.measures.semantic import Vectors
 from suite.costs import keep_for_session
 
 FILES = {

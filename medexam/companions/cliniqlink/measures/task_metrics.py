@@ -6,17 +6,25 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from medexam.metrics.cliniqlink.answers import ItemAnswer
-from medexam.metrics.cliniqlink.flaws import find_flaws
-from medexam.metrics.cliniqlink.items import CLOSED, PAPER, PUBLISHED, Format, Malformed, ScoringItem
-from medexam.metrics.cliniqlink.ngrams import NgramScores
-from medexam.metrics.cliniqlink.scoring import ClinIQLinkScores, FormatScores, score_cliniqlink
-from medexam.metrics.cliniqlink.semantic import TextEncoder, Vectors
-from medexam.metrics.cliniqlink.texts import drop_assistant, reply_text
-from medexam.metrics.results import Measure, Measures, ScoredRun, TaskMetrics
-from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks, support_measures
-from medexam.predictions import Prediction
-from medexam.tasks import Task, TaskGold
+from medexam import Prediction
+from medexam.companions.cliniqlink.measures.answers import ItemAnswer
+from medexam.companions.cliniqlink.measures.flaws import find_flaws
+from medexam.companions.cliniqlink.measures.items import CLOSED, PAPER, PUBLISHED, Format, Malformed, ScoringItem
+from medexam.companions.cliniqlink.measures.ngrams import NgramScores
+from medexam.companions.cliniqlink.measures.scoring import ClinIQLinkScores, FormatScores, score_cliniqlink
+from medexam.companions.cliniqlink.measures.semantic import TextEncoder, Vectors
+from medexam.companions.cliniqlink.measures.texts import drop_assistant, reply_text
+from medexam.toolkit.benchmarks import (
+    Measure,
+    Measures,
+    ScoredRun,
+    TaskMetrics,
+    count_tasks,
+    mean_measure,
+    scored_tasks,
+    support_measures,
+)
+from medexam.toolkit.data import Task, TaskGold
 
 SEED = 0
 """Draws the pairs of the paragraph layer's baseline."""

@@ -1,9 +1,9 @@
 """What keeps one output from being what its prompt asked for, whatever its format."""
 
-from medexam.metrics.cliniqlink.answers import ItemAnswer, open_answer
-from medexam.metrics.cliniqlink.closed import Match, is_option, match_gold, read_verdict
-from medexam.metrics.cliniqlink.items import PUBLISHED, Format, Malformed
-from medexam.metrics.cliniqlink.lists import read_list_answer
+from medexam.companions.cliniqlink.measures.answers import ItemAnswer, open_answer
+from medexam.companions.cliniqlink.measures.closed import Match, is_option, match_gold, read_verdict
+from medexam.companions.cliniqlink.measures.items import PUBLISHED, Format, Malformed
+from medexam.companions.cliniqlink.measures.lists import read_list_answer
 
 
 def find_flaws(answer: ItemAnswer) -> tuple[Malformed, ...]:

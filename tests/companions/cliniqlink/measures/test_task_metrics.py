@@ -3,9 +3,9 @@
 import pytest
 
 from medexam.benchmarks import find_benchmark
+from medexam.companions.cliniqlink.measures.answers import gold_flaw
+from medexam.companions.cliniqlink.measures.task_metrics import score_cliniqlink_run
 from medexam.datasets import load_task_set
-from medexam.metrics.cliniqlink.answers import gold_flaw
-from medexam.metrics.cliniqlink.task_metrics import score_cliniqlink_run
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.specs import DatasetSpec
 from task_data import write_cliniqlink

@@ -8,10 +8,10 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from medexam.metrics.cliniqlink.items import ScoringItem
-from medexam.metrics.cliniqlink.lists import OptionTable, Picks, gold_labels, read_list_answer
-from medexam.metrics.cliniqlink.texts import normalise_answer
-from medexam.text import option_letters
+from medexam.companions.cliniqlink.measures.items import ScoringItem
+from medexam.companions.cliniqlink.measures.lists import OptionTable, Picks, gold_labels, read_list_answer
+from medexam.companions.cliniqlink.measures.texts import normalise_answer
+from medexam.toolkit.benchmarks import option_letters
 
 _VERDICT = re.compile(r"(true|false)(.*)", re.IGNORECASE | re.DOTALL)
 _MARKUP = re.compile(r"[*`#\"“”]|(?<!\w)_|_(?!\w)")

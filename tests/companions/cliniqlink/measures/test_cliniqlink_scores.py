@@ -2,10 +2,10 @@
 
 import pytest
 
+from medexam.companions.cliniqlink.measures.closed import Match
+from medexam.companions.cliniqlink.measures.items import PAPER, PUBLISHED, Format, Malformed
+from medexam.companions.cliniqlink.measures.scoring import score_cliniqlink
 from medexam.errors import DatasetError
-from medexam.metrics.cliniqlink.closed import Match
-from medexam.metrics.cliniqlink.items import PAPER, PUBLISHED, Format, Malformed
-from medexam.metrics.cliniqlink.scoring import score_cliniqlink
 
 BOTH = pytest.mark.parametrize("profile", [PUBLISHED, PAPER], ids=lambda profile: profile.name)
 

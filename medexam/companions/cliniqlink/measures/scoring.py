@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from medexam.errors import DatasetError
-from medexam.metrics.cliniqlink.answers import ItemAnswer, OpenAnswer, match_replies, open_answer
-from medexam.metrics.cliniqlink.closed import (
+from medexam.companions.cliniqlink.measures.answers import ItemAnswer, OpenAnswer, match_replies, open_answer
+from medexam.companions.cliniqlink.measures.closed import (
     Match,
     forgiven_choice,
     forgiven_list,
@@ -16,8 +15,8 @@ from medexam.metrics.cliniqlink.closed import (
     read_verdict,
     verdict_is_right,
 )
-from medexam.metrics.cliniqlink.flaws import find_flaws
-from medexam.metrics.cliniqlink.items import (
+from medexam.companions.cliniqlink.measures.flaws import find_flaws
+from medexam.companions.cliniqlink.measures.items import (
     OPEN,
     PUBLISHED,
     Format,
@@ -26,11 +25,12 @@ from medexam.metrics.cliniqlink.items import (
     ScoringProfile,
     reference_texts,
 )
-from medexam.metrics.cliniqlink.lists import ListFigures, Picks, gold_labels, list_figures, read_list_answer
-from medexam.metrics.cliniqlink.ngrams import NgramScorer, NgramScores, mean_scores
-from medexam.metrics.cliniqlink.ranking import RankedList, RankingFigures, ranking_figures
-from medexam.metrics.cliniqlink.semantic import Baseline, Similarity, TextEncoder, compare_texts
-from medexam.metrics.cliniqlink.texts import Reply
+from medexam.companions.cliniqlink.measures.lists import ListFigures, Picks, gold_labels, list_figures, read_list_answer
+from medexam.companions.cliniqlink.measures.ngrams import NgramScorer, NgramScores, mean_scores
+from medexam.companions.cliniqlink.measures.ranking import RankedList, RankingFigures, ranking_figures
+from medexam.companions.cliniqlink.measures.semantic import Baseline, Similarity, TextEncoder, compare_texts
+from medexam.companions.cliniqlink.measures.texts import Reply
+from medexam.toolkit.errors import DatasetError
 
 T = TypeVar("T")
 
