@@ -349,7 +349,8 @@ def test_a_member_that_would_fill_the_memory_is_not_read(tmp_path, monkeypatch) 
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"", "not a complete tar"), (b"no archive", "not a complete tar"), (None, "cannot|not a complete")]
+    ("content", "message"),
+    [(b"", "not a complete tar"), (b"no", "not a complete tar"), (None, "cannot|not a complete")],
 )
 def test_a_damaged_archive_is_named(tmp_path, content, message) -> None:
     path = tmp_path / ARCHIVE

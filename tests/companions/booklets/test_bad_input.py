@@ -72,16 +72,12 @@ def test_a_key_that_lacks_questions(refuse, print_booklet, questions, answer_all
     answers = answer_all(questions)
     del answers[5], answers[6]
     refuse("has no row for questions 5 and 6", print_booklet(questions), questions, answers=answers)
-    refuse(
-        "differ first at question 5: the booklet asks it on page 2", print_booklet(questions), questions, answers=answers
-    )
+    refuse("first at question 5: the booklet asks it on page 2", print_booklet(questions), questions, answers=answers)
 
 
 def test_a_booklet_of_which_little_is_read(refuse, print_booklet, plain, answer_all) -> None:
     asked = plain(20)
-    said = (
-        "differ first at question 9: the key answers it, the booklet goes on with question 12 after question 8 on page 2"
-    )
+    said = "first at question 9: the key answers it, the booklet goes on with question 12 after question 8 on page 2"
     refuse(said, print_booklet([*asked[:8], *asked[11:]]), asked, answers=answer_all(asked))
 
 
