@@ -40,7 +40,7 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "reproduce": CompanionCommand(
             "medexam.companions.papers.commands:reproduce",
             "export",
-            "Make a table or figure of a paper anew, beside the one that is printed.",
+            "Make a table or figure of a paper again, beside the one that is printed.",
         ),
         "finetune": CompanionCommand(
             "medexam.companions.finetuning.finetune_command:finetune",

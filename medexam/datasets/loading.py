@@ -139,7 +139,7 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
         notes = reading.notes
     twice = [key for key, times in Counter(row.task.key for row in reading.rows).items() if times > 1]
     if twice:
-        raise DatasetError(f"{reading.source}: {twice[0]} stands more than once: make the keys unique")
+        raise DatasetError(f"{reading.source}: {twice[0]} occurs more than once: make the keys unique")
     rows = _select(reading, spec)
     return TaskSet(
         **_published(spec, reading),

@@ -178,7 +178,7 @@ def _quartiles(retrieval: RetrievalMetrics) -> Captioned:
 def _correlation(retrieval: RetrievalMetrics) -> str:
     correlation = retrieval.score_correctness
     if correlation is None:
-        return f"The score's correlation with being right cannot be told, n = {retrieval.n}."
+        return f"The score's correlation with being right cannot be computed, n = {retrieval.n}."
     r, low, high = (coefficient(value) for value in (correlation.r, *correlation.interval))
     return (
         f"r = {r} [{low}, {high}], p {equals(correlation.p)}, n = {retrieval.n}: "

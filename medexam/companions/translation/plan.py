@@ -18,7 +18,7 @@ from medexam.toolkit.errors import RunFolderError, SpecError
 from medexam.toolkit.runs import as_asked_before
 from medexam.toolkit.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec, differing_keys, digest, validate
 
-_EARLIER = "an earlier version made it, whose identity covers less, so nobody knows whether the same model would reply"
+_EARLIER = "an earlier version made it, whose identity covers less, so it is unknown whether the same model would reply"
 
 
 class TranslationSpec(Spec):

@@ -155,7 +155,7 @@ def _description(runs: Sequence[AnyExport]) -> str:
         "",
         *(f"- {on_one_line(source)}" for source in sources),
         "",
-        "Questions and answers stand side by side here: leave these files out of what models are trained on.",
+        "Questions and answers are side by side here: leave these files out of what models are trained on.",
         "",
     ]
     return "\n".join(lines)
