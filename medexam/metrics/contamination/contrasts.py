@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from medexam.distributions import LEVEL
 from medexam.items import Gold
-from medexam.metrics.intervals import FEWEST, LEVEL, RESAMPLES, SEED, Floats, resample
+from medexam.metrics.intervals import FEWEST, RESAMPLES, SEED, Floats, resample
 from medexam.metrics.paired.results import Difference
 from medexam.metrics.results import Resampling
 from medexam.questions import Question

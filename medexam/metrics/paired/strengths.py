@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from medexam.distributions import LEVEL
 from medexam.frozen_model import FrozenModel
-from medexam.metrics.intervals import FEWEST, LEVEL, RESAMPLES, SEED
+from medexam.metrics.intervals import FEWEST, RESAMPLES, SEED
 from medexam.metrics.paired.measures import NO_DIFFERENCE
 from medexam.metrics.results import Interval, Resampling
 
