@@ -62,7 +62,7 @@ INNER_FLOORS = {
         *("engines", "batches", "naming", "build", "", "diagnostics"),
     ),
     "benchmarks": ("resampling", "measures", "answers", "paired", "base", "choice", "words", "registry"),
-    "metrics": ("", "cliniqlink", "paired", "contamination"),
+    "metrics": ("", "cliniqlink", "paired"),
     "programs": (
         "program_output",
         "base",
@@ -79,6 +79,9 @@ INNER_FLOORS = {
     "datasets": (*("", "casimedicos", "own", "altering", "readers", "loading", "pictures", "fetching", "checking"),),
     "companions": (
         "shipped",
+        "corpus_map",
+        "item_response",
+        "contamination",
         "audit",
         "harnesses",
         "cliniqlink",
@@ -94,10 +97,10 @@ INNER_FLOORS = {
 OTHER_COMPANIONS = {
     "cliniqlink": {"audit", "harnesses"},
     "translation": {"audit"},
-    "papers": {"finetuning", "translation"},
+    "papers": {"corpus_map", "finetuning", "translation"},
 }
 """Companion -> the companions that it stands on."""
-MOST_PUBLIC = 251
+MOST_PUBLIC = 275
 """Names of the toolkit."""
 ENTRIES = ("__init__", "__main__")
 """The files that stand for their package: they may import all of it and crowd no room."""

@@ -36,6 +36,7 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "data translate": CompanionCommand("medexam.companions.translation.translate_command:translate", "data build"),
         "data quality": CompanionCommand("medexam.companions.translation.quality_command:quality", "data translate"),
         "data variants": CompanionCommand("medexam.companions.finetuning.variants_command:variants", "data quality"),
+        "index map": CompanionCommand("medexam.companions.corpus_map.commands:draw", "index info"),
         "reproduce": CompanionCommand(
             "medexam.companions.papers.commands:reproduce",
             "export",
@@ -70,6 +71,12 @@ SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "medexam.layouts": {
             "check": "medexam.companions.papers.layout:check_layout",
             "print": "medexam.companions.papers.layout:print_layout",
+        },
+        "medexam.comparisons": {
+            "contamination": "medexam.companions.contamination.section:make_finder",
+            "item_response": "medexam.companions.item_response.questions:find_item_response",
+            "strengths": "medexam.companions.item_response.strengths:find_strengths",
+            "subset": "medexam.companions.item_response.subset:find_subset",
         },
         "medexam.importers": {"results": "medexam.companions.harnesses.imports.importing:Importer"},
     }

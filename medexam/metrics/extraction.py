@@ -17,6 +17,7 @@ from medexam.metrics.tasks import (
     question_of,
     scored_tasks,
     select_scores,
+    support_measures,
 )
 from medexam.predictions import Prediction
 from medexam.tasks import Task, TaskGold
@@ -68,7 +69,8 @@ def _score_all(
         **count_tasks(tasks, predictions),
         measures=_measures(items, [task.key for task in scored]),
         by_group={group: _measures(items, [task.key for task in scored if task.group == group]) for group in groups},
-        by_subset={WITHOUT_REPEATS: _measures(items, fresh)} if len(fresh) < len(scored) else {},
+        by_subset=({WITHOUT_REPEATS: _measures(items, fresh)} if len(fresh) < len(scored) else {})
+        | support_measures(items.get("f1", {}), predictions, "f1"),
         counts={group: answer_counts for group in groups if (answer_counts := _counts(scored, predictions, group))},
     )
     return ScoredRun(metrics, items)

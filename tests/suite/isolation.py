@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,10 @@ def _isolated(_homes: Iterator[Path], tmp_path_factory: pytest.TempPathFactory) 
     assert not changed, f"the test leaves the process changed (before, after): {changed}"
 
 
+_OF_LITELLM = ("api_base", "api_key", "cache", "custom_provider_map", "drop_params", "model_alias_map", "modify_params")
+"""Settings of litellm's own that change what it sends, beside its lists of callbacks."""
+
+
 def _process_state() -> dict[str, Any]:
     state: dict[str, Any] = {
         "working directory": Path.cwd(),
@@ -99,4 +104,11 @@ def _process_state() -> dict[str, Any]:
             for name, value in known["main_thread_config"].items()
             if name != "trace" and value != known["DEFAULT_CONFIG"].get(name)
         }
+    if (litellm := sys.modules.get("litellm")) is not None:
+        from medexam.serve.engines.posted_calls import CALLBACK_LISTS
+
+        # litellm adds the name of its own cache for good, where it asks Gemini.
+        lists = {name: [part for part in getattr(litellm, name, ()) if part != "cache"] for name in CALLBACK_LISTS}
+        others = {name: getattr(litellm, name, None) for name in _OF_LITELLM}
+        state |= {f"litellm's {name}": copy(value) for name, value in (lists | others).items() if value}
     return state

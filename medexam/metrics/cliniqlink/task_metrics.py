@@ -14,7 +14,7 @@ from medexam.metrics.cliniqlink.scoring import ClinIQLinkScores, FormatScores, s
 from medexam.metrics.cliniqlink.semantic import TextEncoder, Vectors
 from medexam.metrics.cliniqlink.texts import drop_assistant, reply_text
 from medexam.metrics.results import Measure, Measures, ScoredRun, TaskMetrics
-from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
+from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks, support_measures
 from medexam.predictions import Prediction
 from medexam.tasks import Task, TaskGold
 
@@ -55,18 +55,20 @@ def score_cliniqlink_run(
     notes = [f"{package} is not installed: BLEU, METEOR and ROUGE need medexam[cliniqlink]" for package in missing]
     notes += [f"not on this machine: {resource}" for resource in published.ngrams_missing]
     baseline = published.baseline
+    by_item = _by_item(published, paper)
     kinds = [kind for kind in Format if any(task.group == kind for task in tasks)]
     metrics = TaskMetrics(
         **counts,
         measures=_overall(published, paper),
         by_group={kind.value: _measures(kind, published.formats[kind], paper.formats[kind]) for kind in kinds},
+        by_subset=support_measures(by_item["paper"], predictions, "paper"),
         counts={kind.value: format_counts for kind in kinds if (format_counts := _counts(published.formats[kind]))},
         settings={}
         if baseline is None
         else {"baseline": baseline.cosine, "baseline_references": baseline.references, "baseline_seed": baseline.seed},
         notes=tuple(notes),
     )
-    return ScoredRun(metrics, _by_item(published, paper))
+    return ScoredRun(metrics, by_item)
 
 
 class _Remembering:

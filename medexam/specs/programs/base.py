@@ -71,6 +71,8 @@ class ProgramSpec(Spec):
     """Whether it answers exams and questions in words alike."""
     task_forms: ClassVar[tuple[Form, ...]] = ()
     """The forms of questions that it answers in words; empty if it answers exams alone."""
+    then_by_form: ClassVar[Mapping[Form, str]] = MappingProxyType({})
+    """Form of questions -> what its `then` is for them unless a spec says so."""
 
     @property
     def answers_tasks(self) -> bool:

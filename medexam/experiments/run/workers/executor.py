@@ -91,7 +91,7 @@ class SpreadExecutor:
             _count_cached(await ask_all(survivors, lambda worker: worker.handle.call(Worker.finish)), invocation)
 
     def describe(self) -> dict[str, Any]:
-        """Describe for `environment.json` what the workers are, and how many questions each asked in this run."""
+        """Describe for `environment.json` what the workers are, and how many questions of the last cell each asked."""
         return {
             **self._launcher.describe(),
             "workers": [
@@ -163,6 +163,8 @@ class SpreadExecutor:
                 planned.nearest.vectors if planned.nearest is not None else {},
             )
         )
+        for worker in self.workers:
+            worker.question_count = 0
         living = [member for member in self._engines[planned.cell.model][0] if not member.lost]
         for worker, count in await ask_all(
             living, lambda member: member.handle.call(Worker.begin, assignment, looked_up)

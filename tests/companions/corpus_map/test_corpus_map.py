@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
+from medexam.companions.corpus_map.drawing import DPI, WIDTH, draw_map, new_figure, write_map
+from medexam.companions.corpus_map.placing import CorpusMap, PlacedGroups, make_map
 from medexam.errors import MedExamError
-from medexam.experiments.report.plots.corpus_map import CorpusMap, PlacedGroups, make_map
-from medexam.experiments.report.plots.corpus_map_plot import DPI, WIDTH, draw_map, new_figure, write_map
 from medexam.experiments.track.runs import attach_map, track
 from medexam.experiments.track.store import default_tracking_uri
 from medexam.questions import Discipline

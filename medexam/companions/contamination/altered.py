@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from medexam.benchmarks.measures import signed
-from medexam.benchmarks.resampling import describe_resampling
-from medexam.experiments.compare.section import ComparisonScope
-from medexam.experiments.store.run_folder import RunRecord
-from medexam.metrics.contamination.contrasts import mean_value, right_by_place
-from medexam.metrics.paired.results import Difference
-from medexam.specs.dataset import Alteration
-from medexam.specs.identity import differing_keys
-from medexam.tables import NONE, Captioned, Table, percent
+from medexam.companions.contamination.contrasts import mean_value, right_by_place
+from medexam.toolkit.comparisons import ComparisonScope, Difference, describe_resampling, signed
+from medexam.toolkit.runs import RunRecord
+from medexam.toolkit.specs import Alteration, differing_keys
+from medexam.toolkit.tables import NONE, Captioned, Table, percent
 
 _BY_ALTERATION = ("dataset.alter", "dataset.fingerprint")
 """What the identities of a run and of the same asking without alteration differ in."""

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
+from medexam.companions.corpus_map.projection import LEAST, Projection, draw_rows, fit_projection, load_umap
 from medexam.errors import MedExamError
-from medexam.retrievers.projection import LEAST, Projection, draw_rows, fit_projection, load_umap
 
 HEAPS = 3
 EACH = 30

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from medexam.distributions import LEVEL
-from medexam.items import Gold
-from medexam.metrics.intervals import FEWEST, RESAMPLES, SEED, Floats, resample
-from medexam.metrics.paired.results import Difference
-from medexam.metrics.results import Resampling
-from medexam.questions import Question
+from medexam import Question
+from medexam.toolkit.comparisons import Difference
+from medexam.toolkit.data import Gold
+from medexam.toolkit.statistics import FEWEST, LEVEL, RESAMPLES, SEED, Resampling, resample
+
+Floats = NDArray[np.float64]
 
 
 def mean_value(values: Floats, clusters: Sequence[str]) -> Difference:

@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from medexam.questions import Question
+from medexam import Question
 
 WORDS = 13
 """How many words in a row count as shared, as in GPT-3."""

@@ -8,27 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from medexam.cli.progress.bars import open_bars
-from medexam.cli.views.output import print_json
-from medexam.cli.views.runs import read_current
-from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.report.plots.corpus_map import CorpusMap, Watch, make_map
-from medexam.experiments.report.plots.corpus_map_plot import check_place, new_figure, write_map
-from medexam.experiments.store.paths import default_runs_dir, run_paths
-from medexam.experiments.store.run_folder import CORPUS_MAP, RunFolder
-from medexam.experiments.track.runs import attach_map, default_tracking_uri
-from medexam.retrievers.index_manifest import EncoderRecord, read_manifest
-from medexam.retrievers.languages import read_languages
-from medexam.specs import DatasetSpec
-from medexam.specs.catalogue import SAMPLED
-from medexam.specs.validation import validate
-from medexam.text import hide_address
+from medexam.companions.corpus_map.drawing import check_place, new_figure, write_map
+from medexam.companions.corpus_map.placing import CorpusMap, Watch, make_map
+from medexam.toolkit.commands import default_runs_dir, print_json, read_current, run_paths
+from medexam.toolkit.encoders import IndexManifest, read_languages, read_manifest
+from medexam.toolkit.errors import RunFolderError, SpecError
+from medexam.toolkit.progress import open_bars
+from medexam.toolkit.runs import RunFolder
+from medexam.toolkit.specs import SAMPLED, DatasetSpec, validate
+from medexam.toolkit.tables import hide_address
+from medexam.toolkit.tracking import CORPUS_MAP, attach_map, default_tracking_uri
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from medexam.experiments.store.stored_run import ExamRun
-    from medexam.questions import Language
+    from medexam.toolkit.data import Language
+    from medexam.toolkit.runs import ExamRun
 
 
 def place_on_map(
@@ -55,7 +50,7 @@ def place_on_map(
     if runs_dir is not None and run is None:
         raise SpecError("--runs-dir says where a run lies: name it with --run RUN, or leave it out")
     stored_run = _run(run, runs_dir or default_runs_dir()) if run is not None else None
-    _warn_of_language(read_manifest(folder).encoder, spec.language)
+    _warn_of_language(read_manifest(folder), spec.language)
     figure = new_figure()
     check_place(path)
     with _watching() as watch:
@@ -66,14 +61,14 @@ def place_on_map(
     _print(corpus_map, path, attachment, as_json)
 
 
-def _warn_of_language(encoder: EncoderRecord, language: "Language") -> None:
+def _warn_of_language(manifest: IndexManifest, language: "Language") -> None:
     """Tell of questions in a language that the encoder does not read: it places them, and their places mean nothing."""
-    languages = read_languages(encoder.source)
+    languages = read_languages(manifest.encoder.source)
     if languages is not None and language not in languages:
         sys.stderr.write(
-            f"medexam: {encoder.label} reads {', '.join(sorted(languages))} and not {language}, so the questions' "
-            "places say little: draw their English translations with --language en, or build an index with an encoder "
-            "that reads both\n"
+            f"medexam: {manifest.encoder.label} reads {', '.join(sorted(languages))} and not {language}, so the "
+            "questions' places say little: draw their English translations with --language en, or build an index with "
+            "an encoder that reads both\n"
         )
 
 

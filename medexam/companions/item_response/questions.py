@@ -6,11 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from medexam.errors import SpecError
-from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.metrics.paired.item_quality import FEW_RUNS, USELESS, ItemQuality, judge_items, strong_runs, together
-from medexam.metrics.paired.item_response import ItemFit, fit_items
-from medexam.tables import NONE, Captioned, Table, coefficient, percent
+from medexam.companions.item_response.fitting import ItemFit, fit_items
+from medexam.companions.item_response.item_quality import (
+    FEW_RUNS,
+    USELESS,
+    ItemQuality,
+    judge_items,
+    strong_runs,
+    together,
+)
+from medexam.toolkit.comparisons import ComparisonScope, ComparisonSection
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.tables import NONE, Captioned, Table, coefficient, percent
 
 SHOWN = 10
 """Questions of each kind in a table; `--json` holds all."""

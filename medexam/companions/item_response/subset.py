@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from medexam.errors import SpecError
-from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.metrics.intervals import SEED
-from medexam.metrics.paired.item_quality import FEW_RUNS
-from medexam.metrics.paired.item_response import fit_items
-from medexam.metrics.paired.subsets import SubsetError, choose_subset, measure_subsets
-from medexam.tables import Captioned, Table, percent
+from medexam.companions.item_response.fitting import fit_items
+from medexam.companions.item_response.item_quality import FEW_RUNS
+from medexam.companions.item_response.subset_choice import SubsetError, choose_subset, measure_subsets
+from medexam.toolkit.comparisons import ComparisonScope, ComparisonSection
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.statistics import SEED
+from medexam.toolkit.tables import Captioned, Table, percent
 
 FEWEST_RUNS = 4
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.experiments.compare.contamination.altered import AlteredRuns, find_altered
-from medexam.experiments.compare.contamination.cutoff import Cutoff, find_around
-from medexam.experiments.compare.contamination.overlap import Overlap, find_overlap
-from medexam.experiments.compare.contamination.sides import TwoSides
-from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.tables import Captioned
+from medexam.companions.contamination.altered import AlteredRuns, find_altered
+from medexam.companions.contamination.cutoff import Cutoff, find_around
+from medexam.companions.contamination.overlap import Overlap, find_overlap
+from medexam.companions.contamination.sides import TwoSides
+from medexam.toolkit.comparisons import ComparisonScope, ComparisonSection, Finder
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.tables import Captioned
 
 CAVEAT = "None of this shows what a model was trained on: exams differ in difficulty, and stated cutoffs may be wrong."
 
@@ -47,14 +48,20 @@ class Contamination(ComparisonSection):
         return {name: part and part.document(keys) for name, part in parts.items()}
 
 
-def find_contamination(
-    cutoff: Cutoff | None, overlap: str | None, words: int | None, compared: ComparisonScope
-) -> Contamination | None:
-    """Find what is asked for, and altered questions without being asked to; None if there is nothing.
+def make_finder(cutoff: str | None, overlap: str | None, words: int | None) -> Finder:
+    """Make the finder of what is asked for, and of altered questions without being asked to.
 
-    `overlap` is a corpus, and `words` how many words in a row are shared; None is 13.
+    `cutoff` is where training data end, a year or `2023-06`. `overlap` is a corpus that is searched for the questions'
+    words, `words` in a row, by default 13. Raises `SpecError` for values that cannot be.
     """
-    around = None if cutoff is None else find_around(cutoff, compared)
-    corpus_overlap = None if overlap is None else find_overlap(overlap, words, compared)
-    altered = find_altered(compared)
-    return Contamination(around, altered, corpus_overlap) if around or altered or corpus_overlap else None
+    if words is not None and overlap is None:
+        raise SpecError("--overlap-words says how --overlap searches: give --overlap CORPUS with it, or leave it out")
+    date = None if cutoff is None else Cutoff.parse(cutoff)
+
+    def find(compared: ComparisonScope) -> Contamination | None:
+        around = None if date is None else find_around(date, compared)
+        corpus_overlap = None if overlap is None else find_overlap(overlap, words, compared)
+        altered = find_altered(compared)
+        return Contamination(around, altered, corpus_overlap) if around or altered or corpus_overlap else None
+
+    return find

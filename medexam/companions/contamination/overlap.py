@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from medexam.errors import SpecError
-from medexam.experiments.compare.contamination.sides import SideWords, TwoSides, contrast_sides
-from medexam.experiments.compare.section import ComparisonScope
-from medexam.metrics.contamination.ngram_overlap import WORDS, QuestionGrams
-from medexam.questions import Question
-from medexam.retrievers.corpora import corpus_texts
-from medexam.tables import percent
+from medexam import Question
+from medexam.companions.contamination.ngram_overlap import WORDS, QuestionGrams
+from medexam.companions.contamination.sides import SideWords, TwoSides, contrast_sides
+from medexam.toolkit.comparisons import ComparisonScope
+from medexam.toolkit.encoders import corpus_texts
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.tables import percent
 
 
 @dataclass(frozen=True)

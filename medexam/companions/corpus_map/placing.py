@@ -11,12 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from medexam.datasets import load_exam_set
-from medexam.errors import MedExamError
-from medexam.items import ExamSet
-from medexam.retrievers.index_manifest import IndexManifest
-from medexam.retrievers.index_search import open_index
-from medexam.retrievers.projection import (
+from medexam import MedExamError
+from medexam.companions.corpus_map.projection import (
     LEAST,
     METRIC,
     MIN_DIST,
@@ -26,7 +22,9 @@ from medexam.retrievers.projection import (
     fit_projection,
     load_umap,
 )
-from medexam.specs import DatasetSpec
+from medexam.toolkit.data import ExamSet, load_exam_set
+from medexam.toolkit.encoders import IndexManifest, open_index
+from medexam.toolkit.specs import DatasetSpec
 
 Watch = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is; first with nothing done."""

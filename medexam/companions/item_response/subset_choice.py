@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.metrics.intervals import SEED
-from medexam.metrics.paired.item_response import ItemFit, fit_items
-from medexam.metrics.paired.pairs import ALPHA, mcnemar_p
+from medexam.companions.item_response.fitting import ItemFit, fit_items
+from medexam.toolkit.comparisons import ALPHA, mcnemar_p
+from medexam.toolkit.statistics import SEED
 
 DRAWS = 50
 """Subsets that are drawn for each run that is held out."""

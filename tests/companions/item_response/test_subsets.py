@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from medexam.metrics.paired.item_response import fit_items
-from medexam.metrics.paired.subsets import choose_subset, measure_subsets
+from medexam.companions.item_response.fitting import fit_items
+from medexam.companions.item_response.subset_choice import choose_subset, measure_subsets
 
 
 def _draw(runs: int, questions: int):

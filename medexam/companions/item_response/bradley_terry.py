@@ -13,11 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.distributions import LEVEL
-from medexam.frozen_model import FrozenModel
-from medexam.metrics.intervals import FEWEST, RESAMPLES, SEED
-from medexam.metrics.paired.measures import NO_DIFFERENCE
-from medexam.metrics.results import Interval, Resampling
+from medexam.toolkit.comparisons import NO_DIFFERENCE
+from medexam.toolkit.files import FrozenModel
+from medexam.toolkit.statistics import FEWEST, LEVEL, RESAMPLES, SEED, Interval, Resampling
 
 PRIOR = 0.5
 """Wins that every run is given against every other: without them a run that never loses is infinitely strong."""

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from medexam.metrics.paired.item_quality import judge_items, strong_runs, together
-from medexam.metrics.paired.item_response import PRIOR_MEAN, PRIOR_SD, ItemFit, fit_items
+from medexam.companions.item_response.fitting import PRIOR_MEAN, PRIOR_SD, ItemFit, fit_items
+from medexam.companions.item_response.item_quality import judge_items, strong_runs, together
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(100)
 

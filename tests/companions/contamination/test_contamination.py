@@ -5,10 +5,10 @@ import re
 
 import pytest
 
+from medexam.companions.contamination.cutoff import Cutoff
+from medexam.companions.contamination.section import CAVEAT, Contamination
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError, SpecError
-from medexam.experiments.compare.contamination.cutoff import Cutoff
-from medexam.experiments.compare.contamination.found import CAVEAT, Contamination
 from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.report.comparison_tables import paired_report

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from medexam.errors import MedExamError
-from medexam.experiments.report.plots.corpus_map import CorpusMap, PlacedGroups
-from medexam.files import whole_file
-from medexam.library_logging import quiet_matplotlib
-from medexam.questions import Discipline
+from medexam import MedExamError
+from medexam.companions.corpus_map.placing import CorpusMap, PlacedGroups
+from medexam.toolkit.data import Discipline
+from medexam.toolkit.files import whole_file
+from medexam.toolkit.plots import quiet_matplotlib
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from medexam.retrievers.projection import Places
+    from medexam.companions.corpus_map.projection import Places
 
     Density = NDArray[np.float64]
 

@@ -10,13 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.benchmarks.measures import signed
-from medexam.benchmarks.paired import FEW_CLUSTERS
-from medexam.benchmarks.resampling import describe_resampling, why_none
-from medexam.experiments.compare.section import ComparisonScope
-from medexam.metrics.contamination.contrasts import difference_of_means
-from medexam.metrics.paired.results import Difference
-from medexam.tables import NONE, Captioned, Table, percent
+from medexam.companions.contamination.contrasts import difference_of_means
+from medexam.toolkit.comparisons import FEW_CLUSTERS, ComparisonScope, Difference, describe_resampling, signed, why_none
+from medexam.toolkit.tables import NONE, Captioned, Table, percent
 
 PER_LENGTH = {"token_mean": "a nat per token", "min_k": "a nat per token", "byte": "a nat per byte"}
 """Norm of a likelihood whose scores do not grow with the length of an option -> its unit."""

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.errors import MedExamError
-from medexam.files import cache_dir
-from medexam.retrievers.passage_rows import Vectors
+from medexam import MedExamError
+from medexam.toolkit.files import cache_dir
 
+Vectors = NDArray[np.float32]
 Places = NDArray[np.float32]
 
 NEIGHBOURS = 15

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from medexam.metrics.paired import strengths
-from medexam.metrics.paired.strengths import PRIOR, compare_strengths, find_covariance, fit_strengths, resampled_with
+from medexam.companions.item_response import bradley_terry as strengths
+from medexam.companions.item_response.bradley_terry import (
+    PRIOR,
+    compare_strengths,
+    find_covariance,
+    fit_strengths,
+    resampled_with,
+)
 from medexam.metrics.results import Resampling
 
 

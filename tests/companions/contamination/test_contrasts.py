@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from medexam.companions.contamination.contrasts import difference_of_means, mean_value, right_by_place
 from medexam.items import Gold
-from medexam.metrics.contamination.contrasts import difference_of_means, mean_value, right_by_place
 from medexam.metrics.results import Resampling
 from medexam.questions import Question
 

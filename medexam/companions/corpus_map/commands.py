@@ -1,17 +1,14 @@
 """`medexam index map`: a picture of an index's passages and an exam's questions among them.
 
-It parses, calls `medexam.experiments` and prints; the bars on standard error are all that it draws itself.
+It parses; `making` is imported when it is called.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from medexam.cli.options import JsonOption, RunsDirOption
-
-if TYPE_CHECKING:
-    pass
+from medexam.toolkit.commands import JsonOption, RunsDirOption
 
 
 def draw(
@@ -40,6 +37,6 @@ def draw(
     as_json: JsonOption = False,
 ) -> None:
     """Draw passages by source and questions by discipline on a UMAP projection."""
-    from medexam.cli.actions.index_map import place_on_map
+    from medexam.companions.corpus_map.making import place_on_map
 
     place_on_map(folder, dataset, language, limit, sample, seed, out, run, tracking_uri, runs_dir, as_json=as_json)
