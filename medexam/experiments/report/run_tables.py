@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from medexam.distributions import WILSON
 from medexam.experiments.score.refusals import TIMES, find_refused
 from medexam.experiments.store.costs import Cost
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics import Metrics
-from medexam.metrics.results import WILSON
 from medexam.tables import NONE, Captioned, Table, amount, percent, with_interval
 
 SHOWN_CHARACTERS = 160
