@@ -3,7 +3,6 @@
 from medexam.specs import (
     CellSpec,
     DatasetSpec,
-    EngineNeeds,
     ModelSpec,
     RetrieverSpec,
     load_document,
@@ -26,7 +25,6 @@ __all__ = [
     "TERMS",
     "CellSpec",
     "DatasetSpec",
-    "EngineNeeds",
     "Harness",
     "ImportedSpec",
     "ModelSpec",
