@@ -215,6 +215,7 @@ class Runner:
             answers=planned.answered or planned.folder.count_answers(),
             count_cut=planned.folder.count_cut,
             accept=self._plan.accept_model_change,
+            ways_out=self._plan.ways_out,
         )
         return replace(planned, answerer=admitted)
 

@@ -62,6 +62,8 @@ class ModuleSpec(LookUpSpec):
     other. None: any time. No digest depends on it."""
     logprobs: bool = False
     """Whether the module reads log-probabilities, as `OptionProbabilities` does; an engine that gives none refuses."""
+    plain: Annotated[bool, Field(exclude_if=lambda plain: not plain)] = False
+    """Whether its requests are plain texts that replies continue; an engine that takes dialogues alone refuses."""
     load: Path | None = None
     """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of the module's
     predictors; None asks as the module is written."""
@@ -84,7 +86,9 @@ class ModuleSpec(LookUpSpec):
     def engine_needs(self) -> EngineNeeds:
         """What its requests hold: choices if guided, else tools and schemas; texts to read, or dialogues."""
         guided = self.answer_format == "guided"
-        return EngineNeeds(guided=guided, logprobs=self.logprobs, chat=not self.logprobs, tools=not guided)
+        chat = not (self.logprobs or self.plain)
+        tools = not (guided or self.plain)
+        return EngineNeeds(guided=guided, logprobs=self.logprobs, chat=chat, plain=self.plain, tools=tools)
 
     @property
     def saved_as(self) -> dict[str, Any]:
