@@ -111,7 +111,7 @@ def compiled_umap() -> None:
     from filelock import FileLock
     from numba.core.dispatcher import Dispatcher
 
-    from medexam.retrievers.projection import LEAST, fit_projection, load_umap
+    from medexam.companions.corpus_map.projection import LEAST, fit_projection, load_umap
 
     # Workers would compile the same functions at the same time.
     with FileLock(Path(os.environ["NUMBA_CACHE_DIR"]) / "compiled.lock"):

@@ -36,10 +36,11 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "data translate": CompanionCommand("medexam.companions.translation.translate_command:translate", "data build"),
         "data quality": CompanionCommand("medexam.companions.translation.quality_command:quality", "data translate"),
         "data variants": CompanionCommand("medexam.companions.finetuning.variants_command:variants", "data quality"),
+        "index map": CompanionCommand("medexam.companions.corpus_map.commands:draw", "index info"),
         "reproduce": CompanionCommand(
             "medexam.companions.papers.commands:reproduce",
             "export",
-            "Make a table or figure of a paper anew, beside the one that is printed.",
+            "Make a table or figure of a paper again, beside the one that is printed.",
         ),
         "finetune": CompanionCommand(
             "medexam.companions.finetuning.finetune_command:finetune",
@@ -67,11 +68,28 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
 SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "medexam.commands": {name: command.target for name, command in SHIPPED_COMMANDS.items()},
-        "medexam.benchmarks": {"translation": "medexam.companions.translation.benchmark:Translation"},
         "medexam.programs": {"translate": "medexam.companions.translation.program:Translate"},
         "medexam.layouts": {
             "check": "medexam.companions.papers.layout:check_layout",
             "print": "medexam.companions.papers.layout:print_layout",
+        },
+        "medexam.benchmarks": {
+            "cliniqlink": "medexam.companions.cliniqlink.benchmark:ClinIQLink",
+            "translation": "medexam.companions.translation.benchmark:Translation",
+        },
+        "medexam.readers": {
+            "casimedicos": "medexam.companions.casimedicos.exam:read_casimedicos_exam",
+            "casimedicos_spans": "medexam.companions.casimedicos.extraction:read_casimedicos_tasks",
+            "cliniqlink": "medexam.companions.cliniqlink.reading:read_cliniqlink",
+        },
+        "medexam.explanations": {
+            "casimedicos_spans": "medexam.companions.casimedicos.statistics:compute_explanation_statistics"
+        },
+        "medexam.comparisons": {
+            "contamination": "medexam.companions.contamination.section:make_finder",
+            "item_response": "medexam.companions.item_response.questions:find_item_response",
+            "strengths": "medexam.companions.item_response.strengths:find_strengths",
+            "subset": "medexam.companions.item_response.subset:find_subset",
         },
         "medexam.importers": {"results": "medexam.companions.harnesses.imports.importing:Importer"},
     }

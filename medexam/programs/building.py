@@ -142,7 +142,11 @@ def _build_verify(spec: RetrieveVerifySpec, language: Language, context: Program
     else:
         verifier = ModelVerifier(load_task_words(words, language))
     finder = _needed(context.finder, "a finder of passages")
-    program = _build_asking(spec, language, context)
+    program: Any = (
+        _build_asking(spec, language, context)
+        if spec.in_words is None
+        else build_program(spec.in_words, language, context)
+    )
     return VerifiedPassages(program, finder, verifier, k=spec.k, abstains=spec.unsupported == "abstain")
 
 

@@ -4,8 +4,8 @@ For the terminal and for Markdown, each with a caption that says how to read it.
 passages, has none of theirs.
 """
 
+from medexam.distributions import WILSON
 from medexam.metrics import Metrics, OptionScoreMetrics
-from medexam.metrics.results import WILSON
 from medexam.metrics.retrieval_results import RetrievalMetrics
 from medexam.metrics.vote_results import OrderMetrics
 from medexam.tables import NONE, Captioned, Table, coefficient, equals, percent, with_interval
@@ -178,7 +178,7 @@ def _quartiles(retrieval: RetrievalMetrics) -> Captioned:
 def _correlation(retrieval: RetrievalMetrics) -> str:
     correlation = retrieval.score_correctness
     if correlation is None:
-        return f"The score's correlation with being right cannot be told, n = {retrieval.n}."
+        return f"The score's correlation with being right cannot be computed, n = {retrieval.n}."
     r, low, high = (coefficient(value) for value in (correlation.r, *correlation.interval))
     return (
         f"r = {r} [{low}, {high}], p {equals(correlation.p)}, n = {retrieval.n}: "

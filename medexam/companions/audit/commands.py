@@ -36,7 +36,7 @@ def export(
     per_group: Annotated[int, typer.Option(min=1, metavar="N", help="Answers of each run in each group.")] = 10,
     top: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Judge the N best answers to each question alone; all by default."),
+        typer.Option(min=1, metavar="N", help="Judge only the N best answers to each question; all by default."),
     ] = None,
     by: Annotated[
         str | None, typer.Option(metavar="MEASURE", help="The measure that says which are best, with --top.")

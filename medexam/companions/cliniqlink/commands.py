@@ -60,7 +60,7 @@ def score_submission(
         return
     for entry in found:
         caption = (
-            f"Percent: {overall_text(entry)} Lost by form: what closed answers would gain if they were read kindly."
+            f"Percent: {overall_text(entry)} Lost by form: what closed answers would gain if their form did not count."
         )
         print_tables(Terminal(), [(format_table(entry), caption)])
 
@@ -121,7 +121,9 @@ def run_image(
     ],
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND...]", show_default=False, help="What runs inside, not the image's own."),
+        typer.Argument(
+            metavar="[-- COMMAND...]", show_default=False, help="Command to run inside, instead of the image's own."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to make for the outputs and the log.")] = Path(
         "submission"

@@ -53,7 +53,7 @@ class SetupWords:
     setup: str
     system: str | None
     user: str
-    """With `$question` where the question stands."""
+    """With `$question` where the question goes."""
     keywords: tuple[str, ...]
     """What opens a part of the prompt; where a reply writes one again, the translation has ended."""
 
@@ -122,7 +122,7 @@ def _words(file: _File, name: str, source: str, target: str, origin: str) -> Set
     except (KeyError, ValueError) as error:
         raise SpecError(f"{origin}: {name}: {error} may not stand behind a $") from None
     if "$question" not in user:
-        raise SpecError(f"{origin}: {name}: user lacks $question, where the question stands")
+        raise SpecError(f"{origin}: {name}: user lacks $question, which marks the question's place")
     return SetupWords(name, system, user, keywords)
 
 

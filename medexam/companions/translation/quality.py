@@ -151,7 +151,7 @@ def measure_reference(
         for name, texts in valid_texts(plan, outcome).items()
     }
     if not any(texts_by_setup.values()):
-        raise DatasetError(f"--reference: none of the questions stands in {dataset.name} {target}")
+        raise DatasetError(f"--reference: none of the questions is in {dataset.name} {target}")
     return _measure("reference", texts_by_setup, references, bert, {})
 
 

@@ -309,6 +309,6 @@ def _writing_instructions(inputs: OptimizerInputs) -> Iterator[None]:
             yield
     except AdapterParseError as error:
         raise EngineError(
-            f"the model that writes instructions does not keep to their format ({str(error).splitlines()[0]}); "
+            f"the model that writes instructions does not follow their format ({str(error).splitlines()[0]}); "
             "name a larger one as optimizer.prompt_model, or choose optimizer.kind=random_search"
         ) from None

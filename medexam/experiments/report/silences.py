@@ -23,7 +23,7 @@ CAUSES: Mapping[Reason, str] = MappingProxyType(
         Reason.REFUSED: "questions were refused by the model",
         Reason.FILTERED: "replies were withheld by the provider's filter",
         Reason.CONTEXT_OVERFLOW: "prompts did not fit the model's context",
-        Reason.NOT_IN_CONTEXT: "replies quoted what does not stand in the text",
+        Reason.NOT_IN_CONTEXT: "replies quoted what is not in the text",
         Reason.FAULTED: "examples made the module or the metric raise",
     }
 )

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from medexam.datasets.own.tables import SourceTable, read_file, read_own_table, value_of
+from medexam.distributions import rate_interval
 from medexam.errors import SpecError
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.items import AnySet
-from medexam.metrics.intervals import rate_interval
 from medexam.metrics.tasks import cluster_scores, resample_clusters
 from medexam.predictions import Prediction, Status
 from medexam.tables import NONE, Captioned, Interval, Table, percent, with_interval
@@ -37,7 +37,7 @@ _MADE: dict[str, Callable[[Any], Any]] = {
 """What is made of an item's texts."""
 _CAPTIONS = {
     "negation": "Yes: words of the stem's last sentence, such as `not` or `excepto`, may ask for what is wrong.",
-    "numbers": "Yes: a digit stands in the stem.",
+    "numbers": "Yes: the stem has a digit.",
     "length": "Words of the stem (characters in Japanese and Chinese), in quarters of the questions.",
 }
 

@@ -74,7 +74,7 @@ def check_own(prediction: Prediction, spec_digest: str, place: str) -> None:
     if prediction.spec_digest != spec_digest:
         raise RunFolderError(
             f"{place} belongs to another run (digest {prediction.spec_digest}, and this run's is {spec_digest}): move "
-            f"it to the folder of that run, or remove it, and what it answers ({prediction.question}) is asked anew"
+            f"it to the folder of that run, or remove it, and what it answers ({prediction.question}) is asked again"
         )
 
 

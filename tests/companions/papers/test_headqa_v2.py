@@ -34,10 +34,12 @@ PROMPTING, SELECTION, OTHERS = "prompting", "selection by log-probability", "oth
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Four real runs: two controls in two languages."""
+    """Four real runs: two controls in two languages. How runs are sent to MLflow is tested in `track`."""
     folder = tmp_path_factory.mktemp("controls")
     (folder / "spec.yaml").write_text(SPEC)
-    ran = CliRunner().invoke(app, ["run", str(folder / "spec.yaml"), "--runs-dir", str(folder / "runs")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("medexam.experiments.track.store.send_to_store", lambda *_, **__: None)
+        ran = CliRunner().invoke(app, ["run", str(folder / "spec.yaml"), "--runs-dir", str(folder / "runs")])
     assert ran.exit_code == 0, ran.output
     return folder / "runs"
 

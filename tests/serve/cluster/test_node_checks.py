@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from fake_vllm import free_port
 
 from medexam.errors import EngineError
 from medexam.serve.cluster import node_checks
@@ -55,7 +56,7 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_too_little_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_checks, "_SHM_GB_OF_GPU", 1e6)
-    assert "GB are wanted; in docker start with --ipc host" in faults(tmp_path)["shared memory"]
+    assert "GB are needed; in docker start with --ipc host" in faults(tmp_path)["shared memory"]
 
 
 def test_fewer_cards_than_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,9 +118,11 @@ def test_a_node_without_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_port_that_is_taken_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "lo")
     head = JobNode("7", "0", "2", 0, 2, "n1", ("n1", "n2"))
-    with socket.create_server(("127.0.0.1", 29_607)):
+    taken = free_port()
+    monkeypatch.setattr("medexam.serve.cluster.job_node._MEETING_PORTS", range(taken, taken + 1))
+    with socket.create_server(("127.0.0.1", taken)):
         met = head.meet(tmp_path)
-    assert met.port > 29_607
+    assert met.port > taken
     other = JobNode("7", "0", "2", 1, 2, "n2", ("n1", "n2")).meet(tmp_path)
     assert (other.head, other.port, other.rank, other.interface) == ("127.0.0.1", met.port, 1, "lo")
 
