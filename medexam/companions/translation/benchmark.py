@@ -4,8 +4,7 @@ A run's texts stand in `texts.jsonl` of its translation's folder, each under a k
 is another item. On the way back a text has the one that it was translated from beside it, which is its reference.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
@@ -25,9 +24,9 @@ from medexam.toolkit.benchmarks import (
     mean_measure,
     scored_tasks,
 )
-from medexam.toolkit.data import Language, Task, TaskGold, TaskSet
+from medexam.toolkit.data import ExampleRecord, Language, Task, TaskGold, TaskSet, read_examples
 from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.files import UnreadableError, read_regular, write_whole
+from medexam.toolkit.files import write_whole
 from medexam.toolkit.specs import DatasetSpec
 
 BENCHMARK = "medexam.companions.translation.benchmark:Translation"
@@ -46,12 +45,11 @@ class Translation(WordsBenchmark):
         """Load every text of the file; raises `DatasetError` if it is missing or damaged."""
         if spec.path is None:
             raise DatasetError("a translation's texts stand in a file: set dataset.path")
-        lines = list(_read_lines(spec.path).values())
+        records = read_examples(spec.path).values()
         tasks = tuple(
-            Task(line["key"], line["language"], spec.language, line["stem"], options=tuple(line["options"]))
-            for line in lines
+            Task(each.key, each.inputs["language"], spec.language, each.inputs["stem"], options=each.inputs["options"])
+            for each in records
         )
-        references = {line["key"]: line["reference"] for line in lines}
         return TaskSet(
             name=spec.called,
             language=spec.language,
@@ -60,7 +58,7 @@ class Translation(WordsBenchmark):
             fingerprint=BY_CONTENT,
             golds_fingerprint=BY_CONTENT,
             questions=tasks,
-            golds={key: TaskGold(answers=() if text is None else (text,)) for key, text in references.items()},
+            golds={each.key: TaskGold(answers=tuple(each.labels.values())) for each in records},
         )
 
     def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
@@ -81,7 +79,8 @@ class Translation(WordsBenchmark):
             bleu = score_bleu([render_layout(candidates[key].text) for key in references], list(references.values()))
             measures["bleu"] = Measure(value=bleu.score / 100, n=len(references))
         counts = count_tasks(items.questions, predictions)
-        return ScoredRun(TaskMetrics(**counts, measures=measures, by_group={}, own={}), scores)
+        by_group = dict.fromkeys((task.group for task in tasks), measures)  # A run's texts are in one language.
+        return ScoredRun(TaskMetrics(**counts, measures=measures, by_group=by_group, own={}), scores)
 
 
 def judge_task(setup: str, task: Task, prediction: Prediction) -> TranslationCandidate:
@@ -98,42 +97,24 @@ def add_texts(
     `references` maps a question to the text that its text was translated from; None on the way there. Raises
     `DatasetError` if the file is damaged or cannot be written.
     """
-    path = folder / TEXTS
-    stored = _read_lines(path) if path.exists() else {}
-    added = {line["key"]: line for line in _lines(texts, language, references or {})}
-    if added.keys() - stored.keys():
-        lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in (stored | added).values())
+    path, records = folder / TEXTS, {}
+    for text in texts:
+        options = tuple(f"{number}. {words}" for number, words in text.options)
+        labels = {} if references is None else {"reference": render_layout(references[text.key])}
+        inputs = {"language": language, "stem": text.stem, "options": options}
+        key = item_key(text, language)
+        records[key] = ExampleRecord(key, inputs, labels)
+    stored = read_examples(path) if path.exists() else {}
+    if records.keys() - stored.keys():
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(path, "".join(lines))
+            write_whole(path, "".join(record.to_line() for record in (stored | records).values()))
         except OSError as error:
             raise DatasetError(f"cannot write {path} ({error}): choose another folder with --out") from None
-    return tuple(added)
+    return tuple(records)
 
 
 def dataset_part(folder: Path, language: str) -> dict[str, Any]:
     """Return the `dataset` part of a run on the texts in `folder`; a language without a code has that of English."""
     code = language if language in get_args(Language) else "en"
     return {"name": BENCHMARK, "language": code, "path": str((folder / TEXTS).absolute())}
-
-
-def _lines(
-    texts: Iterable[QuestionText], language: str, references: Mapping[str, QuestionText]
-) -> Iterator[dict[str, Any]]:
-    for text in texts:
-        reference = references.get(text.key)
-        yield {
-            "key": item_key(text, language),
-            "language": language,
-            "stem": text.stem,
-            "options": [f"{number}. {words}" for number, words in text.options],
-            "reference": None if reference is None else render_layout(reference),
-        }
-
-
-def _read_lines(path: Path) -> dict[str, dict[str, Any]]:
-    try:
-        rows = [json.loads(line) for line in read_regular(path).decode().splitlines()]
-        return {row["key"]: row for row in rows}
-    except (OSError, UnreadableError, ValueError, TypeError, KeyError) as error:
-        raise DatasetError(f"{path} holds no texts ({error}): restore it, or translate again") from None

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from medexam import Prediction
 from medexam.companions.translation.layout import source_key, text_digest, text_of_task
 from medexam.companions.translation.program import SetupWords
 from medexam.companions.translation.validity import clean_reply
-from medexam.toolkit.data import Failure, Reason, Status
-from medexam.toolkit.files import FrozenModel, WorkFolder
-from medexam.toolkit.runs import MODELS, AnyCell, Plan, parse_lines, read_models
+from medexam.toolkit.data import Reason, Status, Task
+from medexam.toolkit.files import WorkFolder, parse_json
+from medexam.toolkit.runs import MODELS, PREDICTIONS, AnyCell, Plan, parse_lines, read_models
 
 RECORD = "translation.json"
 REPLIES = "replies"
@@ -25,6 +25,8 @@ SELECTION = "selection.json"
 QUALITY = "quality.json"
 Role = Literal["model", "base"]
 """Which of a translation's models answers a set-up: the one that takes dialogues, or one that continues plain text."""
+_KEPT = ("prompt_tokens", "completion_tokens", "latency_s", "model", "answered_by")
+"""What a reply of an earlier version says as a prediction does."""
 MODEL_FILES: Mapping[Role, str] = MappingProxyType({"model": MODELS, "base": f"base_{MODELS}"})
 
 
@@ -40,11 +42,11 @@ class TranslationFolder(WorkFolder):
         """Where the runs are, one a set-up."""
         return self.path / REPLIES
 
-    def admit_known(self, cells: Sequence[AnyCell], role: Role) -> tuple[AnyCell, ...]:
+    def admit_known(self, cells: Sequence[AnyCell], role: Role) -> Sequence[AnyCell]:
         """Return the cells of a role such that the model that answered the folder before, and no other, continues."""
-        known = {} if not (self.path / MODEL_FILES[role]).exists() else self.read_json(MODEL_FILES[role])
-        if not known:
-            return tuple(cells)
+        if not (self.path / MODEL_FILES[role]).exists():
+            return cells
+        known = self.read_json(MODEL_FILES[role])
         for cell in cells:
             if not (cell.folder.path / MODELS).exists():
                 cell.folder.create()
@@ -59,22 +61,6 @@ class TranslationFolder(WorkFolder):
             self.write_json(MODEL_FILES[role], {key: model.model_dump(mode="json") for key, model in entries.items()})
 
 
-class _EarlierReply(FrozenModel):
-    """A line of the file of replies that earlier versions kept for each set-up."""
-
-    question: str
-    source: str
-    """Digest of the text that was to be translated."""
-    reply: str | None
-    cut_off: bool = False
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    latency_s: float | None = None
-    model: str | None = None
-    answered_by: str | None = None
-    failure: Failure | None = None
-
-
 def take_over(
     folder: TranslationFolder, plan: Plan, cell: AnyCell, words: SetupWords, name: str, role: Role
 ) -> AnyCell:
@@ -86,34 +72,31 @@ def take_over(
     if cell.folder.exists() or not path.exists():
         return cell
     tasks = {(source_key(task.key), text_digest(text_of_task(task))): task for task in cell.question_set.questions}
+    predictions = [
+        _prediction(line, tasks[line["question"], line["source"]], words, cell)
+        for _, _, line in parse_lines(path, parse_json)
+        if line.get("failure") is None and (line["question"], line["source"]) in tasks
+    ]
     cell.folder.create()
-    with cell.folder.locked():
-        (cell.folder.path / "predictions.jsonl").unlink(missing_ok=True)
-        with cell.folder.appending() as log:
-            for _, _, line in parse_lines(path, _EarlierReply.model_validate_json):
-                if line.failure is None and (task := tasks.get((line.question, line.source))) is not None:
-                    log.append(_prediction(line, task.key, text_of_task(task).numbers, words, cell))
-        if (folder.path / MODEL_FILES[role]).exists():
-            cell.folder.write_json(MODELS, folder.read_json(MODEL_FILES[role]))
-        cell.folder.write_record(plan.record(cell))
+    cell.folder.write_bytes(PREDICTIONS, b"".join(prediction.to_line() for prediction in predictions))
+    if (folder.path / MODEL_FILES[role]).exists():
+        cell.folder.write_json(MODELS, folder.read_json(MODEL_FILES[role]))
+    cell.folder.write_record(plan.record(cell))
     return cell.updated()
 
 
-def _prediction(line: _EarlierReply, key: str, numbers: Sequence[int], words: SetupWords, cell: AnyCell) -> Prediction:
-    text = clean_reply(line.reply or "", numbers, words.keywords) or None
-    reason = Reason.CONTEXT_OVERFLOW if line.reply is None else Reason.EMPTY
+def _prediction(line: Mapping[str, Any], task: Task, words: SetupWords, cell: AnyCell) -> Prediction:
+    reply = line["reply"]
+    kept: dict[str, Any] = {name: line.get(name) for name in _KEPT}
+    text = clean_reply(reply or "", text_of_task(task).numbers, words.keywords) or None
     return Prediction(
-        question=key,
+        question=task.key,
         program=cell.cell.program.label,
         spec_digest=cell.spec_digest,
         status=Status.UNANSWERED if text is None else Status.ANSWERED,
-        reason=reason if text is None else None,
+        reason=None if text else Reason.CONTEXT_OVERFLOW if reply is None else Reason.EMPTY,
         text=text,
-        reply=line.reply,
-        finish_reason=None if line.reply is None else "length" if line.cut_off else "stop",
-        prompt_tokens=line.prompt_tokens,
-        completion_tokens=line.completion_tokens,
-        latency_s=line.latency_s,
-        model=line.model,
-        answered_by=line.answered_by,
+        reply=reply,
+        finish_reason=None if reply is None else "length" if line.get("cut_off") else "stop",
+        **kept,
     )

@@ -136,19 +136,21 @@ def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
     return spec.model_copy(update=resolved_models)
 
 
-def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None = None) -> TranslationPlan:
+def plan_translation(
+    spec: TranslationSpec, *, runs_dir: Path, out: Path | None = None, earlier: Mapping[str, Any] | None = None
+) -> TranslationPlan:
     """Plan what translating as `spec` says would do: an existing folder is continued.
 
     `out` None: the folder of `runs_dir` that holds the same translation, else one named after data set, languages and
-    model. Raises `SpecError`, `DatasetError`, `EngineError` where the model is not there, or `RunFolderError` where the
-    folder holds the translation of something else.
+    model. `earlier` is the record of a folder that an earlier version made, which is read and not continued. Raises
+    `SpecError`, `DatasetError`, `EngineError` where the model is not there, or `RunFolderError` where the folder holds
+    the translation of something else.
     """
-    exam_set = load_exam_set(spec.dataset)
-    source = spec.dataset.language
+    exam_set, source = load_exam_set(spec.dataset), spec.dataset.language
     words = load_setups(spec.setups, source, spec.target, spec.words)
-    identity = _identity(spec, exam_set)
+    identity = _identity(spec, exam_set) if earlier is None else earlier["identity"]
     folder = TranslationFolder(out) if out is not None else _folder(spec, identity, runs_dir)
-    if folder.exists():
+    if folder.exists() and earlier is None:
         record = folder.read_json(RECORD)
         if record.get("schema") != IDENTITY_SCHEMA:
             raise RunFolderError(f"{folder.path} cannot continue: {_EARLIER}; translate into another folder with --out")
@@ -157,23 +159,24 @@ def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None 
                 f"{folder.path} holds another translation (it differs in {', '.join(changes)}); choose another folder "
                 "with --out"
             )
-    return _plan(spec, exam_set, words, folder, identity)
+    keys = add_texts(folder.path, [text_of(question) for question in exam_set.questions], source)
+    digests = [
+        earlier["setups"][each.setup]["digest"] if earlier else digest_words(spec, identity, each, identity["dataset"])
+        for each in words
+    ]
+    runs, setups = plan_runs(spec, folder, FORWARD, source, keys, list(zip(words, digests, strict=True)))
+    return TranslationPlan(spec, exam_set, runs, setups, folder, identity, goes_on=earlier is None)
 
 
 def load_plan(path: Path) -> TranslationPlan:
     """Plan the translation that the folder at `path` holds, as it was last asked for.
 
-    One that an earlier version made is read and not continued. Raises `RunFolderError` if there is none,
-    `DatasetError` if its data cannot be read or have changed.
+    Raises `RunFolderError` if there is none, `DatasetError` if its data cannot be read or have changed.
     """
-    folder = TranslationFolder(path)
-    record = folder.read_json(RECORD)
+    record = TranslationFolder(path).read_json(RECORD)
     spec = validate(TranslationSpec, as_asked_before(record.get("spec")))
-    if record.get("schema") == IDENTITY_SCHEMA:
-        return plan_translation(spec, runs_dir=path.parent, out=path)
-    words = load_setups(spec.setups, spec.dataset.language, spec.target, spec.words)
-    digests = {name: setup["digest"] for name, setup in record["setups"].items()}
-    return _plan(spec, load_exam_set(spec.dataset), words, folder, record["identity"], digests)
+    earlier = None if record.get("schema") == IDENTITY_SCHEMA else record
+    return plan_translation(spec, runs_dir=path.parent, out=path, earlier=earlier)
 
 
 def check_goes_on(plan: TranslationPlan) -> None:
@@ -183,25 +186,6 @@ def check_goes_on(plan: TranslationPlan) -> None:
             f"{plan.folder.path} cannot continue: {_EARLIER}; leave out what asks (--no-back), or translate into "
             "another folder with --out"
         )
-
-
-def _plan(
-    spec: TranslationSpec,
-    exam_set: ExamSet,
-    words: Sequence[SetupWords],
-    folder: TranslationFolder,
-    identity: Mapping[str, Any],
-    digests: Mapping[str, str] | None = None,
-) -> TranslationPlan:
-    """Plan the runs of the set-ups; `digests` are those by which an earlier version named its files of replies."""
-    sources = [text_of(question) for question in exam_set.questions]
-    keys = add_texts(folder.path, sources, spec.dataset.language)
-    wanted = [
-        (each, digests[each.setup] if digests else digest_words(spec, identity, each, identity["dataset"]))
-        for each in words
-    ]
-    runs, setups = plan_runs(spec, folder, FORWARD, spec.dataset.language, keys, wanted)
-    return TranslationPlan(spec, exam_set, runs, setups, folder, identity, goes_on=digests is None)
 
 
 def plan_runs(
@@ -216,31 +200,21 @@ def plan_runs(
 
     Beside the words stands the digest by which earlier versions named their file of replies.
     """
-    parts = [
-        {
-            "program": {
-                "kind": PROGRAM,
-                "args": {"setup": words.setup, "words": words.to_json() | ({"plain": True} if plain else {})},
-                "plain": plain,
-            },
-            "model": model.model_copy(update={"max_tokens": model.max_tokens or REPLY_TOKENS}).model_dump(mode="json"),
-        }
-        for words, _ in wanted
-        for plain, model in [(spec.role(words) == "base", spec.model_of(spec.role(words)))]
-    ]
-    document = {
-        "name": name,
-        "dataset": dataset_part(folder.path, language),
-        "trace_questions": 0,
-        "matrix": {"cells": parts},
-    }
+    cells = []
+    for words, _ in wanted:
+        plain, model = spec.role(words) == "base", spec.model_of(spec.role(words))
+        setup_words = words.to_json() | ({"plain": True} if plain else {})
+        program = {"kind": PROGRAM, "args": {"setup": words.setup, "words": setup_words}, "plain": plain}
+        budget = {"max_tokens": model.max_tokens or REPLY_TOKENS}
+        cells.append({"program": program, "model": model.model_dump(mode="json") | budget})
+    dataset = dataset_part(folder.path, language)
+    document = {"name": name, "dataset": dataset, "trace_questions": 0, "matrix": {"cells": cells}}
     plan = plan_spec(document, {}, runs_dir=folder.replies)
     setups = []
     for cell, (words, earlier_digest) in zip(plan.cells, wanted, strict=True):
-        role = spec.role(words)
-        file = f"{words.setup}-{earlier_digest}" if name == FORWARD else f"{name}-{words.setup}-{earlier_digest}"
+        file = "-".join([*([] if name == FORWARD else [name]), words.setup, earlier_digest])
         chosen = replace(cell, question_set=cell.question_set.only(keys)).updated()
-        chosen = take_over(folder, plan, chosen, words, file, role)
+        chosen = take_over(folder, plan, chosen, words, file, role := spec.role(words))
         setups.append(SetupRun(words, role, chosen, earlier_digest))
     return replace(plan, cells=tuple(run.cell for run in setups)), tuple(setups)
 

@@ -264,7 +264,7 @@ class RunFolder(WorkFolder):
 
     def appending(self) -> AbstractContextManager[PredictionLog]:
         """Open a log that appends predictions; what a dead process left torn is cut off first."""
-        return open_log(self.path / PREDICTIONS, PredictionLog)
+        return open_log(self.path / PREDICTIONS)
 
 
 def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> list[str]:

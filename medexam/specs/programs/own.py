@@ -62,8 +62,6 @@ class ModuleSpec(LookUpSpec):
     other. None: any time. No digest depends on it."""
     logprobs: bool = False
     """Whether the module reads log-probabilities, as `OptionProbabilities` does; an engine that gives none refuses."""
-    plain: Annotated[bool, Field(exclude_if=lambda plain: not plain)] = False
-    """Whether its requests are plain texts that replies continue; an engine that takes dialogues alone refuses."""
     load: Path | None = None
     """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of the module's
     predictors; None asks as the module is written."""
@@ -86,9 +84,7 @@ class ModuleSpec(LookUpSpec):
     def engine_needs(self) -> EngineNeeds:
         """What its requests hold: choices if guided, else tools and schemas; texts to read, or dialogues."""
         guided = self.answer_format == "guided"
-        chat = not (self.logprobs or self.plain)
-        tools = not (guided or self.plain)
-        return EngineNeeds(guided=guided, logprobs=self.logprobs, chat=chat, plain=self.plain, tools=tools)
+        return EngineNeeds(guided=guided, logprobs=self.logprobs, chat=not self.logprobs, tools=not guided)
 
     @property
     def saved_as(self) -> dict[str, Any]:
@@ -130,6 +126,8 @@ class OwnSpec(ModuleSpec):
     """`package.module:Name`, `./file.py:Name` (beside the spec), or a name that an installed package adds."""
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the class or function."""
+    plain: Annotated[bool, Field(exclude_if=lambda plain: not plain)] = False
+    """Whether its requests are plain texts that replies continue; an engine that takes dialogues alone refuses."""
 
     @field_validator("kind")
     @classmethod
@@ -138,6 +136,11 @@ class OwnSpec(ModuleSpec):
             raise ValueError(f"{kind!r} is neither a kind that ships nor package.module:Name or ./file.py:Name")
         # A run is resumed from any folder, and reported without the package that added a short name.
         return part_name(kind, (), PROGRAMS)
+
+    @property
+    def engine_needs(self) -> EngineNeeds:
+        """What its requests hold: those of every module, or plain texts alone."""
+        return EngineNeeds(plain=True) if self.plain else super().engine_needs
 
     @property
     def code(self) -> str:
