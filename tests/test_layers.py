@@ -95,7 +95,7 @@ OTHER_COMPANIONS = {
     "papers": {"finetuning", "translation"},
 }
 """Companion -> the companions that it stands on."""
-MOST_PUBLIC = 251
+MOST_PUBLIC = 253
 """Names of the toolkit."""
 ENTRIES = ("__init__", "__main__")
 """The files that stand for their package: they may import all of it and crowd no room."""
