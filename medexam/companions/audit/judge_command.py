@@ -78,9 +78,9 @@ def judge_errors(
         judged = medexam.run(spec, runs_dir=out / "runs", track=False, **settings)
     stored = judged[0].stored
     kinds = read_kinds(text)
-    chosen = {key: said.text for key, said in stored.folder.read_predictions().items() if said.text in kinds}
+    verdicts = {key: said.text for key, said in stored.folder.read_predictions().items() if said.text in kinds}
     people = read_people(out, kinds)
-    agreements = compare_judges({stored.model or "judge": chosen, **people}, kinds)
+    agreements = compare_judges({stored.model or "judge": verdicts, **people}, kinds)
     tables = _tables(stored, kinds, agreements)
     sys.stderr.write(
         f"medexam: the judge's prompt is {out / 'judge.md'}; people fill in copies of {out / SHEET} under names of "

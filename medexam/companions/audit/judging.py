@@ -90,7 +90,7 @@ class ErrorKinds(WordsBenchmark):
         """Compute the share of each kind among the judged answers, over all runs and by run."""
         judged = {key: said.text for key, said in predictions.items() if said.text is not None}
         kinds = [kind for kind, _ in Counter(judged.values()).most_common()]
-        scores = {kind: {key: float(chosen == kind) for key, chosen in judged.items()} for kind in kinds}
+        scores = {kind: {key: float(verdict == kind) for key, verdict in judged.items()} for kind in kinds}
         return self.score_means(items, predictions, scores)
 
 
@@ -190,15 +190,15 @@ def _agreement(
     pair: tuple[str, str], first: Mapping[str, str], second: Mapping[str, str], kinds: Sequence[str]
 ) -> KindAgreement:
     places = {kind: place for place, kind in enumerate(kinds)}
-    chosen = [(places[kind], places[second[code]]) for code, kind in first.items() if code in second]
-    if not chosen:
+    codes = [(places[kind], places[second[code]]) for code, kind in first.items() if code in second]
+    if not codes:
         return KindAgreement(pair, 0, None, None)
     table = np.zeros((len(kinds), len(kinds)))
-    for one, other in chosen:
+    for one, other in codes:
         table[one, other] += 1
-    one_kind = len({place for both in chosen for place in both}) == 1
+    one_kind = len({place for both in codes for place in both}) == 1
     return KindAgreement(
-        pair, len(chosen), float(np.trace(table) / table.sum()), None if one_kind else cohens_kappa(table)
+        pair, len(codes), float(np.trace(table) / table.sum()), None if one_kind else cohens_kappa(table)
     )
 
 
