@@ -52,7 +52,7 @@ class TextLengths(FrozenModel):
 
 
 class Positions(FrozenModel):
-    """Where the right answer stands among questions with as many options."""
+    """Place of the right answer among questions with as many options."""
 
     options: int
     n: int

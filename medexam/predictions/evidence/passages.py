@@ -276,7 +276,7 @@ def _quartiles(figures: RetrievalMetrics) -> Captioned:
 def _correlation(figures: RetrievalMetrics) -> str:
     correlation = figures.score_correctness
     if correlation is None:
-        return f"The score's correlation with being right cannot be told, n = {figures.n}."
+        return f"The score's correlation with being right cannot be computed, n = {figures.n}."
     r, low, high = (coefficient(value) for value in (correlation.r, *correlation.interval))
     return (
         f"r = {r} [{low}, {high}], p {equals(correlation.p)}, n = {figures.n}: "

@@ -78,7 +78,7 @@ def test_the_tables_of_one_run(make_run) -> None:
 
 def test_a_correlation_that_cannot_be_told(make_run) -> None:
     (_, caption), _ = evidence_tables(make_run(RETRIEVING, "r", extra=_found).metrics)
-    assert caption.startswith("The score's correlation with being right cannot be told, n = 16.")
+    assert caption.startswith("The score's correlation with being right cannot be computed, n = 16.")
 
 
 @pytest.mark.parametrize(("p", "text"), [(0.0, "<0.001"), (0.00099, "<0.001"), (0.0312, "0.031"), (1.0, "1.000")])
