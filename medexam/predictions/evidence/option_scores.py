@@ -5,7 +5,7 @@ The statistics stand in `option_statistics.py`, for they need numpy.
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from medexam.distributions import WILSON
@@ -70,6 +70,24 @@ def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:
     weights = {number: math.exp(score - best) for number, score in scores.items()}
     total = math.fsum(weights.values())
     return {number: weight / total for number, weight in weights.items()}
+
+
+@dataclass(frozen=True)
+class OptionScores:
+    """The scores of a question's options as a program gives them; the fields are those of `OptionScoreFields`."""
+
+    option_scores: dict[int, float]
+    score_unit: str
+    score_norm: str | None = None
+    read_by: str | None = None
+    read_why: str | None = None
+    label_mass: float | None = None
+    order_scores: tuple[tuple[float, ...], ...] | None = None
+    tied: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        scores = list(self.option_scores.values())
+        object.__setattr__(self, "tied", scores.count(max(scores)))
 
 
 class ReliabilityBin(FrozenModel):
