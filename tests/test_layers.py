@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -358,3 +359,9 @@ def test_a_wing_lists_what_it_offers(wing: str) -> None:
 
 def test_nobody_reaches_into_another_objects_private_fields() -> None:
     assert not [f"{path}:{field}" for path, source in _sources().items() for field in source.private_fields]
+
+
+def test_its_kind_and_the_programs_that_make_it_alone_name_evidence() -> None:
+    fields = re.compile(r"\b(label_mass|order_scores|read_why|cited_support)\b")
+    wings = {path.relative_to(ROOT).parts[0] for path in MODULES if fields.search(path.read_text(encoding="utf-8"))}
+    assert wings == {"predictions", "programs"}
