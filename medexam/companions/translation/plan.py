@@ -10,12 +10,13 @@ from typing import Any
 from pydantic import Field
 
 from medexam import Prediction
-from medexam.companions.translation.benchmark import add_texts, dataset_part
+from medexam.companions.translation.benchmark import add_texts, dataset_part, judge_task
 from medexam.companions.translation.folder import RECORD, Role, TranslationFolder, take_over
 from medexam.companions.translation.layout import QuestionText, source_key, text_of
 from medexam.companions.translation.program import PROGRAM, REPLY_TOKENS, SETUPS, SetupWords, load_setups
+from medexam.companions.translation.validity import TranslationCandidate
 from medexam.toolkit.asking import known_model, with_profile, with_served_name
-from medexam.toolkit.data import ExamSet, Status, Task, load_exam_set
+from medexam.toolkit.data import ExamSet, Status, load_exam_set
 from medexam.toolkit.errors import RunFolderError, SpecError
 from medexam.toolkit.runs import AnyCell, Plan, as_asked_before, plan_spec
 from medexam.toolkit.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec, differing_keys, digest, validate
@@ -70,10 +71,11 @@ class SetupRun:
             if (prediction := predictions.get(task.key)) is not None and prediction.status is not Status.FAILED
         }
 
-    @property
-    def tasks(self) -> dict[str, Task]:
-        """Its texts by question."""
-        return {source_key(task.key): task for task in self.cell.question_set.questions}
+    @cached_property
+    def candidates(self) -> dict[str, TranslationCandidate]:
+        """What each reply made of its question, by question in the order of the texts."""
+        tasks = {source_key(task.key): task for task in self.cell.question_set.questions}
+        return {key: judge_task(self.words.setup, tasks[key], reply) for key, reply in self.predictions.items()}
 
 
 @dataclass(frozen=True)
@@ -223,11 +225,6 @@ def digest_words(spec: TranslationSpec, identity: Mapping[str, Any], words: Setu
     """Compute what earlier versions named a file of replies by; `data` is what else the texts depended on."""
     role = spec.role(words)
     return digest({"words": words.to_json(), role: identity[role], "data": dict(data)})
-
-
-def keys_of(setups: Sequence[SetupRun]) -> list[str]:
-    """List the questions that every one of `setups` has a reply to, in the order of the first."""
-    return [key for key in setups[0].tasks if all(key in run.predictions for run in setups)]
 
 
 def _identity(spec: TranslationSpec, exam_set: ExamSet) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from medexam.companions.translation.benchmark import add_texts
 from medexam.companions.translation.layout import QuestionText, render_layout, text_of
-from medexam.companions.translation.outcome import TranslationOutcome, judge_run
+from medexam.companions.translation.outcome import TranslationOutcome
 from medexam.companions.translation.plan import SetupRun, TranslationPlan, digest_words, plan_runs
 from medexam.companions.translation.program import load_setups
 from medexam.companions.translation.scores import BertScore, score_bleu
@@ -120,8 +120,7 @@ def measure_back(
     """
     pairs_by_setup: dict[str, dict[str, tuple[QuestionText, bool]]] = {}
     for name, run in back_runs.items():
-        candidates = {key: judge_run(run, key) for key in run.predictions}
-        pairs_by_setup[name] = {key: (candidate.text, candidate.valid) for key, candidate in candidates.items()}
+        pairs_by_setup[name] = {key: (candidate.text, candidate.valid) for key, candidate in run.candidates.items()}
     if SELECTED not in pairs_by_setup:
         setups = {key: choice.candidate.setup for key, choice in outcome.selection.choices.items()}
         pairs_by_setup[SELECTED] = {
