@@ -18,7 +18,7 @@ from medexam.companions.translation.validity import TranslationCandidate
 from medexam.toolkit.asking import known_model, with_profile, with_served_name
 from medexam.toolkit.data import ExamSet, Status, load_exam_set
 from medexam.toolkit.errors import RunFolderError, SpecError
-from medexam.toolkit.runs import AnyCell, Plan, as_asked_before, plan_spec
+from medexam.toolkit.runs import AnyCell, Plan, as_asked_before, plan_experiment
 from medexam.toolkit.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec, differing_keys, digest, validate
 
 FORWARD = "translate"
@@ -211,7 +211,7 @@ def plan_runs(
         cells.append({"program": program, "model": model.model_dump(mode="json") | budget})
     dataset = dataset_part(folder.path, language)
     document = {"name": name, "dataset": dataset, "trace_questions": 0, "matrix": {"cells": cells}}
-    plan = plan_spec(document, {}, runs_dir=folder.replies)
+    plan = plan_experiment(document, {}, runs_dir=folder.replies)
     setups = []
     for cell, (words, earlier_digest) in zip(plan.cells, wanted, strict=True):
         file = "-".join([*([] if name == FORWARD else [name]), words.setup, earlier_digest])
