@@ -162,11 +162,13 @@ def plan_translation(
                 "with --out"
             )
     keys = add_texts(folder.path, [text_of(question) for question in exam_set.questions], source)
-    digests = [
-        earlier["setups"][each.setup]["digest"] if earlier else digest_words(spec, identity, each, identity["dataset"])
+    digests = {
+        each: earlier["setups"][each.setup]["digest"]
+        if earlier
+        else digest_words(spec, identity, each, identity["dataset"])
         for each in words
-    ]
-    runs, setups = plan_runs(spec, folder, FORWARD, source, keys, list(zip(words, digests, strict=True)))
+    }
+    runs, setups = plan_runs(spec, folder, FORWARD, source, keys, digests)
     return TranslationPlan(spec, exam_set, runs, setups, folder, identity, goes_on=earlier is None)
 
 
@@ -196,14 +198,14 @@ def plan_runs(
     name: str,
     language: str,
     keys: Sequence[str],
-    wanted: Sequence[tuple[SetupWords, str]],
+    digests: Mapping[SetupWords, str],
 ) -> tuple[Plan, tuple[SetupRun, ...]]:
-    """Plan a run called `name` for each of the words in `wanted`, on the texts with these keys as items.
+    """Plan a run called `name` for each of the words in `digests`, on the texts with these keys as items.
 
-    Beside the words stands the digest by which earlier versions named their file of replies.
+    `digests` maps words to the digest by which earlier versions named their file of replies.
     """
     cells = []
-    for words, _ in wanted:
+    for words in digests:
         plain, model = spec.role(words) == "base", spec.model_of(spec.role(words))
         setup_words = words.to_json() | ({"plain": True} if plain else {})
         program = {"kind": PROGRAM, "args": {"setup": words.setup, "words": setup_words}, "plain": plain}
@@ -213,7 +215,7 @@ def plan_runs(
     document = {"name": name, "dataset": dataset, "trace_questions": 0, "matrix": {"cells": cells}}
     plan = plan_experiment(document, {}, runs_dir=folder.replies)
     setups = []
-    for cell, (words, earlier_digest) in zip(plan.cells, wanted, strict=True):
+    for cell, (words, earlier_digest) in zip(plan.cells, digests.items(), strict=True):
         file = "-".join([*([] if name == FORWARD else [name]), words.setup, earlier_digest])
         chosen = replace(cell, question_set=cell.question_set.only(keys)).updated()
         chosen = take_over(folder, plan, chosen, words, file, role := spec.role(words))

@@ -102,8 +102,8 @@ def plan_back(
         if not translations:
             continue
         keys = add_texts(plan.folder.path, translations.values(), spec.target, plan.sources)
-        wanted = [(words, digest_words(spec, plan.identity, words, {"forward": forward[name]}))]
-        runs, (back_runs[name],) = plan_runs(spec, plan.folder, f"back-{name_part(name)}", spec.target, keys, wanted)
+        digests = {words: digest_words(spec, plan.identity, words, {"forward": forward[name]})}
+        runs, (back_runs[name],) = plan_runs(spec, plan.folder, f"back-{name_part(name)}", spec.target, keys, digests)
         plans.append(runs)
     return join_plans(plans), back_runs
 
