@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from medexam.companions.translation.benchmark import add_texts
 from medexam.companions.translation.layout import QuestionText, render_layout, text_of
-from medexam.companions.translation.outcome import TranslationOutcome, judge_run
+from medexam.companions.translation.outcome import TranslationOutcome
 from medexam.companions.translation.plan import SetupRun, TranslationPlan, digest_words, plan_runs
 from medexam.companions.translation.program import load_setups
 from medexam.companions.translation.scores import BertScore, score_bleu
@@ -102,8 +102,8 @@ def plan_back(
         if not translations:
             continue
         keys = add_texts(plan.folder.path, translations.values(), spec.target, plan.sources)
-        wanted = [(words, digest_words(spec, plan.identity, words, {"forward": forward[name]}))]
-        runs, (back_runs[name],) = plan_runs(spec, plan.folder, f"back-{name_part(name)}", spec.target, keys, wanted)
+        digests = {words: digest_words(spec, plan.identity, words, {"forward": forward[name]})}
+        runs, (back_runs[name],) = plan_runs(spec, plan.folder, f"back-{name_part(name)}", spec.target, keys, digests)
         plans.append(runs)
     return join_plans(plans), back_runs
 
@@ -120,8 +120,7 @@ def measure_back(
     """
     pairs_by_setup: dict[str, dict[str, tuple[QuestionText, bool]]] = {}
     for name, run in back_runs.items():
-        candidates = {key: judge_run(run, key) for key in run.predictions}
-        pairs_by_setup[name] = {key: (candidate.text, candidate.valid) for key, candidate in candidates.items()}
+        pairs_by_setup[name] = {key: (candidate.text, candidate.valid) for key, candidate in run.candidates.items()}
     if SELECTED not in pairs_by_setup:
         setups = {key: choice.candidate.setup for key, choice in outcome.selection.choices.items()}
         pairs_by_setup[SELECTED] = {
