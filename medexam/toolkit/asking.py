@@ -10,8 +10,8 @@ from medexam.model_calls import is_cut
 from medexam.model_identity import Answerer
 from medexam.programs import ProgramOutput
 from medexam.serve import Engine, build_engine
+from medexam.serve.batches.batch_folder import Batch
 from medexam.serve.contract import PLAIN
-from medexam.serve.launch.profile import Layout, Profile, load_profile, model_name, profile_names, with_profile
 from medexam.serve.naming import known_model, with_served_name
 from medexam.signatures.direct import in_bulk
 from medexam.signatures.lenient import read_leniently
@@ -28,10 +28,9 @@ from medexam.signatures.word_files import validate_words
 __all__ = [
     "PLAIN",
     "Answerer",
+    "Batch",
     "Engine",
     "Fields",
-    "Layout",
-    "Profile",
     "ProgramOutput",
     "QuestionObserver",
     "RunObserver",
@@ -47,9 +46,6 @@ __all__ = [
     "in_bulk",
     "is_cut",
     "known_model",
-    "load_profile",
-    "model_name",
-    "profile_names",
     "quiet_dspy",
     "quiet_transformers",
     "read_generation",
@@ -57,6 +53,5 @@ __all__ = [
     "read_reply_text",
     "run_interruptibly",
     "validate_words",
-    "with_profile",
     "with_served_name",
 ]

@@ -9,10 +9,11 @@ from typing import Any
 
 from pydantic import Field
 
+from medexam.companions.serving.launch.profile import with_profile
 from medexam.companions.translation.folder import RECORD, Role, StoredReply, TranslationFolder
 from medexam.companions.translation.layout import QuestionText, render_layout, text_of
 from medexam.companions.translation.program import SETUPS, SetupWords, Translate, load_setups
-from medexam.toolkit.asking import known_model, with_profile, with_served_name
+from medexam.toolkit.asking import known_model, with_served_name
 from medexam.toolkit.data import ExamSet, load_exam_set
 from medexam.toolkit.errors import RunFolderError, SpecError
 from medexam.toolkit.runs import as_asked_before
