@@ -82,6 +82,10 @@ SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "profile": "medexam.companions.serving.launch.profile:load_profile",
             "start": "medexam.companions.serving.launch.own_servers:start_servers",
         },
+        "medexam.local_readers": {
+            "entailment": "medexam.companions.readers.entailment:ENTAILMENT",
+            "spans": "medexam.companions.readers.spans:SPANS",
+        },
         "medexam.layouts": {
             "check": "medexam.companions.papers.layout:check_layout",
             "print": "medexam.companions.papers.layout:print_layout",

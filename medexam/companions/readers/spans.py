@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from medexam.errors import EngineError
-from medexam.retrievers.base import Span
-from medexam.retrievers.reading.loading import LoadedReader, load_reader, pad
-from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS, Window, by_length, cut_windows
+from medexam.companions.readers.loading import LoadedReader, load_reader, pad
+from medexam.companions.readers.windows import SHARED_TOKENS, WINDOW_TOKENS, Window, by_length, cut_windows
+from medexam.toolkit.encoders import LocalReader, Span
+from medexam.toolkit.errors import EngineError
 
 ANSWER_TOKENS = 30
 """Tokens of the longest answer, unless another limit is asked for; SQuAD's baselines have it."""
@@ -133,6 +133,15 @@ def load_span_reader(
     no question answering head.
     """
     return TransformersSpanReader(load_reader(name, "span", revision, device), answer_tokens)
+
+
+SPANS = LocalReader(
+    lambda settings: load_span_reader(
+        settings.model, settings.revision, answer_tokens=settings.answer_tokens or ANSWER_TOKENS
+    ),
+    (WINDOW_TOKENS, SHARED_TOKENS),
+)
+"""What finds spans in texts."""
 
 
 def _span(context: str, window: Window, best: _BestTokens) -> Span:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from medexam.companions.readers.entailment import entailment_label, load_entailment_reader
+from medexam.companions.readers.loading import load_reader
+from medexam.companions.readers.spans import TransformersSpanReader, load_span_reader
+from medexam.companions.readers.windows import cut_windows, keep_ends
 from medexam.errors import EngineError
-from medexam.retrievers.reading.entailment import entailment_label, load_entailment_reader
-from medexam.retrievers.reading.loading import load_reader
-from medexam.retrievers.reading.spans import TransformersSpanReader, load_span_reader
-from medexam.retrievers.reading.windows import cut_windows, keep_ends
 from retrievers.tiny_models import WORDS, save_bert, save_reader
 
 LABELS = ("contradiction", "neutral", "Entailment")

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from medexam.errors import EngineError
-from medexam.retrievers.reading.loading import LoadedReader, load_reader, pad
-from medexam.retrievers.reading.windows import by_length, keep_ends
+from medexam.companions.readers.loading import LoadedReader, load_reader, pad
+from medexam.companions.readers.windows import by_length, keep_ends
+from medexam.toolkit.encoders import LocalReader
+from medexam.toolkit.errors import EngineError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +75,10 @@ def load_entailment_reader(
     no classification head, or has no label for entailment.
     """
     return TransformersEntailmentReader(load_reader(name, "entailment", revision, device))
+
+
+ENTAILMENT = LocalReader(lambda settings: load_entailment_reader(settings.model, settings.revision), (PAIR_TOKENS,))
+"""What scores whether sentences entail hypotheses."""
 
 
 def entailment_label(label2id: Mapping[str, int], source: str) -> int:
