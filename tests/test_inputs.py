@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medexam import inputs
-from medexam.datasets.casimedicos.files import read_members
+from medexam.companions.casimedicos.files import read_members
 from medexam.datasets.exam_table import read_record_files as read_exam_files
 from medexam.datasets.headqa_v1 import read_headqa_v1
 from medexam.datasets.own.tables import read_file

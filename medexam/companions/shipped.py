@@ -68,9 +68,22 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
 SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "medexam.commands": {name: command.target for name, command in SHIPPED_COMMANDS.items()},
+        "medexam.programs": {"translate": "medexam.companions.translation.program:Translate"},
         "medexam.layouts": {
             "check": "medexam.companions.papers.layout:check_layout",
             "print": "medexam.companions.papers.layout:print_layout",
+        },
+        "medexam.benchmarks": {
+            "cliniqlink": "medexam.companions.cliniqlink.benchmark:ClinIQLink",
+            "translation": "medexam.companions.translation.benchmark:Translation",
+        },
+        "medexam.readers": {
+            "casimedicos": "medexam.companions.casimedicos.exam:read_casimedicos_exam",
+            "casimedicos_spans": "medexam.companions.casimedicos.extraction:read_casimedicos_tasks",
+            "cliniqlink": "medexam.companions.cliniqlink.reading:read_cliniqlink",
+        },
+        "medexam.explanations": {
+            "casimedicos_spans": "medexam.companions.casimedicos.statistics:compute_explanation_statistics"
         },
         "medexam.comparisons": {
             "contamination": "medexam.companions.contamination.section:make_finder",

@@ -13,8 +13,8 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from medexam.distributions import rate_interval
 from medexam.items import AnswerKey, Gold
-from medexam.metrics.intervals import rate_interval
 from medexam.metrics.vote_results import AbstentionPoint, OptionScoreMetrics, PositionShare, ReliabilityBin
 from medexam.predictions import Prediction, Status, normalise_scores
 from medexam.questions import Question

@@ -9,9 +9,8 @@ from math import fsum
 
 import numpy as np
 
+from medexam.distributions import chi_square_tail, rate_interval
 from medexam.items import AnswerKey, Gold
-from medexam.metrics.distributions import chi_square_tail
-from medexam.metrics.intervals import rate_interval
 from medexam.metrics.vote_results import OrderMetrics, PlaceCount
 from medexam.metrics.votes import majority
 from medexam.predictions import Prediction, Status

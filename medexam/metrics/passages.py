@@ -1,4 +1,4 @@
-"""From stored passages to `RetrievalMetrics` and `EvidenceMetrics`: pure functions, so stored runs are scored again.
+"""From stored passages to `RetrievalMetrics`: pure functions, so stored runs are scored again.
 
 What a prediction says was found is all that is read: this knows neither retrievers nor the passages' words.
 """
@@ -8,23 +8,17 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, fmean
+from statistics import NormalDist
 
 import numpy as np
 
+from medexam.distributions import LEVEL, beta_share, rate_interval
 from medexam.items import AnswerKey
-from medexam.metrics.distributions import beta_share
-from medexam.metrics.intervals import LEVEL, rate_interval
 from medexam.metrics.retrieval_results import (
-    Checked,
-    CitationMetrics,
     Correlation,
-    EvidenceMetrics,
-    QueryMetrics,
     RetrievalMetrics,
     ScoreQuartile,
     SourceShare,
-    VerifiedMetrics,
 )
 from medexam.predictions import Prediction, Status
 from medexam.questions import Question
@@ -151,87 +145,4 @@ def _source_shares(passages: Counter[str], hits: Sequence[_Found]) -> tuple[Sour
             accuracy_interval=rate_interval(right[source], best[source]),
         )
         for source, count in sorted(passages.items(), key=lambda item: (-item[1], item[0]))
-    )
-
-
-ENTAILED = 0.5
-"""The probability from which a passage entails an answer."""
-_Outcomes = Sequence[tuple[Prediction, bool]]
-"""Predictions, each with whether it is right."""
-
-
-def evidence_metrics(
-    questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
-) -> EvidenceMetrics | None:
-    """Compute the metrics of those of `questions` that are scored; None if none was verified, searched for or cited.
-
-    Raises `DatasetError` if `key` lacks one of them.
-    """
-    selection = [predictions[question.key] for question in questions if question.key in predictions]
-    scored = [prediction for prediction in selection if prediction.status is not Status.FAILED]
-    metrics = EvidenceMetrics(verified=_verified(scored, key), queries=_queries(scored), citations=_citations(scored))
-    return None if metrics == EvidenceMetrics() else metrics
-
-
-def _verified(scored: Sequence[Prediction], key: AnswerKey) -> VerifiedMetrics | None:
-    cases = [
-        prediction
-        for prediction in scored
-        if prediction.supported is not None or (prediction.passages and _verdicts(prediction))
-    ]
-    if not cases:
-        return None
-    verdicts = [_verdicts(prediction) for prediction in cases]
-    outcomes = [(prediction, key[prediction.question].accepts(prediction.answer)) for prediction in cases]
-    return VerifiedMetrics(
-        n=len(cases),
-        passages=sum(map(len, verdicts)),
-        kept=sum(map(sum, verdicts)),
-        none_kept=sum(not any(question_verdicts) for question_verdicts in verdicts),
-        supported=_checked([outcome for outcome in outcomes if outcome[0].supported is True]),
-        unsupported=_checked([outcome for outcome in outcomes if outcome[0].supported is False]),
-    )
-
-
-def _verdicts(prediction: Prediction) -> list[bool]:
-    return [passage.kept for passage in prediction.passages or () if passage.kept is not None]
-
-
-def _checked(group: _Outcomes) -> Checked:
-    rights = [right for prediction, right in group if prediction.answer is not None]
-    return Checked(
-        n=len(group),
-        withdrawn=len(group) - len(rights),
-        accuracy=sum(rights) / len(rights) if rights else None,
-        accuracy_interval=rate_interval(sum(rights), len(rights)),
-    )
-
-
-def _queries(scored: Sequence[Prediction]) -> QueryMetrics | None:
-    searches = [(prediction, prediction.rounds) for prediction in scored if prediction.rounds is not None]
-    if not searches:
-        return None
-    return QueryMetrics(
-        n=len(searches),
-        rounds=fmean(len(rounds) for _, rounds in searches),
-        queries=fmean(sum(map(len, rounds)) for _, rounds in searches),
-        passages=fmean(len(prediction.passages or ()) for prediction, _ in searches),
-        none=sum(not rounds for _, rounds in searches),
-    )
-
-
-def _citations(scored: Sequence[Prediction]) -> CitationMetrics | None:
-    if all(prediction.cited is None for prediction in scored):
-        return None
-    answers = [prediction for prediction in scored if prediction.answer is not None]
-    supports = [prediction.cited_support for prediction in answers if prediction.cited_support is not None]
-    entailing = sum(support >= ENTAILED for support in supports)
-    return CitationMetrics(
-        n=len(answers),
-        named=sum(bool(prediction.cited) for prediction in answers),
-        refused=sum(prediction.cited == 0 for prediction in answers),
-        scored=len(supports),
-        entailing=entailing,
-        entailing_interval=rate_interval(entailing, len(supports)),
-        mean_support=fmean(supports) if supports else None,
     )

@@ -13,14 +13,13 @@ from pydantic import AfterValidator, Field
 
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.exam_averages import ExamAverages
-from medexam.metrics.retrieval_results import EvidenceMetrics, RetrievalMetrics
+from medexam.metrics.retrieval_results import RetrievalMetrics
 from medexam.metrics.vote_results import EnsembleMetrics, OptionScoreMetrics, OrderMetrics, VoteMetrics
 from medexam.predictions import Reading, ThinkingTokens
+from medexam.predictions.evidence.kinds import EvidenceMetrics
 
 Interval = tuple[float, float]
 """Low and high end of a 95 % interval, in the unit of the number that it belongs to."""
-WILSON = "Wilson, as if questions were independent"
-"""What legends call the interval of a rate of questions: it does not know that those of one exam go together."""
 
 
 class Resampling(StrEnum):

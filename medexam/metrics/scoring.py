@@ -6,6 +6,7 @@ from typing import Any, TypeVar, get_args
 
 import numpy as np
 
+from medexam.distributions import rate_interval
 from medexam.errors import DatasetError
 from medexam.items import AnswerKey
 from medexam.metrics.counting import (
@@ -20,13 +21,14 @@ from medexam.metrics.counting import (
     total,
 )
 from medexam.metrics.exam_averages import AVERAGES
-from medexam.metrics.intervals import question_interval, rate_interval, score_intervals
+from medexam.metrics.intervals import question_interval, score_intervals
 from medexam.metrics.option_scores import option_score_metrics
 from medexam.metrics.orders import order_metrics
-from medexam.metrics.passages import evidence_metrics, retrieval_metrics
+from medexam.metrics.passages import retrieval_metrics
 from medexam.metrics.results import Metrics, PublishedScores, ReadScores, Scores
 from medexam.metrics.votes import ensemble_metrics, vote_metrics
 from medexam.predictions import Prediction, Reading, as_read
+from medexam.predictions.evidence.kinds import measure_evidence
 from medexam.questions import Exam, Question
 
 G = TypeVar("G", int, str)
@@ -72,7 +74,7 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
         retrieval=retrieval_metrics(
             [question for question, prediction in pairs if prediction.passages is not None], key, predictions
         ),
-        evidence=evidence_metrics(questions, key, predictions),
+        **measure_evidence(questions, key, predictions),
         votes=vote_metrics(vote_questions, key, predictions),
         ensemble=ensemble_metrics(vote_questions, key, predictions),
         orders=order_metrics([question for question, prediction in pairs if prediction.orders], key, predictions),

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import comb, fsum
 
+from medexam.distributions import rate_interval
 from medexam.items import AnswerKey
-from medexam.metrics.intervals import rate_interval
 from medexam.metrics.vote_results import EnsembleMetrics, MemberScore, VoteMetrics, VotePoint
 from medexam.predictions import Prediction, Status
 from medexam.questions import Question

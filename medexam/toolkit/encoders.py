@@ -1,6 +1,6 @@
 """Encoders and retrievers: their weights, devices and passages."""
 
-from medexam.encoder_weights import find_encoder_weights
+from medexam.encoder_weights import find_encoder_weights, loading, loading_options
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.retrievers.corpora import corpus_texts
 from medexam.retrievers.index_manifest import IndexManifest, read_manifest
@@ -23,6 +23,8 @@ __all__ = [
     "cut_windows",
     "find_encoder_weights",
     "load_trainable",
+    "loading",
+    "loading_options",
     "open_index",
     "plan_retriever",
     "read_languages",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from medexam.datasets.casimedicos.statistics import compute_explanation_statistics
+from medexam.companions.casimedicos.statistics import compute_explanation_statistics
 from medexam.datasets.explanations import sentence_shares
 from medexam.datasets.loading import load_task_set
 from medexam.errors import DatasetError

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from medexam.companions.casimedicos.extraction import NO_SPANS
 from medexam.datasets import load_task_set
-from medexam.datasets.casimedicos.extraction import NO_SPANS
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec
 from task_data import items_of, write_casimedicos, write_cliniqlink, write_squad

@@ -9,13 +9,13 @@ from medexam.benchmarks.base import AnswerChoice, Benchmark, Predictions
 from medexam.benchmarks.choice import tables
 from medexam.benchmarks.choice.comparison import PairedExams, compare_exams
 from medexam.benchmarks.choice.detail_tables import detail_tables, order_tables, retrieval_tables, vote_tables
-from medexam.benchmarks.choice.evidence_tables import evidence_tables
 from medexam.benchmarks.paired import TableRun
 from medexam.datasets import load_exam_set
 from medexam.items import AnswerKey, ExamSet, Gold
 from medexam.metrics import Metrics, ScoredRun, compute_metrics, exam_averages
 from medexam.metrics.audit import AuditItem
 from medexam.predictions import Prediction, Status
+from medexam.predictions.evidence.kinds import evidence_tables
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
 from medexam.tables import Captioned, Table

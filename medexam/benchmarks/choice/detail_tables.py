@@ -4,8 +4,8 @@ For the terminal and for Markdown, each with a caption that says how to read it.
 passages, has none of theirs.
 """
 
+from medexam.distributions import WILSON
 from medexam.metrics import Metrics, OptionScoreMetrics
-from medexam.metrics.results import WILSON
 from medexam.metrics.retrieval_results import RetrievalMetrics
 from medexam.metrics.vote_results import OrderMetrics
 from medexam.tables import NONE, Captioned, Table, coefficient, equals, percent, with_interval

@@ -10,9 +10,10 @@ from medexam.benchmarks.choice.detail_tables import score_headline
 from medexam.benchmarks.measures import measure_values, run_values, show_measure
 from medexam.benchmarks.paired import TableRun
 from medexam.benchmarks.resampling import describe_resampling
+from medexam.distributions import WILSON
 from medexam.metrics import Metrics, PublishedScores, Scores
 from medexam.metrics.exam_averages import AVERAGES
-from medexam.metrics.results import WILSON, Measure
+from medexam.metrics.results import Measure
 from medexam.tables import Captioned, Table, decimal, mlflow_name, percent, unscored_columns
 
 _LEGEND = (

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from medexam.companions.cliniqlink.measures.task_metrics import find_task_flaws
 from medexam.companions.cliniqlink.submissions import Submission
-from medexam.toolkit.data import find_benchmark, find_task_flaws
+from medexam.toolkit.data import find_benchmark
 from medexam.toolkit.report import join_markdown, on_one_line, render_table
 from medexam.toolkit.tables import NONE, Table, percent
 

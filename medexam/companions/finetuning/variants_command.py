@@ -6,8 +6,9 @@ from typing import Annotated, cast
 
 import typer
 
+from medexam.companions.casimedicos.posing import pose_spans
 from medexam.toolkit.commands import JsonOption, PathOption, print_json, print_notice, write_file
-from medexam.toolkit.data import Language, pose_spans
+from medexam.toolkit.data import Language
 from medexam.toolkit.errors import SpecError
 
 SHOWN = 5

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from medexam.distributions import rate_interval
 from medexam.experiments.optimize.call_log import CallUsage
 from medexam.items import AnswerKey, Gold
-from medexam.metrics.intervals import rate_interval
 from medexam.predictions import Prediction, normalise_scores
 from medexam.programs import AskingProgram, WithNearest, demonstrations
 from medexam.specs.names import short_name

@@ -29,6 +29,7 @@ from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shard
 from medexam.experiments.store.stopped import StopRecord
 from medexam.experiments.store.trust import beside_run, check_trusted, is_own, sign
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
+from medexam.plugins import ships
 from medexam.predictions import Answered, Outcome, Prediction, Reason, Status
 from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES
@@ -122,7 +123,7 @@ class RunFolder(WorkFolder):
             raise RunFolderError(
                 f"{self.path / SPEC} is not a spec of this package ({describe_fault(error)})"
             ) from None
-        if record.cell.dataset.is_own:
+        if record.cell.dataset.is_own and not ships(record.cell.dataset.name):
             check_trusted(self.path, f"benchmark {record.cell.dataset.called}")
         cell = name_words(record.cell, record.identity)
         if cell.dataset.kind == EXAMPLES:
@@ -263,7 +264,7 @@ class RunFolder(WorkFolder):
 
     def appending(self) -> AbstractContextManager[PredictionLog]:
         """Open a log that appends predictions; what a dead process left torn is cut off first."""
-        return open_log(self.path / PREDICTIONS, PredictionLog)
+        return open_log(self.path / PREDICTIONS)
 
 
 def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> list[str]:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from medexam.companions.casimedicos.documents import read_casimedicos
 from medexam.companions.finetuning.encoder import finetune
 from medexam.companions.finetuning.settings import FinetuningSettings
 from medexam.companions.finetuning.windows import SpanFile, make_lessons, read_span_file, seen_before
-from medexam.datasets.casimedicos.documents import read_casimedicos
 from medexam.datasets.squad import SpanAnswer, SpanItem
 from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.retrievers.reading.spans import load_span_reader

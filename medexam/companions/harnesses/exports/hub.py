@@ -23,7 +23,8 @@ _CHOICE_COLUMNS = (
 )
 _WORDS_COLUMNS = (
     "`gold` holds the expected texts and `text` the answer; `scores` maps each measure to its score, 0 to 1. If a",
-    "question stayed unanswered, `text` is empty and `reason` says why.",
+    "question stayed unanswered, `text` is empty and `reason` says why. `start` and `end` are the characters of",
+    "`context` that a quoted `text` takes. `outputs` is what a module returned, as JSON.",
 )
 
 

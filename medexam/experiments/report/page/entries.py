@@ -19,6 +19,7 @@ from medexam.experiments.store.stored_run import AnyRun
 from medexam.items import AnySet
 from medexam.metrics.audit import answer_digest
 from medexam.predictions import Prediction, Status
+from medexam.predictions.evidence.kinds import evidence_entry
 from medexam.specs import DatasetSpec
 from medexam.tables import percent
 
@@ -291,9 +292,7 @@ def _answer(run: Answers, prediction: Prediction | None, longest: int) -> dict[s
         "score_norm": prediction.score_norm,
         "passages": _passages(prediction),
         "passages_cut": prediction.passages_cut or None,
-        "rounds": _rounds(prediction),
-        "supported": prediction.supported,
-        "cited": prediction.cited,
+        **evidence_entry(prediction),
         "failure": None if failure is None else f"{failure.kind}: {failure.message}",
     }
     return {name: value for name, value in answer.items() if value is not None}
@@ -305,16 +304,6 @@ def _passages(prediction: Prediction) -> list[list[Any]] | None:
     return [
         [passage.id, passage.source, _round(passage.score), *([] if passage.kept is None else [passage.kept])]
         for passage in prediction.passages
-    ]
-
-
-def _rounds(prediction: Prediction) -> list[list[list[Any]]] | None:
-    """List each round's query, answer and the ids of what was found."""
-    if prediction.rounds is None:
-        return None
-    return [
-        [[step.query, step.answer, [passage.id for passage in step.passages]] for step in steps]
-        for steps in prediction.rounds
     ]
 
 

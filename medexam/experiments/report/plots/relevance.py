@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from medexam.benchmarks.choice.detail_tables import QUARTILES
+from medexam.distributions import WILSON
 from medexam.experiments.report.plots.style import (
     CHANCE,
     WIDTH,
@@ -22,7 +23,6 @@ from medexam.experiments.report.plots.style import (
     sample,
     write_title,
 )
-from medexam.metrics.results import WILSON
 from medexam.metrics.retrieval_results import RetrievalMetrics
 from medexam.tables import coefficient
 
