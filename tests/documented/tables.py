@@ -112,7 +112,6 @@ MORE: Mapping[str, str] = {
     "serve": "--port {PORT}",
     "serve llama-3.1-70b": "",
     "serve smollm2-cpu --slurm": "",
-    "serve smollm2 --port": "",
 }
 """The beginning of a command -> what is added, so that it takes a second; the longest beginning counts."""
 
