@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medexam.companions.audit.judge_command import judge_errors
 from medexam.toolkit.commands import (
     JsonOption,
     RunsDirOption,
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from medexam.toolkit.data import AuditItem
 
-app = typer.Typer(help="Have people judge answers, and compare measures with them.", no_args_is_help=True)
+app = typer.Typer(help="Have people or a model judge answers, and compare them.", no_args_is_help=True)
+app.command("judge")(judge_errors)
 
 
 @app.command()

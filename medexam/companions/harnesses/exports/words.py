@@ -138,11 +138,11 @@ def write_words_lm_eval(exported: ExportedWords, folder: Path) -> list[Path]:
 
 def _samples(exported: ExportedWords) -> Iterator[dict[str, Any]]:
     for place, row in enumerate(exported.rows()):
-        shown = ("key", "question", "context", "options", "given_answer", "given_reasoning", "group")
+        names = ("key", "question", "context", "options", "given_answer", "given_reasoning", "group")
         scores = dict(row["scores"])
         yield {
             "doc_id": place,
-            "doc": {name: row[name] for name in shown if row[name]},
+            "doc": {name: row[name] for name in names if row[name]},
             "target": "\n".join(row["gold"]),
             "arguments": {"gen_args_0": {"arg_0": row["question"], "arg_1": {}}},
             "resps": [[row["reply"] if row["reply"] is not None else row["text"] or ""]],
