@@ -10,12 +10,13 @@ from typing import Any
 from pydantic import Field
 
 from medexam import Prediction
+from medexam.companions.serving.launch.profile import with_profile
 from medexam.companions.translation.benchmark import add_texts, dataset_part, judge_task
 from medexam.companions.translation.folder import RECORD, Role, TranslationFolder, take_over
 from medexam.companions.translation.layout import QuestionText, source_key, text_of
 from medexam.companions.translation.program import PROGRAM, REPLY_TOKENS, SETUPS, SetupWords, load_setups
 from medexam.companions.translation.validity import TranslationCandidate
-from medexam.toolkit.asking import known_model, with_profile, with_served_name
+from medexam.toolkit.asking import known_model, with_served_name
 from medexam.toolkit.data import ExamSet, Status, load_exam_set
 from medexam.toolkit.errors import RunFolderError, SpecError
 from medexam.toolkit.runs import AnyCell, Plan, as_asked_before, plan_experiment

@@ -1,6 +1,6 @@
 """Verdicts: whether a verifier kept a question's passages, and whether these support its answer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -83,7 +83,7 @@ def _checked(group: Sequence[tuple[VerdictFields, Gold]]) -> Checked:
     )
 
 
-def _tables(figures: VerifiedMetrics) -> Iterator[Captioned]:
+def _tables(figures: VerifiedMetrics, others: Collection[str]) -> Iterator[Captioned]:  # noqa: ARG001
     rows = tuple(
         (name, str(group.n), str(group.withdrawn), with_interval(percent(group.accuracy), group.accuracy_interval))
         for name, group in (("supported", figures.supported), ("unsupported", figures.unsupported))
