@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from medexam.questions import Discipline, Exam, Option, Question
 
-pytest_plugins = ["suite.costs", "suite.garbage", "suite.isolation", "suite.scheduling", "suite.tiers"]
+pytest_plugins = ["suite.costs", "suite.garbage", "suite.isolation", "suite.scheduling", "suite.stores", "suite.tiers"]
 
 # Drawn inputs are the same in every run of the suite; `make fuzz` draws others.
 settings.register_profile("suite", derandomize=True, database=None, deadline=None)

@@ -9,7 +9,7 @@ from typing import Any
 from medexam.benchmarks.base import Benchmark
 from medexam.benchmarks.choice.benchmark import ChoiceBenchmark, OwnChoiceBenchmark
 from medexam.benchmarks.words.examples import ExampleBenchmark
-from medexam.benchmarks.words.spans import ShortAnswerBenchmark, SpanBenchmark
+from medexam.benchmarks.words.spans import OpenExamBenchmark, ShortAnswerBenchmark, SpanBenchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.metrics.results import RunMetrics
 from medexam.plugins import load_object, load_part
@@ -23,6 +23,10 @@ _ALL: tuple[Benchmark[Any, Any, Any], ...] = (
     ChoiceBenchmark("headqa_v1", _PAPERS),
     ChoiceBenchmark("headqa_v2", _PAPERS),
     ChoiceBenchmark("casimedicos", _PAPERS),
+    *(
+        OpenExamBenchmark(name)
+        for name in ("headqa_sample_open", "headqa_study_open", "headqa_v1_open", "headqa_v2_open")
+    ),
     SpanBenchmark("casimedicos_spans"),
     OwnChoiceBenchmark("choice"),
     ShortAnswerBenchmark("short_answer"),

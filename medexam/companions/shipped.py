@@ -45,7 +45,7 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "reproduce": CompanionCommand(
             "medexam.companions.papers.commands:reproduce",
             "export",
-            "Make a table or figure of a paper anew, beside the one that is printed.",
+            "Make a table or figure of a paper again, beside the one that is printed.",
         ),
         "finetune": CompanionCommand(
             "medexam.companions.finetuning.finetune_command:finetune",
@@ -86,11 +86,15 @@ SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "entailment": "medexam.companions.readers.entailment:ENTAILMENT",
             "spans": "medexam.companions.readers.spans:SPANS",
         },
+        "medexam.programs": {"translate": "medexam.companions.translation.program:Translate"},
         "medexam.layouts": {
             "check": "medexam.companions.papers.layout:check_layout",
             "print": "medexam.companions.papers.layout:print_layout",
         },
-        "medexam.benchmarks": {"cliniqlink": "medexam.companions.cliniqlink.benchmark:ClinIQLink"},
+        "medexam.benchmarks": {
+            "cliniqlink": "medexam.companions.cliniqlink.benchmark:ClinIQLink",
+            "translation": "medexam.companions.translation.benchmark:Translation",
+        },
         "medexam.readers": {
             "casimedicos": "medexam.companions.casimedicos.exam:read_casimedicos_exam",
             "casimedicos_spans": "medexam.companions.casimedicos.extraction:read_casimedicos_tasks",

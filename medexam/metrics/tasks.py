@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from medexam.distributions import rate_interval
 from medexam.metrics.counting import count_costs
-from medexam.metrics.intervals import Found, rate_interval, resample
+from medexam.metrics.intervals import Found, resample
 from medexam.metrics.results import Measure, Measures, Resampling
 from medexam.predictions import Prediction, Status
 from medexam.tasks import Task

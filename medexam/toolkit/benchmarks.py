@@ -1,6 +1,7 @@
 """What a benchmark is made of: rows of its data set, where its files lie, and measures that count as all others do."""
 
 from medexam.benchmarks import ScoredRun
+from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.datasets.explanations import ExplanationStatistics, sentence_shares
 from medexam.datasets.locating import locate_files
@@ -17,6 +18,7 @@ __all__ = [
     "Measure",
     "Measures",
     "Option",
+    "Predictions",
     "Reading",
     "Row",
     "ScoredRun",

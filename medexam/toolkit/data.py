@@ -1,8 +1,10 @@
 """Questions, golds, predictions, and the data sets and benchmarks that they come from."""
 
 from medexam.benchmarks import find_benchmark
+from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.datasets import find_files, load_exam_set, sample_evenly
 from medexam.datasets.exam_table import FIELDS, SOURCE_METADATA, WHOLE, render_record, write_exam_table
+from medexam.datasets.examples import ExampleRecord, read_examples
 from medexam.datasets.own.tables import Record, SourceTable, read_file
 from medexam.datasets.pictures.originals import Pictures, read_embedded
 from medexam.datasets.rows import RowError, parse_discipline, parse_exam, parse_whole_number
@@ -11,7 +13,7 @@ from medexam.datasets.squad import SpanItem, read_squad
 from medexam.experiments.report.dataset_statistics import Statistics, compute_statistics
 from medexam.items import AnswerKey, ExamSet, Gold, TaskSet
 from medexam.metrics.audit import AuditItem, answer_digest
-from medexam.predictions import Failure, Reason, Status
+from medexam.predictions import Reason, Status
 from medexam.questions import Discipline, Exam, Language
 from medexam.tasks import Task, TaskGold
 
@@ -24,7 +26,7 @@ __all__ = [
     "Discipline",
     "Exam",
     "ExamSet",
-    "Failure",
+    "ExampleRecord",
     "Gold",
     "Language",
     "Pictures",
@@ -38,6 +40,7 @@ __all__ = [
     "Task",
     "TaskGold",
     "TaskSet",
+    "WordsBenchmark",
     "answer_digest",
     "compute_statistics",
     "draw_lot",
@@ -48,6 +51,7 @@ __all__ = [
     "parse_exam",
     "parse_whole_number",
     "read_embedded",
+    "read_examples",
     "read_file",
     "read_squad",
     "render_record",

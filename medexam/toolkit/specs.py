@@ -3,7 +3,6 @@
 from medexam.specs import (
     CellSpec,
     DatasetSpec,
-    EngineNeeds,
     ModelSpec,
     RetrieverSpec,
     load_document,
@@ -28,7 +27,6 @@ __all__ = [
     "Alteration",
     "CellSpec",
     "DatasetSpec",
-    "EngineNeeds",
     "Harness",
     "ImportedSpec",
     "ModelSpec",

@@ -1,8 +1,9 @@
 """Intervals, agreement and scores: pure functions."""
 
+from medexam.distributions import LEVEL
 from medexam.metrics.counting import Tally, cohens_kappa
 from medexam.metrics.exam_averages import AVERAGES
-from medexam.metrics.intervals import FEWEST, LEVEL, RESAMPLES, SEED, resample
+from medexam.metrics.intervals import FEWEST, RESAMPLES, SEED, resample
 from medexam.metrics.results import Interval, Resampling
 from medexam.metrics.span_outcomes import count_outcomes
 from medexam.metrics.spans import SpanSetScores, score_spans

@@ -130,7 +130,7 @@ def _split_documents(sentences: Iterable[Sentence], source: str) -> Iterator[lis
                 yield document
             document = []
         elif not document:
-            raise DatasetError(f"{source}, line {sentence.line}: stands before the first QUESTION TYPE:")
+            raise DatasetError(f"{source}, line {sentence.line}: comes before the first QUESTION TYPE:")
         document.append(sentence)
     if document:
         yield document

@@ -100,18 +100,18 @@ def _read_archive(path: Path, names: Sequence[str]) -> dict[str, bytes]:
             for member in archive:
                 place = PurePosixPath(member.name)
                 if place.is_absolute() or ".." in place.parts:
-                    raise DatasetError(f"{path}: holds {member.name!r}, a path that leads out of it: get it anew")
+                    raise DatasetError(f"{path}: holds {member.name!r}, a path that leads out of it: get it again")
                 name = "/".join(place.parts[-2:])
                 if name in names and member.isfile():
                     # The size is checked before anything is unpacked: a small archive may hold a huge file.
                     if member.size > _MOST_BYTES:
                         raise DatasetError(
-                            f"{path}: {member.name} would fill {member.size:,} bytes: get the archive anew"
+                            f"{path}: {member.name} would fill {member.size:,} bytes: get the archive again"
                         )
                     stream = archive.extractfile(member)
                     content_by_name[name] = b"" if stream is None else stream.read()
     except (OSError, EOFError, tarfile.TarError, ValueError, OverflowError) as error:
-        raise DatasetError(f"{path}: is not a whole tar archive ({first_line(error)}): copy it again") from None
+        raise DatasetError(f"{path}: is not a complete tar archive ({first_line(error)}): copy it again") from None
     if missing := [name for name in names if name not in content_by_name]:
         raise DatasetError(f"{path}: lacks {', '.join(missing)}: is it {ARCHIVE}, and whole?")
     return content_by_name

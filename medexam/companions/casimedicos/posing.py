@@ -55,18 +55,18 @@ def pose_spans(spans: Path, language: Language, path: Path | None = None) -> Pos
     unplaced: list[str] = []
     posed_keys: set[str] = set()
     for item in read_squad(spans):
-        found = _find_document(item, documents)
-        if found is None:
+        placement = _find_document(item, documents)
+        if placement is None:
             unplaced.append(item.key)
             continue
-        document, answers = found
+        document, answers = placement
         if document.key in posed_keys:
             continue
         posed_keys.add(document.key)
         for name, entry in _entries(document, answers):
             by_variant.setdefault(name, []).append(entry)
     if not by_variant:
-        raise DatasetError(f"{spans}: no span stands in an explanation of {place} in {language}: {NEEDED}")
+        raise DatasetError(f"{spans}: no span is in an explanation of {place} in {language}: {NEEDED}")
     return PosedSpans(
         MappingProxyType({name: {"version": "1.1", "data": entries} for name, entries in by_variant.items()}),
         tuple(unplaced),
@@ -83,8 +83,8 @@ def _find_document(item: SpanItem, documents: Sequence[CaseDocument]) -> _Placed
         begins = context.find(whole[0].explanation)
         places = [len(_collapse(item.context[: answer.start] + "|")) - 1 - begins for answer in item.answers]
         return _place_answers(item, whole[0], places)
-    found = [each for document in documents if (each := _place_answers(item, document, [])) is not None]
-    return found[0] if len(found) == 1 else None
+    placements = [each for document in documents if (each := _place_answers(item, document, [])) is not None]
+    return placements[0] if len(placements) == 1 else None
 
 
 def _place_answers(item: SpanItem, document: CaseDocument, places: Sequence[int]) -> _Placed | None:

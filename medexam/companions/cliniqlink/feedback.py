@@ -54,7 +54,7 @@ def overall_text(submission: Submission) -> str:
     values = {name: percent(measure.value) for name, measure in submission.metrics.measures.items()}
     return (
         f"overall {values['published']} by the released code's rules, {values['paper']} by the paper's; "
-        f"{values['published_forgiving']} and {values['paper_forgiving']} if closed answers were read kindly."
+        f"{values['published_forgiving']} and {values['paper_forgiving']} if the form of closed answers did not count."
     )
 
 

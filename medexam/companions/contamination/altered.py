@@ -195,8 +195,8 @@ def _sentence(altered_run: AlteredRun, names: Sequence[str]) -> str:
     name = names[altered_run.run]
     if altered_run.alteration == "question_continued":
         return (
-            f"{name} picks the own second half of {percent(altered_run.accuracy)} % of the questions, much of it by "
-            "the sense: what --cutoff says of the same runs tells more."
+            f"{name} picks the true second half of {percent(altered_run.accuracy)} % of the questions, often "
+            "by its meaning: --cutoff on the same runs shows more."
         )
     if altered_run.alteration in _ABOVE:
         sentence = f"{name} has {signed(altered_run.above)} percentage points over what its preference for places gives"

@@ -146,9 +146,8 @@ class TwoSides:
         first, second = self.words.phrases
         if difference.interval is None:
             reason = why_none(difference.resampled, self.clusters)
-            return (
-                f"{name} beyond {control}, questions {first} minus those {second}: {points}; no interval, for {reason}."
-            )
+            contrast = f"{name} beyond {control}, questions {first} minus those {second}: {points}"
+            return f"{contrast}; no interval, because {reason}."
         if not difference.excludes_zero:
             return (
                 f"{name} is not shown to {do} on questions {first} than on those {second}, beyond what {control} "

@@ -77,9 +77,7 @@ def _run(run: Path, runs_dir: Path) -> "ExamRun":
     (path,) = run_paths([run], runs_dir)
     (stored_run,) = read_current([RunFolder(path)])
     if "discipline" not in stored_run.benchmark.facets:
-        raise RunFolderError(
-            f"{path} asked no exam, so that no question of it has a place in a corpus: name another run"
-        )
+        raise RunFolderError(f"{path} asked no exam, so its questions cannot be drawn: name another run")
     return stored_run
 
 

@@ -73,8 +73,8 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
         observer.warns(line)
     if validation and repeats:
         observer.warns(
-            f"{validation.path}: {len(repeats):,} of {len(validation.items):,} questions stand in the training data "
-            "too, so the score includes what was learnt by heart: leave them out to see what the model can do"
+            f"{validation.path}: {len(repeats):,} of {len(validation.items):,} questions are in the training data "
+            "too, so the score counts what was memorised: leave them out to see what the model can do"
         )
     start = time.monotonic()
     losses = {}

@@ -13,7 +13,7 @@ from medexam.toolkit.errors import DatasetError
 Reason = Literal["too_long", "misplaced"]
 REASONS: dict[Reason, str] = {
     "too_long": "answers that fit into no window",
-    "misplaced": "answers that do not stand at their offset",
+    "misplaced": "answers that are not at their offset",
 }
 
 Lesson = dict[str, Any]

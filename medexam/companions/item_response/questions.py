@@ -61,7 +61,7 @@ class ItemResponse(ComparisonSection):
         remarks = []
         if self.weak:
             remarks.append(
-                f"The fit is weak: it has {len(self.fitted)} runs and wants {FEW_RUNS} or more, and half of the "
+                f"The fit is weak: it has {len(self.fitted)} runs and needs {FEW_RUNS} or more, and half of the "
                 f"discriminations have a standard error over {error}. The lists are for review and show nothing alone."
             )
         first, second, correlation = self.erring
@@ -152,12 +152,12 @@ def find_item_response(compared: ComparisonScope) -> ItemResponse:
     """Fit the model; raises `SpecError` for runs in words, and for fewer than three that are no ensembles."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError(
-            "--item-response wants answers that are right or wrong; these runs answer in words: leave it out"
+            "--item-response needs answers that are right or wrong; these runs answer in words: leave it out"
         )
     cells = [folder.read_record().cell for folder in compared.folders]
     fitted = tuple(position for position, cell in enumerate(cells) if not cell.program.made_of)
     if len(fitted) < 3:
-        raise SpecError("--item-response wants three runs or more that are no ensembles: name others, or leave it out")
+        raise SpecError("--item-response needs three runs or more that are no ensembles: name others, or leave it out")
     right = compared.matrix[list(fitted)]
     keys = list(compared.scores[0])
     answers = [[compared.predictions[position][key].answer for key in keys] for position in fitted]

@@ -37,20 +37,20 @@ class Subset(ComparisonSection):
         kinds = (("chosen", self.chosen_error), ("drawn by lot", self.drawn_error))
         rows = tuple((kind, *map(percent, error)) for kind, error in kinds)
         caption = (
-            "Percent, measured on runs that were held out in turn. Error: how far the accuracy on the subset lies from "
-            "that on all questions, in the mean and in nine of ten cases at most. Same verdict: pairs of which "
-            "McNemar's test says the same as on all questions; false: pairs of which it says better or worse otherwise."
+            "Percent. Each run was measured on questions that the other runs chose. Error: how far the accuracy on the "
+            "subset is from that on all questions, on average, and at most in nine of ten cases. Same verdict: pairs "
+            "with the same result of McNemar's test as on all questions; false: other pairs called better or worse."
         )
         title = f"Subsets of {len(self.questions)} of {self.total:,} questions"
         return [(Table(title, ("Subset", "Error", "Nine of ten", "Same verdict", "False"), rows), caption)]
 
     def sentences(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
         """Write what the subset is worth."""
-        weak = f" The fit is weak: {self.runs} runs, and it wants {FEW_RUNS}." if self.runs < FEW_RUNS else ""
+        weak = f" The fit is weak: {self.runs} runs, and it needs {FEW_RUNS}." if self.runs < FEW_RUNS else ""
         return [
             f"The accuracy on {len(self.questions)} chosen questions errs by {percent(self.chosen_error.mean)} "
-            f"percentage points in the mean, on as many drawn by lot by {percent(self.drawn_error.mean)}; --json names "
-            f"them.{weak}"
+            f"percentage points on average, on as many drawn at random by {percent(self.drawn_error.mean)}; "
+            f"--json names them.{weak}"
         ]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:  # noqa: ARG002
@@ -64,13 +64,13 @@ class Subset(ComparisonSection):
 def find_subset(n: int, compared: ComparisonScope) -> Subset:
     """Choose `n` questions; raises `SpecError` if there are too few runs or questions, or runs in words."""
     if not compared.benchmark.right_or_wrong:
-        raise SpecError("--subset wants answers that are right or wrong; these runs answer in words: leave it out")
+        raise SpecError("--subset needs answers that are right or wrong; these runs answer in words: leave it out")
     fitted = [
         position for position, folder in enumerate(compared.folders) if not folder.read_record().cell.program.made_of
     ]
     if len(fitted) < FEWEST_RUNS:
         raise SpecError(
-            f"--subset wants {FEWEST_RUNS} runs or more that are no ensembles: name others, or leave it out"
+            f"--subset needs {FEWEST_RUNS} runs or more that are no ensembles: name others, or leave it out"
         )
     right, keys = compared.matrix[fitted], list(compared.scores[0])
     if not 2 <= n < len(keys):

@@ -61,7 +61,7 @@ def load_trainable(name: str | Path, revision: str | None, device: str, seed: in
     if body:
         raise EngineError(
             f"{loaded.weights.source}: its weights lack {', '.join(body[:3])}: they are not those of the encoder that "
-            "its config.json describes; bring the whole model"
+            "its config.json describes; copy the whole model"
         )
     return loaded
 
@@ -88,7 +88,8 @@ def _load(
         tokenizer: Any = AutoTokenizer.from_pretrained(weights.source, **weights.origin)
     if not tokenizer.is_fast:
         raise EngineError(
-            f"{weights.source}: its tokenizer does not say where tokens stand in a text: save it with tokenizer.json"
+            f"{weights.source}: its tokenizer does not give the positions of tokens in a text: "
+            "save it with tokenizer.json"
         )
     fit_length(model, tokenizer)
     place = pick_encoder_device(device)

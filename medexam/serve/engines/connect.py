@@ -166,7 +166,7 @@ def _check_needs(needs: EngineNeeds, capabilities: Capabilities) -> None:
         lack = (
             "gives no log-probabilities of given tokens, by echo or by logprob_token_ids"
             if capabilities.tokenizes
-            else ("does not serve /tokenize, so it cannot be known which tokens its log-probabilities belong to")
+            else ("does not serve /tokenize, so it is unknown which tokens its log-probabilities belong to")
         )
         remedy = (
             "upgrade the server to vLLM 0.29 or later, or"

@@ -272,7 +272,7 @@ def test_decomposed_accents_are_composed(read_one) -> None:
 @pytest.mark.parametrize(
     ("begins", "sentences", "message"),
     [
-        ("QUESTION", ["TYPE: DIGESTIVE"], "dev.tsv, line 1: stands before the first QUESTION TYPE:"),
+        ("QUESTION", ["TYPE: DIGESTIVE"], "dev.tsv, line 1: comes before the first QUESTION TYPE:"),
         ("CLINICAL", [], "dev.tsv, line 1, casimedicos/dev/0: the sentence after QUESTION TYPE: is not CLINICAL CASE:"),
         ("CORRECT", [], "has 0 sentences that state the correct answer"),
         ("CORRECT", ["CORRECT ANSWER: 6"], "has 0 sentences"),
@@ -349,7 +349,8 @@ def test_a_member_that_would_fill_the_memory_is_not_read(tmp_path, monkeypatch) 
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"", "not a whole tar"), (b"no archive", "not a whole tar"), (None, "cannot|not a whole")]
+    ("content", "message"),
+    [(b"", "not a complete tar"), (b"no", "not a complete tar"), (None, "cannot|not a complete")],
 )
 def test_a_damaged_archive_is_named(tmp_path, content, message) -> None:
     path = tmp_path / ARCHIVE
@@ -362,7 +363,7 @@ def test_a_damaged_archive_is_named(tmp_path, content, message) -> None:
 def test_a_cut_archive_is_named(tmp_path) -> None:
     whole = _archive(tmp_path / ARCHIVE, {"EN/dev.tsv": (SAMPLE / "EN" / "dev.tsv").read_bytes()}).read_bytes()
     (tmp_path / ARCHIVE).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DatasetError, match="is not a whole tar archive"):
+    with pytest.raises(DatasetError, match="is not a complete tar archive"):
         read_casimedicos(tmp_path, "en", ["dev"])
 
 

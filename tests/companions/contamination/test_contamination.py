@@ -221,7 +221,7 @@ def test_how_likely_options_are_is_set_around_the_cutoff_too(tmp_path) -> None:
     assert section.around.scores is not None
     assert section.around.scores.against[0].value == pytest.approx(0.4, abs=1e-12)
     assert "log-probability of the second halves (min_k)" in section.around.tables(("a", "b"))[1][0].title
-    assert "picks the own second half of 100.0 % of the questions" in " ".join(section.sentences(("a", "b")))
+    assert "picks the true second half of 100.0 % of the questions" in " ".join(section.sentences(("a", "b")))
     # Scores that grow with the length of options, or of another norm, are set beside nothing.
     for norm in ("sum", "byte"):
         other = _found(control, write(norm, norm, 0.4), cutoff="2014").around

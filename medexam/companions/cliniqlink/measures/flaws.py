@@ -12,14 +12,14 @@ def find_flaws(answer: ItemAnswer) -> tuple[Malformed, ...]:
     match item.format:
         case Format.TRUE_FALSE:
             verdict = read_verdict(text)
-            found = [Malformed.NO_VERDICT] * (verdict.word is None) + [Malformed.TRAILING_TEXT] * verdict.trailing
+            faults = [Malformed.NO_VERDICT] * (verdict.word is None) + [Malformed.TRAILING_TEXT] * verdict.trailing
         case Format.MULTIPLE_CHOICE:
             is_named = match_gold(item, text) is Match.FULL or is_option(item, text)
-            found = [] if is_named else [Malformed.NOT_AN_OPTION]
+            faults = [] if is_named else [Malformed.NOT_AN_OPTION]
         case Format.LIST if not item.options:
             return ()
         case Format.LIST:
-            found = [Malformed.UNMATCHED_PIECE] * read_list_answer(item, text).malformed
+            faults = [Malformed.UNMATCHED_PIECE] * read_list_answer(item, text).malformed
         case _:
             return open_answer(answer, PUBLISHED).flaws
-    return (*answer.flaws, *found)
+    return (*answer.flaws, *faults)

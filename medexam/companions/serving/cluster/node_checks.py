@@ -89,7 +89,7 @@ def _shared_memory(gpus: int) -> str:
     free = shutil.disk_usage(_SHM).free / 1e9
     need_gb = _SHM_GB_OF_GPU * max(gpus, 1)
     if free < need_gb:
-        raise _Fault(f"{free:.2f} GB free, {need_gb:.0f} GB are wanted; in docker start with --ipc host")
+        raise _Fault(f"{free:.2f} GB free, {need_gb:.0f} GB are needed; in docker start with --ipc host")
     return f"{free:.1f} GB free"
 
 

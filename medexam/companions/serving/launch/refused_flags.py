@@ -13,7 +13,7 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
         "variable VLLM_API_KEY",
         "--hf-token": "shows the token to everyone on this machine; take it out, and put it into the environment "
         "variable HF_TOKEN",
-        "--config": "names a file that may hold flags that are refused; write its flags one by one",
+        "--config": "names a file that may hold flags that are refused; write the flags themselves",
         "--host": "is set by `medexam serve MODEL --host ADDRESS`; write it so, before any `--`",
         "--port": "is set by `medexam serve MODEL --port N`; write it so, before any `--`",
     }

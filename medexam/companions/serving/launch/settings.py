@@ -67,6 +67,6 @@ class FleetSettings:
     log: Annotated[Path | None, Setting("Folder for vLLM's output, or a file that ends in .log; ./ by default.")] = None
     timeout: Annotated[float, Setting("Seconds that the model may take to load.", min=1)] = 1800.0
     restarts: Annotated[int, Setting("How often a server that crashed is started again.", min=0)] = 3
-    registry: Annotated[
-        Path | None, Setting("File that tells runs where servers are; this machine's own by default.")
-    ] = None
+    registry: Annotated[Path | None, Setting("File in which runs find the servers; this machine's own by default.")] = (
+        None
+    )

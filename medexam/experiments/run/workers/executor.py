@@ -135,7 +135,7 @@ class SpreadExecutor:
         engines: list[tuple[RemoteWorker, EngineInfo]] = []
         for worker, info in answers:
             if isinstance(info, EndpointSilentError):
-                _log.warning("medexam: warning: %s: %s; the run goes on without this worker", worker.host, info)
+                _log.warning("medexam: warning: %s: %s; the run continues without this worker", worker.host, info)
             elif isinstance(info, WorkerLostError):
                 raise EngineError(f"the worker on {worker.host} died while it prepared {model.label}")
             elif isinstance(info, Exception):

@@ -56,7 +56,7 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_too_little_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_checks, "_SHM_GB_OF_GPU", 1e6)
-    assert "GB are wanted; in docker start with --ipc host" in faults(tmp_path)["shared memory"]
+    assert "GB are needed; in docker start with --ipc host" in faults(tmp_path)["shared memory"]
 
 
 def test_fewer_cards_than_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -316,7 +316,7 @@ def test_models_that_cannot_start(model: Path, tmp_path: Path, name: str, messag
         ((ServerSettings(), ["--enforce-eager", "--trust_rem=1"]), "would run code"),
         ((ServerSettings(), ["--api_k=canary"]), r"^--api-k, short for --api-key, shows the key"),
         ((ServerSettings(), ["--hf-tok", "canary"]), "HF_TOKEN"),
-        ((ServerSettings(), ["--conf", "flags.yaml"]), "flags one by one"),
+        ((ServerSettings(), ["--conf", "flags.yaml"]), "write the flags themselves"),
         ((ServerSettings(), ["--hos", "0.0.0.0"]), "medexam serve MODEL --host"),
         ((ServerSettings(), ["--port=9"]), "medexam serve MODEL --port"),
         ((ServerSettings(replicas=0),), "at least one"),

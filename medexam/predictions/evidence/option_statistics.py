@@ -13,11 +13,16 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from medexam.items import AnswerKey, Gold
-from medexam.metrics.intervals import rate_interval
-from medexam.metrics.vote_results import AbstentionPoint, OptionScoreMetrics, PositionShare, ReliabilityBin
-from medexam.predictions import Prediction, Status, normalise_scores
-from medexam.questions import Question
+from medexam.distributions import rate_interval
+from medexam.items import Gold
+from medexam.predictions.evidence.option_scores import (
+    AbstentionPoint,
+    OptionScoreMetrics,
+    PositionShare,
+    ReliabilityBin,
+    normalise_scores,
+)
+from medexam.predictions.evidence.orders import OrderFields
 
 BINS = 10
 Drawn = tuple[float, float, float]
@@ -87,22 +92,10 @@ class ScoredOptions:
         return _sums(values, self.starts)
 
 
-def scored_options(
-    questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
-) -> ScoredOptions | None:
-    """Collect those of `questions`, in order, whose prediction has option scores and did not fail; None if none has.
-
-    Raises `DatasetError` if `key` lacks one of them.
-    """
-    candidates = (predictions.get(question.key) for question in questions)
-    scored_predictions = [
-        prediction
-        for prediction in candidates
-        if prediction is not None and prediction.option_scores and prediction.status is not Status.FAILED
-    ]
+def scored_options(answers: Sequence[tuple[OrderFields, Gold]]) -> ScoredOptions:
+    """Put the options of all questions one behind the other; each prediction has option scores."""
+    scored_predictions = [prediction for prediction, _ in answers]
     option_scores = [prediction.option_scores or {} for prediction in scored_predictions]
-    if not scored_predictions:
-        return None
     sizes = np.array([len(row) for row in option_scores])
     starts = np.concatenate([[0], sizes.cumsum()])
     numbers = np.fromiter(chain.from_iterable(option_scores), np.int64, starts[-1])
@@ -110,7 +103,7 @@ def scored_options(
     best = np.repeat(np.maximum.reduceat(scores, starts[:-1]), sizes)
     # The exponentials of `math`, as in `normalise_scores`: those of numpy may differ in the last digit.
     weights = list(map(math.exp, (scores - best).tolist()))
-    golds = [key[prediction.question] for prediction in scored_predictions]
+    golds = [gold for _, gold in answers]
     stored_ties = [prediction.tied for prediction in scored_predictions]
     tie_counts = np.add.reduceat(scores == best, starts[:-1], dtype=np.int64).tolist()
     return ScoredOptions(
@@ -152,7 +145,7 @@ def _first_best(scores: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArra
     return best_places
 
 
-def _orders(prediction: Prediction, numbers: Mapping[int, float]) -> tuple[ShownOrder, ...]:
+def _orders(prediction: OrderFields, numbers: Mapping[int, float]) -> tuple[ShownOrder, ...]:
     rows = prediction.order_scores
     if not rows:
         return ()
@@ -265,16 +258,9 @@ def _share(
     )
 
 
-def option_score_metrics(
-    questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
-) -> OptionScoreMetrics | None:
-    """Compute the metrics of those of `questions` whose prediction has option scores; None if none has.
-
-    Raises `DatasetError` if `key` lacks one of them.
-    """
-    scored = scored_options(questions, key, predictions)
-    if scored is None:
-        return None
+def option_score_metrics(answers: Sequence[tuple[OrderFields, Gold]]) -> OptionScoreMetrics:
+    """Compute the metrics of at least one prediction that has option scores and did not fail, each with its gold."""
+    scored = scored_options(answers)
     bins = reliability_bins(scored.confidences, scored.right)
     abstention = abstention_points(scored)
     masses = scored.label_masses
