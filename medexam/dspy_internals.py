@@ -139,10 +139,10 @@ class DirectCalls:
         from dspy.clients.execution import _cached, _store, finalize
 
         loop = asyncio.get_running_loop()
-        found = self._find(lm, messages, options, loop)
-        if found is None:
+        match = self._find(lm, messages, options, loop)
+        if match is None:
             return None
-        call, route = found
+        call, route = match
         result = await self._use_cache(_cached, lm, call, True) if call.cache else None
         if result is None:
             result = await route.ask(lm, call)
@@ -155,10 +155,10 @@ class DirectCalls:
         """Return what `lm(messages=messages, **options)` returns; None where that has to be called."""
         from dspy.clients.execution import _cached, _store, finalize
 
-        found = self._find(lm, messages, options, None)
-        if found is None:
+        match = self._find(lm, messages, options, None)
+        if match is None:
             return None
-        call, route = found
+        call, route = match
         result = _cached(lm, call, False) if call.cache else None
         if result is None:
             result = route.ask_blocking(lm, call)

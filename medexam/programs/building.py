@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import dspy
 
 from medexam.errors import SpecError
-from medexam.plugins import load_object
+from medexam.plugins import load_object, ships
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import AskingProgram
 from medexam.programs.combining.ensembles import Ensemble, MemberAnswers
@@ -142,7 +142,11 @@ def _build_verify(spec: RetrieveVerifySpec, language: Language, context: Program
     else:
         verifier = ModelVerifier(load_task_words(words, language))
     finder = _needed(context.finder, "a finder of passages")
-    program = _build_asking(spec, language, context)
+    program: Any = (
+        _build_asking(spec, language, context)
+        if spec.in_words is None
+        else build_program(spec.in_words, language, context)
+    )
     return VerifiedPassages(program, finder, verifier, k=spec.k, abstains=spec.unsupported == "abstain")
 
 
@@ -175,7 +179,9 @@ def _build_signature(spec: SignatureSpec, language: Language, context: ProgramCo
 
 
 def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    return _build_module(make_module(spec), spec, language, context)
+    module = make_module(spec)
+    # Only what ships is built on our base class on purpose; a user's module may hold or be one by the way.
+    return module if ships(spec.kind) else _build_module(module, spec, language, context)
 
 
 def _build_module(module: dspy.Module, spec: ModuleSpec, language: Language, context: ProgramContext) -> dspy.Module:

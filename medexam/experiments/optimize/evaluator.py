@@ -257,7 +257,7 @@ class Evaluator:
         if others:
             raise EngineError(
                 f"replies come from {', '.join(sorted(others))}, not from {admitted.name}, and programs that two "
-                "models answered cannot be ranked; resume once the first one answers again, or start anew with --fresh"
+                "models answered cannot be ranked; resume once the first one answers again, or start over with --fresh"
             )
 
     def _take_number(self) -> int:

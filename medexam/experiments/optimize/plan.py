@@ -164,12 +164,12 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
     if other_keys:
         raise RunFolderError(
             f"{folder.name} continues under its own spec, and only its budget may change (optimizer.max_calls, "
-            f"max_tokens, max_minutes): leave out {other_keys[0]}, or optimize the spec anew"
+            f"max_tokens, max_minutes): leave out {other_keys[0]}, or optimize the spec again"
         )
     if record.get("schema") != IDENTITY_SCHEMA:
         raise RunFolderError(
             f"{folder.name} cannot continue: an earlier version made it, whose identity covers less, so nobody knows "
-            "whether the same models would answer; program.load takes it as it is; optimize its spec to start anew"
+            "whether the same models would answer; program.load takes it as it is; optimize its spec to start over"
         )
     try:
         cell = name_words(validate(CellSpec, as_asked_before(record["cell"])), record["identity"])
@@ -269,7 +269,7 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
             raise SpecError(f"optimizer.{name} {value} is not for {cell.program.label}: choose {choices}")
     if optimizer.metric == "log_probability" and not cell.program.engine_needs.guided:
         raise SpecError(
-            "optimizer.metric log_probability reads the options' probabilities, which a free reply does not tell: set "
+            "optimizer.metric log_probability reads the options' probabilities, which a free reply does not have: set "
             "program.answer_format=guided, or choose accuracy or exam_score"
         )
 

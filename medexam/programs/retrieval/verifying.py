@@ -6,6 +6,7 @@ Who judges is a `Verifier`: the model itself, asked yes or no, or a reader of na
 import asyncio
 import math
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import dspy
@@ -17,7 +18,8 @@ from medexam.programs.retrieval.passages import BehindText, PassageFinder, join_
 from medexam.programs.retrieval.side_questions import SideQuestion
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
-from medexam.signatures import Generation, TaskWords
+from medexam.signatures import Generation, TaskWords, fill
+from medexam.tasks import Task
 
 VERDICT_TOKENS = 16
 """Budget of a yes or no."""
@@ -35,12 +37,14 @@ class Verifier(Protocol):
     calls: int
     """Calls of the model for a passage, and for an answer."""
 
-    def judge(self, question: Question, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:
+    def judge(self, question: Question | Task, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:
         """Judge each passage; what the model said is added to `generations`."""
         ...
 
-    def check(self, question: Question, answer: int, hits: Sequence[Hit], generations: list[Generation]) -> Check:
-        """Check whether these passages support the answer."""
+    def check(
+        self, question: Question | Task, answer: int | str, hits: Sequence[Hit], generations: list[Generation]
+    ) -> Check:
+        """Check whether these passages support the answer, the number of an option or words."""
         ...
 
 
@@ -54,24 +58,38 @@ class ModelVerifier(dspy.Module):
         self.helps = SideQuestion(words, "helps", VERDICT_TOKENS)
         self.supports = SideQuestion(words, "supports", VERDICT_TOKENS)
         self._choices = (words.groups["answer_yes"], words.groups["answer_no"])
+        self._wrong_answer = words.groups.get("wrong_answer", "")
 
-    def judge(self, question: Question, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:
+    def judge(self, question: Question | Task, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:
         """Ask one call a passage."""
         verdicts = []
+        printed = question.printed if isinstance(question, Question) else self._print_task(question)
         for hit in hits:
-            prediction = yield from self.helps.steps(question.printed, hit.passage.text, choices=self._choices)
+            prediction = yield from self.helps.steps(printed, hit.passage.text, choices=self._choices)
             generations.append(prediction.generation)
             verdicts.append(PassageVerdict(prediction.answer == self._choices[0]))
         return verdicts
 
-    def check(self, question: Question, answer: int, hits: Sequence[Hit], generations: list[Generation]) -> Check:
+    def check(
+        self, question: Question | Task, answer: int | str, hits: Sequence[Hit], generations: list[Generation]
+    ) -> Check:
         """Ask one call."""
-        option_text = next(option.text for option in question.options if option.number == answer)
-        prediction = yield from self.supports.steps(
-            question.asked, join_passages(hits), answer=option_text, choices=self._choices
-        )
+        if isinstance(question, Question):
+            asked = question.asked
+            text = next(option.text for option in question.options if option.number == answer)
+        else:
+            asked, text = self._print_task(question), str(answer)
+        prediction = yield from self.supports.steps(asked, join_passages(hits), answer=text, choices=self._choices)
         generations.append(prediction.generation)
         return bool(prediction.answer == self._choices[0])
+
+    def _print_task(self, task: Task) -> str:
+        """Write a task as one question: its context and options, and what is wrong where its answer is given."""
+        text = "\n".join([*([f"{task.context}\n"] if task.context else []), task.question, *task.options])
+        if not task.given_answer:
+            return text
+        given = "\n".join([task.given_answer, *task.given_reasoning])
+        return fill(self._wrong_answer, replace(task, question=text, given_answer=given))
 
 
 Supports = Mapping[str, Mapping[int, float]]
@@ -117,16 +135,22 @@ class ReaderVerifier(dspy.Module):
         self.read = ReadSupports(reader)
         self._least = least
 
-    def judge(self, question: Question, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:  # noqa: ARG002
+    def judge(self, question: Question | Task, hits: Sequence[Hit], generations: list[Generation]) -> Verdicts:  # noqa: ARG002
         """Ask for one reading of all passages."""
         supports: Supports = (yield Call(self.read, {"question": question})).supports
         passage_supports = [math.exp(max(supports.get(hit.passage.id, {}).values(), default=-math.inf)) for hit in hits]
         return [PassageVerdict(support >= self._least, support) for support in passage_supports]
 
-    def check(self, question: Question, answer: int, hits: Sequence[Hit], generations: list[Generation]) -> Check:  # noqa: ARG002
+    def check(
+        self,
+        question: Question | Task,
+        answer: int | str,
+        hits: Sequence[Hit],
+        generations: list[Generation],  # noqa: ARG002
+    ) -> Check:
         """Ask for the same reading."""
         supports: Supports = (yield Call(self.read, {"question": question})).supports
-        logprobs = (supports.get(hit.passage.id, {}).get(answer, -math.inf) for hit in hits)
+        logprobs = (supports.get(hit.passage.id, {}).get(int(answer), -math.inf) for hit in hits)
         return math.exp(max(logprobs, default=-math.inf)) >= self._least
 
 
@@ -155,11 +179,11 @@ class VerifiedPassages(BehindText):
         self._k = k
         self._abstains = abstains
 
-    def calls_for(self, question: Question) -> int:
+    def calls_for(self, question: Question | Task) -> int:
         """Count the most that it may take: a verdict on each passage and on the answer, and the program's own."""
         return self.verifier.calls * (self._k + 1) + self.program.calls_for(question)
 
-    def steps(self, question: Question) -> Steps:
+    def steps(self, question: Question | Task) -> Steps:
         """Yield verdicts, the program's own steps behind what is kept, and the check."""
         hits = list(self._finder.find(question))
         generations: list[Generation] = []
@@ -168,15 +192,18 @@ class VerifiedPassages(BehindText):
         outcome = yield from self.steps_behind(question, join_passages(helpful_hits))
         generations += outcome.generations
         supported = None
-        if outcome.answer is not None:
+        answer = outcome.answer if isinstance(question, Question) else outcome.text
+        if answer is not None:
             supported = False
             if helpful_hits:
-                supported = yield from self.verifier.check(question, outcome.answer, helpful_hits, generations)
+                supported = yield from self.verifier.check(question, answer, helpful_hits, generations)
         fields = {"generations": generations, "keeps_replies": True, "last_generation": outcome.generations[-1]}
         fields |= {"hits": hits, "verdicts": verdicts, "supported": supported} | self._withdrawn(supported)
         return outcome.copy(**fields)
 
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
+    def read_again(
+        self, question: Question | Task, stored: Prediction, reading: Reading = "strict"
+    ) -> ProgramOutput | None:
         """Read as the program's own does; an answer that was withdrawn stays so."""
         outcome = self.program.read_again(question, stored, reading)
         return outcome and outcome.copy(**self._withdrawn(stored.supported))
@@ -185,4 +212,4 @@ class VerifiedPassages(BehindText):
         """Return what replaces an answer that nothing supports; nothing where it is kept."""
         if supported is not False or not self._abstains:
             return {}
-        return {"answer": None, "reason": Reason.ABSTAINED, "scores": None}
+        return {"answer": None, "text": None, "reason": Reason.ABSTAINED, "scores": None}

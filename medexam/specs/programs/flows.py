@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from medexam.predictions import Reading
+from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from medexam.predictions import Reading
+from medexam.model_calls import Reading
 from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.base import PositiveInt, WordsSpec
 from medexam.specs.programs.needs import (

@@ -11,9 +11,10 @@ from medexam.cli.views.optimize import optimization_plan_document
 from medexam.errors import MedExamError, RunFolderError, SpecError
 from medexam.experiments.optimize.optimizer import optimize
 from medexam.experiments.optimize.plan import plan_optimization, plan_resumed
-from medexam.experiments.optimize.registered_prompts import prompt_templates, registered_name
+from medexam.experiments.optimize.registered_prompts import prompt_templates
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
+from medexam.experiments.track.prompts import registered_name
 from medexam.plugins import load_object
 from medexam.programs import OwnProgram, build_program, demonstrations, loaded_words
 from medexam.specs import CellSpec
