@@ -60,7 +60,7 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "audit": CompanionCommand(
             "medexam.companions.audit.commands:app",
             "index",
-            "Have people judge answers, and compare measures with them.",
+            "Have people or a model judge answers, and compare them.",
         ),
         "cliniqlink": CompanionCommand(
             "medexam.companions.cliniqlink.commands:app",
@@ -73,7 +73,6 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
 SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "medexam.commands": {name: command.target for name, command in SHIPPED_COMMANDS.items()},
-        "medexam.programs": {"translate": "medexam.companions.translation.program:Translate"},
         "medexam.servers": {
             "batches": "medexam.companions.serving.run_batch:VLLMBatches",
             "cluster": "medexam.companions.serving.cluster_doctor:examine_nodes",
@@ -87,6 +86,7 @@ SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "entailment": "medexam.companions.readers.entailment:ENTAILMENT",
             "spans": "medexam.companions.readers.spans:SPANS",
         },
+        "medexam.programs": {"translate": "medexam.companions.translation.program:Translate"},
         "medexam.layouts": {
             "check": "medexam.companions.papers.layout:check_layout",
             "print": "medexam.companions.papers.layout:print_layout",

@@ -30,7 +30,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "RUN": "runs/headqa_optimize-SmolLM2*-zero_shot_guided-en-*",
         "OPTIMIZED-RUN": "runs/headqa_optimize-SmolLM2*optimized*",
     },
-    "docs/performance.md": {"8000": "{PORT}"},
     "docs/protocol.md": {"RUN-FREE": "kept/kept-*zero_shot-en-*", "RUN-GUIDED": "kept/kept-*zero_shot_guided-en-*"},
     "docs/readers.md": {
         "program.span_reader.reader=FOLDER": "program.span_reader.reader=span_reader",
@@ -91,7 +90,6 @@ MORE: Mapping[str, str] = {
     "run headqa_rag": f"--limit 2 {_SERVED}",
     "run cliniqlink": f"--limit 2 {_SERVED}",
     "data translate headqa_v1 --from": "--limit 12",
-    "data translate headqa_v1 --limit": "--limit 12 --set model.engine=vllm --set model.endpoints={LLAMA}",
     "data quality runs": "--bert-model encoder --bert-layer 1",
     "run altered.yaml": f"--limit 2 {_SERVED}",
     "run reasoning.yaml": f"--limit 4 {_SERVED}",
@@ -113,7 +111,6 @@ MORE: Mapping[str, str] = {
     "serve": "--port {PORT}",
     "serve llama-3.1-70b": "",
     "serve smollm2-cpu --slurm": "",
-    "serve smollm2 --port": "",
 }
 """The beginning of a command -> what is added, so that it takes a second; the longest beginning counts."""
 

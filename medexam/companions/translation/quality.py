@@ -118,16 +118,14 @@ def measure_back(
 
     Questions whose reply is still pending are left out.
     """
-    pairs_by_setup: dict[str, dict[str, tuple[QuestionText, bool]]] = {}
-    for name, run in back_runs.items():
-        pairs_by_setup[name] = {key: (candidate.text, candidate.valid) for key, candidate in run.candidates.items()}
-    if SELECTED not in pairs_by_setup:
+    candidates = {name: run.candidates for name, run in back_runs.items()}
+    if SELECTED not in candidates:
         setups = {key: choice.candidate.setup for key, choice in outcome.selection.choices.items()}
-        pairs_by_setup[SELECTED] = {
-            key: pairs_by_setup[setup][key] for key, setup in setups.items() if key in pairs_by_setup.get(setup, {})
+        candidates[SELECTED] = {
+            key: candidates[setup][key] for key, setup in setups.items() if key in candidates.get(setup, {})
         }
-    texts = {name: {key: text for key, (text, _) in pairs.items()} for name, pairs in pairs_by_setup.items()}
-    invalid = {name: sum(not valid for _, valid in pairs.values()) for name, pairs in pairs_by_setup.items()}
+    texts = {name: {key: each.text for key, each in by_key.items()} for name, by_key in candidates.items()}
+    invalid = {name: sum(not each.valid for each in by_key.values()) for name, by_key in candidates.items()}
     return _measure("round trip", texts, plan.sources, bert, invalid)
 
 
