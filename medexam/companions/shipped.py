@@ -32,6 +32,11 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
             "import",
             "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
         ),
+        "serve": CompanionCommand(
+            "medexam.companions.serving.commands:serve",
+            "schema",
+            "Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are.",
+        ),
         "data build": CompanionCommand("medexam.companions.booklets.commands:build", "data init"),
         "data translate": CompanionCommand("medexam.companions.translation.translate_command:translate", "data build"),
         "data quality": CompanionCommand("medexam.companions.translation.quality_command:quality", "data translate"),
@@ -55,7 +60,7 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "audit": CompanionCommand(
             "medexam.companions.audit.commands:app",
             "index",
-            "Have people judge answers, and compare measures with them.",
+            "Have people or a model judge answers, and compare them.",
         ),
         "cliniqlink": CompanionCommand(
             "medexam.companions.cliniqlink.commands:app",
@@ -68,6 +73,19 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
 SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "medexam.commands": {name: command.target for name, command in SHIPPED_COMMANDS.items()},
+        "medexam.servers": {
+            "batches": "medexam.companions.serving.run_batch:VLLMBatches",
+            "cluster": "medexam.companions.serving.cluster_doctor:examine_nodes",
+            "driver": "medexam.companions.serving.launch.gpus:find_driver",
+            "gpus": "medexam.companions.serving.launch.gpus:find_gpus",
+            "model": "medexam.companions.serving.launch.profile:with_profile",
+            "profile": "medexam.companions.serving.launch.profile:load_profile",
+            "start": "medexam.companions.serving.launch.own_servers:start_servers",
+        },
+        "medexam.local_readers": {
+            "entailment": "medexam.companions.readers.entailment:ENTAILMENT",
+            "spans": "medexam.companions.readers.spans:SPANS",
+        },
         "medexam.programs": {"translate": "medexam.companions.translation.program:Translate"},
         "medexam.layouts": {
             "check": "medexam.companions.papers.layout:check_layout",

@@ -6,8 +6,8 @@ from medexam.library_logging import quiet_transformers
 from medexam.model_calls import is_cut
 from medexam.programs import ProgramOutput
 from medexam.programs.base import AskingProgram, Call, Steps
+from medexam.serve.batches.batch_folder import Batch
 from medexam.serve.contract import PLAIN
-from medexam.serve.launch.profile import Layout, Profile, load_profile, model_name, profile_names, with_profile
 from medexam.serve.naming import known_model, with_served_name
 from medexam.signatures.lenient import read_leniently
 from medexam.signatures.single_call import (
@@ -23,10 +23,9 @@ from medexam.signatures.word_files import validate_words
 __all__ = [
     "PLAIN",
     "AskingProgram",
+    "Batch",
     "Call",
     "Fields",
-    "Layout",
-    "Profile",
     "ProgramOutput",
     "RunObserver",
     "Signature",
@@ -36,14 +35,10 @@ __all__ = [
     "chat_request",
     "is_cut",
     "known_model",
-    "load_profile",
-    "model_name",
-    "profile_names",
     "quiet_transformers",
     "read_generation",
     "read_leniently",
     "read_reply_text",
     "validate_words",
-    "with_profile",
     "with_served_name",
 ]

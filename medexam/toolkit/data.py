@@ -1,7 +1,6 @@
 """Questions, golds, predictions, and the data sets and benchmarks that they come from."""
 
 from medexam.benchmarks import find_benchmark
-from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.datasets import find_files, load_exam_set, sample_evenly
 from medexam.datasets.exam_table import FIELDS, SOURCE_METADATA, WHOLE, render_record, write_exam_table
 from medexam.datasets.examples import ExampleRecord, read_examples
@@ -40,7 +39,6 @@ __all__ = [
     "Task",
     "TaskGold",
     "TaskSet",
-    "WordsBenchmark",
     "answer_digest",
     "compute_statistics",
     "draw_lot",

@@ -5,6 +5,7 @@ from medexam.experiments.entry.carry_out import Carriers, carry_out, plan_lines,
 from medexam.experiments.entry.report import Report
 from medexam.experiments.plan.cells import AnyCell, Plan, join_plans
 from medexam.experiments.plan.document import plan_document, prompt_of
+from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.store.answerers import (
@@ -47,6 +48,7 @@ __all__ = [
     "load_stored",
     "parse_lines",
     "plan_document",
+    "plan_experiment",
     "plan_lines",
     "plan_spec",
     "prompt_of",

@@ -113,7 +113,7 @@ def test_many_runs_are_set_in_an_order(medexam, run, tmp_path) -> None:
 def test_questions_are_judged_by_runs_and_a_weak_fit_is_said_to_be(medexam, run, tmp_path) -> None:
     runs = [run(kind, language) for kind in ("random", "longest", "blind") for language in ("en", "es")]
     code, out, _ = medexam("compare", *runs, "--item-response", "--markdown", tmp_path / "compare.md")
-    said = "The fit is weak: it has 6 runs and wants 100 or more"
+    said = "The fit is weak: it has 6 runs and needs 100 or more"
     assert (code, said in " ".join(out.split()), said in (tmp_path / "compare.md").read_text()) == (0, True, True)
     document = json.loads(medexam("compare", *runs, "--item-response", "--json")[1])
     found = document["item_response"]

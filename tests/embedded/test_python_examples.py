@@ -27,6 +27,10 @@ import accelerate, dspy, matplotlib.figure, mlflow, pandas, scipy.optimize, torc
 import transformers.models.llama.modeling_llama, transformers.generation.utils
 import medexam.experiments.optimize, medexam.experiments.run.runner, medexam.experiments.report.page.document
 import medexam.serve.engines.embedded, medexam.benchmarks, medexam.programs
+import alembic.command, matplotlib.backends.backend_svg, medexam.experiments.optimize.evaluator
+import mlflow.store.tracking.sqlalchemy_store, mlflow.tracing.client
+
+medexam.run, medexam.optimize, medexam.Evaluate, medexam.lm  # what stands behind a name is imported with it
 
 for line in sys.stdin:
     cells, check, folder, cache = json.loads(line)

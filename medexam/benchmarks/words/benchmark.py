@@ -16,6 +16,8 @@ from medexam.metrics.audit import AuditItem
 from medexam.metrics.results import Measure, Measures
 from medexam.metrics.tasks import count_tasks, mean_measure, question_of
 from medexam.predictions import Prediction, Status
+from medexam.predictions.evidence.failures import FAILURES
+from medexam.predictions.evidence.kinds import evidence_columns
 from medexam.specs import DatasetSpec
 from medexam.tables import Table
 from medexam.tasks import Task, TaskGold
@@ -84,11 +86,11 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
         names = (
             *("question", "group", "language", "gold", "program", "model", "status", "reason", "text", "start", "end"),
             *("alignment", "reply", "prompt_tokens", "completion_tokens", "latency_s", "finish_reason"),
-            *("failure_kind", "failure_message"),
         )
         types = dict.fromkeys(names, pa.string()) | {"gold": pa.list_(pa.string()), "latency_s": pa.float64()}
         types |= dict.fromkeys(("start", "end"), pa.int32())
         types |= dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64())
+        types |= evidence_columns([FAILURES])
         return [*types.items(), *((f"score_{name}", pa.float64()) for name in items)]
 
     def row(

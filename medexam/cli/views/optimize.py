@@ -38,9 +38,6 @@ class TrialProgress(WorkProgress):
         total = plan.optimizer.asked_rounds * plan.candidates * len(plan.exams.validation.questions)
         self._task = self._bars.add_task(f"{plan.optimizer.kind} {plan.spec.label}", total=total, note="")
 
-    def trial_starts(self, name: str, questions: int) -> None:
-        """Show nothing before a program's first answer."""
-
     def trial_ends(self, trial: Trial) -> None:
         """Say how the program did."""
         if self._best is None or trial.score > self._best.score:

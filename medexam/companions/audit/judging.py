@@ -18,7 +18,8 @@ import numpy as np
 from medexam import Prediction
 from medexam.companions.audit.folder import CODE, shown_digest
 from medexam.companions.audit.review_sheets import COMMENT, read_sheet_rows, render_sheet
-from medexam.toolkit.data import AuditItem, Task, TaskGold, TaskSet, WordsBenchmark
+from medexam.toolkit.benchmarks import WordsBenchmark
+from medexam.toolkit.data import AuditItem, Task, TaskGold, TaskSet
 from medexam.toolkit.errors import DatasetError, RunFolderError, SpecError
 from medexam.toolkit.files import read_regular, write_whole
 from medexam.toolkit.specs import DatasetSpec

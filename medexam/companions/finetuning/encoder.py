@@ -19,8 +19,9 @@ from medexam.companions.finetuning.windows import (
     read_span_file,
     seen_before,
 )
+from medexam.companions.readers.loading import LoadedReader, load_trainable
+from medexam.companions.readers.spans import TransformersSpanReader
 from medexam.toolkit.asking import quiet_transformers
-from medexam.toolkit.encoders import LoadedReader, TransformersSpanReader, load_trainable
 from medexam.toolkit.errors import DatasetError, SpecError
 from medexam.toolkit.files import whole_folder, written_by_library
 from medexam.toolkit.runs import describe_environment

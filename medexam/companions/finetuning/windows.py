@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from medexam.companions.readers.windows import Window, cut_windows
 from medexam.toolkit.data import SpanItem, read_squad
-from medexam.toolkit.encoders import Window, cut_windows
 from medexam.toolkit.errors import DatasetError
 
 Reason = Literal["too_long", "misplaced"]

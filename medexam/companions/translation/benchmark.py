@@ -47,7 +47,13 @@ class Translation(WordsBenchmark):
             raise DatasetError("a translation's texts stand in a file: set dataset.path")
         records = read_examples(spec.path).values()
         tasks = tuple(
-            Task(each.key, each.inputs["language"], spec.language, each.inputs["stem"], options=each.inputs["options"])
+            Task(
+                each.key,
+                each.inputs["language"],
+                spec.language,
+                each.inputs["stem"],
+                options=tuple(each.inputs["options"]),
+            )
             for each in records
         )
         return TaskSet(

@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from medexam.companions.translation.benchmark import judge_task
 from medexam.companions.translation.folder import MODEL_FILES
 from medexam.companions.translation.layout import QuestionText
-from medexam.companions.translation.plan import SetupRun, TranslationPlan, keys_of
+from medexam.companions.translation.plan import SetupRun, TranslationPlan
 from medexam.companions.translation.selecting import Selection, SelectionRule, select
 from medexam.companions.translation.validity import TranslationCandidate, TranslationFault
 from medexam.companions.translation.writing import write_translation
@@ -85,19 +84,11 @@ class TranslationOutcome:
         }
 
 
-def judge_runs(setups: Sequence[SetupRun]) -> dict[str, list[TranslationCandidate]]:
-    """Judge the candidates of each question that every one of `setups` has a reply to."""
-    return {key: [judge_run(run, key) for run in setups] for key in keys_of(setups)}
-
-
-def judge_run(run: SetupRun, key: str) -> TranslationCandidate:
-    """Judge the candidate that the reply to one question is."""
-    return judge_task(run.words.setup, run.tasks[key], run.predictions[key])
-
-
 def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
     """Judge and choose among the replies that `plan` has read."""
-    candidates = judge_runs(plan.setups)
+    first, *others = plan.setups
+    keys = [key for key in first.candidates if all(key in run.candidates for run in others)]
+    candidates = {key: [run.candidates[key] for run in plan.setups] for key in keys}
     selection = select(candidates)
     choices_by_setup = Counter(choice.candidate.setup for choice in selection.choices.values())
     return TranslationOutcome(
@@ -107,10 +98,8 @@ def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
         candidates=candidates,
         selection=selection,
         counts=tuple(
-            _count(
-                run, [alternatives[place] for alternatives in candidates.values()], choices_by_setup[run.words.setup]
-            )
-            for place, run in enumerate(plan.setups)
+            _count(run, [run.candidates[key] for key in keys], plan.sources, choices_by_setup[run.words.setup])
+            for run in plan.setups
         ),
         answered=_count_models(plan.setups),
         mixed=any(len(_count_models([run for run in plan.setups if run.role == role])) > 1 for role in MODEL_FILES),
@@ -143,18 +132,20 @@ def write_data_set(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[
 def _count_models(setups: Sequence[SetupRun]) -> tuple[AnswererCount, ...]:
     counts: Counter[tuple[str | None, str]] = Counter()
     for run in setups:
-        models, predictions = read_models(run.cell.folder), run.predictions.values()
-        for count in count_answerers(predictions, {prediction.question for prediction in predictions}, models):
+        folder, keys = run.cell.folder, {task.key for task in run.cell.question_set.questions}
+        for count in count_answerers(folder.scan_predictions(), keys, read_models(folder)):
             counts[count.print, count.name] += count.answers
     return tuple(AnswererCount(key, name, answers) for (key, name), answers in counts.most_common())
 
 
-def _count(run: SetupRun, candidates: Sequence[TranslationCandidate], choices: int) -> SetupCount:
+def _count(
+    run: SetupRun, candidates: Sequence[TranslationCandidate], texts: Mapping[str, QuestionText], choices: int
+) -> SetupCount:
     faults = Counter(fault for candidate in candidates for fault in candidate.faults)
     valid = [candidate.text for candidate in candidates if candidate.valid]
     sources: dict[str, set[str]] = {}
     for text in valid:
-        sources.setdefault(text.stem, set()).add(run.tasks[text.key].question)
+        sources.setdefault(text.stem, set()).add(texts[text.key].stem)
     return SetupCount(
         setup=run.words.setup,
         judged=len(candidates),

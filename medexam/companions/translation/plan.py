@@ -10,14 +10,16 @@ from typing import Any
 from pydantic import Field
 
 from medexam import Prediction
-from medexam.companions.translation.benchmark import add_texts, dataset_part
+from medexam.companions.serving.launch.profile import with_profile
+from medexam.companions.translation.benchmark import add_texts, dataset_part, judge_task
 from medexam.companions.translation.folder import RECORD, Role, TranslationFolder, take_over
 from medexam.companions.translation.layout import QuestionText, source_key, text_of
 from medexam.companions.translation.program import PROGRAM, REPLY_TOKENS, SETUPS, SetupWords, load_setups
-from medexam.toolkit.asking import known_model, with_profile, with_served_name
-from medexam.toolkit.data import ExamSet, Status, Task, load_exam_set
+from medexam.companions.translation.validity import TranslationCandidate
+from medexam.toolkit.asking import known_model, with_served_name
+from medexam.toolkit.data import ExamSet, Status, load_exam_set
 from medexam.toolkit.errors import RunFolderError, SpecError
-from medexam.toolkit.runs import AnyCell, Plan, as_asked_before, plan_spec
+from medexam.toolkit.runs import AnyCell, Plan, as_asked_before, plan_experiment
 from medexam.toolkit.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec, differing_keys, digest, validate
 
 FORWARD = "translate"
@@ -70,10 +72,11 @@ class SetupRun:
             if (prediction := predictions.get(task.key)) is not None and prediction.status is not Status.FAILED
         }
 
-    @property
-    def tasks(self) -> dict[str, Task]:
-        """Its texts by question."""
-        return {source_key(task.key): task for task in self.cell.question_set.questions}
+    @cached_property
+    def candidates(self) -> dict[str, TranslationCandidate]:
+        """What each reply made of its question, by question in the order of the texts."""
+        tasks = {source_key(task.key): task for task in self.cell.question_set.questions}
+        return {key: judge_task(self.words.setup, tasks[key], reply) for key, reply in self.predictions.items()}
 
 
 @dataclass(frozen=True)
@@ -160,11 +163,13 @@ def plan_translation(
                 "with --out"
             )
     keys = add_texts(folder.path, [text_of(question) for question in exam_set.questions], source)
-    digests = [
-        earlier["setups"][each.setup]["digest"] if earlier else digest_words(spec, identity, each, identity["dataset"])
+    digests = {
+        each: earlier["setups"][each.setup]["digest"]
+        if earlier
+        else digest_words(spec, identity, each, identity["dataset"])
         for each in words
-    ]
-    runs, setups = plan_runs(spec, folder, FORWARD, source, keys, list(zip(words, digests, strict=True)))
+    }
+    runs, setups = plan_runs(spec, folder, FORWARD, source, keys, digests)
     return TranslationPlan(spec, exam_set, runs, setups, folder, identity, goes_on=earlier is None)
 
 
@@ -194,14 +199,14 @@ def plan_runs(
     name: str,
     language: str,
     keys: Sequence[str],
-    wanted: Sequence[tuple[SetupWords, str]],
+    digests: Mapping[SetupWords, str],
 ) -> tuple[Plan, tuple[SetupRun, ...]]:
-    """Plan a run called `name` for each of the words in `wanted`, on the texts with these keys as items.
+    """Plan a run called `name` for each of the words in `digests`, on the texts with these keys as items.
 
-    Beside the words stands the digest by which earlier versions named their file of replies.
+    `digests` maps words to the digest by which earlier versions named their file of replies.
     """
     cells = []
-    for words, _ in wanted:
+    for words in digests:
         plain, model = spec.role(words) == "base", spec.model_of(spec.role(words))
         setup_words = words.to_json() | ({"plain": True} if plain else {})
         program = {"kind": PROGRAM, "args": {"setup": words.setup, "words": setup_words}, "plain": plain}
@@ -209,9 +214,9 @@ def plan_runs(
         cells.append({"program": program, "model": model.model_dump(mode="json") | budget})
     dataset = dataset_part(folder.path, language)
     document = {"name": name, "dataset": dataset, "trace_questions": 0, "matrix": {"cells": cells}}
-    plan = plan_spec(document, {}, runs_dir=folder.replies)
+    plan = plan_experiment(document, {}, runs_dir=folder.replies)
     setups = []
-    for cell, (words, earlier_digest) in zip(plan.cells, wanted, strict=True):
+    for cell, (words, earlier_digest) in zip(plan.cells, digests.items(), strict=True):
         file = "-".join([*([] if name == FORWARD else [name]), words.setup, earlier_digest])
         chosen = replace(cell, question_set=cell.question_set.only(keys)).updated()
         chosen = take_over(folder, plan, chosen, words, file, role := spec.role(words))
@@ -223,11 +228,6 @@ def digest_words(spec: TranslationSpec, identity: Mapping[str, Any], words: Setu
     """Compute what earlier versions named a file of replies by; `data` is what else the texts depended on."""
     role = spec.role(words)
     return digest({"words": words.to_json(), role: identity[role], "data": dict(data)})
-
-
-def keys_of(setups: Sequence[SetupRun]) -> list[str]:
-    """List the questions that every one of `setups` has a reply to, in the order of the first."""
-    return [key for key in setups[0].tasks if all(key in run.predictions for run in setups)]
 
 
 def _identity(spec: TranslationSpec, exam_set: ExamSet) -> dict[str, Any]:

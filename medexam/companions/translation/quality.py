@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from medexam.companions.translation.benchmark import add_texts
 from medexam.companions.translation.layout import QuestionText, render_layout, text_of
-from medexam.companions.translation.outcome import TranslationOutcome, judge_run
+from medexam.companions.translation.outcome import TranslationOutcome
 from medexam.companions.translation.plan import SetupRun, TranslationPlan, digest_words, plan_runs
 from medexam.companions.translation.program import load_setups
 from medexam.companions.translation.scores import BertScore, score_bleu
@@ -102,8 +102,8 @@ def plan_back(
         if not translations:
             continue
         keys = add_texts(plan.folder.path, translations.values(), spec.target, plan.sources)
-        wanted = [(words, digest_words(spec, plan.identity, words, {"forward": forward[name]}))]
-        runs, (back_runs[name],) = plan_runs(spec, plan.folder, f"back-{name_part(name)}", spec.target, keys, wanted)
+        digests = {words: digest_words(spec, plan.identity, words, {"forward": forward[name]})}
+        runs, (back_runs[name],) = plan_runs(spec, plan.folder, f"back-{name_part(name)}", spec.target, keys, digests)
         plans.append(runs)
     return join_plans(plans), back_runs
 
@@ -118,17 +118,14 @@ def measure_back(
 
     Questions whose reply is still pending are left out.
     """
-    pairs_by_setup: dict[str, dict[str, tuple[QuestionText, bool]]] = {}
-    for name, run in back_runs.items():
-        candidates = {key: judge_run(run, key) for key in run.predictions}
-        pairs_by_setup[name] = {key: (candidate.text, candidate.valid) for key, candidate in candidates.items()}
-    if SELECTED not in pairs_by_setup:
+    candidates = {name: run.candidates for name, run in back_runs.items()}
+    if SELECTED not in candidates:
         setups = {key: choice.candidate.setup for key, choice in outcome.selection.choices.items()}
-        pairs_by_setup[SELECTED] = {
-            key: pairs_by_setup[setup][key] for key, setup in setups.items() if key in pairs_by_setup.get(setup, {})
+        candidates[SELECTED] = {
+            key: candidates[setup][key] for key, setup in setups.items() if key in candidates.get(setup, {})
         }
-    texts = {name: {key: text for key, (text, _) in pairs.items()} for name, pairs in pairs_by_setup.items()}
-    invalid = {name: sum(not valid for _, valid in pairs.values()) for name, pairs in pairs_by_setup.items()}
+    texts = {name: {key: each.text for key, each in by_key.items()} for name, by_key in candidates.items()}
+    invalid = {name: sum(not each.valid for each in by_key.values()) for name, by_key in candidates.items()}
     return _measure("round trip", texts, plan.sources, bert, invalid)
 
 

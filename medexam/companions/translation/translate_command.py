@@ -133,10 +133,10 @@ def ask_pending(
     plan.folder.write_json("translation.json", plan.record())
     by_role = {role: [run.cell for run in setups if run.role == role] for role in MODEL_FILES}
     cells = {cell.run_id: cell for role, part in by_role.items() for cell in plan.folder.admit_known(part, role)}
-    asked = replace(runs, cells=tuple(cells[cell.run_id] for cell in runs.cells), ways_out=WAYS_OUT)
+    pending_plan = replace(runs, cells=tuple(cells[cell.run_id] for cell in runs.cells), ways_out=WAYS_OUT)
     carriers = Carriers(limits=Limits(failures=max_failures))
     try:
-        return carry_out(asked, carriers, partial(TerminalProgress, asked.cells), print_notice)[1]
+        return carry_out(pending_plan, carriers, partial(TerminalProgress, pending_plan.cells), print_notice)[1]
     finally:
         for role, part in by_role.items():
             plan.folder.keep_models(part, role)

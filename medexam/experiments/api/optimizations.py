@@ -26,9 +26,6 @@ class TrialBar(WorkBar):
         total = plan.optimizer.asked_rounds * plan.candidates * len(plan.exams.validation.questions)
         self._open(f"{plan.optimizer.kind} {plan.spec.label}", total)
 
-    def trial_starts(self, name: str, questions: int) -> None:
-        """Show nothing before a program's first answer."""
-
     def trial_ends(self, trial: Trial) -> None:
         """Say how the program did."""
         self._say(f"trial {trial.number}, {trial.name}: {trial.right} of {trial.n} right")

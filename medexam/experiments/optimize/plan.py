@@ -20,6 +20,7 @@ from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
 from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
+from medexam.experiments.store.trust import is_own
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.items import ExamSet
 from medexam.plugins import hash_source
@@ -27,6 +28,7 @@ from medexam.programs import AskingProgram, ExamProgram
 from medexam.questions import Question
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, OptimizerSpec, ProgramSpec
+from medexam.specs.experiment import named_code
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
 from medexam.specs.names import OWN_METRICS, short_name
 from medexam.specs.optimizer import OPTIMIZERS
@@ -180,6 +182,11 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
         raise RunFolderError(
             f"{folder.name} names code ({', '.join(optimizer.code)}), and no code is run for a folder's sake: optimize "
             "its spec again, which continues it"
+        )
+    if (codes := named_code(cell)) and not is_own(folder.path, RECORD):
+        raise RunFolderError(
+            f"{folder.name} names code ({', '.join(codes)}), and its {RECORD} was not written by this installation or "
+            "was changed: read it, then optimize its spec, which continues it"
         )
     plan = _plan(cell, optimizer, description, folder.path.parent, folder=folder)
     if plan.identity != stored_identity:

@@ -30,7 +30,7 @@ from medexam.experiments.store.stopped import StopRecord
 from medexam.experiments.store.trust import beside_run, check_trusted, is_own, sign
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.plugins import ships
-from medexam.predictions import Answered, Outcome, Prediction, Reason, Status
+from medexam.predictions import Answered, Outcome, Prediction, Status
 from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.experiment import named_code
@@ -204,10 +204,7 @@ class RunFolder(WorkFolder):
 
     def count_cut(self) -> int:
         """Count the answers whose prompt did not fit its model's context whole; raises as `read_predictions` does."""
-        predictions = self.read_predictions().values()
-        return sum(
-            prediction.reason is Reason.CONTEXT_OVERFLOW or bool(prediction.passages_cut) for prediction in predictions
-        )
+        return sum(prediction.is_cut for prediction in self.read_predictions().values())
 
     def merge_shards(self) -> frozenset[str]:
         """Put what workers left in shards into `predictions.jsonl`, and return the keys of the questions that it

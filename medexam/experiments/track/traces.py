@@ -120,13 +120,8 @@ def _steps(planned: ExamCell, program: dspy.Module, question: Question, predicti
             outcome["reason"] = prediction.reason.value
         if prediction.rationale is not None:
             outcome["rationale"] = prediction.rationale
-        if prediction.option_scores is not None:
-            scores = {str(number): score for number, score in prediction.option_scores.items()}
-            chances = {str(number): chance for number, chance in (prediction.option_probabilities or {}).items()}
-            inputs = {"option_scores": scores, "unit": prediction.score_unit, "norm": prediction.score_norm}
-            steps.append(
-                Step("choose", "PARSER", inputs, {**outcome, "probabilities": chances, "tied": prediction.tied})
-            )
+        if (choice := prediction.choice_trace) is not None:
+            steps.append(Step("choose", "PARSER", choice[0], {**outcome, **choice[1]}))
         elif calls:
             inputs = {"reply": prediction.reply, "finish_reason": prediction.finish_reason}
             steps.append(Step("parse", "PARSER", inputs, outcome))

@@ -1,6 +1,6 @@
 """Citations: the passage that a reply names for its answer, and whether that entails it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Annotated
@@ -17,7 +17,7 @@ ENTAILED = 0.5
 """The probability from which a passage entails an answer."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class CitationFields(CorePrediction):
     """An answer with the passage that it cites."""
 
@@ -66,7 +66,7 @@ def _measure(answers: Sequence[tuple[CitationFields, Gold]]) -> CitationMetrics 
     )
 
 
-def _tables(figures: CitationMetrics) -> Iterator[Captioned]:
+def _tables(figures: CitationMetrics, others: Collection[str]) -> Iterator[Captioned]:  # noqa: ARG001
     share = figures.entailing / figures.scored if figures.scored else None
     row = (
         str(figures.named),

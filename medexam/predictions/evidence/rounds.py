@@ -1,6 +1,6 @@
 """The queries that a model wrote itself, round by round, and what they found."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ class FollowUp(FrozenModel):
     """What the model made of them; None where the passages themselves were kept."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class RoundFields(PassageFields):
     """An answer with the model's own queries."""
 
@@ -62,7 +62,7 @@ def _measure(answers: Sequence[tuple[RoundFields, Gold]]) -> QueryMetrics | None
     )
 
 
-def _tables(figures: QueryMetrics) -> Iterator[Captioned]:
+def _tables(figures: QueryMetrics, others: Collection[str]) -> Iterator[Captioned]:  # noqa: ARG001
     row = (f"{figures.rounds:.2f}", f"{figures.queries:.2f}", f"{figures.passages:.2f}", str(figures.none))
     caption = f"A question on average, n = {figures.n:,}; passages: different ones. The last column counts questions."
     yield Table("What the model looked up", ("Rounds", "Queries", "Passages", "Without a query"), (row,)), caption

@@ -1,20 +1,19 @@
 """Verdicts: whether a verifier kept a question's passages, and whether these support its answer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
 from medexam.distributions import WILSON, rate_interval
-from medexam.frozen_model import FrozenModel
 from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.predictions.evidence.passages import PassageFields
 from medexam.tables import Captioned, Table, percent, with_interval
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class VerdictFields(PassageFields):
     """An answer with a verifier's verdict."""
 
@@ -25,7 +24,7 @@ class VerdictFields(PassageFields):
     line where nothing was verified or there was no answer."""
 
 
-class Checked(FrozenModel):
+class Checked(Figures):
     """Questions whose answer was checked, with one verdict."""
 
     n: int
@@ -83,7 +82,7 @@ def _checked(group: Sequence[tuple[VerdictFields, Gold]]) -> Checked:
     )
 
 
-def _tables(figures: VerifiedMetrics) -> Iterator[Captioned]:
+def _tables(figures: VerifiedMetrics, others: Collection[str]) -> Iterator[Captioned]:  # noqa: ARG001
     rows = tuple(
         (name, str(group.n), str(group.withdrawn), with_interval(percent(group.accuracy), group.accuracy_interval))
         for name, group in (("supported", figures.supported), ("unsupported", figures.unsupported))

@@ -1,10 +1,7 @@
 """Translations from end to end: what is asked, what is kept, what is pending, and what is written."""
 
-import asyncio
 import json
-import os
 import shutil
-import signal
 
 import pytest
 
@@ -18,7 +15,6 @@ from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.page.document import render_page
-from medexam.experiments.run.spending import Stop
 from medexam.serve.engines.scripted import ScriptedEngine
 
 EARLIER_DIGEST = "48a91c3048fd"
@@ -191,38 +187,6 @@ def test_a_prompt_that_does_not_fit_is_an_invalid_translation_and_not_pending(tr
 
     assert plan.pending == 0
     assert find_outcome(plan).counts[0].faults[TranslationFault.EMPTY_TEXT] == 1
-
-
-def test_ctrl_c_keeps_what_was_answered(translate, script, monkeypatch) -> None:
-    async def complete(self, request):
-        response = self.answer(request)
-        if len(self.requests) == 4:
-            os.kill(os.getpid(), signal.SIGINT)
-        if len(self.requests) >= 4:
-            await asyncio.sleep(30)
-        return response
-
-    monkeypatch.setattr("medexam.experiments.run.scheduler.GRACE_S", 0.1)
-    monkeypatch.setattr(ScriptedEngine, "complete", complete)
-    settings = script({"*": GOOD})
-    plan, _, stop = translate(settings, limit=3)
-
-    assert stop is Stop.INTERRUPTED
-    assert [len(run.predictions) for run in plan.setups] == [3, 0, 0]
-    monkeypatch.undo()
-    whole, watching, _ = translate(settings, limit=3)
-    assert (watching.asked_for, whole.pending) == (6, 0)
-
-
-def test_a_torn_last_line_is_pending_again(translate, script) -> None:
-    settings = script({"*": GOOD})
-    plan, _, _ = translate(settings, limit=2, setups=("expert",))
-    (path,) = (plan.folder.path / "replies").glob("*/predictions.jsonl")
-    path.write_bytes(path.read_bytes()[:-20])
-
-    whole, watching, _ = translate(settings, limit=2, setups=("expert",))
-    assert watching.asked_for == 1
-    assert whole.pending == 0
 
 
 def test_a_folder_of_another_translation_is_refused(translate, script, tmp_path) -> None:

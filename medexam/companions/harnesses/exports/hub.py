@@ -64,7 +64,6 @@ def _schema() -> Any:
 
 def _row(run: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
     question, prediction = answer.question, answer.prediction
-    scores = prediction.option_scores
     shared_fields = ("answer", "reply", "rationale", "prompt_tokens", "completion_tokens", "latency_s", "program")
     return {
         **{name: getattr(prediction, name) for name in shared_fields},
@@ -80,7 +79,7 @@ def _row(run: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
         "right": answer.right,
         "status": prediction.status.value,
         "reason": prediction.reason.value if prediction.reason else None,
-        "option_scores": None if scores is None else [scores.get(number) for number in question.option_numbers],
+        "option_scores": prediction.scores_of(question.option_numbers),
         "model": run.model,
     }
 
