@@ -63,7 +63,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "audit export": ("medexam audit export 3c2aae --out audit --per-group 10 --raters 2",),
         "audit judge": ("medexam audit judge 3c2aae --model openai/gpt-4o-mini --out judged",),
         "audit import": ("medexam audit import audit --markdown audit.md",),
-        "audit judge": ("medexam audit judge 3c2aae --model openai/gpt-4o-mini --out judged --per-group 10",),
         "cliniqlink score": ("medexam cliniqlink score teams/one --feedback feedback.md",),
         "cliniqlink run": ("medexam cliniqlink run team.sif --out teams/one --minutes 240 --gpus 0",),
         "cliniqlink board": ("medexam cliniqlink board teams --by paper",),
