@@ -16,7 +16,6 @@ from medexam.programs.probabilities import OptionProbabilities
 from medexam.programs.program_output import OptionScores, ProgramOutput
 from medexam.programs.recording import AsyncRecordingEngine, Draws, RecordingEngine
 from medexam.programs.replay import replay
-from medexam.programs.retrieval.iterative import IterativeRetrieval
 from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.programs.retrieval.reading import (
     ContextReader,
@@ -27,8 +26,8 @@ from medexam.programs.retrieval.reading import (
     ReadSpan,
     SpanChoice,
     SpanExtraction,
+    Supports,
 )
-from medexam.programs.retrieval.verifying import Supports, VerifiedPassages
 
 __all__ = [
     "AnswerByFormat",
@@ -46,7 +45,6 @@ __all__ = [
     "Entailments",
     "ExamProgram",
     "ExtractExplanation",
-    "IterativeRetrieval",
     "LongestChoice",
     "OptionLikelihood",
     "OptionProbabilities",
@@ -65,7 +63,6 @@ __all__ = [
     "SpanExtraction",
     "Steps",
     "Supports",
-    "VerifiedPassages",
     "WithNearest",
     "WithPassages",
     "build_failure",
