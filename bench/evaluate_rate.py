@@ -6,7 +6,8 @@ Each side is a process of its own: the same module, metric and examples, asked o
 `dspy` is stock DSPy with its own model, without caches and history, with 8, 16 and 64 threads; its best counts.
 `medexam` is `medexam.Evaluate` with `medexam.lm("vllm")`, which keeps every answer, scores the run and writes its
 report. `medexam_dspy_lm` is the same with DSPy's own model. The rate is that of the whole call, from the first example
-to the result. Sides alternate in rounds; the median counts. Prints one JSON document.
+to the result. Sides alternate in rounds; the median counts. `client_ms` are the milliseconds of processor time that
+the client takes for an example, which other work on the machine changes less. Prints one JSON document.
 """
 
 import argparse
@@ -47,9 +48,10 @@ def run_side(side: str, endpoint: str, examples: int, folder: str) -> None:
         )
     program = dspy.Predict("question -> answer")
     program(question="A first question, which loads what is loaded late.")
-    begin = time.monotonic()
+    begin, processor = time.monotonic(), time.process_time()
     result = evaluate(program)
-    print(json.dumps({"seconds": time.monotonic() - begin, "score": result.score}))
+    seconds = {"seconds": time.monotonic() - begin, "processor": time.process_time() - processor}
+    print(json.dumps({**seconds, "score": result.score}))
 
 
 def is_right(example: Any, prediction: Any) -> bool:
@@ -69,6 +71,7 @@ def main() -> None:
         run_side(arguments.side, arguments.endpoint, arguments.examples, arguments.folder)
         return
     rates: dict[str, list[float]] = {side: [] for side in arguments.sides}
+    client_ms: dict[str, list[float]] = {side: [] for side in arguments.sides}
     with instant_server(None) as server:
         for _ in range(arguments.rounds):
             for side in arguments.sides:
@@ -80,10 +83,13 @@ def main() -> None:
                     sys.exit(f"{side}: {done.stderr[-2000:]}")
                 report = json.loads(done.stdout.splitlines()[-1])
                 rates[side].append(arguments.examples / report["seconds"])
+                client_ms[side].append(1000 * report["processor"] / arguments.examples)
     medians = {side: round(statistics.median(values), 1) for side, values in rates.items()}
     theirs = max((rate for side, rate in medians.items() if side.startswith("dspy")), default=None)
     ratios = {side: round(rate / theirs, 2) for side, rate in medians.items() if theirs and side.startswith("medexam")}
-    print(json.dumps({"examples": arguments.examples, "examples_per_s": medians, "times_dspy": ratios}, indent=2))
+    processor = {side: round(statistics.median(values), 3) for side, values in client_ms.items()}
+    figures = {"examples_per_s": medians, "times_dspy": ratios, "client_ms": processor}
+    print(json.dumps({"examples": arguments.examples, **figures}, indent=2))
 
 
 if __name__ == "__main__":

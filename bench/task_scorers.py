@@ -20,13 +20,13 @@ from importlib.util import find_spec
 from typing import Any
 
 from medexam.benchmarks import find_benchmark
-from medexam.benchmarks.words.cliniqlink import load_scorer_encoder
+from medexam.companions.cliniqlink.benchmark import load_scorer_encoder
+from medexam.companions.cliniqlink.measures.items import PUBLISHED
+from medexam.companions.cliniqlink.measures.scoring import score_cliniqlink
+from medexam.companions.cliniqlink.measures.semantic import content_words
+from medexam.companions.cliniqlink.measures.task_metrics import to_item
 from medexam.datasets import load_task_set
 from medexam.items import TaskSet
-from medexam.metrics.cliniqlink.items import PUBLISHED
-from medexam.metrics.cliniqlink.scoring import score_cliniqlink
-from medexam.metrics.cliniqlink.semantic import content_words
-from medexam.metrics.cliniqlink.task_metrics import to_item
 from medexam.metrics.spans import score_span
 from medexam.predictions import Prediction, Status
 from medexam.retrievers.corpora import load_corpus

@@ -1,6 +1,6 @@
 """What mkdocs does for this site beside its own: pages made from the package, and links that lead out of `docs/`.
 
-The README is the first page. Links to files that are no pages lead to the repository.
+Links to the README lead to the first page, `docs/index.md`. Links to files that are no pages lead to the repository.
 """
 
 import re
@@ -19,7 +19,6 @@ from spec_page import spec_page
 
 ROOT = Path(__file__).parent.parent
 COPIED = {
-    "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
@@ -60,7 +59,9 @@ def _relink(found: re.Match[str], folder: Path) -> str:
     for part in (folder / found[2]).parts:
         parts = parts[:-1] if part == ".." else [*parts, part]
     path, anchor = "/".join(parts), found[3] or ""
-    if path in COPIED:
+    if path == "README.md":
+        path, anchor = "index.md", ""
+    elif path in COPIED:
         path = COPIED[path]
     elif path.startswith("docs/"):
         path = path.removeprefix("docs/")

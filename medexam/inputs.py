@@ -299,4 +299,4 @@ def _naming_damage() -> Iterator[None]:
     try:
         yield
     except (*_OF_DAMAGE, pa.ArrowException) as error:
-        raise UnreadableError(f"is not a whole Parquet file ({first_line(error)})") from None
+        raise UnreadableError(f"is not a complete Parquet file ({first_line(error)})") from None

@@ -20,6 +20,10 @@ ChatMessage = dict[str, str]
 """One message of a chat template: `role` (`system`, `user` or `assistant`) and `content`."""
 
 
+Reading = Literal["strict", "lenient"]
+"""How a reply is read: by the format that was asked for, or as a careful marker would."""
+
+
 class Sampling(NamedTuple):
     """How a reply is written; None: the server's own default."""
 

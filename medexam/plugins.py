@@ -51,6 +51,11 @@ def _find_live(name: str) -> Any:
     return _LIVE[name]
 
 
+def ships(name: str) -> bool:
+    """Return whether `name` is code of a companion that ships: it needs no trust, and its spec says what it asks."""
+    return any(name in parts.values() for parts in SHIPPED_PARTS.values())
+
+
 def is_own_name(name: str, group: str) -> bool:
     """Return whether `name` is a user's own: it holds a colon, or an installed package adds it to `group`."""
     return ":" in name or name in added_names(group)
@@ -127,9 +132,11 @@ def hash_source(name: str, group: str) -> dict[str, Any]:
     files' names count. Modules beside it are those that it imports, directly or through one another, from its own
     folder or the folder of its package; for installed code, from its top package alone. Instead of `files`, code of a
     package index has the `distribution` that it comes with and that one's `version`. Raises `SpecError` if there is no
-    source. Of an object that a script made it is the digest in its name.
+    source. Of an object that a script made it is the digest in its name; code that ships is known by its name.
     """
     place, attribute = resolve_name(name, group)
+    if ships(name):
+        return {"object": attribute, "place": place}
     if is_live_name(name):
         return {"object": attribute, "state": place.removeprefix(_LIVE_PLACE)}
     first = _source_file(name, place)

@@ -3,6 +3,7 @@
 Scores come in as fractions of 1 and go out as percent with one decimal.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -95,6 +96,11 @@ def count_stars(p: float) -> int:
 def coefficient(value: float) -> str:
     """Write a correlation with two decimals, without a minus before a zero."""
     return f"{round(value, 2) + 0.0:.2f}"
+
+
+def six_digits(value: float | None) -> float | None:
+    """Round to six digits, more than anybody reads off a page; None too for what JSON cannot say."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 
 def equals(p: float) -> str:

@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from medexam.questions import Discipline, Exam, Option, Question
 
-pytest_plugins = ["suite.costs", "suite.garbage", "suite.isolation", "suite.scheduling", "suite.tiers"]
+pytest_plugins = ["suite.costs", "suite.garbage", "suite.isolation", "suite.scheduling", "suite.stores", "suite.tiers"]
 
 # Drawn inputs are the same in every run of the suite; `make fuzz` draws others.
 settings.register_profile("suite", derandomize=True, database=None, deadline=None)
@@ -111,7 +111,7 @@ def compiled_umap() -> None:
     from filelock import FileLock
     from numba.core.dispatcher import Dispatcher
 
-    from medexam.retrievers.projection import LEAST, fit_projection, load_umap
+    from medexam.companions.corpus_map.projection import LEAST, fit_projection, load_umap
 
     # Workers would compile the same functions at the same time.
     with FileLock(Path(os.environ["NUMBA_CACHE_DIR"]) / "compiled.lock"):

@@ -10,8 +10,8 @@ import medexam
 ROOT = Path(medexam.__file__).parent
 NAMED = re.compile(r"head-?_?qa|casimedicos|cliniqlink", re.IGNORECASE)
 REGISTRIES = ("specs/catalogue.py", "datasets/readers.py", "benchmarks/registry.py")
-READERS = ("datasets/headqa_v1.py", "datasets/headqa_v2.py", "datasets/casimedicos/", "datasets/cliniqlink.py")
-SCORERS = ("benchmarks/words/cliniqlink.py", "metrics/cliniqlink/", "metrics/exam_averages.py")
+READERS = ("datasets/headqa_v1.py", "datasets/headqa_v2.py", "companions/casimedicos/")
+SCORERS = ("metrics/exam_averages.py",)
 PAPERS = ("companions/papers/", "experiments/report/papers/", "experiments/published/", "experiments/library/")
 WORDS = (
     "signatures/words/",
@@ -27,7 +27,6 @@ HARNESS = (
     "companions/harnesses/imports/words/submission.py",
     "companions/shipped.py",
     "specs/programs/controls.py",
-    "toolkit/data.py",
 )
 """ClinIQLink is a harness too, whose submissions are read, scored and run."""
 ROOMS = (*REGISTRIES, *READERS, *SCORERS, *PAPERS, *WORDS, *DATA, *EXAMPLES, *HARNESS)

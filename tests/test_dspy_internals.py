@@ -2,8 +2,7 @@
 
 import dspy
 import pytest
-from dspy.clients import costs, execution
-from dspy.clients.call_result import CallResult
+from dspy.clients import costs
 from dspy.lm15 import Config, Message, RateLimitError, Request, Response, TextPart, Usage
 from dspy.utils.exceptions import LMError
 
@@ -11,8 +10,8 @@ from medexam.dspy_internals import (
     chat_request_fields,
     current_settings,
     dspy_errors,
+    prices_looked_up_once,
     read_litellm_error,
-    unpriced_calls,
 )
 from medexam.serve.engines.litellm_calls import get_litellm
 
@@ -48,22 +47,19 @@ def test_an_error_of_litellm_is_read_and_others_stay() -> None:
     assert read_litellm_error(other, "tiny") is other
 
 
-def test_a_call_is_priced_where_a_history_keeps_it() -> None:
-    lm = dspy.LM("openai/gpt-4o-mini", cache=False)
+def test_a_model_is_priced_as_ever_and_looked_up_once(monkeypatch) -> None:
+    lookups, own = [], costs.model_info
+    monkeypatch.setattr(costs, "model_info", lambda *names, **more: lookups.append(names) or own(*names, **more))
     message, usage = Message.assistant("Hi"), Usage(input_tokens=10, output_tokens=10)
     response = Response(id=None, model="gpt-4o-mini", message=message, finish_reason="stop", usage=usage)
 
-    def price() -> float | None:
-        result = CallResult.native(response, model_type="chat", logprobs=False, provider="openai-chat")
-        execution._price_result(lm, result, response, "openai-chat", None)
-        cost: float | None = result.cost
+    def price() -> float:
+        cost, _ = costs.estimate_cost(response, provider="openai-chat", requested_model="gpt-4o-mini")
         return cost
 
-    own = costs.estimate_cost
-    with unpriced_calls():
-        with dspy.context(disable_history=True):
-            assert price() is None
-        with dspy.context(disable_history=False):
-            assert price()
-    assert costs.estimate_cost is own
-    assert price()
+    outside = price()
+    with prices_looked_up_once():
+        assert price() == price() == outside > 0
+    assert len(lookups) == 2
+    assert price() == outside
+    assert len(lookups) == 3

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medexam import inputs
-from medexam.datasets.casimedicos.files import read_members
+from medexam.companions.casimedicos.files import read_members
 from medexam.datasets.exam_table import read_record_files as read_exam_files
 from medexam.datasets.headqa_v1 import read_headqa_v1
 from medexam.datasets.own.tables import read_file
@@ -154,17 +154,17 @@ READERS: dict[str, Callable[[Path], object]] = {
         ("own.csv.gz", _bytes(gzip.compress(b"a,b\n1,2\n" * 99)[:-6]), "is not packed whole"),
         ("own.json", _bytes(b"[" * 200_000), "more than 100 deep"),
         ("own.xlsx", _xlsx, "unpacks to more than"),
-        ("own.xlsx", _bytes(b"PK\x03\x04" + b"\xff" * 99), "is not a whole Excel file"),
+        ("own.xlsx", _bytes(b"PK\x03\x04" + b"\xff" * 99), "is not a complete Excel file"),
         ("casimedicos-arg.tar.gz", _large_tar, "unpacks to more than"),
-        ("casimedicos-arg.tar.gz", _bytes(lzma.compress(bytes(2 * MEGABYTE))[:-99]), "is not a whole tar archive"),
-        ("casimedicos-arg.tar.gz", _tar, "is not a whole tar archive"),
+        ("casimedicos-arg.tar.gz", _bytes(lzma.compress(bytes(2 * MEGABYTE))[:-99]), "is not a complete tar archive"),
+        ("casimedicos-arg.tar.gz", _tar, "is not a complete tar archive"),
         ("p.jsonl.gz", _bytes(BOMB), "unpacks to more than"),
         ("p.jsonl.gz", _bytes(gzip.compress(LINE)[:-6]), "is not packed whole"),
         ("p.jsonl", _bytes(LINE + b"[" * 200_000), "more than 100 deep"),
         ("p.jsonl", _bytes(b'{"id": %b}\n' % (b"9" * 5000)), "Exceeds the limit"),
         ("spans.json", _bytes(b"[" * 200_000), "more than 100 deep"),
         *(
-            (name, _bytes(b"PAR1\x00\xff\xffPAR1"), "is not a whole Parquet file")
+            (name, _bytes(b"PAR1\x00\xff\xffPAR1"), "is not a complete Parquet file")
             for name in READERS
             if "parquet" in name
         ),

@@ -5,11 +5,29 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+COMMANDS = """
+import contextlib, io, json, sys
+from medexam.cli.main import main
+from medexam.experiments.track import store
+
+# How runs are sent to MLflow has tests of its own.
+store.send_to_store = lambda *_, **__: None
+for line in sys.stdin:
+    sys.argv, code, printed = ["medexam", *json.loads(line)], 0, io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+    print(json.dumps([code, printed.getvalue()]), flush=True)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -24,17 +42,33 @@ def installed(pip_and_setuptools, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def medexam(installed):
-    """`medexam("run", ...)` -> its standard output, with the plug-in or without."""
+    """`medexam("run", ...)` -> its standard output, with the plug-in or without; each has one process."""
+    with ExitStack() as stack:
 
-    def call(*words, plugin=True):
-        path = [str(ROOT), *([str(installed / "site")] if plugin else [])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "MEDEXAM_CACHE": str(installed / "cache")}
-        command = [sys.executable, "-c", "from medexam.cli.main import main; main()", *words]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=installed, env=environment, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        @cache
+        def start(plugin: bool) -> subprocess.Popen[str]:
+            path = [str(ROOT), *([str(installed / "site")] if plugin else [])]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "MEDEXAM_CACHE": str(installed / "cache")}
+            return stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", COMMANDS],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    cwd=installed,
+                    env=environment,
+                )
+            )
 
-    return call
+        def call(*words: str, plugin: bool = True) -> str:
+            process = start(plugin)
+            process.stdin.write(json.dumps(words) + "\n")
+            process.stdin.flush()
+            code, printed = json.loads(process.stdout.readline())
+            assert not code, printed
+            return printed
+
+        yield call
 
 
 def test_every_part_runs_by_its_short_name_and_is_reported_without_its_code(medexam, installed):

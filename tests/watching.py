@@ -53,9 +53,6 @@ class Trials:
     def optimization_starts(self, plan, budget) -> None:
         self.budget = budget
 
-    def trial_starts(self, name, questions) -> None:
-        pass
-
     def trial_ends(self, trial) -> None:
         self.ended.append(trial)
 

@@ -14,6 +14,7 @@ from simulated.client import MODEL, Processor, Program, open_engine, simulated_w
 from simulated.server import SimulatedServer, State
 from simulated.virtual_time import run_virtually
 
+from medexam.companions.serving.launch.fleet import HEARTBEAT_S
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.run.workers.dispatcher import Dispatcher
@@ -25,7 +26,6 @@ from medexam.experiments.store.shards import shard_path
 from medexam.gc_pause import gc_paused
 from medexam.serve.discovery.finder import ServerFinder
 from medexam.serve.discovery.registry import RegisteredServer, Registry
-from medexam.serve.launch.fleet import HEARTBEAT_S
 from medexam.specs import ModelSpec
 
 WORKER_MODULE = "medexam.experiments.run.workers.worker"

@@ -2,11 +2,10 @@
 
 from medexam.benchmarks.base import Benchmark
 from medexam.benchmarks.paired import PairedRuns, TableRun
-from medexam.benchmarks.registry import BENCHMARKS, find_benchmark, find_stored_benchmark
+from medexam.benchmarks.registry import find_benchmark, find_stored_benchmark
 from medexam.metrics import ScoredRun
 
 __all__ = [
-    "BENCHMARKS",
     "Benchmark",
     "PairedRuns",
     "ScoredRun",

@@ -8,15 +8,13 @@ from typing import Any
 
 from medexam.benchmarks.base import Benchmark
 from medexam.benchmarks.choice.benchmark import ChoiceBenchmark, OwnChoiceBenchmark
-from medexam.benchmarks.words.cliniqlink import ClinIQLink
 from medexam.benchmarks.words.examples import ExampleBenchmark
-from medexam.benchmarks.words.spans import ShortAnswerBenchmark, SpanBenchmark
+from medexam.benchmarks.words.spans import OpenExamBenchmark, ShortAnswerBenchmark, SpanBenchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.metrics.results import RunMetrics
-from medexam.plugins import load_object
+from medexam.plugins import load_object, load_part
 from medexam.specs import DatasetSpec
-from medexam.specs.names import BENCHMARKS as GROUP
-from medexam.specs.names import short_name
+from medexam.specs.names import BENCHMARKS, short_name
 
 _PAPERS = frozenset({"headqa-v2", "paper", "headqa-v1"})
 _ALL: tuple[Benchmark[Any, Any, Any], ...] = (
@@ -25,14 +23,17 @@ _ALL: tuple[Benchmark[Any, Any, Any], ...] = (
     ChoiceBenchmark("headqa_v1", _PAPERS),
     ChoiceBenchmark("headqa_v2", _PAPERS),
     ChoiceBenchmark("casimedicos", _PAPERS),
+    *(
+        OpenExamBenchmark(name)
+        for name in ("headqa_sample_open", "headqa_study_open", "headqa_v1_open", "headqa_v2_open")
+    ),
     SpanBenchmark("casimedicos_spans"),
-    ClinIQLink("cliniqlink"),
     OwnChoiceBenchmark("choice"),
     ShortAnswerBenchmark("short_answer"),
     SpanBenchmark("spans"),
     ExampleBenchmark("examples"),
 )
-BENCHMARKS: Mapping[str, Benchmark[Any, Any, Any]] = MappingProxyType({each.name: each for each in _ALL})
+_BENCHMARKS: Mapping[str, Benchmark[Any, Any, Any]] = MappingProxyType({each.name: each for each in _ALL})
 
 
 def find_benchmark(spec: DatasetSpec) -> Benchmark[Any, Any, Any]:
@@ -42,7 +43,8 @@ def find_benchmark(spec: DatasetSpec) -> Benchmark[Any, Any, Any]:
     """
     if spec.is_own:
         return _build_own(spec.name)
-    return BENCHMARKS[spec.kind or spec.name]
+    name = spec.kind or spec.name
+    return _BENCHMARKS.get(name) or _build_shipped(name)
 
 
 def find_stored_benchmark(spec: DatasetSpec, metrics: RunMetrics | Mapping[str, Any]) -> Benchmark[Any, Any, Any]:
@@ -55,10 +57,17 @@ def find_stored_benchmark(spec: DatasetSpec, metrics: RunMetrics | Mapping[str, 
 
 
 @cache
+def _build_shipped(name: str) -> Benchmark[Any, Any, Any]:
+    """Build an instance of the class that a companion registers."""
+    benchmark: Benchmark[Any, Any, Any] = load_part(name, BENCHMARKS)(name)
+    return benchmark
+
+
+@cache
 def _build_own(name: str) -> Benchmark[Any, Any, Any]:
     """Build an instance of the user's class, with the name that tables call it by."""
     try:
-        benchmark: Any = load_object(name, GROUP)
+        benchmark: Any = load_object(name, BENCHMARKS)
         if isinstance(benchmark, type) and issubclass(benchmark, Benchmark):
             arguments = {"name": short_name(name)} if "name" in signature(benchmark).parameters else {}
             benchmark = benchmark(**arguments)

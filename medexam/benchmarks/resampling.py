@@ -25,5 +25,5 @@ def why_none(kind: Resampling, clusters: str) -> str:
     if clusters.endswith("questions"):
         return f"there are fewer than five {clusters}"
     if kind is Resampling.ALIKE:
-        return "there are fewer than five exams, in each of which all questions came out alike"
+        return "there are fewer than five exams, and in each all questions have the same result"
     return "there are fewer than five exams, and one has fewer than five questions"

@@ -46,9 +46,10 @@ def doctor(
     """
     if cluster:
         refuse_others(context, {"cluster", "container", "endpoints", "model"}, "--cluster asks no server: leave it out")
-        from medexam.cli.serving.cluster_doctor import examine_nodes
+        from medexam.plugins import load_part
+        from medexam.specs.names import SERVERS
 
-        examine_nodes(endpoints or (), model, container)
+        load_part("cluster", SERVERS)(endpoints or (), model, container)
         return
     refuse(context, {"container"}, "only the nodes of a job are examined for it: add --cluster")
     if api_key_env is not None and api_key_file is not None:

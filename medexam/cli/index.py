@@ -4,19 +4,14 @@ It parses, calls `medexam.retrievers` and prints; it knows nothing of vectors.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from medexam.cli.flags.index import BuildSettings
-from medexam.cli.index_map import draw
 from medexam.cli.options import JsonOption, settings_as_flags
 
-if TYPE_CHECKING:
-    pass
-
 app = typer.Typer(help="Vector indexes for dense retrieval.", no_args_is_help=True)
-app.command("map")(draw)
 
 
 @app.command()

@@ -70,10 +70,6 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "track": ("track:track", "Send stored runs and optimizations to MLflow; what is already there is updated."),
         "ui": ("ui:ui", "Serve the MLflow UI until Ctrl-C."),
         "schema": ("start:schema", "Print the JSON Schema of a spec, for editors that complete and check YAML."),
-        "serve": (
-            "serve:serve",
-            "Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are.",
-        ),
         "doctor": (
             "doctor:doctor",
             "Ask servers and hosted models what they are and what they honour, and say what to change.",

@@ -12,11 +12,11 @@ def optimize(settings: OptimizeSettings, spec: OptionalSpec = None, as_json: Jso
     if settings.plan and settings.tracking_uri is not None:
         raise SpecError("--plan sends nothing to MLflow: leave out --tracking-uri, or --plan")
     if settings.resume is not None and (spec is not None or settings.fresh):
-        raise SpecError("--resume FOLDER goes on with that optimization: leave out SPEC and --fresh")
+        raise SpecError("--resume FOLDER continues that optimization: leave out SPEC and --fresh")
     if settings.resume is not None:
         check_resumed(settings.resume, settings.runs_dir)
     elif spec is None:
-        raise SpecError("nothing to optimize: give a SPEC, or an optimization to go on with by --resume FOLDER")
+        raise SpecError("nothing to optimize: give a SPEC, or an optimization to continue by --resume FOLDER")
     from medexam.specs import load_document, parse_overrides
 
     overrides = parse_overrides(settings.overrides)

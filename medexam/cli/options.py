@@ -63,7 +63,7 @@ def _set_trust(flag: bool) -> bool:
 
 TrustOption = Annotated[
     bool,
-    typer.Option("--trust", callback=_set_trust, help="Import the code that runs from elsewhere name."),
+    typer.Option("--trust", callback=_set_trust, help="Trust runs made elsewhere: import the code that they name."),
 ]
 PathOption = Annotated[
     Path | None, typer.Option("--path", help="The file or folder to read instead of the usual ones.")

@@ -128,7 +128,7 @@ class RunSettings(PlanSettings):
         int, Setting("Ask every question N times more, in other orders, to see how far answers vary.", min=0)
     ] = 0
     accept_model_change: Annotated[
-        bool, Setting("Go on with another model than the one that began; every table then says so.")
+        bool, Setting("Continue with another model than the first; every table then says so.")
     ] = False
     accept_refusals: Annotated[
         bool, Setting("Count questions that a server refused in three runs in a row as unanswered.")

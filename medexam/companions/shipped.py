@@ -32,14 +32,20 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
             "import",
             "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
         ),
+        "serve": CompanionCommand(
+            "medexam.companions.serving.commands:serve",
+            "schema",
+            "Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are.",
+        ),
         "data build": CompanionCommand("medexam.companions.booklets.commands:build", "data init"),
         "data translate": CompanionCommand("medexam.companions.translation.translate_command:translate", "data build"),
         "data quality": CompanionCommand("medexam.companions.translation.quality_command:quality", "data translate"),
         "data variants": CompanionCommand("medexam.companions.finetuning.variants_command:variants", "data quality"),
+        "index map": CompanionCommand("medexam.companions.corpus_map.commands:draw", "index info"),
         "reproduce": CompanionCommand(
             "medexam.companions.papers.commands:reproduce",
             "export",
-            "Make a table or figure of a paper anew, beside the one that is printed.",
+            "Make a table or figure of a paper again, beside the one that is printed.",
         ),
         "finetune": CompanionCommand(
             "medexam.companions.finetuning.finetune_command:finetune",
@@ -67,9 +73,41 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
 SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "medexam.commands": {name: command.target for name, command in SHIPPED_COMMANDS.items()},
+        "medexam.servers": {
+            "batches": "medexam.companions.serving.run_batch:VLLMBatches",
+            "cluster": "medexam.companions.serving.cluster_doctor:examine_nodes",
+            "driver": "medexam.companions.serving.launch.gpus:find_driver",
+            "gpus": "medexam.companions.serving.launch.gpus:find_gpus",
+            "model": "medexam.companions.serving.launch.profile:with_profile",
+            "profile": "medexam.companions.serving.launch.profile:load_profile",
+            "start": "medexam.companions.serving.launch.own_servers:start_servers",
+        },
+        "medexam.local_readers": {
+            "entailment": "medexam.companions.readers.entailment:ENTAILMENT",
+            "spans": "medexam.companions.readers.spans:SPANS",
+        },
+        "medexam.programs": {"translate": "medexam.companions.translation.program:Translate"},
         "medexam.layouts": {
             "check": "medexam.companions.papers.layout:check_layout",
             "print": "medexam.companions.papers.layout:print_layout",
+        },
+        "medexam.benchmarks": {
+            "cliniqlink": "medexam.companions.cliniqlink.benchmark:ClinIQLink",
+            "translation": "medexam.companions.translation.benchmark:Translation",
+        },
+        "medexam.readers": {
+            "casimedicos": "medexam.companions.casimedicos.exam:read_casimedicos_exam",
+            "casimedicos_spans": "medexam.companions.casimedicos.extraction:read_casimedicos_tasks",
+            "cliniqlink": "medexam.companions.cliniqlink.reading:read_cliniqlink",
+        },
+        "medexam.explanations": {
+            "casimedicos_spans": "medexam.companions.casimedicos.statistics:compute_explanation_statistics"
+        },
+        "medexam.comparisons": {
+            "contamination": "medexam.companions.contamination.section:make_finder",
+            "item_response": "medexam.companions.item_response.questions:find_item_response",
+            "strengths": "medexam.companions.item_response.strengths:find_strengths",
+            "subset": "medexam.companions.item_response.subset:find_subset",
         },
         "medexam.importers": {"results": "medexam.companions.harnesses.imports.importing:Importer"},
     }

@@ -156,5 +156,5 @@ def _read_parquet(path: Path, origins: list[str]) -> Iterator[Placed]:
                 yield f"row {number}", record
     except UnreadableError as error:
         raise DatasetError(
-            f"{path}: {error}: it may be truncated; copy it again, or bring it with `medexam data fetch {BUILT.name}`"
+            f"{path}: {error}: it may be truncated; copy it again, or fetch it with `medexam data fetch {BUILT.name}`"
         ) from None

@@ -52,8 +52,8 @@ def fetch_exam_set(
     if entry.hub is None:
         if entry.origin is not None:
             raise DatasetError(
-                f"{name} is not on the hub: bring it from {entry.origin} and set MEDEXAM_DATA to the folder that holds "
-                f"{entry.folder or name}"
+                f"{name} is not on the hub: download it from {entry.origin} and set MEDEXAM_DATA to the folder "
+                f"that holds {entry.folder or name}"
             )
         raise DatasetError(f"{name} ships in the package: there is nothing to fetch")
     language_codes = tuple(languages) if languages else entry.languages
@@ -115,8 +115,8 @@ def _fetch_records(hub: str, language: Language, revision: str | None) -> list[R
 def _unreachable(name: str, error: Exception) -> DatasetError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return DatasetError(
-        f"cannot bring {name} from the Hugging Face hub ({reason}): check the network, HF_HUB_OFFLINE and HF_ENDPOINT, "
-        f"or copy the files by hand and set MEDEXAM_DATA or dataset.path"
+        f"cannot download {name} from the Hugging Face hub ({reason}): check the network, HF_HUB_OFFLINE "
+        f"and HF_ENDPOINT, or copy the files by hand and set MEDEXAM_DATA or dataset.path"
     )
 
 

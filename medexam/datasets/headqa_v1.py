@@ -36,7 +36,7 @@ def read_headqa_v1(path: Path, language: Language) -> Reading:
     try:
         content = read_bytes(path)
     except (OSError, UnreadableError) as error:
-        raise DatasetError(f"{path}: cannot be read ({error}): the file may be truncated; bring it again") from None
+        raise DatasetError(f"{path}: cannot be read ({error}): the file may be truncated; copy it again") from None
     try:
         pool: Pool = {}
         document = parse_json(content, object_hook=lambda entry: _read_exam(entry, language, pool))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from medexam.datasets.altering.open_exams import drop_options
 from medexam.datasets.altering.paraphrases import paraphrase_rows
 from medexam.datasets.altering.rows import Altered, alter_rows
 from medexam.datasets.fingerprints import (
@@ -24,7 +25,7 @@ from medexam.datasets.locating import locate_files
 from medexam.datasets.own.choice import read_choice_questions
 from medexam.datasets.own.columns import reading_notes
 from medexam.datasets.own.words import read_word_questions
-from medexam.datasets.readers import EXAM_READERS, TASK_READERS
+from medexam.datasets.readers import find_exam_reader, find_task_reader
 from medexam.datasets.rows import Reading, Row, TaskReading, TaskRow
 from medexam.datasets.selection import draw_lot, select_questions
 from medexam.datasets.symbols import as_published, read_signs
@@ -131,14 +132,14 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
     """
     files_digest = digest_files(spec)
     if spec.kind is None:
-        reading = TASK_READERS[spec.name](locate_files(spec.name, spec.language, spec.path)[0], spec)
+        reading = _read_tasks(spec)
         notes = (*reading.notes, *find_entry(spec.name).notes)
     else:
         reading = read_word_questions(spec)
         notes = reading.notes
     twice = [key for key, times in Counter(row.task.key for row in reading.rows).items() if times > 1]
     if twice:
-        raise DatasetError(f"{reading.source}: {twice[0]} stands more than once: make the keys unique")
+        raise DatasetError(f"{reading.source}: {twice[0]} occurs more than once: make the keys unique")
     rows = _select(reading, spec)
     return TaskSet(
         **_published(spec, reading),
@@ -150,6 +151,15 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
         notes=notes,
         files_digest=files_digest,
     )
+
+
+def _read_tasks(spec: DatasetSpec) -> TaskReading:
+    exam = find_entry(spec.name).exam
+    if exam is None:
+        return find_task_reader(spec.name)(locate_files(spec.name, spec.language, spec.path)[0], spec)
+    reading = load_rows(exam, spec.language, spec.path, as_published=spec.as_published)
+    _check_sound(reading, exam)
+    return drop_options(reading, exam)
 
 
 def load_rows(
@@ -165,7 +175,7 @@ def load_rows(
             f"{name} is no exam: its questions are answered in words; `medexam run` asks them, and nothing else here "
             f"reads them"
         )
-    reading = EXAM_READERS[name](locate_files(name, language, path), language, explained)
+    reading = find_exam_reader(name)(locate_files(name, language, path), language, explained)
     correctable = "as_published" in find_entry(name).fields
     return read_signs(reading) if correctable and not as_published else reading
 
@@ -219,6 +229,9 @@ def _published(spec: DatasetSpec, reading: Reading | TaskReading) -> dict[str, A
 
 
 def _select(reading: TaskReading, spec: DatasetSpec) -> list[TaskRow]:
+    if questions := [row.question for row in reading.rows if row.question is not None]:
+        selected_keys = {question.key for question in select_questions(questions, spec)}
+        return [row for row in reading.rows if row.task.key in selected_keys]
     groups: tuple[str, ...] | None = spec.variants or spec.formats or spec.disciplines
     rows = [
         row

@@ -73,7 +73,7 @@ def find_languages(name: str, path: Path | None = None) -> tuple[Language, ...]:
         names = entry.file_names
         stated = tuple(language for language in entry.languages if any(map(path.match, names[language])))
         if not stated:
-            raise DatasetError(f"{name}: the name of {path} does not tell its language: say which with --language")
+            raise DatasetError(f"{name}: the name of {path} does not contain its language: say which with --language")
         return stated
     languages = tuple(language for language in entry.languages if find_files(name, language, path))
     if not languages:

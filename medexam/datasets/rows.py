@@ -147,6 +147,8 @@ class TaskRow:
     gold: TaskGold
     split: str | None
     """Where its authors put it; None if the source does not tell."""
+    question: Question | None = None
+    """The exam's question that it asks without options; None of every other task."""
 
 
 @dataclass(frozen=True, slots=True)

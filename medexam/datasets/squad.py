@@ -96,7 +96,7 @@ def read_squad(path: Path) -> tuple[SpanItem, ...]:
         except ValueError as error:
             raise DatasetError(f"{path}, {place}: {error}") from None
         if item.key in items:
-            raise DatasetError(f"{path}, {place}: id {item.key!r} stands twice: make the ids unique")
+            raise DatasetError(f"{path}, {place}: id {item.key!r} occurs twice: make the ids unique")
         items[item.key] = item
     if not items:
         raise DatasetError(f"{path}: holds no question")
@@ -160,7 +160,7 @@ def _judge(number: int, answer: SpanAnswer, context: str) -> str | None:
         return None
     passage = context[start : start + len(text)] if start >= 0 else ""
     place = context.find(text)
-    finding = f"it stands at {place}" if place >= 0 else "it stands nowhere in the context"
+    finding = f"it stands at {place}" if place >= 0 else "the context does not contain it"
     return f"answer {number} is {text[:_SHOWN]!r}, but at {start} the context reads {passage[:_SHOWN]!r}: {finding}"
 
 

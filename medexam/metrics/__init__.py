@@ -9,7 +9,7 @@ from medexam.metrics.results import (
     TaskMetrics,
 )
 from medexam.metrics.scoring import compute_metrics
-from medexam.metrics.vote_results import OptionScoreMetrics
+from medexam.predictions.evidence.option_scores import OptionScoreMetrics
 
 __all__ = [
     "Interval",

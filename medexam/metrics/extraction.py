@@ -1,26 +1,38 @@
 """How well an answer in words is the one that was wanted, or the extracted part of a text.
 
 F1 and exact match by SQuAD's rules, English and Spanish, where the data hold right answers. Where they hold argument
-components instead, how far the answer lies in them: a measure of another task, named apart.
+components instead, how far the answer lies in them: a measure of another task, named apart. An exam's questions without
+their options are compared with the right option's text.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 
+from medexam.errors import MedExamError
 from medexam.metrics.results import Measures, ScoredRun, TaskMetrics
 from medexam.metrics.span_outcomes import count_outcomes
-from medexam.metrics.spans import score_span
+from medexam.metrics.spans import comparable_words, score_span
 from medexam.metrics.tasks import (
     count_tasks,
     mean_measure,
     question_of,
     scored_tasks,
     select_scores,
+    support_measures,
 )
 from medexam.predictions import Prediction
 from medexam.tasks import Task, TaskGold
+from medexam.text import plain_letters
 
+WHOLE = "whole questions"
+"""The subset of stems that end in a question mark and name no options."""
+_NAMES_OPTIONS = re.compile(
+    r"\b(following|of (these|those)|options?|statements?|siguientes?|opcion(es)?|afirmacion(es)?|senale|indique"
+    r"|seguintes?|opcions?|afirmacions?|sinale|seguent[ei]|opzion[ei]|affermazion[ei]|indichi"
+    r"|следующ\w*|перечислен\w*|утвержден\w*|вариант\w*|укажите)\b"
+)
 WITHOUT_REPEATS = "without questions that stand in train"
 _WORD = re.compile(r"\w+")
 
@@ -68,7 +80,8 @@ def _score_all(
         **count_tasks(tasks, predictions),
         measures=_measures(items, [task.key for task in scored]),
         by_group={group: _measures(items, [task.key for task in scored if task.group == group]) for group in groups},
-        by_subset={WITHOUT_REPEATS: _measures(items, fresh)} if len(fresh) < len(scored) else {},
+        by_subset=({WITHOUT_REPEATS: _measures(items, fresh)} if len(fresh) < len(scored) else {})
+        | support_measures(items.get("f1", {}), predictions, "f1"),
         counts={group: answer_counts for group in groups if (answer_counts := _counts(scored, predictions, group))},
     )
     return ScoredRun(metrics, items)
@@ -144,3 +157,57 @@ def _counts(tasks: Sequence[Task], predictions: Mapping[str, Prediction], group:
         if task.group == group and category is not None:
             counts[category] = counts.get(category, 0) + 1
     return counts
+
+
+def score_open_answers(
+    tasks: Sequence[Task], golds: Mapping[str, TaskGold], predictions: Mapping[str, Prediction]
+) -> ScoredRun[TaskMetrics]:
+    """Score answers in words on exactly these tasks, by key: those of short answers, and `bleu` if NLTK is installed.
+
+    `whole questions` is the subset that can be answered without options.
+    """
+    notes: tuple[str, ...] = ()
+    try:
+        bleu = load_bleu()
+    except MedExamError as error:
+        scored, notes = score_short_answers(tasks, golds, predictions), (str(error),)
+    else:
+        scored = _score_all(
+            tasks,
+            golds,
+            predictions,
+            lambda task, gold, prediction: {
+                **_score_words(task, gold, prediction),
+                "bleu": bleu(prediction.text or "", gold.answers),
+            },
+        )
+    whole_keys = [task.key for task in scored_tasks(tasks, predictions) if is_whole_question(task.question)]
+    subsets = scored.metrics.by_subset | ({WHOLE: _measures(scored.items, whole_keys)} if whole_keys else {})
+    return replace(scored, metrics=scored.metrics.model_copy(update={"by_subset": subsets, "notes": notes}))
+
+
+def is_whole_question(stem: str) -> bool:
+    """Return whether a stem can be answered without options: it ends in a question mark and names none."""
+    return stem.rstrip(" \"'»”)").endswith("?") and _NAMES_OPTIONS.search(plain_letters(stem)) is None
+
+
+def load_bleu() -> Callable[[str, Sequence[str]], float]:
+    """Load NLTK's sentence BLEU over the words that F1 compares, of an answer and its references; from 0 to 1.
+
+    Smoothing method 1. Of an answer of fewer than four words, n-grams up to its length count, so that an equal one has
+    1. Raises `MedExamError` if NLTK is not installed.
+    """
+    try:
+        bleu = import_module("nltk.translate.bleu_score")
+    except ImportError:
+        raise MedExamError("BLEU needs nltk, which is not installed: pip install nltk") from None
+    smoothing = bleu.SmoothingFunction().method1
+
+    def score(answer: str, references: Sequence[str]) -> float:
+        words = comparable_words(answer)
+        if not words:
+            return 0.0
+        reference_words = [comparable_words(reference) for reference in references]
+        return float(bleu.sentence_bleu(reference_words, words, smoothing_function=smoothing, auto_reweigh=True))
+
+    return score

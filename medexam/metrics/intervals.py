@@ -1,23 +1,20 @@
-"""95 % intervals: Wilson's for rates, and bootstraps over exams, or over the questions within them, for scores.
+"""95 % intervals of scores: bootstraps over exams, or over the questions within them.
 
 Questions of one exam share their authors and their year, so the scores' bootstrap draws whole exams. Fewer than five
 exams cannot say how exams differ: then it draws questions within each exam. It knows nothing of questions or
 predictions, only counts.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from medexam.distributions import LEVEL
 from medexam.metrics.counting import POINTS, UNANSWERED, Outcomes, Tally
 from medexam.metrics.results import Interval, Resampling
 
-LEVEL = 0.95
-_Z = 1.959963984540054
-"""Standard deviations around the mean of a normal distribution that hold so much of it."""
 RESAMPLES = 9_999
 SEED = 20_130_101
 """Fixed, so that scoring a stored run again gives the same interval."""
@@ -36,21 +33,6 @@ Statistic = Callable[..., Any]
 the numbers that get intervals."""
 Found = tuple[Interval | None, Resampling]
 """An interval and what it resamples, or None and why."""
-
-
-def rate_interval(successes: int, n: int) -> Interval | None:
-    """Compute Wilson's score interval of `successes / n`, fractions of 1; None if `n` is 0.
-
-    Wilson (1927), "Probable inference, the law of succession, and statistical inference".
-    """
-    if n == 0:
-        return None
-    # In the arithmetic of `scipy.stats.binomtest`, to the last digit, which takes longer to import than to score a run.
-    rate, twice = successes / n, 2 * (n + _Z**2)
-    middle = (2 * n * rate + _Z**2) / twice
-    half = _Z / twice * math.sqrt(4 * n * rate * (1 - rate) + _Z**2)
-    # At the ends the formula gives exactly 0 or 1; floating point leaves a trace of 1e-20.
-    return 0.0 if successes == 0 else middle - half, 1.0 if successes == n else middle + half
 
 
 def score_intervals(exams: Sequence[Tally]) -> tuple[Found, Found]:

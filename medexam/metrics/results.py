@@ -1,7 +1,6 @@
 """What `metrics.json` holds: the field names, their units, and what None means.
 
-Only data; the modules beside this one find the numbers. Shares, probabilities and accuracies are fractions of 1. Scores
-of passages are in the unit of the run's own retriever, so those of two retrievers cannot be compared.
+Only data; the modules beside this one find the numbers. Shares, probabilities and accuracies are fractions of 1.
 """
 
 from collections.abc import Mapping
@@ -13,14 +12,11 @@ from pydantic import AfterValidator, Field
 
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.exam_averages import ExamAverages
-from medexam.metrics.retrieval_results import EvidenceMetrics, RetrievalMetrics
-from medexam.metrics.vote_results import EnsembleMetrics, OptionScoreMetrics, OrderMetrics, VoteMetrics
 from medexam.predictions import Reading, ThinkingTokens
+from medexam.predictions.evidence.kinds import EvidenceMeasures
 
 Interval = tuple[float, float]
 """Low and high end of a 95 % interval, in the unit of the number that it belongs to."""
-WILSON = "Wilson, as if questions were independent"
-"""What legends call the interval of a rate of questions: it does not know that those of one exam go together."""
 
 
 class Resampling(StrEnum):
@@ -225,8 +221,8 @@ class RunMetrics(Outcomes):
         return self.found_nothing
 
 
-class Metrics(RunMetrics, ExamScores):
-    """All scores of one run on questions with numbered options."""
+class BrokenDown(RunMetrics, ExamScores):
+    """Scores over all questions of a run, and by what they are grouped by."""
 
     right: int
     wrong: int
@@ -235,27 +231,15 @@ class Metrics(RunMetrics, ExamScores):
     by_year: dict[int, Scores] = Field(default_factory=dict)
     by_discipline: dict[str, PublishedScores] = Field(default_factory=dict)
     by_option_count: dict[int, Scores] = Field(default_factory=dict)
-    option_scores: OptionScoreMetrics | None = None
-    """What the scores of the options tell; None if the program left none."""
-    retrieval: RetrievalMetrics | None = None
-    """What the passages tell; None if the program saw none."""
-    evidence: Annotated[EvidenceMetrics | None, Field(exclude_if=lambda evidence: evidence is None)] = None
-    """What verdicts, queries and citations tell; `metrics.json` has no such key if the program has none."""
-    votes: Annotated[VoteMetrics | None, Field(exclude_if=lambda votes: votes is None)] = None
-    """What several replies to each question tell; `metrics.json` has no such key if each had one."""
-    ensemble: Annotated[EnsembleMetrics | None, Field(exclude_if=lambda ensemble: ensemble is None)] = None
-    """What the members of an ensemble answered; `metrics.json` has no such key for any other program."""
-    orders: Annotated[OrderMetrics | None, Field(exclude_if=lambda orders: orders is None)] = None
-    """What several orders of the options tell; `metrics.json` has no such key if each question was shown in one."""
+
+
+class Metrics(EvidenceMeasures, BrokenDown):
+    """All scores of one run on questions with numbered options."""
+
     readings: Annotated[dict[Reading, ReadScores] | None, Field(exclude_if=lambda readings: readings is None)] = None
     """What counts as replies are read strictly, and leniently; `metrics.json` has no such key if both are the same."""
     own: OwnMeasures
     """What the user's own metrics say."""
-
-    @property
-    def without_passages(self) -> int:
-        """Scored questions whose query found no passage."""
-        return 0 if self.retrieval is None else self.retrieval.without_passages
 
 
 class TaskKind(FrozenModel):

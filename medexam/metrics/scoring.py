@@ -6,6 +6,7 @@ from typing import Any, TypeVar, get_args
 
 import numpy as np
 
+from medexam.distributions import rate_interval
 from medexam.errors import DatasetError
 from medexam.items import AnswerKey
 from medexam.metrics.counting import (
@@ -20,13 +21,10 @@ from medexam.metrics.counting import (
     total,
 )
 from medexam.metrics.exam_averages import AVERAGES
-from medexam.metrics.intervals import question_interval, rate_interval, score_intervals
-from medexam.metrics.option_scores import option_score_metrics
-from medexam.metrics.orders import order_metrics
-from medexam.metrics.passages import evidence_metrics, retrieval_metrics
+from medexam.metrics.intervals import question_interval, score_intervals
 from medexam.metrics.results import Metrics, PublishedScores, ReadScores, Scores
-from medexam.metrics.votes import ensemble_metrics, vote_metrics
 from medexam.predictions import Prediction, Reading, as_read
+from medexam.predictions.evidence.kinds import measure_evidence
 from medexam.questions import Exam, Question
 
 G = TypeVar("G", int, str)
@@ -50,7 +48,6 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
         exam_score = question_interval(outcomes)
     names = _exam_names(cells)
     pairs = [(question, predictions[question.key]) for question in questions if question.key in predictions]
-    vote_questions = [question for question, prediction in pairs if prediction.votes]
     return Metrics(
         **_published(cells),
         exam_score_interval=exam_score[0],
@@ -68,14 +65,7 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
         by_option_count={
             options: Scores(**_scores(group)) for options, group in _split(cells, lambda c: c.option_count)
         },
-        option_scores=option_score_metrics(questions, key, predictions),
-        retrieval=retrieval_metrics(
-            [question for question, prediction in pairs if prediction.passages is not None], key, predictions
-        ),
-        evidence=evidence_metrics(questions, key, predictions),
-        votes=vote_metrics(vote_questions, key, predictions),
-        ensemble=ensemble_metrics(vote_questions, key, predictions),
-        orders=order_metrics([question for question, prediction in pairs if prediction.orders], key, predictions),
+        **measure_evidence(questions, key, predictions),
         readings=read_scores(
             [question.key for question, _ in pairs], key, {prediction.question: prediction for _, prediction in pairs}
         ),

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from medexam.distributions import rate_interval
 from medexam.metrics.counting import count_costs
-from medexam.metrics.intervals import Found, rate_interval, resample
-from medexam.metrics.results import Measure, Resampling
+from medexam.metrics.intervals import Found, resample
+from medexam.metrics.results import Measure, Measures, Resampling
 from medexam.predictions import Prediction, Status
 from medexam.tasks import Task
 
@@ -63,6 +64,18 @@ def question_of(key: str) -> str:
     """
     question, _, variant = key.rpartition("/")
     return question if "#" in variant else key
+
+
+def support_measures(
+    scores: Mapping[str, float], predictions: Mapping[str, Prediction], name: str
+) -> dict[str, Measures]:
+    """Map "supported" and "not supported" to the mean, under `name`, of the tasks whose answer was checked by passages.
+
+    Empty if none was checked. A withdrawn answer scores 0.
+    """
+    subsets = {"supported by passages": True, "not supported": False}
+    keys = {label: [key for key in scores if predictions[key].supported is value] for label, value in subsets.items()}
+    return {label: {name: mean_measure(select_scores(scores, found))} for label, found in keys.items() if found}
 
 
 def cluster_scores(scores: Mapping[str, float], question_of: Callable[[str], str]) -> list[list[float]]:

@@ -1,5 +1,6 @@
 """Strategies as DSPy modules: floor 3."""
 
+from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import AskingProgram, Call, ExamProgram, Steps
 from medexam.programs.building import ProgramContext, build_program
@@ -13,7 +14,7 @@ from medexam.programs.nearest import DemonstrationFinder, WithNearest, find_near
 from medexam.programs.outcome import build_failure, build_prediction, read_again, read_both
 from medexam.programs.own import OwnProgram
 from medexam.programs.probabilities import OptionProbabilities
-from medexam.programs.program_output import OptionScores, ProgramOutput
+from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import AsyncRecordingEngine, Draws, RecordingEngine
 from medexam.programs.replay import replay
 from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages

@@ -7,9 +7,10 @@ import dspy
 
 from medexam.model_calls import ContinuationLogprobs, Ending, read_ending
 from medexam.predictions import Prediction, Reading
+from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.likelihood import UNITS
-from medexam.programs.program_output import OptionScores, ProgramOutput
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 from medexam.signatures import (
     AnswerAfterReasoning,
@@ -140,9 +141,7 @@ def _scores(question: Question, prediction: dspy.Prediction) -> OptionScores | N
         option_scores=dict(zip(question.option_numbers, totals, strict=True)),
         score_unit=UNITS["sum"],
         score_norm="sum",
-        tied=totals.count(max(totals)),
         label_mass=reading.mass,
-        order_scores=None,
         read_by=reading.read_by,
         read_why=reading.why,
     )

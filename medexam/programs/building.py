@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import dspy
 
 from medexam.errors import SpecError
-from medexam.plugins import load_object
+from medexam.plugins import load_object, ships
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import AskingProgram
 from medexam.programs.combining.ensembles import Ensemble, MemberAnswers
@@ -169,7 +169,9 @@ def _build_signature(spec: SignatureSpec, language: Language, context: ProgramCo
 
 
 def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    return _build_module(make_module(spec), spec, language, context)
+    module = make_module(spec)
+    # Only what ships is built on our base class on purpose; a user's module may hold or be one by the way.
+    return module if ships(spec.kind) else _build_module(module, spec, language, context)
 
 
 def _build_module(module: dspy.Module, spec: ModuleSpec, language: Language, context: ProgramContext) -> dspy.Module:

@@ -10,9 +10,10 @@ import dspy
 
 from medexam.model_calls import Continuation, ContinuationLogprobs
 from medexam.predictions import Prediction, Reading, normalise_scores
+from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.orders import Order, orders_of, shown_in
-from medexam.programs.program_output import OptionScores, ProgramOutput
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 from medexam.signatures import LikelihoodAdapter, LikelihoodWords, WeighOptions, option_texts
 from medexam.specs import LikelihoodSpec
@@ -121,7 +122,6 @@ class OptionLikelihood(ExamProgram):
             option_scores={number: scores[number] for number in numbers},
             score_unit="nats" if has_orders else UNITS[self.spec.norm],
             score_norm=self.spec.norm,
-            tied=list(scores.values()).count(max(scores.values())),
             label_mass=math.fsum(label_masses) / len(label_masses) if label_masses else None,
             order_scores=tuple(rows) if has_orders else None,
             read_by=readings[-1].read_by,

@@ -11,11 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import is_dataclass
 from functools import cache, partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import dspy
+from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 from medexam.dspy_internals import dspy_errors
@@ -174,7 +176,7 @@ class OwnProgram(AskingProgram):
 
     def _prediction(self, question: Asked, outputs: list[Any], calls: Calls) -> ProgramOutput:
         """Build a program's prediction of what the module returned, or of nothing where a reply could not be parsed."""
-        output = outputs[0] if outputs else None
+        output = _as_prediction(outputs[0]) if outputs else None
         if outputs and output is None and calls.fault is not None:
             # `dspy.BestOfN` and the user's own code may catch it; no answer for want of a server is a failure.
             with dspy_errors(getattr(dspy.settings.lm, "model", "")):
@@ -202,6 +204,16 @@ class OwnProgram(AskingProgram):
             text = question.context[span.start : span.end]
             fields |= {"span": (span.start, span.end), "alignment": span.alignment}
         return ProgramOutput(answer=None, text=text, **fields)
+
+
+def _as_prediction(output: Any) -> Any:
+    """Return named outputs in other forms, such as a dictionary, as DSPy's; anything else is itself."""
+    if isinstance(output, BaseModel):
+        return dspy.Prediction(**dict(output))
+    if is_dataclass(output) and not isinstance(output, type):
+        return dspy.Prediction(**vars(output))
+    is_named = isinstance(output, Mapping) and all(isinstance(name, str) for name in output)
+    return dspy.Prediction(**output) if is_named else output
 
 
 def make_module(spec: OwnSpec) -> dspy.Module:

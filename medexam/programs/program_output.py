@@ -7,29 +7,10 @@ from typing import Any, Self
 import dspy
 
 from medexam.predictions import FollowUp, MetricScore, Reason, RetrievedPassage
+from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.retrievers.base import Hit
 from medexam.signatures import Generation
 from medexam.tasks import Alignment
-
-
-@dataclass(frozen=True)
-class EntailmentScores:
-    """The scores of a question's options; the fields are those of `medexam.predictions.Prediction`."""
-
-    option_scores: dict[int, float]
-    score_unit: str
-    tied: int
-
-
-@dataclass(frozen=True)
-class OptionScores(EntailmentScores):
-    """Scores that were made of log-probabilities or votes, and how."""
-
-    score_norm: str
-    label_mass: float | None
-    order_scores: tuple[tuple[float, ...], ...] | None
-    read_by: str
-    read_why: str
 
 
 @dataclass(frozen=True)
@@ -62,36 +43,26 @@ class ProgramOutput(dspy.Prediction):
     """The reply that the answer stands in; None: the last of `generations`."""
     keeps_replies: bool | None
     """Whether a prediction keeps the text of every reply, since the answer is made of several."""
-    scores: EntailmentScores | None
+    scores: OptionScores | None
     """How likely the options are."""
-    votes: tuple[int | None, ...] | None
-    """The answer of each of several replies, in their order."""
-    orders: Sequence[tuple[int, ...]] | None
-    """The orders in which the options were shown, as printed numbers."""
     hits: list[Hit] | None
     """Passages that were looked up, most relevant first."""
-    passages_cut: int | None
-    """Characters of the passages that did not fit the model's context."""
     verdicts: Sequence[PassageVerdict] | None
     """What a verifier says of each of `hits`."""
-    supported: bool | None
-    """Whether the kept passages support the answer."""
-    rounds: tuple[tuple[FollowUp, ...], ...] | None
-    """The queries that the model wrote in each round."""
-    cited: int | None
-    """Place among `hits`, from 1, of the passage that the reply names; 0 for none."""
-    cited_support: float | None
-    """Probability, 0 to 1, with which that passage entails the answer."""
     fields: Mapping[str, Any] | None
     """Every output of a signature that a step of a flow asks, by name; None of any other program."""
+    # Evidence that a prediction keeps as it is; its kind's file says what it is.
+    votes: tuple[int | None, ...] | None
+    orders: Sequence[tuple[int, ...]] | None
+    passages_cut: int | None
+    supported: bool | None
+    rounds: tuple[tuple[FollowUp, ...], ...] | None
+    cited: int | None
+    cited_support: float | None
     span: tuple[int, int] | None
-    """First character of `text` in the question's context, and the one after its last."""
     alignment: Alignment | None
-    """How `text` was found there."""
     outputs: dict[str, Any] | None
-    """What a module of the user's own returned, by name, as JSON: beside the answer, or all for an example."""
     metric_score: MetricScore | None
-    """What the metric said that scores answers as they come."""
 
     def __getattr__(self, name: str) -> Any:
         """Return a field's value, or None if it was not given; raises `AttributeError` if there is no such field."""

@@ -1,8 +1,10 @@
 """What every retriever promises, and what passes through it. Programs know this module and nothing else of the wing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
+
+from medexam.specs.programs.needs import ReaderSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,15 @@ class Span:
     """The character after its last one."""
     score: float
     """The sum of its start and end logit; the higher the better, comparable within one question only."""
+
+
+class LocalReader(NamedTuple):
+    """What reads texts in this process, as a companion registers it."""
+
+    load: Callable[[ReaderSettings], Any]
+    """Loads an object with `batch` and `label`, and with `read`, or `score` for entailment."""
+    tokens: tuple[int, ...]
+    """How texts are cut for it; part of a run's identity."""
 
 
 class Retriever(Protocol):

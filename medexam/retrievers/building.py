@@ -151,8 +151,8 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     if manifest is not None and not spec.uses_words and spec.corpus is None:
         if spec.skip_bad or spec.chunk_tokens is not None:
             raise SpecError(
-                "retriever.skip_bad and retriever.chunk_tokens say how a corpus is read, and retriever.index stands "
-                "for it: name retriever.corpus as well, or leave them out"
+                "retriever.skip_bad and retriever.chunk_tokens say how a corpus is read, but retriever.index "
+                "replaces it: name retriever.corpus as well, or leave them out"
             )
         fingerprint, size = manifest.corpus.fingerprint, manifest.corpus.count
     else:

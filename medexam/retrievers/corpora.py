@@ -276,4 +276,4 @@ def _no_passages(name: str, source: str, skipped: int) -> DatasetError:
 
 
 def _stands_twice(name: str, key: str) -> DatasetError:
-    return DatasetError(f"corpus {name}: id {key!r} stands twice: give each passage an id of its own")
+    return DatasetError(f"corpus {name}: id {key!r} occurs twice: give each passage an id of its own")

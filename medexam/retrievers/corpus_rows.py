@@ -123,7 +123,7 @@ def load_hub(name: str) -> Mapping[str, Any]:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else ""
         raise CorpusUnreachableError(
-            f"corpus {name} is no path here and cannot be brought from the Hugging Face hub{offline} ({reason}): "
+            f"corpus {name} is no path here and cannot be downloaded from the Hugging Face hub{offline} ({reason}): "
             f"correct the name or path, check the network, HF_HUB_OFFLINE and HF_ENDPOINT, or copy its files into a "
             f"folder and name that"
         ) from None
@@ -156,7 +156,7 @@ def _read_lines(path: Path) -> Iterator[PlacedRow]:
                     yield Place(name, "line", number), _parse_line(line)
     except (OSError, UnreadableError) as error:
         raise DatasetError(
-            f"{name}: cannot be read after line {number} ({error}): the file may be truncated; bring it again"
+            f"{name}: cannot be read after line {number} ({error}): the file may be truncated; copy it again"
         ) from None
 
 
@@ -220,7 +220,7 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
                 yield Place(name, "row", number), row
     except UnreadableError as error:
         raise DatasetError(
-            f"{name}: cannot be read after row {number} ({error}): the file may be truncated; bring it again"
+            f"{name}: cannot be read after row {number} ({error}): the file may be truncated; copy it again"
         ) from None
 
 

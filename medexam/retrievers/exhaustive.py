@@ -27,6 +27,8 @@ PART_BYTES = 1 << 29
 MARGIN = 16
 """How many candidates more than asked for."""
 _GATHER_BYTES = 1 << 23
+_JOINED_QUERIES = 20
+"""From as many queries on FAISS multiplies matrices, for which blocks should be large."""
 _ROUNDING = 1e-6
 """Error of a float32 inner product, as a share of the product of the two lengths."""
 
@@ -67,19 +69,31 @@ class StoredVectors:
         # An index of each part would copy all vectors at every search: FAISS reads their blocks where they are.
         faiss = load_faiss()
         heap = faiss.ResultHeap(len(queries), depth, keep_max=True)
-        for start, block in self._blocks():
+        for start, block in self._blocks(joined=len(queries) >= _JOINED_QUERIES):
             scores, rows = faiss.knn(queries, block, min(depth, len(block)), metric=faiss.METRIC_INNER_PRODUCT)
             heap.add_result(scores, rows + start)
         heap.finalize()
         return heap.D, heap.I, self._longest
 
-    def _blocks(self) -> Iterator[tuple[int, Vectors]]:
-        """Yield blocks of consecutive vectors, each after the number of its first row."""
-        step = max(1, min(_GATHER_BYTES, self._part_bytes) // (self.shape[1] * 4))
+    def _blocks(self, *, joined: bool = False) -> Iterator[tuple[int, Vectors]]:
+        """Yield blocks of consecutive vectors, each after the number of its first row.
+
+        `joined`: batches of the file are copied into blocks of 8 MB. A block that many queries are compared with is
+        worth the copy.
+        """
+        dimension = self.shape[1]
+        step = max(1, min(_GATHER_BYTES, self._part_bytes) // (dimension * 4))
         for start in range(0, len(self), step):
-            column = self._rows.data.fast_slice(start, step).column(VECTOR)
-            parts = [chunk.flatten().to_numpy().reshape(-1, self.shape[1]) for chunk in column.chunks]
-            yield start, np.concatenate(parts)
+            parts = [
+                # `flatten` computes what these two lines look up.
+                chunk.values.to_numpy()[chunk.offset * dimension : (chunk.offset + len(chunk)) * dimension]
+                for chunk in self._rows.data.fast_slice(start, step).column(VECTOR).chunks
+            ]
+            blocks = [np.concatenate(parts)] if joined else parts
+            row = start
+            for block in blocks:
+                yield row, block.reshape(-1, dimension)
+                row += len(block) // dimension
 
     def _make_index(self) -> Any:
         faiss = load_faiss()

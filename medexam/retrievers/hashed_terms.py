@@ -154,8 +154,8 @@ class _StoredTerms:
             if bin_row == len(self._bins) or self._bins[bin_row] != place:
                 continue
             start, end = int(self._ends[bin_row - 1]) if bin_row else 0, int(self._ends[bin_row])
-            found = end - start
-            weight = max(0.0, float(np.log((n - found + 0.5) / (found + 0.5))))
+            document_count = end - start
+            weight = max(0.0, float(np.log((n - document_count + 0.5) / (document_count + 0.5))))
             # A passage stands once in a bin, so none is added twice.
             scores[self._rows[start:end]] += weight**2 * np.log1p(count) * np.log1p(self._counts[start:end])
         return scores
@@ -225,17 +225,17 @@ def _cut(passages: Iterable[Passage], size: int) -> Iterator[tuple[Passage, ...]
 
 def _merge(blocks: Sequence[Path], folder: Path) -> int:
     """Merge blocks of terms into the files of `_StoredTerms`; return how many bins have a term."""
-    found = np.zeros(BINS, dtype=np.int64)
+    counts = np.zeros(BINS, dtype=np.int64)
     for table in _tables(blocks):
-        found += np.bincount(table[:, 0], minlength=BINS)
-    bins = np.flatnonzero(found)
+        counts += np.bincount(table[:, 0], minlength=BINS)
+    bins = np.flatnonzero(counts)
     if not len(bins):
         return 0
     np.save(folder / "bins.npy", bins.astype(np.uint32))
-    np.save(folder / "ends.npy", np.cumsum(found[bins]))
+    np.save(folder / "ends.npy", np.cumsum(counts[bins]))
     # Where the next posting of a bin goes; postings stand bin by bin, and passages in their order in each.
-    places = np.cumsum(found) - found
-    total = int(found.sum())
+    places = np.cumsum(counts) - counts
+    total = int(counts.sum())
     rows = np.lib.format.open_memmap(folder / "rows.npy", "w+", np.uint32, (total,))
     counts = np.lib.format.open_memmap(folder / "counts.npy", "w+", np.uint32, (total,))
     for table in _tables(blocks):

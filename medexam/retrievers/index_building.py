@@ -267,7 +267,7 @@ def _check_same_build(
     folder: Path, record: IndexManifest | BuildProgress, fingerprint: str, encoder: EncoderRecord
 ) -> None:
     """Raise `IndexBuildError` if a folder was begun with another corpus or encoder."""
-    way_out = f"choose another folder, or remove {folder} to start anew"
+    way_out = f"choose another folder, or remove {folder} to start over"
     if record.corpus.fingerprint != fingerprint:
         raise IndexBuildError(
             f"{folder} was begun for corpus {record.corpus.name} with fingerprint {record.corpus.fingerprint[:16]}, "

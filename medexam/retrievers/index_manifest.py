@@ -226,7 +226,7 @@ def _check_files(manifest: IndexManifest, folder: Path) -> None:
         if sha256 != (manifest_hash := manifest.sha256.get(name, "unknown")):
             raise IndexStaleError(
                 f"{folder}: {name} was changed after the index was built (its SHA-256 is {sha256[:12]}, not "
-                f"{manifest_hash[:12]}); bring it back, or {rebuild(folder)}"
+                f"{manifest_hash[:12]}); restore it, or {rebuild(folder)}"
             )
 
 
@@ -287,6 +287,6 @@ def why_unfinished(folder: Path) -> str:
     if progress is not None:
         return (
             f"{folder}: the index is unfinished, {count_encoded(folder, progress.shards):,} of "
-            f"{progress.corpus.count:,} passages are encoded; go on with the same `medexam index build`"
+            f"{progress.corpus.count:,} passages are encoded; continue with the same `medexam index build`"
         )
     return f"{folder} holds no index; make one with `medexam index build`"

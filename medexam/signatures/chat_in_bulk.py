@@ -10,7 +10,7 @@ from typing import Any, cast
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
-from medexam.dspy_internals import current_settings, dspy_errors
+from medexam.dspy_internals import DirectCalls, current_settings, dspy_errors, is_plain_lm
 from medexam.model_calls import Dialogue, Sampling
 from medexam.signatures.direct import DialogueWriter, find_writer
 from medexam.signatures.single_call import call_settings
@@ -24,26 +24,53 @@ _SAMPLING = frozenset({"max_tokens", "temperature", "top_p", "top_k", "seed", "s
 class ChatInBulk(dspy.ChatAdapter):
     """DSPy's chat adapter, whose calls go to the engine directly where nobody listens to them."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._direct = DirectCalls()
+
     async def acall(
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """Return what DSPy's own adapter returns."""
+        call = (lm, dict(lm_kwargs), signature, demos, inputs)
         writer = None if self.callbacks or _is_heard() else find_writer(lm)
-        if writer is not None:
-            try:
-                outputs = await self._ask(writer, lm, dict(lm_kwargs), signature, demos, inputs)
-            except AdapterParseError:
-                if not self.use_json_adapter_fallback:
-                    raise
-                adapter = dspy.JSONAdapter(
-                    use_native_function_calling=self.use_native_function_calling,
-                    parallel_tool_calls=self.parallel_tool_calls,
-                )
-                outputs = await adapter.acall(lm, lm_kwargs, signature, demos, inputs)
-            if outputs is not None:
-                return outputs
+        try:
+            outputs = await (self._ask(writer, *call) if writer is not None else self._ask_plain(*call))
+        except AdapterParseError:
+            if not self.use_json_adapter_fallback:
+                raise
+            outputs = await self._json_adapter().acall(lm, lm_kwargs, signature, demos, inputs)
+        if outputs is not None:
+            return outputs
         own_outputs: list[Fields] = await super().acall(lm, lm_kwargs, signature, demos, inputs)
         return own_outputs
+
+    def __call__(
+        self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
+    ) -> list[Fields]:
+        """Return what DSPy's own adapter returns, in a thread that waits."""
+        outputs: list[Fields] | None = None
+        options = dict(lm_kwargs)
+        try:
+            if self._asks_plainly(lm, signature):
+                processed = self._call_preprocess(lm, options, signature, inputs)
+                replies = self._direct.ask_blocking(lm, self.format(processed, demos, inputs), options)
+                if replies is not None:
+                    outputs = self._call_postprocess(processed, signature, replies, lm, options)
+        except AdapterParseError:
+            if not self.use_json_adapter_fallback:
+                raise
+            outputs = self._json_adapter()(lm, lm_kwargs, signature, demos, inputs)
+        if outputs is not None:
+            return outputs
+        own_outputs: list[Fields] = super().__call__(lm, lm_kwargs, signature, demos, inputs)
+        return own_outputs
+
+    def _json_adapter(self) -> dspy.Adapter:
+        return dspy.JSONAdapter(
+            use_native_function_calling=self.use_native_function_calling,
+            parallel_tool_calls=self.parallel_tool_calls,
+        )
 
     async def _ask(
         self,
@@ -70,9 +97,59 @@ class ChatInBulk(dspy.ChatAdapter):
         outputs: list[Fields] = self._call_postprocess(processed, signature, [generation.reply or ""], lm, options)
         return outputs
 
+    def _asks_plainly(self, lm: dspy.LM, signature: Signature) -> bool:
+        """Return whether a model of DSPy's can be asked without what DSPy does anew for each call."""
+        settings = current_settings()
+        return (
+            not (self.callbacks or settings["callbacks"] or settings["send_stream"])
+            and is_plain_lm(lm)
+            and not any(field.annotation in self.native_response_types for field in signature.output_fields.values())
+        )
+
+    async def _ask_plain(
+        self, lm: dspy.LM, options: Fields, signature: Signature, demos: list[Fields], inputs: Fields
+    ) -> list[Fields] | None:
+        """Ask a model of DSPy's directly; None where DSPy has to ask it, and nothing was asked."""
+        if not self._asks_plainly(lm, signature):
+            return None
+        processed = self._call_preprocess(lm, options, signature, inputs)
+        replies = await self._direct.ask(lm, self.format(processed, demos, inputs), options)
+        if replies is None:
+            return None
+        outputs: list[Fields] = self._call_postprocess(processed, signature, replies, lm, options)
+        return outputs
+
     def format_system_message(self, signature: Signature) -> str:
         """Return the system message, which is written once for a signature."""
         return _system_message(cast("Any", signature), signature.instructions)
+
+    def format_user_message_content(
+        self,
+        signature: Signature,
+        inputs: Fields,
+        prefix: str = "",
+        suffix: str = "",
+        main_request: bool = False,
+    ) -> str:
+        """Return DSPy's message, for texts without DSPy's way to write other values as JSON."""
+        names = [name for name in _input_names(cast("Any", signature)) if name in inputs]
+        if not all(type(inputs[name]) is str for name in names):
+            message: str = super().format_user_message_content(signature, inputs, prefix, suffix, main_request)
+            return message
+        fields = [f"[[ ## {name} ## ]]\n{inputs[name]}" for name in names]
+        reminder = _reminder(cast("Any", signature)) if main_request else None
+        return "\n\n".join([prefix, *fields, *([] if reminder is None else [reminder]), suffix]).strip()
+
+
+@lru_cache(maxsize=256)
+def _input_names(signature: Any) -> tuple[str, ...]:
+    return tuple(signature.input_fields)
+
+
+@lru_cache(maxsize=256)
+def _reminder(signature: Any) -> str | None:
+    reminder: str | None = dspy.ChatAdapter().user_message_output_requirements(signature)
+    return reminder
 
 
 @lru_cache(maxsize=256)

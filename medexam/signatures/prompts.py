@@ -129,7 +129,7 @@ def load_prompt(files: WordFiles, language: Language) -> Prompt:
             form=render_answer(words.number, form), example=render_answer(1, form)
         )
     except (KeyError, ValueError) as error:
-        raise SpecError(f"{source_name}: {kind}: only $form and $example may stand behind a $: {error}") from None
+        raise SpecError(f"{source_name}: {kind}: only $form and $example may follow a $: {error}") from None
     examples = load_examples(files.examples, files.language or language) if files.examples is not None else ()
     return Prompt(instructions.strip(), program_words.turn, examples)
 
@@ -144,7 +144,7 @@ def load_likelihood_words(files: WordFiles, language: Language) -> LikelihoodWor
     try:
         sample = Template(context).substitute(question="?")
     except (KeyError, ValueError) as error:
-        raise SpecError(f"{source_name}: likelihood: only $question may stand behind a $: {error}") from None
+        raise SpecError(f"{source_name}: likelihood: only $question may follow a $: {error}") from None
     if sample == context:
         raise SpecError(f"{source_name}: likelihood: the words for {part} lack $question")
     return LikelihoodWords(context, words.likelihood.premise if "premise" in other_parts else None)

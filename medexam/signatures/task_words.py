@@ -21,7 +21,7 @@ from medexam.text import option_letters
 FIELDS: Mapping[str, str] = MappingProxyType(
     {"question": "", "options": "", "lettered_options": "", "answer": "", "reasoning": "", "context": "", "count": ""}
 )
-"""What may stand behind a $ in a template."""
+"""What may follow a $ in a template."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def load_task_words(files: WordFiles, language: Language) -> TaskWords:
             Template(template).substitute(FIELDS)
         except (KeyError, ValueError) as error:
             raise SpecError(
-                f"{source_name}: {language}.groups.{group}: only ${', $'.join(FIELDS)} may stand there: {error}"
+                f"{source_name}: {language}.groups.{group}: only ${', $'.join(FIELDS)} is allowed there: {error}"
             ) from None
     if missing := [group for group in files.parts if group not in words.groups]:
         raise SpecError(f"program.prompt {files.prompt}: has no words for {', '.join(missing)}")

@@ -5,7 +5,7 @@ files on this machine; `medexam.datasets.locating` does.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -58,6 +58,8 @@ class CatalogueEntry:
     """The named set of words in which its authors ask it; None: programs ask it in words of their own."""
     keys: str = ""
     """What the keys of its questions begin with."""
+    exam: str | None = None
+    """The exam whose questions it asks without their options; None of every other data set."""
 
 
 _EXAM = frozenset({"years", "disciplines", "option_counts", "images", "alter", "only"})
@@ -103,7 +105,24 @@ _CASIMEDICOS: dict[str, Any] = {
     },
 }
 
-_ENTRIES = (
+
+def _open(entry: CatalogueEntry) -> CatalogueEntry:
+    """Return the open setting of an exam: its stems without their options, answered in words."""
+    is_shipped = entry.hub is None and entry.origin is None
+    return replace(
+        entry,
+        name=f"{entry.name}_open",
+        title=f"{entry.title}: stems alone, answered in words",
+        form="short_answer",
+        fields=entry.fields - {"alter"},
+        folder=entry.folder or entry.name,
+        hub=None,
+        origin=None if is_shipped else f"the files of {entry.name} (medexam data fetch {entry.name})",
+        exam=entry.name,
+    )
+
+
+_EXAMS = (
     CatalogueEntry(
         name="headqa_sample",
         title="HEAD-QA v1, four questions of each exam",
@@ -156,6 +175,10 @@ _ENTRIES = (
         citation=_CASIMEDICOS_CITATION,
         **_CASIMEDICOS,
     ),
+)
+_ENTRIES = (
+    *_EXAMS,
+    *(_open(entry) for entry in _EXAMS if entry.keys.startswith("headqa")),
     CatalogueEntry(
         name="casimedicos_spans",
         title="CasiMedicos, extraction of the explanation of the right answer",

@@ -134,7 +134,7 @@ class KeySpec(Spec):
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if (self.path is None) == (self.given is None):
-            raise ValueError("a key is a path or a list of answers: give one of both")
+            raise ValueError("a key is a path or a list of answers: give one of the two")
         return self
 
 

@@ -92,7 +92,7 @@ class DatasetSpec(Spec):
     columns: ColumnsSpec = ColumnsSpec()
     """With `kind`: which column holds what; a field that is left out is read from the column of its own name."""
     answers: KeySpec | None = None
-    """With `kind`: the right answers, if they stand in another file, as `{path: key.csv, on: id}`, or as a list."""
+    """With `kind`: the right answers, if they are in another file, as `{path: key.csv, on: id}`, or as a list."""
     skip_bad: bool | Annotated[float, Field(gt=0, le=1)] = False
     """With `kind`: leave rows out that cannot be asked, and count them in the report; else they are an error. true: up
     to 5 % of the rows; a number: up to that share, such as 0.2."""

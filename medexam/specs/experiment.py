@@ -4,6 +4,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
+from medexam.plugins import ships
 from medexam.specs.base import Spec
 from medexam.specs.dataset import DatasetSpec
 from medexam.specs.model import ModelSpec
@@ -113,12 +114,13 @@ def named_code(cell: CellSpec) -> list[str]:
     retrieval = cell.program.retrieval
     retriever = None if retrieval is None or not retrieval.retriever.is_own else retrieval.retriever.kind
     further = {f"model {name}": model.engine for name, model in cell.asked_models.items() if model.is_own}
+    programs = [name for name in cell.program.codes if not ships(name)]
     parts = {
         **further,
         "adapter": cell.program.adapter_code,
         "retriever": retriever,
         "engine": cell.model.engine if cell.program.asks_model and cell.model.is_own else None,
-        "benchmark": cell.dataset.name if cell.dataset.is_own else None,
+        "benchmark": cell.dataset.name if cell.dataset.is_own and not ships(cell.dataset.name) else None,
     }
     entries = [f"{part} {name}" for part, name in parts.items() if name is not None]
-    return [*(f"program {name}" for name in cell.program.codes), *entries, *(f"metric {name}" for name in cell.metrics)]
+    return [*(f"program {name}" for name in programs), *entries, *(f"metric {name}" for name in cell.metrics)]

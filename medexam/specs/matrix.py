@@ -73,7 +73,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         questions = cell.get("dataset")
         if settled.needs_name and isinstance(questions, Mapping):
             check_named(questions)
-        cells.append(_check_fit(_ask_only_pictures(spec)))
+        cells.append(_check_fit(_answer_in_words(_ask_only_pictures(spec))))
     _check_reached(by_kind, used_paths)
     for first, second in itertools.combinations(range(len(cells)), 2):
         if cells[first] == cells[second]:
@@ -236,6 +236,16 @@ def _ask_only_pictures(cell: CellSpec) -> CellSpec:
     return cell.model_copy(update={"dataset": dataset, "program": program.model_copy(update={"images": "shown"})})
 
 
+def _answer_in_words(cell: CellSpec) -> CellSpec:
+    """Spell out the program's `then` for questions of the cell's form; as it is where the spec says it."""
+    program = cell.program
+    then = program.then_by_form.get(cell.dataset.question_form)
+    if then is None or "then" in program.model_fields_set:
+        return cell
+    settings = {**program.model_dump(exclude_unset=True), "kind": program.kind, "then": then}
+    return cell.model_copy(update={"program": validate(type(program), settings)})
+
+
 def _check_fit(cell: CellSpec) -> CellSpec:
     """Return the cell; raise `SpecError` where its program cannot answer its data set."""
     form, program = cell.dataset.question_form, cell.program
@@ -260,15 +270,17 @@ def _check_fit(cell: CellSpec) -> CellSpec:
     if program.answers_anything or cell.dataset.is_own:
         return cell
     fitting = sorted(kind for kind, spec in KINDS.items() if form in spec.task_forms)
-    if fitting and program.kind not in fitting:
+    if fitting and program.asked_as not in fitting:
+        fitting += [kind for kind, spec in KINDS.items() if form in spec.then_by_form]
         raise SpecError(f"program {program.kind} does not answer {name}: set program.kind to {' or '.join(fitting)}")
     if program.answers_tasks == bool(fitting):
         return cell
     if program.local_reader is not None:
         context = "given" if fitting else "retrieved"
         raise SpecError(f"program {program.kind} reads {name} with context {context}: set program.context={context}")
-    hints = [f"dataset.name to {entry.name}" for entry in CATALOGUE.values() if entry.form in program.task_forms]
-    hints += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in program.task_forms]
+    forms = KINDS[program.asked_as].task_forms
+    hints = [f"dataset.name to {entry.name}" for entry in CATALOGUE.values() if entry.form in forms]
+    hints += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in forms]
     raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(hints)}")
 
 

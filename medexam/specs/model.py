@@ -164,7 +164,7 @@ class ModelSpec(Spec):
             raise ValueError("start begins a server of its own and takes no endpoints")
         registries = [endpoint for endpoint in self.endpoints if endpoint.startswith(REGISTRY)]
         if registries and len(self.endpoints) > 1:
-            raise ValueError("a registry stands alone in endpoints: it names servers itself")
+            raise ValueError("endpoints has a registry and more: give the registry alone, since it names the servers")
         if any(mark in endpoint for endpoint in self.endpoints for mark in "@?#" if endpoint not in registries):
             raise ValueError(f"endpoints are addresses without user, password or query: {INSTEAD}")
         if self.api_key_env is not None and not is_variable(self.api_key_env):

@@ -90,7 +90,7 @@ def _count(node: yaml.Node, counts: dict[int, int], level: int, keys: frozenset[
         children = node.value
     count = 1 + sum(_count(child, counts, level + 1, keys) for child in children)
     if count > MOST_VALUES:
-        raise _WrongError(f"this stands for more than {MOST_VALUES:,} values", node)
+        raise _WrongError(f"this expands to more than {MOST_VALUES:,} values", node)
     counts[id(node)] = count
     return count
 

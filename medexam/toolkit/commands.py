@@ -25,7 +25,7 @@ from medexam.cli.views.runs import (
     read_current,
 )
 from medexam.experiments.store.paths import default_runs_dir, run_paths
-from medexam.settings import Setting
+from medexam.settings import Setting, as_words
 
 __all__ = [
     "INCOMPLETE",
@@ -39,6 +39,7 @@ __all__ = [
     "Setting",
     "Terminal",
     "TrackingOption",
+    "as_words",
     "data_read_once",
     "default_runs_dir",
     "describe_stop",

@@ -2,24 +2,21 @@
 
 from medexam.benchmarks import find_benchmark
 from medexam.datasets import find_files, load_exam_set, sample_evenly
-from medexam.datasets.casimedicos.posing import pose_spans
 from medexam.datasets.exam_table import FIELDS, SOURCE_METADATA, WHOLE, render_record, write_exam_table
+from medexam.datasets.examples import ExampleRecord, read_examples
 from medexam.datasets.own.tables import Record, SourceTable, read_file
 from medexam.datasets.pictures.originals import Pictures, read_embedded
-from medexam.datasets.readers import EXPLANATION_STATISTICS
 from medexam.datasets.rows import RowError, parse_discipline, parse_exam, parse_whole_number
 from medexam.datasets.selection import draw_lot
 from medexam.datasets.squad import SpanItem, read_squad
 from medexam.experiments.report.dataset_statistics import Statistics, compute_statistics
 from medexam.items import AnswerKey, ExamSet, Gold, TaskSet
 from medexam.metrics.audit import AuditItem, answer_digest
-from medexam.metrics.cliniqlink.task_metrics import find_task_flaws
-from medexam.predictions import Failure, Reason, Status
+from medexam.predictions import Reason, Status
 from medexam.questions import Discipline, Exam, Language
 from medexam.tasks import Task, TaskGold
 
 __all__ = [
-    "EXPLANATION_STATISTICS",
     "FIELDS",
     "SOURCE_METADATA",
     "WHOLE",
@@ -28,7 +25,7 @@ __all__ = [
     "Discipline",
     "Exam",
     "ExamSet",
-    "Failure",
+    "ExampleRecord",
     "Gold",
     "Language",
     "Pictures",
@@ -47,13 +44,12 @@ __all__ = [
     "draw_lot",
     "find_benchmark",
     "find_files",
-    "find_task_flaws",
     "load_exam_set",
     "parse_discipline",
     "parse_exam",
     "parse_whole_number",
-    "pose_spans",
     "read_embedded",
+    "read_examples",
     "read_file",
     "read_squad",
     "render_record",

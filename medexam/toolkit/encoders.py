@@ -1,22 +1,27 @@
 """Encoders and retrievers: their weights, devices and passages."""
 
-from medexam.encoder_weights import find_encoder_weights
+from medexam.encoder_weights import EncoderWeights, find_encoder_weights, loading, loading_options, pick_encoder_device
+from medexam.retrievers.base import LocalReader, Span
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
-from medexam.retrievers.index_search import DenseRetriever
-from medexam.retrievers.reading.loading import LoadedReader, load_trainable
-from medexam.retrievers.reading.spans import TransformersSpanReader
-from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS, Window, cut_windows
+from medexam.retrievers.corpora import corpus_texts
+from medexam.retrievers.index_manifest import IndexManifest, read_manifest
+from medexam.retrievers.index_search import DenseRetriever, open_index
+from medexam.retrievers.languages import read_languages
 
 __all__ = [
-    "SHARED_TOKENS",
-    "WINDOW_TOKENS",
     "DenseRetriever",
-    "LoadedReader",
+    "EncoderWeights",
+    "IndexManifest",
+    "LocalReader",
     "PlannedRetriever",
-    "TransformersSpanReader",
-    "Window",
-    "cut_windows",
+    "Span",
+    "corpus_texts",
     "find_encoder_weights",
-    "load_trainable",
+    "loading",
+    "loading_options",
+    "open_index",
+    "pick_encoder_device",
     "plan_retriever",
+    "read_languages",
+    "read_manifest",
 ]

@@ -4,9 +4,11 @@ from medexam.experiments.store.work_folder import WorkFolder, name_part
 from medexam.files import (
     cache_dir,
     file_name,
+    host_name,
     make_private_folder,
     whole_file,
     whole_folder,
+    write_new,
     write_whole,
     written_by_library,
 )
@@ -42,6 +44,7 @@ __all__ = [
     "fingerprint_folder",
     "first_line",
     "gc_paused",
+    "host_name",
     "make_private_folder",
     "name_part",
     "open_parquet",
@@ -54,6 +57,7 @@ __all__ = [
     "resolve_commit",
     "whole_file",
     "whole_folder",
+    "write_new",
     "write_whole",
     "written_by_library",
 ]

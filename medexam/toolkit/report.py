@@ -4,6 +4,7 @@ from medexam.experiments.report.dataset_tables import length_tables
 from medexam.experiments.report.escaping import disarm, heading, on_one_line
 from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.markdown import captioned, join_markdown, render_table
+from medexam.experiments.report.run_tables import cost_tables
 from medexam.experiments.report.shown import Block, print_blocks
 from medexam.experiments.report.tables import LONG_NAME, table_runs
 
@@ -11,6 +12,7 @@ __all__ = [
     "LONG_NAME",
     "Block",
     "captioned",
+    "cost_tables",
     "disarm",
     "heading",
     "join_markdown",

@@ -3,23 +3,22 @@
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.entry.carry_out import Carriers, carry_out, plan_lines, plan_spec
 from medexam.experiments.entry.report import Report
-from medexam.experiments.plan.cells import AnyCell, Plan
+from medexam.experiments.plan.cells import AnyCell, Plan, join_plans
 from medexam.experiments.plan.document import plan_document, prompt_of
+from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.store.answerers import (
     MODELS,
     AnswererCount,
-    KnownModel,
-    admit,
+    count_answerers,
     describe_answerers,
     read_models,
 )
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.earlier_texts import as_asked_before
-from medexam.experiments.store.environment import Invocation, build_environment, describe_environment
+from medexam.experiments.store.environment import describe_environment
 from medexam.experiments.store.log_lines import parse_lines
-from medexam.experiments.store.prediction_lines import PredictionLog, open_log
 from medexam.experiments.store.protocol import digest_of
 from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS, RunFolder, RunRecord, find_runs
 from medexam.experiments.store.stored_run import AnyRun, ExamRun, run_document
@@ -33,26 +32,23 @@ __all__ = [
     "AnyRun",
     "Carriers",
     "ExamRun",
-    "Invocation",
-    "KnownModel",
     "Plan",
-    "PredictionLog",
     "Report",
     "RunFolder",
     "RunRecord",
-    "admit",
     "as_asked_before",
-    "build_environment",
     "carry_out",
+    "count_answerers",
     "current_run",
     "describe_answerers",
     "describe_environment",
     "digest_of",
     "find_runs",
+    "join_plans",
     "load_stored",
-    "open_log",
     "parse_lines",
     "plan_document",
+    "plan_experiment",
     "plan_lines",
     "plan_spec",
     "prompt_of",

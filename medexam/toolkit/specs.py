@@ -3,7 +3,6 @@
 from medexam.specs import (
     CellSpec,
     DatasetSpec,
-    EngineNeeds,
     ModelSpec,
     RetrieverSpec,
     load_document,
@@ -11,8 +10,8 @@ from medexam.specs import (
     parse_yaml,
 )
 from medexam.specs.base import Spec
-from medexam.specs.catalogue import BUILT, CATALOGUE, TERMS, check_language
-from medexam.specs.dataset import Variant
+from medexam.specs.catalogue import BUILT, CATALOGUE, SAMPLED, TERMS, check_language
+from medexam.specs.dataset import Alteration, Variant
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest, identity
 from medexam.specs.loading import shipped_with
 from medexam.specs.matrix import build_cells
@@ -23,10 +22,11 @@ __all__ = [
     "BUILT",
     "CATALOGUE",
     "IDENTITY_SCHEMA",
+    "SAMPLED",
     "TERMS",
+    "Alteration",
     "CellSpec",
     "DatasetSpec",
-    "EngineNeeds",
     "Harness",
     "ImportedSpec",
     "ModelSpec",

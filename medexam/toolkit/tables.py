@@ -1,6 +1,6 @@
 """Tables and the numbers in them."""
 
 from medexam.tables import NONE, Captioned, Table, coefficient, decimal, percent
-from medexam.text import nearest
+from medexam.text import hide_address, nearest
 
-__all__ = ["NONE", "Captioned", "Table", "coefficient", "decimal", "nearest", "percent"]
+__all__ = ["NONE", "Captioned", "Table", "coefficient", "decimal", "hide_address", "nearest", "percent"]

@@ -177,7 +177,7 @@ def show(medexam, tmp_path, uri, monkeypatch):
         for way in sorted(ways, key=lambda way: way != first):
             code, shown[way], said = medexam(*ways[way])
             assert code == 0, said
-            assert ("anew" in said) is (way == first), (way, said)
+            assert ("again" in said) is (way == first), (way, said)
         shown["markdown"] = (tmp_path / "run.md").read_text(encoding="utf-8")
         page = (tmp_path / "run.html").read_text(encoding="utf-8")
         shown["html"] = re.sub(r"<[^>]*>", " ", page)

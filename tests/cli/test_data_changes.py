@@ -96,7 +96,7 @@ def test_a_corrected_gold_is_scored_anew_and_asks_nothing(run, exam) -> None:
     second, lines = run()
     assert lines == [
         f"medexam: run {folder.name}: golds of its data have changed since it was scored (2 of its 10 questions); its "
-        "scores are made anew"
+        "scores are made again"
     ]
     assert (first["metrics"]["accuracy"], second["metrics"]["accuracy"]) == (1.0, 0.8)
     assert json.loads((folder / "metrics.json").read_text()) == second["metrics"]
@@ -120,12 +120,12 @@ def test_a_killed_run_is_resumed_on_corrected_golds(run, exam) -> None:
     exam.records[0]["ra"] = 3
     exam.write()
     resumed, (line,) = run("--resume", exam.runs[0])
-    assert "(1 of its 10 questions); its scores are made anew" in line
+    assert "(1 of its 10 questions); its scores are made again" in line
     assert (resumed["metrics"]["n"], resumed["metrics"]["right"]) == (10, 9)
     exam.records[1]["ra"] = 3
     exam.write()
     again, (line,) = run("--resume", exam.runs[0])
-    assert "(1 of its 10 questions); its scores are made anew" in line
+    assert "(1 of its 10 questions); its scores are made again" in line
     assert again["metrics"]["right"] == 8, "although nothing is pending"
 
 
@@ -170,7 +170,7 @@ def test_changed_texts_are_asked_anew_and_old_answers_are_never_scored_on_them(r
     new, lines = run()
     assert lines == [
         f"medexam: the texts of the data have changed since run {old.name} was asked, which is kept: "
-        f"run {new['run_id']} asks anew"
+        f"run {new['run_id']} asks again"
     ]
     assert (new["metrics"]["right"], len(exam.runs)) == (0, 2)
     assert run()[1] == [], "it is told once"
@@ -190,7 +190,7 @@ def test_changed_texts_are_asked_anew_and_old_answers_are_never_scored_on_them(r
     assert "or run its spec without --resume" in err
     code, out, err = medexam("compare", old, Path("runs") / new["run_id"])
     assert (code, out, err.count("\n")) == (2, "", 1), err
-    assert f"run {old.name} cannot be scored anew: the texts of its data have changed" in err
+    assert f"run {old.name} cannot be scored again: the texts of its data have changed" in err
     assert f"restore {exam.file}, or run its spec again" in err
     (old / "predictions.jsonl").write_bytes(before["predictions.jsonl"])
     assert {path.name: path.read_bytes() for path in old.iterdir() if path.is_file()} == before
@@ -216,7 +216,7 @@ def test_a_comparison_says_whose_golds_have_changed(run, medexam, exam) -> None:
     assert code == 0
     assert err.splitlines() == [
         f"medexam: run {folder.name}: golds of its data have changed since it was scored (1 of its 10 questions); its "
-        "scores are made anew"
+        "scores are made again"
         for folder in exam.runs
     ]
     assert json.loads(out)["questions"] == 10

@@ -217,7 +217,7 @@ def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path) ->
     assert code == 3
     assert "LMTransportError" in out
     last = err.strip().splitlines()[-1]
-    assert "stopped early, for as many questions failed as --max-failures allows: 12 questions are still" in last
+    assert "stopped early: as many questions failed as --max-failures allows: 12 questions are still" in last
     assert last.endswith(f"run {tmp_path / 'spec.yaml'} again with the same settings to ask them")
     (folder,) = (tmp_path / "runs").glob("trial-*")
     assert "| network | LMTransportError | " in (folder / "report.md").read_text()
@@ -227,9 +227,9 @@ def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path) ->
 def test_a_spent_budget_stops_the_run_and_the_next_one_goes_on(medexam, spec) -> None:
     two = {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}]}
     code, _, err = medexam("run", spec(matrix=two), "--max-tokens", 1)
-    assert (code, "for what --max-tokens allows is spent: 6 questions are still pending" in err) == (3, True)
+    assert (code, "what --max-tokens allows is spent: 6 questions are still pending" in err) == (3, True)
     code, _, err = medexam("run", spec(matrix=two), "--max-minutes", 0)
-    assert (code, "for what --max-minutes allows is spent: 6 questions are still pending" in err) == (3, True)
+    assert (code, "what --max-minutes allows is spent: 6 questions are still pending" in err) == (3, True)
     assert medexam("run", spec(matrix=two), "--max-tokens", 10**9, "--max-cost", 5)[0] == 0
     # Everything is answered: nothing is left that a budget could stop.
     assert medexam("run", spec(matrix=two), "--max-tokens", 1)[0] == 0

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
-from medexam.serve.cluster.allocation import parse_minutes
+from medexam.companions.serving.cluster.allocation import parse_minutes
 from medexam.serve.discovery.registry import Registry
 from medexam.serve.network.keys import read_key_file
 from waiting import BACKSTOP_S
@@ -189,7 +189,7 @@ def test_a_profile_over_two_nodes_is_a_script_that_says_its_sum(medexam, model: 
 
 
 def test_no_profiles_script_is_longer_than_forty_lines(medexam) -> None:
-    from medexam.serve.launch.profile import profile_names
+    from medexam.companions.serving.launch.profile import profile_names
 
     words = "--slurm --print --nodes 2 --partition gpu --account me --container /shared/me/vllm.sif"
     places = "--registry /shared/me/servers.json --slurm-folder /shared/me/jobs"
@@ -259,7 +259,7 @@ def test_times_in_slurms_words(text: str, expected: int) -> None:
 
 
 def test_list_shows_every_profile(medexam) -> None:
-    from medexam.serve.launch.profile import profile_names
+    from medexam.companions.serving.launch.profile import profile_names
 
     code, output, _ = medexam("serve", "--list")
     assert code == 0

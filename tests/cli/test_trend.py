@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from medexam.datasets import load_exam_set
+from medexam.distributions import rate_interval
 from medexam.errors import SpecError
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.plots.pictures import render_plot
 from medexam.experiments.report.plots.trend import trend_plot
 from medexam.experiments.report.trend import find_trend
-from medexam.metrics.intervals import rate_interval
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
 

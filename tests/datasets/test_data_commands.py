@@ -29,7 +29,9 @@ def test_list_tells_where_sets_are_and_how_to_get_the_others(run, tmp_path, writ
     sets = {described["name"]: described for described in json.loads(run("list", "--json").stdout)}
     assert list(sets) == [
         *("headqa_sample", "headqa_study", "headqa_v1", "headqa_v2"),
-        *("casimedicos", "casimedicos_spans", "cliniqlink"),
+        "casimedicos",
+        *("headqa_sample_open", "headqa_study_open", "headqa_v1_open", "headqa_v2_open"),
+        *("casimedicos_spans", "cliniqlink"),
     ]
     assert sets["headqa_v2"]["files"]["gl"] == [str(tmp_path / "cache/headqa_v2/gl.jsonl")]
     assert sets["headqa_v2"]["files"]["en"] == []

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from medexam.datasets.casimedicos.statistics import compute_explanation_statistics
+from medexam.companions.casimedicos.statistics import compute_explanation_statistics
 from medexam.datasets.explanations import sentence_shares
 from medexam.datasets.loading import load_task_set
 from medexam.errors import DatasetError
@@ -68,7 +68,7 @@ def test_a_file_carries_its_variants(spans) -> None:
 
 
 def test_an_id_stands_once_in_a_variant(spans) -> None:
-    with pytest.raises(DatasetError, match="id '1/CQ#E' stands twice"):
+    with pytest.raises(DatasetError, match="id '1/CQ#E' occurs twice"):
         load_task_set(spans(_row("1", variant="CQ#E"), _row("1/CQ#E")))
     with pytest.raises(DatasetError, match="variant of '1' is 7, not a text"):
         load_task_set(spans(_row("1", variant=7)))

@@ -131,7 +131,7 @@ def test_a_hub_that_cannot_be_reached_is_said_in_one_line(monkeypatch) -> None:
         list(fetch_exam_set("headqa_v2", ["en"]))
     message = str(caught.value)
     assert "\n" not in message
-    assert all(word in message for word in ["cannot bring alesi12/head_qa_v2", "MEDEXAM_DATA", "dataset.path"])
+    assert all(word in message for word in ["cannot download alesi12/head_qa_v2", "MEDEXAM_DATA", "dataset.path"])
 
 
 def test_a_cache_that_cannot_be_written_is_refused(hub, tmp_path) -> None:

@@ -137,8 +137,8 @@ def test_a_row_without_a_gold_field_is_refused(records, write_jsonl) -> None:
         ("en.jsonl", b"not json\nat all\n", ["is not JSON Lines", "line 1"]),
         ("en.jsonl", b"\xff\xfe\n", ["is not JSON Lines"]),
         ("en.jsonl", b"[1, 2]\n", ["line 1", "is [1, 2]"]),
-        ("en.parquet", b"", ["is not a whole Parquet file"]),
-        ("en.parquet", b"PAR1 and no more", ["is not a whole Parquet file", "fetch headqa_v2"]),
+        ("en.parquet", b"", ["is not a complete Parquet file"]),
+        ("en.parquet", b"PAR1 and no more", ["is not a complete Parquet file", "fetch headqa_v2"]),
         ("en.csv", b"a,b", ["neither a .parquet nor a .jsonl file"]),
     ],
 )

@@ -99,11 +99,11 @@ def test_references() -> None:
         ),
         ("biopsia", -9, f"answer 1 is 'biopsia', but at -9 the context reads '': it stands at {START + 16}"),
         ("biopsia", 900, f"answer 1 is 'biopsia', but at 900 the context reads '': it stands at {START + 16}"),
-        ("tos", 0, "answer 1 is 'tos', but at 0 the context reads 'La ': it stands nowhere in the context"),
+        ("tos", 0, "answer 1 is 'tos', but at 0 the context reads 'La ': the context does not contain it"),
         (
             "Serología",
             3,
-            "answer 1 is 'Serología', but at 3 the context reads 'serología': it stands nowhere in the context",
+            "answer 1 is 'Serología', but at 3 the context reads 'serología': the context does not contain it",
         ),
     ],
 )
@@ -150,7 +150,7 @@ def test_numbers_are_keys_too(write) -> None:
 @pytest.mark.parametrize(
     ("content", "name", "message"),
     [
-        ([_row(ITEMS[0]), _row(ITEMS[0])], "spans.json", "row 2: id 'a' stands twice"),
+        ([_row(ITEMS[0]), _row(ITEMS[0])], "spans.json", "row 2: id 'a' occurs twice"),
         ([], "spans.json", "holds no question"),
         ("", "spans.jsonl", "holds no question"),
         ({"data": 3}, "spans.json", "is neither SQuAD's object with a list data"),
@@ -169,7 +169,7 @@ def test_numbers_are_keys_too(write) -> None:
         ),
         (_json_lines([_row(ITEMS[0])]) + '{"id": ', "spans.jsonl", "line 2: is not JSON"),
         ("señal".encode("latin-1"), "spans.json", "cannot be read"),
-        (b"PAR1", "spans.parquet", "is not a whole Parquet file"),
+        (b"PAR1", "spans.parquet", "is not a complete Parquet file"),
         ("id,context", "spans.csv", "is no .json, .jsonl or .parquet file"),
     ],
 )

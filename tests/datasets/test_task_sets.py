@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from medexam.companions.casimedicos.extraction import NO_SPANS
 from medexam.datasets import load_task_set
-from medexam.datasets.casimedicos.extraction import NO_SPANS
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec
 from task_data import items_of, write_casimedicos, write_cliniqlink, write_squad
@@ -90,7 +90,7 @@ def _without(name: str, field: str) -> dict:
         ({"TF": "[]"}, "TF.json: is no list of items"),
         ({"TF": '{"items": [1]}'}, "TF.json: is no list of items"),
         ({"TF": "[3]"}, "TF.json, item 1: is 3, not an object"),
-        ({"TF": [item | {"id": 7} for item in items_of("TF")]}, "cliniqlink/true_false/7 stands more than once"),
+        ({"TF": [item | {"id": 7} for item in items_of("TF")]}, "cliniqlink/true_false/7 occurs more than once"),
         ({"split": "test"}, "no question matches split=test"),
         ({"short": None, "formats": ["short"]}, "no question matches split=all, groups short"),
         ({"language": "es"}, "cliniqlink is published in en, not in es"),
@@ -207,7 +207,7 @@ def test_misplaced_spans_are_told(tmp_path) -> None:
     path = tmp_path / "en.json"
     path.write_text(json.dumps([row]))
     data = load_task_set(DatasetSpec(name="casimedicos_spans", path=path))
-    assert "1 of 1 answers do not stand where the file says" in data.notes
+    assert "1 of 1 answers are not where the file says" in data.notes
 
 
 @pytest.mark.data

@@ -30,7 +30,6 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "RUN": "runs/headqa_optimize-SmolLM2*-zero_shot_guided-en-*",
         "OPTIMIZED-RUN": "runs/headqa_optimize-SmolLM2*optimized*",
     },
-    "docs/performance.md": {"8000": "{PORT}"},
     "docs/protocol.md": {"RUN-FREE": "kept/kept-*zero_shot-en-*", "RUN-GUIDED": "kept/kept-*zero_shot_guided-en-*"},
     "docs/readers.md": {
         "program.span_reader.reader=FOLDER": "program.span_reader.reader=span_reader",
@@ -113,7 +112,6 @@ MORE: Mapping[str, str] = {
     "serve": "--port {PORT}",
     "serve llama-3.1-70b": "",
     "serve smollm2-cpu --slurm": "",
-    "serve smollm2 --port": "",
 }
 """The beginning of a command -> what is added, so that it takes a second; the longest beginning counts."""
 

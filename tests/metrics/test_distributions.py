@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from medexam.metrics.distributions import beta_share, chi_square_tail, coin_tail, find_root, t_tail
+from medexam.distributions import beta_share, chi_square_tail, coin_tail, find_root, t_tail
 
 CLOSE = 1e-9
 

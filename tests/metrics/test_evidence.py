@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from medexam.benchmarks.choice.evidence_tables import evidence_tables
 from medexam.items import Gold
-from medexam.metrics.passages import evidence_metrics
 from medexam.predictions import FollowUp, Prediction, Reason, RetrievedPassage, Status
+from medexam.predictions.evidence.kinds import EvidenceMetrics, evidence_tables, measure_evidence
 
 FOUND = [{"id": name, "source": "s", "score": 1.0} for name in "abc"]
 
@@ -26,7 +25,8 @@ def questions(question):
 
 def _score(questions, predictions):
     key = {one.key: Gold(number=3) for one in questions}
-    return evidence_metrics(questions, key, {one.question: one for one in predictions})
+    figures = measure_evidence(questions, key, {one.question: one for one in predictions})
+    return EvidenceMetrics(**figures["evidence"]) if "evidence" in figures else None
 
 
 def test_verdicts_are_counted_as_numpy_counts_them(questions) -> None:

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from medexam.distributions import rate_interval
 from medexam.metrics import intervals
 from medexam.metrics.counting import Tally
-from medexam.metrics.intervals import rate_interval, score_intervals
+from medexam.metrics.intervals import score_intervals
 from medexam.metrics.results import Resampling
 
 

@@ -9,8 +9,9 @@ from sklearn.metrics import brier_score_loss
 
 from medexam.items import AnswerKey, Gold
 from medexam.metrics import Metrics, compute_metrics
-from medexam.metrics.option_scores import THRESHOLDS, option_score_metrics, reliability_bins
 from medexam.predictions import Failure, Prediction, Reason, Status
+from medexam.predictions.evidence.kinds import measure_evidence
+from medexam.predictions.evidence.option_statistics import THRESHOLDS, reliability_bins
 
 
 def _logs(probabilities) -> dict[int, float]:
@@ -36,7 +37,7 @@ def judge(make_exam):
             golds[question.key] = Gold(number=gold)
             given = scores if isinstance(scores, dict) else _logs(scores)
             predictions[question.key] = _scored(question, given, **fields)
-        return option_score_metrics(questions, AnswerKey(golds), predictions)
+        return measure_evidence(questions, AnswerKey(golds), predictions)["option_scores"]
 
     return make
 
@@ -81,7 +82,7 @@ def test_failed_and_other_questions_are_left_out(make_exam, key_of) -> None:
         questions[1].key: _scored(questions[1], _logs([0.8, 0.2]), **lost),
         questions[3].key: _scored(questions[3], _logs([0.2, 0.8])),
     }
-    found = option_score_metrics(questions[:3], key_of(questions), predictions)
+    found = measure_evidence(questions[:3], key_of(questions), predictions)["option_scores"]
     assert found is not None
     assert (found.n, found.abstention[0].right) == (1, 1)
 
@@ -191,7 +192,7 @@ def _softmax(rows):
 
 def test_a_second_implementation_agrees(crowd) -> None:
     questions, key, predictions = crowd
-    found = option_score_metrics(questions, key, predictions)
+    found = measure_evidence(questions, key, predictions)["option_scores"]
     padded = np.full((len(questions), 5), -np.inf)
     for row, question in enumerate(questions):
         scores = list(predictions[question.key].option_scores.values())
@@ -221,7 +222,7 @@ def test_a_second_implementation_agrees(crowd) -> None:
 
 def test_a_second_implementation_agrees_on_orders(crowd) -> None:
     questions, key, predictions = crowd
-    found = option_score_metrics(questions, key, predictions)
+    found = measure_evidence(questions, key, predictions)["option_scores"]
     tables = [_softmax(np.array(predictions[question.key].order_scores)) for question in questions]
     flips = []
     for table in tables:
@@ -242,7 +243,7 @@ def test_a_second_implementation_agrees_on_orders(crowd) -> None:
 def test_metrics_carry_them_and_survive_the_file(crowd) -> None:
     questions, key, predictions = crowd
     metrics = compute_metrics(questions, key, predictions)
-    assert metrics.option_scores == option_score_metrics(questions, key, predictions)
+    assert metrics.option_scores == measure_evidence(questions, key, predictions)["option_scores"]
     assert metrics.option_scores.abstention[0].right == metrics.right
     assert metrics.option_scores.abstention[0].exam_score == pytest.approx(metrics.exam_score)
     assert Metrics.model_validate_json(metrics.model_dump_json()) == metrics

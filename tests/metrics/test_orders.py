@@ -7,8 +7,9 @@ from statsmodels.stats.contingency_tables import SquareTable
 
 from medexam.items import AnswerKey, Gold
 from medexam.metrics import compute_metrics
-from medexam.metrics.orders import homogeneity, order_metrics
 from medexam.predictions import Prediction, Reason, Status
+from medexam.predictions.evidence.kinds import measure_evidence
+from medexam.predictions.evidence.orders import homogeneity
 
 CYCLIC = ((1, 2, 3, 4), (2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3))
 
@@ -41,7 +42,7 @@ def drawn(make_exam):
 
 def test_bias_consistency_and_scores_are_as_computed_by_hand(drawn) -> None:
     questions, key, predictions = drawn
-    found = order_metrics(*drawn)
+    found = measure_evidence(*drawn)["orders"]
     chosen, right, differences, every, same, single, some = np.zeros(4), np.zeros(4), [], [], [], [], []
     for question in questions:
         gold, row = key[question.key].number, np.zeros(4)
@@ -113,7 +114,7 @@ def test_with_one_order_a_question_it_is_stuarts_and_maxwells_test() -> None:
 def test_answers_without_a_fault_leave_nothing_to_test(make_exam, key_of) -> None:
     questions = make_exam("biology", 2013, size=3, options=4)
     predictions = {one.key: predicted(one, CYCLIC, (1,) * 4) for one in questions}
-    found = order_metrics(questions, key_of(questions), predictions)
+    found = measure_evidence(questions, key_of(questions), predictions)["orders"]
     assert (found.chi_square, found.degrees, found.p) == (None, 0, None)
     assert (found.consistent, found.right_in_all) == (1, 1)
 
@@ -125,7 +126,7 @@ def test_several_votes_an_order_and_none_at_all(make_exam, key_of) -> None:
         one.key: predicted(one, orders, (1, 1, 2, 3, 1, 1)),
         other.key: predicted(other, orders, (None,) * 6),
     }
-    found = order_metrics([one, other], key_of([one, other]), predictions)
+    found = measure_evidence([one, other], key_of([one, other]), predictions)["orders"]
     assert (found.consistent, found.right_in_all, found.answered) == (0.5, 0.5, 2)
 
 

@@ -8,8 +8,9 @@ import pytest
 from scipy.stats import norm, t
 
 from medexam.metrics import Metrics, compute_metrics
-from medexam.metrics.passages import quartile_borders, retrieval_metrics, score_correctness
 from medexam.predictions import RetrievedPassage
+from medexam.predictions.evidence.kinds import measure_evidence
+from medexam.predictions.evidence.passages import quartile_borders, score_correctness
 
 
 def _passages(*found) -> tuple[RetrievedPassage, ...]:
@@ -28,7 +29,7 @@ def judge(make_exam, key_of, predict):
             if question.key in predictions:
                 fields = {"passages": passages[position], "passages_cut": cut[position] if cut else 0}
                 predictions[question.key] = predictions[question.key].model_copy(update=fields)
-        return retrieval_metrics(questions, key_of(questions), predictions)
+        return measure_evidence(questions, key_of(questions), predictions)["retrieval"]
 
     return make
 

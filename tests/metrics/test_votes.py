@@ -5,8 +5,9 @@ from itertools import combinations
 import pytest
 
 from medexam.metrics import compute_metrics
-from medexam.metrics.votes import majority, pass_at, vote_metrics
 from medexam.predictions import Prediction, Reason, Status
+from medexam.predictions.evidence.kinds import measure_evidence
+from medexam.predictions.evidence.votes import majority, pass_at
 
 VOTES = [(1, 1, 2, 1), (2, 1, 1, None), (2, 2, 3, 1), (None, None, None, None)]
 
@@ -28,7 +29,7 @@ def scored(make_exam, key_of):
 
 
 def test_the_curve_is_that_of_the_first_replies(scored) -> None:
-    votes = vote_metrics(*scored)
+    votes = measure_evidence(*scored)["votes"]
     assert (votes.samples, votes.n) == (4, 4)
     assert [point.accuracy for point in votes.curve] == [
         sum(majority(votes[:k]) == 1 for votes in VOTES) / 4 for k in (1, 2, 3, 4)
@@ -42,7 +43,7 @@ def test_the_curve_is_that_of_the_first_replies(scored) -> None:
 
 
 def test_pass_at_k_is_the_share_of_choices_with_a_right_reply(scored) -> None:
-    for point in vote_metrics(*scored).curve:
+    for point in measure_evidence(*scored)["votes"].curve:
         shares = []
         for votes in VOTES:
             drawn = list(combinations(votes, point.samples))

@@ -5,12 +5,14 @@ import math
 import dspy
 import pytest
 
+from medexam.datasets import load_task_set
 from medexam.predictions import Reason, Status
 from medexam.programs import ProgramContext, build_prediction, build_program, read_again, replay
 from medexam.retrievers.base import Hit, Passage
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
-from medexam.specs import RetrieveVerifySpec
+from medexam.specs import DatasetSpec, RetrieveVerifySpec
+from task_data import write_cliniqlink
 
 HITS = [Hit(Passage(name, "", f"{name} text.", "test"), 9.0 - rank, rank) for rank, name in enumerate("abc", start=1)]
 SUPPORTS = {
@@ -143,3 +145,33 @@ def test_verdicts_are_asked_for_in_the_language_of_the_words(question) -> None:
         said = program(question=question)
     assert [one.kept for one in said.verdicts] == [True] * 3
     assert engine.requests[0].config.extensions["choice"] == ["Sí", "No"]
+
+
+# answers in words
+
+
+@pytest.mark.parametrize("answer_format", ["free", "guided"])
+@pytest.mark.parametrize("supported", [True, False])
+def test_answers_in_words_of_every_format_are_judged(tmp_path, answer_format, supported) -> None:
+    spec = verify(then="by_format", answer_format=answer_format, unsupported="abstain")
+    tasks = load_task_set(DatasetSpec(name="cliniqlink", path=write_cliniqlink(tmp_path / "cliniqlink"))).questions
+    assert len({task.group for task in tasks}) == 7
+
+    def reply(turn: str) -> str:
+        if turn.startswith("Passage"):
+            return judging(supported=supported)(turn)
+        return "True" if answer_format == "free" else ""
+
+    for task in tasks:
+        program, prediction, requests = ask(spec, task, reply)
+        assert [one.kept for one in prediction.passages] == [True, False, True]
+        asked_turn, check = _turn(requests[3]), _turn(requests[-1])
+        assert asked_turn.startswith("a text.\n\nc text.\n\nYou are a highly knowledgeable medical expert.")
+        assert task.question in check
+        assert ("This answer is wrong: " in check) is bool(task.given_answer)
+        assert all(option in check for option in task.options)
+        if answer_format == "free":
+            assert (prediction.text, prediction.supported) == ("True" if supported else None, supported)
+            assert "Proposed answer: True\n" in check
+            assert prediction.reason == (None if supported else Reason.ABSTAINED)
+        assert read_again(program, task, prediction) == prediction

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from medexam.companions.readers.entailment import load_entailment_reader
 from medexam.encoder_weights import minilm_folder
 from medexam.errors import CommitUnknownError, EngineError, IndexStaleError
 from medexam.experiments.plan.context_lookup import pin_reader
@@ -17,7 +18,6 @@ from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.retrievers.encoders import MEDCPT_ARTICLE, MEDCPT_QUERY, build_encoder
 from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_search import open_index
-from medexam.retrievers.reading.entailment import load_entailment_reader
 from medexam.retrievers.reranking import MEDCPT_CROSS, RerankingRetriever
 from medexam.specs import EntailmentSpec, RetrieverSpec, RetrieveThenAnswerSpec
 from retrievers.random_vectors import corpus_of
@@ -70,7 +70,7 @@ def test_an_encoder_folder_changed_under_an_index(minilm: Path, plan, tmp_path: 
     assert plan(encoder=minilm).identity != unnamed
     with pytest.raises(IndexStaleError, match=r"vectors come from encoder sha256:.* not .* correct retriever"):
         plan(encoder=minilm, index=index)
-    with pytest.raises(EngineError, match=r"encoder: it holds sha256:.*bring back what it held"):
+    with pytest.raises(EngineError, match=r"encoder: it holds sha256:.*restore that, or continue"):
         named.open(tmp_path)
 
 

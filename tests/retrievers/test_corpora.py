@@ -426,7 +426,7 @@ def test_chunks_make_a_corpus_of_their_own(write) -> None:
     assert chunk_corpus(whole, 60, 10).fingerprint != whole.fingerprint
     assert chunk_corpus(whole, 100_000).fingerprint == whole.fingerprint
     rows = [{"id": "a", "content": "one two three"}, {"id": "a#1", "content": "four"}]
-    with pytest.raises(DatasetError, match="id 'a#1' stands twice"):
+    with pytest.raises(DatasetError, match="id 'a#1' occurs twice"):
         chunk_corpus(load_corpus(write([json.dumps(row) for row in rows])), 2)
     with pytest.raises(DatasetError, match="corpus c holds no passages: see whether here"):
         build_corpus("c", [], source="here")

@@ -196,7 +196,7 @@ def test_a_file_changed_in_place_is_refused(tmp_path: Path, built: Path, name: s
     assert open_index(folder).search_vectors(HashEncoder().encode_queries(["x"]), 1)
     _change_a_byte(folder / name)
     for reads in (open_index, read_manifest, lambda place: build_index(CORPUS, HashEncoder(), place, "hnsw")):
-        with pytest.raises(IndexStaleError, match=f"copy: {name} was changed after .*bring it back, or name another"):
+        with pytest.raises(IndexStaleError, match=f"copy: {name} was changed after .*restore it, or name another"):
             reads(folder)
     _change_a_byte(folder / name)
     open_index(folder)

@@ -56,7 +56,7 @@ def test_an_id_that_stands_twice_is_found_without_keeping_ids(tmp_path: Path) ->
     with pytest.raises(DatasetError, match=r"line 301: id '7' already stands in .*line 8"):
         stream_corpus(path)
     path = write_rows(tmp_path / "b.jsonl", [*rows, {"id": "7#0", "content": "one"}])
-    with pytest.raises(DatasetError, match="id '7#0' stands twice"):
+    with pytest.raises(DatasetError, match="id '7#0' occurs twice"):
         stream_corpus(path, chunk_tokens=2)
 
 

@@ -192,7 +192,7 @@ def test_vllm_answers_a_run_from_a_job(place: Place, tmp_path: Path) -> None:
     if "MEDEXAM_VLLM_PYTHON" not in os.environ:
         pytest.skip("no vLLM: name a Python that has it with MEDEXAM_VLLM_PYTHON")
     (cache_dir() / "models").mkdir(parents=True, exist_ok=True)
-    (place.folder / "models").symlink_to(cache_dir() / "models")  # so that SmolLM2 is not unpacked anew
+    (place.folder / "models").symlink_to(cache_dir() / "models")  # so that SmolLM2 is not unpacked again
     flags = ("--max-model-len", "2048", "--timeout", "1200")
     job = place.serve("smollm2-cpu", *flags).stdout.splitlines()[0]
     entry = place.registered(job, 1200)

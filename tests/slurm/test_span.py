@@ -26,7 +26,7 @@ def answered(runs: Path) -> int:
 
 def test_a_run_survives_a_node_without_power(place: Place, tmp_path: Path) -> None:
     (cache_dir() / "models").mkdir(parents=True, exist_ok=True)
-    (place.folder / "models").symlink_to(cache_dir() / "models")  # so that SmolLM2 is not unpacked anew
+    (place.folder / "models").symlink_to(cache_dir() / "models")  # so that SmolLM2 is not unpacked again
     place.environment["OMP_NUM_THREADS"] = "1"
     place.environment["PYTHONPATH"] = str(Path(__file__).parent / "few_cores")
     # Few at once, so that answers come one after the other.

@@ -2,7 +2,6 @@
 
 import random
 import signal
-import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -10,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
+
+from fake_vllm import free_port
 
 from soak.children import Child, in_fork
 from soak.results import copies, lines, runs
@@ -93,12 +94,6 @@ def _look(names: list[str], commands: list[Words], chance: random.Random, childr
             child.signal(signal.SIGINT)
 
 
-def _free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
 def _some(stage: Stage, there: list[str]) -> list[str]:
     """Some of the run folders that are there or will be."""
     return [f"runs/{run}" for run in stage.chance.sample(there, stage.chance.randint(1, len(there)))]
@@ -110,7 +105,7 @@ _COMMANDS: Mapping[str, Callable[[Stage, list[str]], list[str]]] = {
     "track": lambda *_: ["track", "runs"],
     "report": lambda *_: ["report", "runs", "--html", "page.html", "--markdown", "report.md"],
     "list": lambda *_: ["list", "--runs-dir", "runs"],
-    "watch": lambda *_: ["watch", "runs", "--port", _free_port(), "--every", "1"],
+    "watch": lambda *_: ["watch", "runs", "--port", str(free_port()), "--every", "1"],
     "export": lambda stage, _: ["export", "runs", "--to", stage.chance.choice(FORMATS), "--out", "exported"],
     "import": lambda stage, _: [*import_words(stage.inputs), "--runs-dir", "runs"],
     "compare": lambda stage, there: ["compare", *(_some(stage, there) if stage.chance.random() < 0.5 else ["runs"])],

@@ -135,8 +135,8 @@ def make_works(inputs: Path, specs: Path, address: str) -> dict[str, Work]:
             "translate",
             ("data", "translate", "headqa_sample", *translating.split(), "--runs-dir", "runs", "--out", "out"),
             translations,
-            lines("out/replies/*.jsonl"),
-            ("out/replies/*.jsonl",),
+            lines("out/replies/*/predictions.jsonl"),
+            ("out/replies/*/predictions.jsonl",),
         ),
         Work(
             "index",

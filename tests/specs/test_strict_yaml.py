@@ -24,7 +24,7 @@ BOMB = "".join(
         ("2020-01-01: a\n", "x.yaml, line 1: a key must be a text; put it in quotes"),
         ("? [a, b]\n: c\n", "x.yaml, line 1: a key must be a text; put it in quotes"),
         ("a: &m\n  b: *m\n", "x.yaml, line 1: an alias stands inside what it names"),
-        (f"a: &a [{'x, ' * 9}x]\n{BOMB}", "this stands for more than 100,000 values"),
+        (f"a: &a [{'x, ' * 9}x]\n{BOMB}", "this expands to more than 100,000 values"),
         (f"a: {'[' * 60}{']' * 60}\n", "x.yaml, line 1: lists and mappings lie more than 50 deep in each other"),
         (f"a: {'[' * 5000}{']' * 5000}\n", "x.yaml: lists and mappings lie more than 50 deep in each other"),
         ("a: 1\nb: 2020-13-45\n", "x.yaml, line 2: a value cannot be read: month must be in 1..12"),

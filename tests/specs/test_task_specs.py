@@ -7,6 +7,8 @@ from medexam.specs import DatasetSpec, build_cells
 from medexam.specs.identity import digest, identity
 
 CLINIQLINK = {"name": "cliniqlink"}
+SHORT = {"kind": "short_answer", "path": "mine.csv"}
+VERIFY = {"kind": "retrieve_verify"}
 SPANS = {"name": "casimedicos_spans", "language": "es"}
 
 
@@ -25,6 +27,12 @@ def _cell(dataset: dict, program: dict):
         (SPANS, {"kind": "by_format"}, "does not answer casimedicos_spans: set program.kind to extract_explanation"),
         ({}, {"kind": "by_format"}, "does not answer headqa_sample, an exam: set dataset.name to cliniqlink"),
         ({"name": "casimedicos"}, {"kind": "extract_explanation"}, "an exam: set dataset.name to casimedicos_spans"),
+        (CLINIQLINK, {**VERIFY, "then": "zero_shot"}, "set program.kind to by_format or retrieve_verify"),
+        (CLINIQLINK, {**VERIFY, "then": "short_answer"}, "retrieve_verify does not answer cliniqlink"),
+        (CLINIQLINK, {**VERIFY, "reader": "some/nli"}, "reader belongs to numbered options, and then 'by_format'"),
+        (SPANS, VERIFY, "does not answer casimedicos_spans: set program.kind to extract_explanation"),
+        ({}, {**VERIFY, "then": "by_format"}, "retrieve_verify does not answer headqa_sample, an exam"),
+        (SHORT, {**VERIFY, "answer_format": "guided"}, "answer_format guided has no form to enforce in short answers"),
         (CLINIQLINK, {"kind": "by_format", "answer_format": "guidd"}, "answer_format"),
         (CLINIQLINK, {"kind": "by_format", "answer_form": "angles"}, "answer_form"),
         (CLINIQLINK, {"kind": "by_formt"}, "did you mean 'by_format'?"),
@@ -67,6 +75,7 @@ def test_every_cell_of_a_matrix_must_fit() -> None:
         ({"kind": "by_format"}, "by_format"),
         ({"kind": "by_format", "answer_format": "guided"}, "by_format-guided"),
         ({"kind": "by_format", "prompt": "mine/terse.yaml"}, "by_format-terse"),
+        (VERIFY, "retrieve_verify-by_format-fusion-k5"),
     ],
 )
 def test_labels_tell_programs_apart(program, label) -> None:

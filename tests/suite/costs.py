@@ -43,18 +43,24 @@ class WeightMeter:
         self.kept = 0.0
         """Megabytes of fixtures that live as long as the session."""
 
-    def read(self) -> float:
-        """Megabytes, after cycles were collected and free memory was given back to the system."""
-        # Weights that all tests share are frozen with the imports, and count.
-        frozen = gc.get_freeze_count()
-        gc.unfreeze()
+    def read(self, limit: float = -1.0) -> float:
+        """Megabytes, after cycles were collected and free memory was given back to the system.
+
+        What was frozen with the imports is searched only where more than `limit` megabytes are alive beside it: among
+        a million objects that takes seconds.
+        """
+        weights = self._collected_mb()
+        if weights > limit and gc.get_freeze_count():
+            gc.unfreeze()
+            weights = self._collected_mb()
+            gc.freeze()
+        return weights if weights <= limit else weights - self.kept
+
+    def _collected_mb(self) -> float:
         gc.collect()
         if sys.platform == "linux":
             ctypes.CDLL(None).malloc_trim(0)
-        weights = self._weights_mb() - self.kept
-        if frozen:
-            gc.freeze()
-        return weights
+        return self._weights_mb()
 
     @staticmethod
     def _weights_mb() -> float:
@@ -92,7 +98,7 @@ def _memory(request: pytest.FixtureRequest) -> Iterator[None]:
     before = _anonymous_mb()
     yield
     if _anonymous_mb() - before > LEFT_BEHIND_MB / 2:
-        left = METER.read()
+        left = METER.read(LEFT_BEHIND_MB)
         assert left < LEFT_BEHIND_MB, f"{request.node.nodeid} leaves {left:.0f} MB of weights behind"
 
 
@@ -106,25 +112,27 @@ class Costs:
         """Most memory of each process that ran tests."""
         self.growth_mb: Counter[str] = Counter()
         """File -> by how much its tests raised the most memory of a process."""
-        self._before_tests = _processor_seconds()
+        self._file = "collection"
+        """Whose tests run."""
+        self._begun = (_processor_seconds(), 0.0)
+        """Processor seconds, and the most memory, when they began."""
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Count what a test costs, with the fixtures that it sets up or ends."""
-        before, peak = _processor_seconds(), _peak_mb()
-        file = item.nodeid.partition("::")[0]
-        if not self.seconds:
-            self.seconds["collection"] = before - self._before_tests
-            self.growth_mb["collection"] = peak
-        try:
-            return (yield)
-        finally:
-            self.seconds[file] += _processor_seconds() - before
-            self.growth_mb[file] += _peak_mb() - peak
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Count what the tests of a file cost, with their fixtures, once those of another file begin."""
+        if (file := item.nodeid.partition("::")[0]) != self._file:
+            self._count(file)
+
+    def _count(self, following: str) -> None:
+        ended = _processor_seconds(), _peak_mb()
+        self.seconds[self._file] += ended[0] - self._begun[0]
+        self.growth_mb[self._file] += ended[1] - self._begun[1]
+        self._file, self._begun = following, ended
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Hand the figures over; the process that prints them counts itself only if it ran tests."""
         if self.seconds:
+            self._count("")
             self.peaks_mb.append(_peak_mb())
         output = getattr(session.config, "workeroutput", None)
         if output is not None:

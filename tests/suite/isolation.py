@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,29 @@ _SET_BEFORE_IMPORTS = (
 """How the names of variables begin that medexam and libraries set for good at an import, and pytest for each test."""
 
 
+class Homes:
+    """Folders that can be a HOME: tests that leave theirs as it was have the same one."""
+
+    def __init__(self, base: Path) -> None:
+        self._folders = (base / str(number) for number in itertools.count())
+        self._fresh: dict[Path, list[Path]] = {}
+        """Folder of the HOME that is handed out -> what lay in it at first."""
+
+    def take(self) -> Path:
+        """A HOME without anything that a test left."""
+        if not self._fresh or any(sorted(folder.iterdir()) != paths for folder, paths in self._fresh.items()):
+            home = next(self._folders)
+            cache = home / ".cache" / "medexam"
+            cache.mkdir(parents=True)
+            (cache / MODELS.name).symlink_to(MODELS)
+            share(DTYPE_SPEED, cache / DTYPE_SPEED.name)
+            self._fresh = {folder: sorted(folder.iterdir()) for folder in (home, cache.parent, cache)}
+        return next(iter(self._fresh))
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Path]]:
-    """Folders that can be a HOME, one after the other; the first is that of fixtures of several tests."""
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homes]:
+    """Folders that can be a HOME; another one is that of fixtures of several tests."""
     MODELS.mkdir(parents=True, exist_ok=True)
     base = tmp_path_factory.mktemp("homes")
     with pytest.MonkeyPatch.context() as patch:
@@ -42,19 +63,10 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Iterator[Path]]
             patch.setenv(name, str(MODELS.parent / folder))
         for name in ("MEDEXAM_CACHE", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
             patch.delenv(name, raising=False)
-        homes = (_make_home(base / str(number)) for number in itertools.count())
-        patch.setenv("HOME", str(next(homes)))
+        patch.setenv("HOME", str(Homes(base / "shared").take()))
         # Runs that a fixture makes for several tests are signed with the key that lies there.
         patch.setenv("XDG_STATE_HOME", str(base / "state"))
-        yield homes
-
-
-def _make_home(home: Path) -> Path:
-    cache = home / ".cache" / "medexam"
-    cache.mkdir(parents=True)
-    (cache / MODELS.name).symlink_to(MODELS)
-    share(DTYPE_SPEED, cache / DTYPE_SPEED.name)
-    return home
+        yield Homes(base)
 
 
 def share(file: Path, place: Path) -> None:
@@ -64,33 +76,42 @@ def share(file: Path, place: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _isolated(_homes: Iterator[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _isolated(_homes: Homes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A HOME of the test's own; fails a test that leaves the process otherwise than it found it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(home := next(_homes)))
-        modules, paths, before = set(sys.modules), list(sys.path), _process_state()
+        patch.setenv("HOME", home := str(_homes.take()))
+        paths, last, before = list(sys.path), next(reversed(sys.modules)), _process_state()
         yield
         # Where own code lies is added for good.
         sys.path[:] = paths
         after = _process_state()
-    share(home / ".cache" / "medexam" / DTYPE_SPEED.name, DTYPE_SPEED)
-    names = before.keys() | after.keys()
-    changed = {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
-    base = str(tmp_path_factory.getbasetemp())
-    for name in set(sys.modules) - modules:
-        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(base):
-            del sys.modules[name]
+    if not DTYPE_SPEED.exists():
+        share(Path(home) / ".cache" / "medexam" / DTYPE_SPEED.name, DTYPE_SPEED)
+    _forget_modules(last, str(tmp_path_factory.getbasetemp()))
+    changed = _differences(before, after) if before != after else {}
     assert not changed, f"the test leaves the process changed (before, after): {changed}"
 
 
-def _process_state() -> dict[str, Any]:
-    state: dict[str, Any] = {
+def _forget_modules(last: str, base: str) -> None:
+    """Forget the modules in the folder `base` that were imported since the module `last`."""
+    for name in itertools.takewhile(lambda name: name != last, reversed(list(sys.modules))):
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(base):
+            del sys.modules[name]
+
+
+_OF_LITELLM = ("api_base", "api_key", "cache", "custom_provider_map", "drop_params", "model_alias_map", "modify_params")
+"""Settings of litellm's own that change what it sends, beside its lists of callbacks."""
+
+
+def _process_state() -> dict[Any, Any]:
+    """Name -> value of what a test leaves as it was; the environment's as the process has them, which is fast."""
+    state: dict[Any, Any] = {
         "working directory": Path.cwd(),
         "thresholds of garbage collection": gc.get_threshold(),
         "handler of SIGINT": signal.getsignal(signal.SIGINT),
         "handler of SIGTERM": signal.getsignal(signal.SIGTERM),
+        **os.environ._data,
     }
-    state |= {name: value for name, value in os.environ.items() if not name.startswith(_SET_BEFORE_IMPORTS)}
     if (settings := sys.modules.get("dspy.dsp.utils.settings")) is not None:
         # Those of an import alone are as if DSPy was not imported. The trace grows with each call that a module makes.
         known = vars(settings)
@@ -99,4 +120,18 @@ def _process_state() -> dict[str, Any]:
             for name, value in known["main_thread_config"].items()
             if name != "trace" and value != known["DEFAULT_CONFIG"].get(name)
         }
+    if (litellm := sys.modules.get("litellm")) is not None:
+        from medexam.serve.engines.posted_calls import CALLBACK_LISTS
+
+        # litellm adds the name of its own cache for good, where it asks Gemini.
+        lists = {name: [part for part in getattr(litellm, name, ()) if part != "cache"] for name in CALLBACK_LISTS}
+        others = {name: getattr(litellm, name, None) for name in _OF_LITELLM}
+        state |= {f"litellm's {name}": copy(value) for name, value in (lists | others).items() if value}
     return state
+
+
+def _differences(before: dict[Any, Any], after: dict[Any, Any]) -> dict[str, tuple[Any, Any]]:
+    """Name -> value before and after, of what differs and should not."""
+    names = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    pairs = {os.fsdecode(name): (before.get(name), after.get(name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if not name.startswith(_SET_BEFORE_IMPORTS)}

@@ -84,7 +84,7 @@ async def limited(endpoint: str, *, renderer: bool, **changes: Any) -> VLLMEngin
 async def test_every_choice_is_legal_and_the_same_by_prefill_and_by_grammar(
     engine: Engine, endpoint: str, language: str
 ) -> None:
-    asked = questions(language, 60)
+    asked = questions(language, 30)
     by_prefill = await answers(engine, asked)
     assert engine.info().guided_by == "prefill"
     assert all(answer in one.choices for answer, one in zip(by_prefill, asked, strict=True))

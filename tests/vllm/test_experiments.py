@@ -9,7 +9,7 @@ from medexam.experiments.run.runner import Runner
 from watching import Silent
 
 ENDPOINT = os.environ.get("MEDEXAM_VLLM_ENDPOINT")
-QUESTIONS = 16
+QUESTIONS = 8
 
 pytestmark = [
     pytest.mark.vllm,

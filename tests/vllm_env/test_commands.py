@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medexam.serve.launch.profile import Layout, Profile, load_profile, profile_names
-from medexam.serve.launch.vllm_command import plan_servers
-from medexam.serve.launch.vllm_flags import Node
-from medexam.serve.launch.vllm_source import find_folder
+from medexam.companions.serving.launch.profile import Layout, Profile, load_profile, profile_names
+from medexam.companions.serving.launch.vllm_command import plan_servers
+from medexam.companions.serving.launch.vllm_flags import Node
+from medexam.companions.serving.launch.vllm_source import find_folder
 
 PYTHON = os.environ.get("MEDEXAM_VLLM_PYTHON")
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 
+from medexam.companions.serving.launch.fleet import ClientAccess, Fleet
+from medexam.companions.serving.launch.processes import group_lives
+from medexam.companions.serving.launch.settings import ServerSettings
+from medexam.companions.serving.launch.vllm_command import plan_servers
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
 from medexam.serve.discovery import finder as finding
 from medexam.serve.discovery.registry import RegisteredServer, Registry
-from medexam.serve.launch.fleet import ClientAccess, Fleet
-from medexam.serve.launch.processes import group_lives
-from medexam.serve.launch.settings import ServerSettings
-from medexam.serve.launch.vllm_command import plan_servers
 from medexam.serve.network.keys import make_key, write_key
 from watching import Silent
 

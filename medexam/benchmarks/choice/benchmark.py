@@ -8,14 +8,13 @@ from medexam.benchmarks.answers import RunAnswers
 from medexam.benchmarks.base import AnswerChoice, Benchmark, Predictions
 from medexam.benchmarks.choice import tables
 from medexam.benchmarks.choice.comparison import PairedExams, compare_exams
-from medexam.benchmarks.choice.detail_tables import detail_tables, order_tables, retrieval_tables, vote_tables
-from medexam.benchmarks.choice.evidence_tables import evidence_tables
 from medexam.benchmarks.paired import TableRun
 from medexam.datasets import load_exam_set
 from medexam.items import AnswerKey, ExamSet, Gold
 from medexam.metrics import Metrics, ScoredRun, compute_metrics, exam_averages
 from medexam.metrics.audit import AuditItem
 from medexam.predictions import Prediction, Status
+from medexam.predictions.evidence.kinds import evidence_columns, evidence_tables
 from medexam.questions import Question
 from medexam.specs import DatasetSpec
 from medexam.tables import Captioned, Table
@@ -85,12 +84,10 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
         return all(other is first or other == first for other in others)
 
     def columns(self, items: Mapping[str, Any]) -> "list[tuple[str, pa.DataType]]":
-        """List exam, gold, answer and option scores of each question; `number`, `gold` and `answer` are as printed.
+        """List exam, gold, answer and evidence of each question; `number`, `gold` and `answer` are as printed.
 
         `right` is false for a question without an answer and null for one whose asking failed, so that its mean is the
-        accuracy. `option_scores` holds one score an option in the order of the exam, in `score_unit`; null if none were
-        scored. `passages` holds ids, most relevant first, and `passage_scores` the score of each in the retriever's own
-        unit; both are null if no passages were looked for. `passages_cut` counts the characters of them left out.
+        accuracy.
         """
         import pyarrow as pa
 
@@ -98,21 +95,16 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
             *("question", "exam", "year", "discipline", "number", "language", "option_count", "has_image", "gold"),
             *("program", "model", "status", "reason", "answer", "right", "reply", "rationale"),
             *("prompt_tokens", "completion_tokens", "latency_s", "finish_reason"),
-            *("option_scores", "score_unit", "score_norm", "label_mass", "tied", "read_by", "read_why"),
-            *("passages", "passage_scores", "passages_cut", "failure_kind", "failure_message"),
         )
         types = dict.fromkeys(names, pa.string()) | dict.fromkeys(("has_image", "right"), pa.bool_())
-        types |= dict.fromkeys(("year", "number", "option_count", "gold", "answer", "tied"), pa.int32())
-        types |= dict.fromkeys(("prompt_tokens", "completion_tokens", "passages_cut"), pa.int64())
-        types |= dict.fromkeys(("latency_s", "label_mass"), pa.float64())
-        types |= dict.fromkeys(("option_scores", "passage_scores"), pa.list_(pa.float64()))
-        return [*(types | {"passages": pa.list_(pa.string())}).items()]
+        types |= dict.fromkeys(("year", "number", "option_count", "gold", "answer"), pa.int32())
+        types |= dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64()) | {"latency_s": pa.float64()}
+        return [*types.items(), *evidence_columns().items()]
 
     def row(
         self, item: Question, gold: Gold, prediction: Prediction, items: Mapping[str, Mapping[str, float]]
     ) -> dict[str, Any]:
         """Return the values of `columns` that are not those of every prediction."""
-        scores = prediction.option_scores
         return {
             **self.place(item),
             "language": item.language,
@@ -120,7 +112,6 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
             "has_image": item.image is not None,
             "gold": gold.number,
             "right": None if prediction.status is Status.FAILED else gold.accepts(prediction.answer),
-            "option_scores": None if scores is None else [scores.get(number) for number in item.option_numbers],
         }
 
     def place(self, item: Question) -> dict[str, Any]:
@@ -136,13 +127,7 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
 
     def details(self, metrics: Metrics) -> list[Captioned]:
         """Show votes, places, scored options (calibration, position, abstention), passages, verdicts and citations."""
-        return [
-            *vote_tables(metrics),
-            *order_tables(metrics),
-            *detail_tables(metrics),
-            *retrieval_tables(metrics),
-            *evidence_tables(metrics),
-        ]
+        return evidence_tables(metrics)
 
     def origin(self, metrics: Metrics) -> str:
         """Return ` of 30 exams`, for instance."""

@@ -168,7 +168,7 @@ def verdict(pairs: Sequence[PairedRun], place: int, names: Sequence[str], cluste
     if len(pairs) > 1:
         test += f", {p_value(pair.p_adjusted)} after Holm"
     if accuracy.interval is None:
-        test += f", no interval, for {why_none(accuracy.resampled, clusters)}"
+        test += f", no interval, because {why_none(accuracy.resampled, clusters)}"
     sentence = f"{name} {TOLD[pair.verdict]} {names[0]} in accuracy: {difference} percentage points, {test}."
     return sentence if pair.verdict != "not told apart" else f"{sentence} {_power(pair.paired)}".rstrip()
 

@@ -6,13 +6,13 @@ The values are what MLflow keeps of a run.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from medexam.benchmarks.choice.detail_tables import score_headline
-from medexam.benchmarks.measures import measure_values, run_values, show_measure
+from medexam.benchmarks.measures import run_values, show_measure
 from medexam.benchmarks.paired import TableRun
 from medexam.benchmarks.resampling import describe_resampling
+from medexam.distributions import WILSON
 from medexam.metrics import Metrics, PublishedScores, Scores
 from medexam.metrics.exam_averages import AVERAGES
-from medexam.metrics.results import WILSON, Measure
+from medexam.predictions.evidence.kinds import evidence_headline, evidence_values
 from medexam.tables import Captioned, Table, decimal, mlflow_name, percent, unscored_columns
 
 _LEGEND = (
@@ -28,7 +28,6 @@ _FACETS: dict[str, Callable[[Metrics], Mapping[Any, Scores]]] = {
     "Exam": lambda metrics: metrics.by_exam,
 }
 _PERCENTILES = "median / 95th percentile"
-OPTION_SCORES = ("expected_calibration_error", "brier_score", "label_mass", "flip_rate", "tied")
 
 
 def legend_of(metrics: Sequence[Metrics], clusters: str = "exams") -> str:
@@ -66,7 +65,7 @@ def overall_scores(metrics: Metrics) -> Table:
         ("Unanswered, %", show_measure(m.measures["unanswered_ratio"]), ""),
         *((average.label, decimal(getattr(m, field)), "") for field, average in AVERAGES.items()),
         ("Right / wrong / unanswered", f"{m.right} / {m.wrong} / {m.unanswered}", ""),
-        *score_headline(m),
+        *evidence_headline(m),
     ]
     if m.latency_p50_s is not None and m.latency_p95_s is not None:
         rows.append((f"Latency, s, {_PERCENTILES}", f"{m.latency_p50_s:.2f} / {m.latency_p95_s:.2f}", ""))
@@ -150,20 +149,11 @@ def _size_and_chance(scores: Sequence[Scores | None]) -> tuple[str, str]:
 def exam_values(metrics: Metrics) -> dict[str, float]:
     """Map name -> value: counts, scores with `_low` and `_high`, accuracy by discipline, year and number of options.
 
-    With those of the option scores, the orders and the passages where the run has them. Scores are fractions of 1;
+    With those of its evidence. Scores are fractions of 1;
     `metrics.json` has the rest.
     """
     values: dict[str, float | None] = {**run_values(metrics), "chance_accuracy": metrics.chance_accuracy}
-    if metrics.option_scores is not None:
-        values |= {name: getattr(metrics.option_scores, name) for name in OPTION_SCORES}
-    if (orders := metrics.orders) is not None:
-        every = Measure(value=orders.right_in_all, n=orders.n, interval=orders.right_in_all_interval)
-        values |= measure_values({"right_in_every_order": every})
-        values |= {"consistent_over_orders": orders.consistent, "single_order_accuracy": orders.single_accuracy}
-        values["position_bias_p"] = orders.p
-    if metrics.retrieval is not None and (correlation := metrics.retrieval.score_correctness) is not None:
-        measure = Measure(value=correlation.r, n=metrics.retrieval.n, interval=correlation.interval)
-        values |= measure_values({"retrieval_score_correctness": measure})
+    values |= evidence_values(metrics)
     groups: dict[str, Scores] = dict(metrics.by_discipline)
     groups |= {str(year): group for year, group in metrics.by_year.items()}
     groups |= {f"options_{options}": group for options, group in metrics.by_option_count.items()}

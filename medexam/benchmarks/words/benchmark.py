@@ -1,7 +1,7 @@
 """Questions that are answered in words: what all such benchmarks have in common."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,11 @@ from medexam.datasets import load_task_set
 from medexam.items import TaskSet
 from medexam.metrics import ScoredRun, TaskMetrics
 from medexam.metrics.audit import AuditItem
-from medexam.metrics.results import Measure
-from medexam.metrics.tasks import question_of
+from medexam.metrics.results import Measure, Measures
+from medexam.metrics.tasks import count_tasks, mean_measure, question_of
 from medexam.predictions import Prediction, Status
+from medexam.predictions.evidence.failures import FAILURES
+from medexam.predictions.evidence.kinds import evidence_columns
 from medexam.specs import DatasetSpec
 from medexam.tables import Table
 from medexam.tasks import Task, TaskGold
@@ -51,6 +53,24 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
     def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
         """Score the predictions on all tasks of the set, by key."""
 
+    def score_means(self, items: TaskSet, predictions: Predictions, scores: Scores) -> ScoredRun[TaskMetrics]:
+        """Return the run whose measures are means of `scores` (measure to task to score), in all and by group."""
+        groups: dict[str, set[str]] = {}
+        for task in items.questions:
+            groups.setdefault(task.group, set()).add(task.key)
+
+        def means(keys: Container[str]) -> Measures:
+            parts = {name: {key: each[key] for key in each if key in keys} for name, each in scores.items()}
+            return {name: mean_measure(part, question_of) for name, part in parts.items() if part}
+
+        metrics = TaskMetrics(
+            **count_tasks(items.questions, predictions),
+            measures=means({task.key for task in items.questions}),
+            by_group={group: means(keys) for group, keys in groups.items()},
+            own={},
+        )
+        return ScoredRun(metrics, scores)
+
     def cluster(self, item: Task) -> str:
         """Return the whole question that a task is a variant of."""
         return question_of(item.key)
@@ -66,11 +86,11 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
         names = (
             *("question", "group", "language", "gold", "program", "model", "status", "reason", "text", "start", "end"),
             *("alignment", "reply", "prompt_tokens", "completion_tokens", "latency_s", "finish_reason"),
-            *("failure_kind", "failure_message"),
         )
         types = dict.fromkeys(names, pa.string()) | {"gold": pa.list_(pa.string()), "latency_s": pa.float64()}
         types |= dict.fromkeys(("start", "end"), pa.int32())
         types |= dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64())
+        types |= evidence_columns([FAILURES])
         return [*types.items(), *((f"score_{name}", pa.float64()) for name in items)]
 
     def row(

@@ -123,7 +123,9 @@ class PairedMeasures(PairedRuns[PairedMeasuresRun]):
             f"all measures{several}. Bold: a difference is shown."
         )
         if names := self._otherwise():
-            caption += f" {', '.join(map(name_measure, names))}: above, formats count alike; here, questions do."
+            caption += (
+                f" {', '.join(map(name_measure, names))}: above, every format counts the same; here, every question."
+            )
         measures = {name_measure(measure): comparison for measure, comparison in pair.measures.items()}
         return paired_table(f"{name} against {baseline}", "Measure", measures), caption
 
@@ -154,7 +156,7 @@ def compare_tasks(tasks: Sequence[Task], scored: Sequence[ScoredRun[TaskMetrics]
     measures = compare_measures(items[0], items[1:])
     if not measures[0]:
         raise DatasetError(
-            "there is nothing to compare: no measure is scored in all of these runs, for their data hold different "
+            "there is nothing to compare: no measure is scored in all of these runs, because their data hold different "
             "right answers; compare runs whose dataset.path is the same"
         )
     first = next(iter(measures[0]))

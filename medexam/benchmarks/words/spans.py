@@ -4,7 +4,7 @@ from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.items import TaskSet
 from medexam.metrics import ScoredRun, TaskMetrics
-from medexam.metrics.extraction import score_extraction, score_short_answers
+from medexam.metrics.extraction import score_extraction, score_open_answers, score_short_answers
 
 
 class SpanBenchmark(WordsBenchmark):
@@ -21,3 +21,11 @@ class ShortAnswerBenchmark(WordsBenchmark):
     def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
         """Score the answers."""
         return score_short_answers(items.questions, items.golds, predictions)
+
+
+class OpenExamBenchmark(WordsBenchmark):
+    """Exam questions without their options: F1, exact match and BLEU against the right option's text."""
+
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
+        """Score the answers."""
+        return score_open_answers(items.questions, items.golds, predictions)

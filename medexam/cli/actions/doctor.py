@@ -238,7 +238,7 @@ def _memory(block: int | None, share: str) -> str:
 
 def _agreement(replicas: "ReplicaComparison") -> str:
     if replicas.same_tokens is None:
-        return "Whether the servers agree is not known: fewer than two tell log-probabilities."
+        return "Whether the servers agree is not known: fewer than two report log-probabilities."
     if not replicas.same_tokens:
         return "The servers cut the same text into different tokens."
     if replicas.difference is None:

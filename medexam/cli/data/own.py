@@ -15,7 +15,7 @@ def init(
     out: Annotated[Path | None, typer.Option(help="The spec to write; FILE's name with .yaml by default.")] = None,
     kind: Annotated[str | None, typer.Option(help="choice, short_answer or spans; what they look like.")] = None,
     answers: Annotated[
-        Path | None, typer.Option(metavar="KEY", help="The right answers, if they stand in another file.")
+        Path | None, typer.Option(metavar="KEY", help="The right answers, if they are in another file.")
     ] = None,
     on: Annotated[
         str | None, typer.Option(help="The column that FILE and KEY both have; the same order of rows.")

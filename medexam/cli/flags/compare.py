@@ -28,7 +28,7 @@ class WaySettings:
     ] = None
     reading: Annotated[
         Literal["strict", "lenient"] | None,
-        Setting("Read the replies of all runs so; by default each run's as it is scored."),
+        Setting("How to read the replies of all runs; by default as each run was scored."),
     ] = None
 
 
@@ -60,7 +60,7 @@ class SectionSettings:
         bool, Setting("Three runs or more: which questions are hard, useless or may have a wrong key.")
     ] = False
     subset: Annotated[
-        int | None, Setting("Four runs or more: choose N questions that stand for all, with their error.", metavar="N")
+        int | None, Setting("Four runs or more: choose N questions that represent all, with their error.", metavar="N")
     ] = None
     cutoff: Annotated[
         str | None,

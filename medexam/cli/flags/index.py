@@ -22,7 +22,7 @@ class BuildSettings:
     revision: Annotated[str | None, Setting("Revision of a hub encoder; the newest by default.")] = None
     out: Annotated[
         Path | None,
-        Setting("The folder to make, or to go on with; the cache's, where runs look, by default.", metavar="DIR"),
+        Setting("The folder to make, or to continue; the cache's, where runs look, by default.", metavar="DIR"),
     ] = None
     kind: Annotated[
         Literal["flat", "hnsw", "ivfpq"], Setting("flat is exact; hnsw and ivfpq are for millions of passages.")

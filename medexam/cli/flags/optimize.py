@@ -16,7 +16,7 @@ class OptimizeSettings:
     plan: Annotated[bool, Setting("Say what would be tried and what it may cost, and stop.")] = False
     resume: Annotated[
         str | None,
-        Setting("Instead of a SPEC: go on with this one; --set may raise its budget.", metavar="FOLDER"),
+        Setting("Instead of a SPEC: continue this optimization; --set may raise its budget.", metavar="FOLDER"),
     ] = None
     fresh: Annotated[bool, Setting("Start another one beside that which exists.")] = False
     tracking_uri: TrackingOption = None

@@ -77,7 +77,7 @@ def open_bars(below: Callable[[], RenderableType | None] = lambda: None) -> Prog
 
 
 class WorkProgress:
-    """Bars that are drawn while a `with` block lasts: what the observers of runs, optimizations and translations share.
+    """Bars that are drawn while a `with` block lasts: what the observers of runs and optimizations share.
 
     `below` is that of `open_bars`.
     """

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from medexam.metrics.intervals import rate_interval
+from medexam.distributions import rate_interval
 from medexam.predictions import Prediction, Status
 
 WINDOW_S = 10.0

@@ -15,8 +15,9 @@ from types import MappingProxyType
 from medexam.datasets.locating import find_files
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.files import cache_dir
-from medexam.serve.launch.gpus import find_driver, find_gpus
+from medexam.plugins import load_part
 from medexam.specs.catalogue import CATALOGUE
+from medexam.specs.names import SERVERS
 
 EXTRAS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -95,7 +96,7 @@ def _memory() -> float | None:
 
 
 def _gpus() -> Row:
-    gpus = find_gpus()
+    gpus = load_part("gpus", SERVERS)()
     if not gpus:
         return "GPU", "none", "small models, or a server or provider elsewhere"
     names = ", ".join(f"{gpu.name} with {gpu.total_gb:.0f} GB" for gpu in gpus)
@@ -103,7 +104,7 @@ def _gpus() -> Row:
 
 
 def _driver() -> Row:
-    driver = find_driver()
+    driver = load_part("driver", SERVERS)()
     if driver is None:
         return "GPU driver", "none answers", "an NVIDIA card works once its driver is installed and `nvidia-smi` runs"
     return "GPU driver", f"NVIDIA {driver}", ""

@@ -10,12 +10,12 @@ from rich.text import Text
 from medexam.cli.progress.bars import WorkProgress
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.runs import print_lines, print_tables
+from medexam.distributions import WILSON
 from medexam.experiments.optimize.budget import Budget
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.outcome import trials_table
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import Trial
-from medexam.metrics.results import WILSON
 from medexam.predictions import Prediction
 from medexam.specs.names import short_name
 from medexam.text import visible
@@ -37,9 +37,6 @@ class TrialProgress(WorkProgress):
         self._budget = budget
         total = plan.optimizer.asked_rounds * plan.candidates * len(plan.exams.validation.questions)
         self._task = self._bars.add_task(f"{plan.optimizer.kind} {plan.spec.label}", total=total, note="")
-
-    def trial_starts(self, name: str, questions: int) -> None:
-        """Show nothing before a program's first answer."""
 
     def trial_ends(self, trial: Trial) -> None:
         """Say how the program did."""

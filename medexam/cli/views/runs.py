@@ -62,10 +62,10 @@ def describe_stop(stop: "Stop | None") -> str:
     if stop is None or stop == "interrupted":
         return stop or "incomplete"
     if stop == "failures":
-        return "stopped early, for as many questions failed as --max-failures allows"
+        return "stopped early: as many questions failed as --max-failures allows"
     if stop == "uncounted":
         return (
-            "stopped early, for the server does not report the tokens of its replies, which --max-tokens and "
+            "stopped early: the server does not report the tokens of its replies, which --max-tokens and "
             "--max-cost count (leave them out, or give --max-minutes)"
         )
-    return f"stopped early, for what --max-{stop} allows is spent"
+    return f"stopped early: what --max-{stop} allows is spent"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medexam.companions.audit.judge_command import judge_errors
 from medexam.toolkit.commands import (
     JsonOption,
     RunsDirOption,
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from medexam.toolkit.data import AuditItem
 
-app = typer.Typer(help="Have people judge answers, and compare measures with them.", no_args_is_help=True)
+app = typer.Typer(help="Have people or a model judge answers, and compare them.", no_args_is_help=True)
+app.command("judge")(judge_errors)
 
 
 @app.command()
@@ -36,7 +38,7 @@ def export(
     per_group: Annotated[int, typer.Option(min=1, metavar="N", help="Answers of each run in each group.")] = 10,
     top: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Judge the N best answers to each question alone; all by default."),
+        typer.Option(min=1, metavar="N", help="Judge only the N best answers to each question; all by default."),
     ] = None,
     by: Annotated[
         str | None, typer.Option(metavar="MEASURE", help="The measure that says which are best, with --top.")

@@ -106,7 +106,7 @@ class AuditFolder(WorkFolder):
             detail = error.errors()[0]
             where = ".".join(str(part) for part in detail["loc"])
             raise RunFolderError(
-                f"{self.path / KEY} is no key of an audit ({where}: {detail['msg']}): restore the file, or export anew"
+                f"{self.path / KEY} is not an audit's key ({where}: {detail['msg']}): restore the file, or export again"
             ) from None
 
     def sheets(self) -> list[Path]:

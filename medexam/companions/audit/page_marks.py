@@ -32,7 +32,7 @@ def read_page_ratings(sheets: Sequence[Path], runs_dir: Path) -> Ratings:
     """
     reviews = load_review_sheets(sheets, CODE, ASPECTS, _explain)
     if not any(review.marks[aspect] for review in reviews for aspect in ASPECTS):
-        raise DatasetError(f"nothing is marked in {sheets[0]}: give marks from 1 to 5 on the page, and save them anew")
+        raise DatasetError(f"nothing is marked in {sheets[0]}: give marks from 1 to 5 on the page, and save them again")
     places = {
         row[CODE].partition("/")[0]: row[RUN_FOLDER]
         for path in sheets
@@ -71,7 +71,7 @@ def read_page_ratings(sheets: Sequence[Path], runs_dir: Path) -> Ratings:
     if not entries:
         raise DatasetError(
             f"none of the {len(changed) + len(wordless)} marked answers of {sheets[0]} can be judged: {len(changed)} "
-            f"have changed since, {len(wordless)} have no reply; make the page anew and mark replies"
+            f"have changed since, {len(wordless)} have no reply; make the page again and mark replies"
         )
     kept = {entry.code for entry in entries}
     return Ratings(

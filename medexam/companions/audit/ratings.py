@@ -92,7 +92,7 @@ def check_answers(ratings: Ratings, runs_dir: Path) -> Ratings:
     if not entries:
         raise DatasetError(
             f"all {len(changed_entries)} answers of {ratings.folder.path} have changed since they were shown to raters"
-            ": bring the runs and their data back as they were, or export the answers of now"
+            ": restore the runs and their data, or export today's answers"
         )
     codes = {entry.code for entry in entries}
     return replace(
@@ -110,8 +110,8 @@ def describe_changes(ratings: Ratings) -> list[str]:
     if ratings.changed:
         names = ", ".join(_name(entry) for entry in ratings.changed)
         lines.append(
-            f"{len(ratings.changed)} answers are not what was shown to the raters, and their marks are left out: "
-            f"{names}; export anew to have the answers of now judged"
+            f"{len(ratings.changed)} answers have changed since they were shown to the raters; "
+            f"their marks are left out: {names}; export again to have today's answers judged"
         )
     if ratings.wordless:
         runs = ", ".join(sorted({entry.run for entry in ratings.wordless}))
@@ -119,8 +119,8 @@ def describe_changes(ratings: Ratings) -> list[str]:
             f"{len(ratings.wordless)} answers have no reply to judge, and their marks are left out (runs: {runs})"
         )
     lines += [
-        f"nobody knows whether the answers of run {run} are still those that were marked ({reason}); name the place of "
-        "the runs with --runs-dir"
+        f"it is unknown whether the answers of run {run} are still those that were marked ({reason}); "
+        "name the place of the runs with --runs-dir"
         for run, reason in ratings.unseen.items()
     ]
     return lines

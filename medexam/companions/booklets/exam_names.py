@@ -69,7 +69,7 @@ def parse_name(name: str, year: int | None = None, discipline: Discipline | None
     if year is None or discipline is None:
         letters = ", ".join(f"{letter} {subject}" for letter, subject in LETTERS.items())
         raise DatasetError(
-            f"--name {name!r} does not tell the year and the discipline: call it Cuaderno_YEAR_VERSION_LETTER "
+            f"--name {name!r} does not contain the year and the discipline: call it Cuaderno_YEAR_VERSION_LETTER "
             f"({letters}), or give --year and --discipline"
         )
     return ExamName(name, year, discipline, match.group(2) if match else None)
@@ -94,5 +94,5 @@ def check_cover(exam: ExamName, cover: Cover, stated: frozenset[str] = frozenset
             advice = f", or give --{field} {from_name} to overrule the cover" if field != "version" else ""
             raise DatasetError(
                 f"--name {exam.name} says {field} {from_name}, the booklet's cover {from_cover}: correct the name, or "
-                f"bring the booklet that it names{advice}"
+                f"give the booklet that it names{advice}"
             )

@@ -92,6 +92,8 @@ def read_booklet_pictures(folder: Path, number_by_picture: Mapping[int, int]) ->
             with Image.open(io.BytesIO(content)) as picture:
                 picture.load()
         except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-            raise DatasetError(f"{path_by_number[number]}: is no whole picture ({error}): bring it again") from None
+            raise DatasetError(
+                f"{path_by_number[number]}: is not a complete picture ({error}): copy it again"
+            ) from None
         pictures[number] = BookletPicture(path_by_number[number].name, content)
     return pictures

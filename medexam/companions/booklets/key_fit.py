@@ -41,7 +41,7 @@ def check_key_fit(
     detail = " and ".join(part for part in parts if part)
     raise DatasetError(
         f"{key.source}: does not fit the booklet: it has {len(key.answers)} rows, the booklet {last} questions"
-        f"{'; it ' if detail else ''}{detail}; they part first at question {number}: {reason}: {_WAYS}"
+        f"{'; it ' if detail else ''}{detail}; they differ first at question {number}: {reason}: {_WAYS}"
     )
 
 

@@ -127,7 +127,7 @@ def _choose_column(path: Path, headings: list[str], version: str | None) -> tupl
         return next((place, stated) for stated, place in versions.items())
     raise DatasetError(
         f"{path}: answers versions {', '.join(versions)}, not {version or 'one that is known'}: give the key of the "
-        f"booklet's version, or a --name that tells it"
+        f"booklet's version, or a --name that contains it"
     )
 
 

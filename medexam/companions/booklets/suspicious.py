@@ -25,11 +25,11 @@ def find_doubts(draft: Draft, usual_options: int, printed: str) -> Iterator[tupl
         if len(text) > LONGEST_OPTION:
             yield "long_option", f"option {number} has {len(text)} characters"
         if label := _find_label(draft, number):
-            yield "label_inside", f"option {number} holds the label {label!r}: another option may stand in it"
+            yield "label_inside", f"option {number} holds the label {label!r}: it may contain another option"
     if lost := find_lost_digits(draft, printed):
         yield "digits_lost", f"the page has the digits {lost}, which the question does not"
     if draft.restarted:
-        yield "two_questions_in_one", "its options begin twice: statements listed by number, or two questions"
+        yield "two_questions_in_one", "its options begin twice: numbered statements, or two questions"
     elif re.search(rf"(?<![\d.,]){draft.number + 1}\s?\.\s+[¿A-ZÁÉÍÓÚÑ]", draft.text):
         yield "two_questions_in_one", f"holds what looks like the beginning of question {draft.number + 1}"
     if draft.after:

@@ -48,19 +48,19 @@ def score_submission(
     from medexam.companions.cliniqlink.feedback import format_table, overall_text, write_feedback
     from medexam.companions.cliniqlink.submissions import read_submissions
 
-    found = read_submissions([submission], data, runs_dir or default_runs_dir(), missing)
-    for entry in found:
+    entries = read_submissions([submission], data, runs_dir or default_runs_dir(), missing)
+    for entry in entries:
         if entry.coverage:
             print_notice(f"warning: {entry.coverage}")
         print_notice(f"{entry.run.folder.path}")
     if feedback is not None:
-        write_file("\n".join(write_feedback(entry, show_expected=show_expected) for entry in found), feedback)
+        write_file("\n".join(write_feedback(entry, show_expected=show_expected) for entry in entries), feedback)
     if as_json:
-        print_json([_document(entry) for entry in found])
+        print_json([_document(entry) for entry in entries])
         return
-    for entry in found:
+    for entry in entries:
         caption = (
-            f"Percent: {overall_text(entry)} Lost by form: what closed answers would gain if they were read kindly."
+            f"Percent: {overall_text(entry)} Lost by form: what closed answers would gain if their form did not count."
         )
         print_tables(Terminal(), [(format_table(entry), caption)])
 
@@ -86,11 +86,11 @@ def print_board(
     from medexam.companions.cliniqlink.submissions import read_submissions
     from medexam.toolkit.report import captioned, join_markdown, render_latex
 
-    found = read_submissions(submissions, data, runs_dir or default_runs_dir(), missing)
-    for entry in found:
+    entries = read_submissions(submissions, data, runs_dir or default_runs_dir(), missing)
+    for entry in entries:
         if entry.coverage:
             print_notice(f"warning: {entry.coverage}")
-    ranked = rank_submissions(found, by)
+    ranked = rank_submissions(entries, by)
     tables = ranking_tables(ranked, by)
     if markdown is not None:
         write_file(join_markdown(["# ClinIQLink", *captioned(tables)]), markdown)
@@ -121,7 +121,9 @@ def run_image(
     ],
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND...]", show_default=False, help="What runs inside, not the image's own."),
+        typer.Argument(
+            metavar="[-- COMMAND...]", show_default=False, help="Command to run inside, instead of the image's own."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to make for the outputs and the log.")] = Path(
         "submission"

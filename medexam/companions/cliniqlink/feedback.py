@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from medexam.companions.cliniqlink.measures.task_metrics import find_task_flaws
 from medexam.companions.cliniqlink.submissions import Submission
-from medexam.toolkit.data import find_benchmark, find_task_flaws
+from medexam.toolkit.data import find_benchmark
 from medexam.toolkit.report import join_markdown, on_one_line, render_table
 from medexam.toolkit.tables import NONE, Table, percent
 
@@ -53,7 +54,7 @@ def overall_text(submission: Submission) -> str:
     values = {name: percent(measure.value) for name, measure in submission.metrics.measures.items()}
     return (
         f"overall {values['published']} by the released code's rules, {values['paper']} by the paper's; "
-        f"{values['published_forgiving']} and {values['paper_forgiving']} if closed answers were read kindly."
+        f"{values['published_forgiving']} and {values['paper_forgiving']} if the form of closed answers did not count."
     )
 
 

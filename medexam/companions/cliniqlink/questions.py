@@ -32,9 +32,9 @@ def write_shown_questions(data: Path, folder: Path) -> dict[str, int]:
             continue
         items = _read_items(data / name)
         fields = _ALWAYS | _SHOWN.get(group, frozenset())
-        shown = [{field: value for field, value in item.items() if field in fields} for item in items]
-        (folder / name).write_text(json.dumps(shown, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        counts[group] = len(shown)
+        printed_items = [{field: value for field, value in item.items() if field in fields} for item in items]
+        (folder / name).write_text(json.dumps(printed_items, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        counts[group] = len(printed_items)
     if not counts:
         raise DatasetError(f"{data}: holds none of {', '.join(names[-1] for names in OUTPUTS.values())}")
     return counts

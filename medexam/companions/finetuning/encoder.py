@@ -19,8 +19,9 @@ from medexam.companions.finetuning.windows import (
     read_span_file,
     seen_before,
 )
+from medexam.companions.readers.loading import LoadedReader, load_trainable
+from medexam.companions.readers.spans import TransformersSpanReader
 from medexam.toolkit.asking import quiet_transformers
-from medexam.toolkit.encoders import LoadedReader, TransformersSpanReader, load_trainable
 from medexam.toolkit.errors import DatasetError, SpecError
 from medexam.toolkit.files import whole_folder, written_by_library
 from medexam.toolkit.runs import describe_environment
@@ -72,8 +73,8 @@ def _finetune(settings: FinetuningSettings, observer: FinetuningObserver, draft:
         observer.warns(line)
     if validation and repeats:
         observer.warns(
-            f"{validation.path}: {len(repeats):,} of {len(validation.items):,} questions stand in the training data "
-            "too, so the score includes what was learnt by heart: leave them out to see what the model can do"
+            f"{validation.path}: {len(repeats):,} of {len(validation.items):,} questions are in the training data "
+            "too, so the score counts what was memorised: leave them out to see what the model can do"
         )
     start = time.monotonic()
     losses = {}

@@ -41,7 +41,7 @@ def finetune(
         with TrainingProgress() as progress:
             trained_encoder = carry_out(settings, progress)
     except KeyboardInterrupt:
-        sys.stderr.write("medexam: interrupted: nothing is kept; the same command begins anew\n")
+        sys.stderr.write("medexam: interrupted: nothing is kept; the same command starts over\n")
         raise typer.Exit(INCOMPLETE) from None
     if as_json:
         print_json({"folder": str(trained_encoder.folder), **trained_encoder.record})

@@ -19,7 +19,8 @@ from pydantic import Field
 from medexam.companions.finetuning.encoder import RECORD, Finetuned, finetune
 from medexam.companions.finetuning.settings import FinetuningSettings
 from medexam.companions.finetuning.training import FinetuningObserver
-from medexam.toolkit.encoders import SHARED_TOKENS, WINDOW_TOKENS, find_encoder_weights
+from medexam.companions.readers.windows import SHARED_TOKENS, WINDOW_TOKENS
+from medexam.toolkit.encoders import find_encoder_weights
 from medexam.toolkit.errors import DatasetError, EngineError, SpecError
 from medexam.toolkit.files import name_part
 from medexam.toolkit.specs import Spec, Variant, digest, parse_yaml, validate

@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from medexam.companions.readers.windows import SHARED_TOKENS, WINDOW_TOKENS
 from medexam.toolkit.commands import Setting
-from medexam.toolkit.encoders import SHARED_TOKENS, WINDOW_TOKENS
 from medexam.toolkit.errors import SpecError
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from medexam.companions.finetuning.settings import FinetuningSettings
 from medexam.companions.finetuning.windows import Lesson, Lessons
-from medexam.toolkit.encoders import LoadedReader
+from medexam.companions.readers.loading import LoadedReader
 from medexam.toolkit.errors import EngineError
 
 _LABELS = ("start_positions", "end_positions")

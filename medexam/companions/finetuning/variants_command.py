@@ -6,8 +6,9 @@ from typing import Annotated, cast
 
 import typer
 
+from medexam.companions.casimedicos.posing import pose_spans
 from medexam.toolkit.commands import JsonOption, PathOption, print_json, print_notice, write_file
-from medexam.toolkit.data import Language, pose_spans
+from medexam.toolkit.data import Language
 from medexam.toolkit.errors import SpecError
 
 SHOWN = 5
@@ -34,7 +35,7 @@ def variants(
         write_file(json.dumps(document, ensure_ascii=False, indent=1) + "\n", files[name], "--out")
     if posed.unplaced:
         names = ", ".join(posed.unplaced[:SHOWN]) + (" ..." if len(posed.unplaced) > SHOWN else "")
-        print_notice(f"left out {len(posed.unplaced)} whose spans stand in no explanation: {names}")
+        print_notice(f"left out {len(posed.unplaced)} whose spans are in no explanation: {names}")
     if as_json:
         names_written = {name: str(file) for name, file in files.items()}
         print_json({"files": names_written, "questions": posed.count, "unplaced": list(posed.unplaced)})

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from medexam.companions.readers.windows import Window, cut_windows
 from medexam.toolkit.data import SpanItem, read_squad
-from medexam.toolkit.encoders import Window, cut_windows
 from medexam.toolkit.errors import DatasetError
 
 Reason = Literal["too_long", "misplaced"]
 REASONS: dict[Reason, str] = {
     "too_long": "answers that fit into no window",
-    "misplaced": "answers that do not stand at their offset",
+    "misplaced": "answers that are not at their offset",
 }
 
 Lesson = dict[str, Any]

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from medexam.companions.casimedicos.statistics import compute_explanation_statistics
 from medexam.companions.papers.beside import Beside
 from medexam.companions.papers.catalogue import PaperEntry
 from medexam.companions.papers.paper import Grid
 from medexam.toolkit.data import (
-    EXPLANATION_STATISTICS,
     Discipline,
     Statistics,
     compute_statistics,
@@ -52,7 +52,7 @@ class DescribedEntry:
         title = f"{entry.heading} · {self.spec.label}"
         if shows in _OF_DOCUMENTS:
             comparison = Beside(title, _OF_DOCUMENTS[shows](self.spec), entry.figures, entry.paper.arxiv)
-            specialties = EXPLANATION_STATISTICS["casimedicos_spans"](self.spec).specialties
+            specialties = compute_explanation_statistics(self.spec).specialties
             if shows != "documents" or not specialties:
                 return [comparison.table], comparison.document(), ()
             name, count = next(iter(specialties.items()))
@@ -128,14 +128,14 @@ def tokens(statistics: Statistics) -> Grid:
 
 def documents(spec: DatasetSpec) -> Grid:
     """Count the documents and words of explained questions."""
-    statistics = EXPLANATION_STATISTICS["casimedicos_spans"](spec)
+    statistics = compute_explanation_statistics(spec)
     row = (statistics.documents, statistics.words, round(statistics.words_per_document))
     return Grid(columns=("Documents", "Words", "Words a document"), rows={"CasiMedicos with a case": row})
 
 
 def sentences(spec: DatasetSpec) -> Grid:
     """Return the percent of the explanations by their number of sentences."""
-    shares = EXPLANATION_STATISTICS["casimedicos_spans"](spec).sentences
+    shares = compute_explanation_statistics(spec).sentences
     return Grid(columns=("CasiMedicos",), rows={name: (round(share, 2),) for name, share in shares.items()})
 
 

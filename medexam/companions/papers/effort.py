@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from medexam import MedExamError
-from medexam.toolkit.asking import Layout, Profile, load_profile, model_name, profile_names
+from medexam.companions.serving.launch.profile import Layout, Profile, load_profile, model_name, profile_names
 from medexam.toolkit.runs import AnyCell, prompt_of
 
 SAMPLE = 20

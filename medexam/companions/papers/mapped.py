@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+from medexam.companions.corpus_map.drawing import draw_map_part
+from medexam.companions.corpus_map.placing import CorpusMap, make_map
 from medexam.companions.papers.catalogue import PaperEntry
 from medexam.toolkit.encoders import DenseRetriever, PlannedRetriever, plan_retriever
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.files import cache_dir
-from medexam.toolkit.plots import CorpusMap, Plot, PlotPicture, draw_map_part, make_map, render_plot
+from medexam.toolkit.plots import Plot, PlotPicture, render_plot
 from medexam.toolkit.specs import DatasetSpec, RetrieverSpec, validate
 from medexam.toolkit.tables import Captioned, Table
 

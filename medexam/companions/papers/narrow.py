@@ -13,8 +13,8 @@ GUTTER = 2
 
 
 def build_paper_tables(tables: Sequence[PaperTable], width: int) -> list[Captioned]:
-    """Build the tables for a terminal of `width` characters; a wider one of models is cut, the model first in each
-    part.
+    """Build the tables for a terminal of `width` characters; a wider one of models is cut, the names first in
+    each part.
     """
     parts: list[Captioned] = []
     for table in tables:
@@ -27,14 +27,16 @@ def _cut(table: Table, width: int) -> list[Table]:
     """Cut the table's columns into parts that fit, each behind the text columns, without models that have nothing
     there.
 
-    A model's name runs down its rows.
+    The names in the first column run down their rows, which are as many as the names need.
     """
     texts = table.text_columns
     headers = [header.replace("-", "-\n").replace(" ", "\n") for header in table.headers]
     blocks: list[list[tuple[int, tuple[str, ...]]]] = []
     for model, group in groupby(enumerate(table.rows), lambda numbered: numbered[1][0]):
         rows = list(group)
-        names = _down(model, len(rows))
+        names = textwrap.wrap(model, LONG_NAME)
+        rows += [(-1, ("",) * len(table.headers))] * (len(names) - len(rows))
+        names += [""] * (len(rows) - len(names))
         blocks.append([(place, (name, *row[1:])) for name, (place, row) in zip(names, rows, strict=True)])
     widths = [
         GUTTER + max(map(len, [*header.split("\n"), *(row[column] for rows in blocks for _, row in rows)]))
@@ -47,7 +49,7 @@ def _cut(table: Table, width: int) -> list[Table]:
         parts[-1].append(column)
     tables = []
     for part in parts:
-        filled = [rows for rows in blocks if any(row[column] != NONE for _, row in rows for column in part)]
+        filled = [rows for rows in blocks if any(row[column] not in (NONE, "") for _, row in rows for column in part)]
         part_rows = [row for rows in filled or blocks for row in rows]
         columns = [*range(texts), *part]
         tables.append(
@@ -65,9 +67,3 @@ def _cut(table: Table, width: int) -> list[Table]:
             )
         )
     return tables
-
-
-def _down(name: str, rows: int) -> list[str]:
-    """Split the name into one line a row, as many as there are rows."""
-    lines = textwrap.wrap(name, LONG_NAME)
-    return [*lines[: rows - 1], "".join(lines[rows - 1 :]), *[""] * (rows - len(lines))][:rows]

@@ -23,6 +23,7 @@ PAPER, DIFFERENCE = "paper", "difference"
 """Rows below a run's figures."""
 EQUAL, WITHIN = "=", "≈"
 """A figure that is the paper's, and one whose interval holds the paper's."""
+_COUNT = "n"
 BEST = "Bold: the best figure of the column."
 LOWER_IS_BETTER = frozenset({"unanswered_ratio"})
 EXAM_AVERAGES = {"accuracy": printed_accuracy, "points": AVERAGES["headqa_v1_points"].of}
@@ -94,12 +95,10 @@ class PaperTable:
         return f"{self.layout.name} · {self.dataset}"
 
     @property
-    def columns(self) -> list[Column]:
-        """The paper's own in its order, and behind them those that only the runs have."""
-        paper_columns = [
-            (strategy.id, language) for strategy in self.layout.strategies for language in self.paper.languages
-        ]
-        return list(dict.fromkeys([*paper_columns, *(column for _, column in self.cells)]))
+    def columns(self) -> list[tuple[str, Figure | None]]:
+        """A language and a figure of each column of a table of models, None being n; the paper's languages first."""
+        languages = [*self.paper.languages, *(str(run.record.cell.dataset.language) for run in self.cells.values())]
+        return [(language, figure) for language in dict.fromkeys(languages) for figure in (*self.figures, None)]
 
     @property
     def rows(self) -> list[str]:
@@ -156,14 +155,6 @@ class PaperTable:
             return grid.figure(row, figure.heading if self._by_exam else figure.measure)
         return grid.figure(f"{run.model} {row}", figure.measure)
 
-    def heading(self, column: Column) -> str:
-        """Return the column's strategy in the paper's words, and its language."""
-        if column is None:
-            return ""
-        name, language = column
-        headings = {strategy.id: strategy.heading or strategy.id for strategy in self.layout.strategies}
-        return f"{headings.get(name, name)} {language}"
-
     @property
     def legend(self) -> str:
         """How the table is read, and which figures are the paper's."""
@@ -188,50 +179,42 @@ class PaperTable:
     def table(self) -> Table:
         """The table in words, with n; the best figure of each column is stressed."""
         table = self._table_of_runs() if self.layout.rows == "runs" else self._table_of_models()
-        texts = table.text_columns
         best = {
             (row, column)
-            for heading, rows in self._rival_rows(table).items()
-            for column in range(texts, len(table.headers))
-            if table.headers[column] != "n" and self._one_exam_of(column - texts)
-            for row in self._best_rows(heading, {row: table.rows[row][column] for row in rows})
+            for column in range(table.text_columns, len(table.headers))
+            if not table.headers[column].endswith(_COUNT) and self._one_exam_of(column - table.text_columns)
+            for row in self._best_rows(table, column)
         }
         return replace(table, best=frozenset(best))
 
     @property
     def in_print(self) -> Table:
-        """The table as it is printed: strategies above their languages."""
+        """The table as it is printed: languages above their figures."""
         table = self.table
-        spans = ("",) * table.text_columns + tuple(self.heading(column).rpartition(" ")[0] for column in self.columns)
+        spans = ("",) * table.text_columns + tuple(language for language, _ in self.columns)
         return replace(table, spans=spans if self.layout.rows == "models" else ())
-
-    def _rival_rows(self, table: Table) -> dict[str, list[int]]:
-        """Group the rows of the runs' own figures that are set against each other, by the heading of the figure."""
-        rows_by_figure: dict[str, list[int]] = {}
-        name_column = table.text_columns - 1
-        for row, cells in enumerate(table.rows):
-            name = cells[name_column]
-            if not name.startswith("  ") and name not in {"n", *self.layout.references}:
-                rows_by_figure.setdefault(name if name_column else "", []).append(row)
-        return rows_by_figure
 
     def _one_exam_of(self, place: int) -> bool:
         """Return whether all runs of a column asked the same questions, so that one of them is the best."""
         runs = self.runs
         if self.layout.rows == "models":
-            column = self.columns[place]
-            runs = [run for (_, other), run in self.cells.items() if other == column]
+            language = self.columns[place][0]
+            runs = [run for run in runs if run.record.cell.dataset.language == language]
         return len({frozenset(run.record.questions) for run in runs}) == 1
 
-    def _best_rows(self, heading: str, texts: Mapping[int, str]) -> list[int]:
-        """List the rows with the best of these figures; none if there are no two, or a run is pending."""
-        if len([text for text in texts.values() if text != NONE]) < 2 or any(
-            text.endswith("*") for text in texts.values()
-        ):
+    def _best_rows(self, table: Table, column: int) -> list[int]:
+        """List the rows with the best of the runs' own figures; none if all are the same, or a run is pending."""
+        references = self.layout.references
+        texts = {
+            place: row[column]
+            for place, row in enumerate(table.rows)
+            if not (name := row[table.text_columns - 1]).startswith("  ") and name not in references
+        }
+        if len(set(texts.values()) - {NONE}) < 2 or any(text.endswith("*") for text in texts.values()):
             return []
         values = {row: float(text) for row, text in texts.items() if text != NONE}
-        lowest = {measure.heading for name, measure in self.paper.measures.items() if name in LOWER_IS_BETTER}
-        top = (min if heading in lowest else max)(values.values())
+        lowest = tuple(measure.heading for name, measure in self.paper.measures.items() if name in LOWER_IS_BETTER)
+        top = (min if lowest and table.headers[column].endswith(lowest) else max)(values.values())
         return [row for row, value in values.items() if value == top]
 
     def document(self) -> dict[str, Any]:
@@ -268,14 +251,19 @@ class PaperTable:
         return Table(self.title, ("Solver", *(figure.heading for figure in figures), "n"), tuple(rows))
 
     def _table_of_models(self) -> Table:
-        columns, rows = self.columns, []
-        for model in self.rows:
-            runs = [self.cells.get((model, column)) for column in columns]
-            for figure in self.figures:
-                rows.append((model, figure.heading, *(self._text(run, figure) for run in runs)))
-                rows += [(model, f"  {name}", *texts) for name, texts in self._below([(run, figure) for run in runs])]
-            rows.append((model, "n", *(NONE if run is None else f"{self.scored(run):,}" for run in runs)))
-        return Table(self.title, ("Model", "", *map(self.heading, columns)), tuple(rows), text_columns=2)
+        rows: list[tuple[str, ...]] = []
+        headings = {strategy.id: strategy.heading or strategy.id for strategy in self.layout.strategies}
+        strategies = dict.fromkeys([*headings, *(column[0] for _, column in self.cells if column is not None)])
+        for strategy in strategies:
+            heading = headings.get(strategy, strategy)
+            for model in self.rows:
+                pairs = [(self.cells.get((model, (strategy, language))), figure) for language, figure in self.columns]
+                if all(run is None for run, _ in pairs):
+                    continue
+                rows.append((heading, model, *(self._text(run, figure) for run, figure in pairs)))
+                rows += [(heading, f"  {name}", *texts) for name, texts in self._below(pairs)]
+        headers = (f"{language} {figure.heading if figure else _COUNT}" for language, figure in self.columns)
+        return Table(self.title, ("Strategy", "Model", *headers), tuple(rows), text_columns=2)
 
     def _solver(self, run: ExamRun) -> str:
         """Return the paper's name of the solver if it is the same; else what stands for it."""
@@ -283,16 +271,18 @@ class PaperTable:
         solver = strategy.id if strategy is not None and not strategy.stand_in else run.program
         return " ".join(filter(None, (solver, run.model, run.record.cell.dataset.language)))
 
-    def _text(self, run: ExamRun | None, figure: Figure) -> str:
-        """Format a run's own figure, marked if questions are pending."""
-        cell = None if run is None else self.cell(run, figure)
+    def _text(self, run: ExamRun | None, figure: Figure | None) -> str:
+        """Format a run's own figure, marked if questions are pending; None is n."""
+        if run is not None and figure is None:
+            return f"{self.scored(run):,}"
+        cell = None if run is None or figure is None else self.cell(run, figure)
         if run is None or cell is None:
             return NONE
         return f"{self._print(cell.value)}{'' if run.complete else '*'}"
 
-    def _below(self, row: Sequence[tuple[ExamRun | None, Figure]]) -> list[tuple[str, list[str]]]:
+    def _below(self, row: Sequence[tuple[ExamRun | None, Figure | None]]) -> list[tuple[str, list[str]]]:
         """Return the paper's figures of a row and the differences; empty where the paper has none."""
-        cells = [None if run is None else self.cell(run, figure) for run, figure in row]
+        cells = [None if run is None or figure is None else self.cell(run, figure) for run, figure in row]
         if all(cell is None or cell.published is None for cell in cells):
             return []
         figures = [NONE if cell is None or cell.published is None else self._print(cell.published) for cell in cells]

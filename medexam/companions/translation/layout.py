@@ -4,10 +4,12 @@ The layout is the exams' own: the stem, then each option on a line of its own be
 for a translation shows it, and a reply is read by it. It knows nothing of languages and of models.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass
 
 from medexam import Question
+from medexam.toolkit.data import Task
 
 _MARK = re.compile(r"(?P<number>\d{1,2})\. (?P<text>.*)|(?P<bare>\d{1,2})\.")
 
@@ -31,6 +33,27 @@ class QuestionText:
 def text_of(question: Question) -> QuestionText:
     """Return the words of `question`."""
     return QuestionText(question.key, question.stem, tuple((option.number, option.text) for option in question.options))
+
+
+def text_of_task(task: Task) -> QuestionText:
+    """Return the text that a task asks for in another language."""
+    options = (line.partition(". ") for line in task.options)
+    return QuestionText(source_key(task.key), task.question, tuple((int(number), text) for number, _, text in options))
+
+
+def item_key(text: QuestionText, language: str) -> str:
+    """Return the key of a text in a language as an item."""
+    return f"{text.key}/{language}/{text_digest(text)}"
+
+
+def source_key(key: str) -> str:
+    """Return the question's key of an item's."""
+    return key.rsplit("/", 2)[0]
+
+
+def text_digest(text: QuestionText) -> str:
+    """Hash what the model is shown: twelve hexadecimal digits of its SHA-256."""
+    return hashlib.sha256(render_layout(text).encode()).hexdigest()[:12]
 
 
 def render_layout(text: QuestionText) -> str:

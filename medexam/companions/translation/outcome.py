@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from medexam.companions.translation.folder import MODEL_FILES, TranslationFolder
+from medexam.companions.translation.folder import MODEL_FILES
 from medexam.companions.translation.layout import QuestionText
-from medexam.companions.translation.plan import TranslationPlan, TranslationTask, keys_of
+from medexam.companions.translation.plan import SetupRun, TranslationPlan
 from medexam.companions.translation.selecting import Selection, SelectionRule, select
-from medexam.companions.translation.validity import TranslationCandidate, TranslationFault, judge_reply
+from medexam.companions.translation.validity import TranslationCandidate, TranslationFault
 from medexam.companions.translation.writing import write_translation
 from medexam.toolkit.data import find_files, read_embedded
-from medexam.toolkit.runs import AnswererCount
+from medexam.toolkit.runs import AnswererCount, count_answerers, read_models
 
 
 @dataclass(frozen=True)
@@ -84,37 +84,25 @@ class TranslationOutcome:
         }
 
 
-def judge_tasks(tasks: Sequence[TranslationTask]) -> dict[str, list[TranslationCandidate]]:
-    """Judge the candidates of each question that every one of `tasks` has a reply to."""
-    return {key: [judge_task(task, key) for task in tasks] for key in keys_of(tasks)}
-
-
-def judge_task(task: TranslationTask, key: str) -> TranslationCandidate:
-    """Judge the candidate that the reply to one question is."""
-    reply = task.replies[key]
-    words = task.words
-    return judge_reply(words.setup, task.sources[key], reply.reply, cut_off=reply.cut_off, keywords=words.keywords)
-
-
 def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
     """Judge and choose among the replies that `plan` has read."""
-    candidates = judge_tasks(plan.tasks)
+    first, *others = plan.setups
+    keys = [key for key in first.candidates if all(key in run.candidates for run in others)]
+    candidates = {key: [run.candidates[key] for run in plan.setups] for key in keys}
     selection = select(candidates)
     choices_by_setup = Counter(choice.candidate.setup for choice in selection.choices.values())
     return TranslationOutcome(
         source=plan.spec.dataset.language,
         target=plan.spec.target,
-        model=" and ".join(dict.fromkeys(task.model.label for task in plan.tasks)),
+        model=" and ".join(dict.fromkeys(run.cell.cell.model.label for run in plan.setups)),
         candidates=candidates,
         selection=selection,
         counts=tuple(
-            _count(
-                task, [alternatives[place] for alternatives in candidates.values()], choices_by_setup[task.words.setup]
-            )
-            for place, task in enumerate(plan.tasks)
+            _count(run, [run.candidates[key] for key in keys], plan.sources, choices_by_setup[run.words.setup])
+            for run in plan.setups
         ),
-        answered=_count_models(plan.folder, plan.tasks),
-        mixed=any(len(_count_models(plan.folder, tasks)) > 1 for tasks in _by_role(plan.tasks)),
+        answered=_count_models(plan.setups),
+        mixed=any(len(_count_models([run for run in plan.setups if run.role == role])) > 1 for role in MODEL_FILES),
         pending=plan.pending,
     )
 
@@ -141,25 +129,25 @@ def write_data_set(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[
     return path, write_translation(path, exams.questions, exams.golds, texts, origin=origin, pictures=pictures)
 
 
-def _by_role(tasks: Sequence[TranslationTask]) -> list[list[TranslationTask]]:
-    return [[task for task in tasks if task.role == role] for role in MODEL_FILES]
+def _count_models(setups: Sequence[SetupRun]) -> tuple[AnswererCount, ...]:
+    counts: Counter[tuple[str | None, str]] = Counter()
+    for run in setups:
+        folder, keys = run.cell.folder, {task.key for task in run.cell.question_set.questions}
+        for count in count_answerers(folder.scan_predictions(), keys, read_models(folder)):
+            counts[count.print, count.name] += count.answers
+    return tuple(AnswererCount(key, name, answers) for (key, name), answers in counts.most_common())
 
 
-def _count_models(folder: TranslationFolder, tasks: Sequence[TranslationTask]) -> tuple[AnswererCount, ...]:
-    replies = [reply for task in tasks for reply in task.replies.values()]
-    names = {key: model.identity.name for role in MODEL_FILES for key, model in folder.read_models(role).items()}
-    answerers = Counter((reply.answered_by, names.get(reply.answered_by or "") or reply.model) for reply in replies)
-    return tuple(AnswererCount(key, name or "an unknown model", n) for (key, name), n in answerers.most_common())
-
-
-def _count(task: TranslationTask, candidates: Sequence[TranslationCandidate], choices: int) -> SetupCount:
+def _count(
+    run: SetupRun, candidates: Sequence[TranslationCandidate], texts: Mapping[str, QuestionText], choices: int
+) -> SetupCount:
     faults = Counter(fault for candidate in candidates for fault in candidate.faults)
     valid = [candidate.text for candidate in candidates if candidate.valid]
     sources: dict[str, set[str]] = {}
     for text in valid:
-        sources.setdefault(text.stem, set()).add(task.sources[text.key].stem)
+        sources.setdefault(text.stem, set()).add(texts[text.key].stem)
     return SetupCount(
-        setup=task.words.setup,
+        setup=run.words.setup,
         judged=len(candidates),
         valid=len(valid),
         faults={fault.value: faults[fault] for fault in TranslationFault},

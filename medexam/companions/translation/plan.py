@@ -1,24 +1,31 @@
 """From what a user asks for to what is still to be translated; it reads data sets and folders and asks no model."""
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from medexam.companions.translation.folder import RECORD, Role, StoredReply, TranslationFolder
-from medexam.companions.translation.layout import QuestionText, render_layout, text_of
-from medexam.companions.translation.program import SETUPS, SetupWords, Translate, load_setups
-from medexam.toolkit.asking import known_model, with_profile, with_served_name
-from medexam.toolkit.data import ExamSet, load_exam_set
+from medexam import Prediction
+from medexam.companions.serving.launch.profile import with_profile
+from medexam.companions.translation.benchmark import add_texts, dataset_part, judge_task
+from medexam.companions.translation.folder import RECORD, Role, TranslationFolder, take_over
+from medexam.companions.translation.layout import QuestionText, source_key, text_of
+from medexam.companions.translation.program import PROGRAM, REPLY_TOKENS, SETUPS, SetupWords, load_setups
+from medexam.companions.translation.validity import TranslationCandidate
+from medexam.toolkit.asking import known_model, with_served_name
+from medexam.toolkit.data import ExamSet, Status, load_exam_set
 from medexam.toolkit.errors import RunFolderError, SpecError
-from medexam.toolkit.runs import as_asked_before
+from medexam.toolkit.runs import AnyCell, Plan, as_asked_before, plan_experiment
 from medexam.toolkit.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec, differing_keys, digest, validate
 
-_EARLIER = "an earlier version made it, whose identity covers less, so nobody knows whether the same model would reply"
+FORWARD = "translate"
+"""The name of the runs of the way there."""
+WAYS_OUT = "or translate into another folder with --out DIR"
+_EARLIER = "an earlier version made it, whose identity covers less, so it is unknown whether the same model would reply"
 
 
 class TranslationSpec(Spec):
@@ -46,26 +53,30 @@ class TranslationSpec(Spec):
 
 
 @dataclass(frozen=True)
-class TranslationTask:
-    """Texts to be translated in the words of one set-up, and the replies that are there."""
+class SetupRun:
+    """The run that asks for texts in the words of one set-up."""
 
-    name: str
-    """Of its file of replies: the set-up, and a digest of what a reply depends on."""
     words: SetupWords
-    program: Translate
     role: Role
-    model: ModelSpec
-    """The one that answers it."""
+    cell: AnyCell
     digest: str
-    sources: Mapping[str, QuestionText]
-    """By key."""
-    replies: Mapping[str, StoredReply]
-    """By key; failed ones and those to other texts are not among them."""
+    """Of what a reply depends on beside the text, as folders of earlier versions name it."""
 
-    @property
-    def pending(self) -> tuple[QuestionText, ...]:
-        """Texts without a reply, in order."""
-        return tuple(source for key, source in self.sources.items() if key not in self.replies)
+    @cached_property
+    def predictions(self) -> dict[str, Prediction]:
+        """The reply to each of its texts that has one, by question; failed ones are pending."""
+        predictions = self.cell.folder.read_predictions()
+        return {
+            source_key(task.key): prediction
+            for task in self.cell.question_set.questions
+            if (prediction := predictions.get(task.key)) is not None and prediction.status is not Status.FAILED
+        }
+
+    @cached_property
+    def candidates(self) -> dict[str, TranslationCandidate]:
+        """What each reply made of its question, by question in the order of the texts."""
+        tasks = {source_key(task.key): task for task in self.cell.question_set.questions}
+        return {key: judge_task(self.words.setup, tasks[key], reply) for key, reply in self.predictions.items()}
 
 
 @dataclass(frozen=True)
@@ -74,7 +85,9 @@ class TranslationPlan:
 
     spec: TranslationSpec
     exam_set: ExamSet
-    tasks: tuple[TranslationTask, ...]
+    runs: Plan
+    """The runs of its set-ups, as every command plans runs."""
+    setups: tuple[SetupRun, ...]
     """One for each set-up, in the order in which they were named."""
     folder: TranslationFolder
     identity: Mapping[str, Any]
@@ -90,7 +103,7 @@ class TranslationPlan:
     @property
     def pending(self) -> int:
         """Replies still to be asked for."""
-        return sum(len(task.pending) for task in self.tasks)
+        return sum(len(setup.cell.pending) for setup in self.setups)
 
     def record(self) -> dict[str, Any]:
         """Build what `translation.json` holds."""
@@ -100,7 +113,7 @@ class TranslationPlan:
             "identity": dict(self.identity),
             "dataset_source": self.exam_set.source,
             "dataset_fingerprint": self.exam_set.fingerprint,
-            "setups": {task.words.setup: {"digest": task.digest, **task.words.to_json()} for task in self.tasks},
+            "setups": {run.words.setup: {"digest": run.digest, **run.words.to_json()} for run in self.setups},
             "questions": list(self.sources),
         }
 
@@ -126,19 +139,21 @@ def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
     return spec.model_copy(update=resolved_models)
 
 
-def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None = None) -> TranslationPlan:
+def plan_translation(
+    spec: TranslationSpec, *, runs_dir: Path, out: Path | None = None, earlier: Mapping[str, Any] | None = None
+) -> TranslationPlan:
     """Plan what translating as `spec` says would do: an existing folder is continued.
 
     `out` None: the folder of `runs_dir` that holds the same translation, else one named after data set, languages and
-    model. Raises `SpecError`, `DatasetError`, `EngineError` where the model is not there, or `RunFolderError` where the
-    folder holds the translation of something else.
+    model. `earlier` is the record of a folder that an earlier version made, which is read and not continued. Raises
+    `SpecError`, `DatasetError`, `EngineError` where the model is not there, or `RunFolderError` where the folder holds
+    the translation of something else.
     """
-    exam_set = load_exam_set(spec.dataset)
-    source = spec.dataset.language
+    exam_set, source = load_exam_set(spec.dataset), spec.dataset.language
     words = load_setups(spec.setups, source, spec.target, spec.words)
-    identity = _identity(spec, exam_set)
+    identity = _identity(spec, exam_set) if earlier is None else earlier["identity"]
     folder = TranslationFolder(out) if out is not None else _folder(spec, identity, runs_dir)
-    if folder.exists():
+    if folder.exists() and earlier is None:
         record = folder.read_json(RECORD)
         if record.get("schema") != IDENTITY_SCHEMA:
             raise RunFolderError(f"{folder.path} cannot continue: {_EARLIER}; translate into another folder with --out")
@@ -147,34 +162,26 @@ def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None 
                 f"{folder.path} holds another translation (it differs in {', '.join(changes)}); choose another folder "
                 "with --out"
             )
-    plan = TranslationPlan(spec, exam_set, (), folder, identity)
-    tasks = tuple(
-        plan_task(plan, setup_words.setup, setup_words, plan.sources, data=identity["dataset"]) for setup_words in words
-    )
-    return replace(plan, tasks=tasks)
+    keys = add_texts(folder.path, [text_of(question) for question in exam_set.questions], source)
+    digests = {
+        each: earlier["setups"][each.setup]["digest"]
+        if earlier
+        else digest_words(spec, identity, each, identity["dataset"])
+        for each in words
+    }
+    runs, setups = plan_runs(spec, folder, FORWARD, source, keys, digests)
+    return TranslationPlan(spec, exam_set, runs, setups, folder, identity, goes_on=earlier is None)
 
 
 def load_plan(path: Path) -> TranslationPlan:
     """Plan the translation that the folder at `path` holds, as it was last asked for.
 
-    One that an earlier version made is read and not continued. Raises `RunFolderError` if there is none,
-    `DatasetError` if its data cannot be read or have changed.
+    Raises `RunFolderError` if there is none, `DatasetError` if its data cannot be read or have changed.
     """
-    folder = TranslationFolder(path)
-    record = folder.read_json(RECORD)
+    record = TranslationFolder(path).read_json(RECORD)
     spec = validate(TranslationSpec, as_asked_before(record.get("spec")))
-    if record.get("schema") == IDENTITY_SCHEMA:
-        return plan_translation(spec, runs_dir=path.parent, out=path)
-    plan = TranslationPlan(spec, load_exam_set(spec.dataset), (), folder, record["identity"], goes_on=False)
-    words = load_setups(spec.setups, spec.dataset.language, spec.target, spec.words)
-    digests = {name: setup["digest"] for name, setup in record["setups"].items()}
-    return replace(
-        plan,
-        tasks=tuple(
-            _task(plan, setup_words.setup, digests[setup_words.setup], setup_words, plan.sources)
-            for setup_words in words
-        ),
-    )
+    earlier = None if record.get("schema") == IDENTITY_SCHEMA else record
+    return plan_translation(spec, runs_dir=path.parent, out=path, earlier=earlier)
 
 
 def check_goes_on(plan: TranslationPlan) -> None:
@@ -186,43 +193,41 @@ def check_goes_on(plan: TranslationPlan) -> None:
         )
 
 
-def plan_task(
-    plan: TranslationPlan,
+def plan_runs(
+    spec: TranslationSpec,
+    folder: TranslationFolder,
     name: str,
-    words: SetupWords,
-    sources: Mapping[str, QuestionText],
-    *,
-    data: Mapping[str, Any],
-) -> TranslationTask:
-    """Plan what to ask the plan's model for these texts in these words; `data` is what else the texts depend on."""
-    role = plan.spec.role(words)
-    task_digest = digest({"words": words.to_json(), role: plan.identity[role], "data": dict(data)})
-    return _task(plan, name, task_digest, words, sources)
+    language: str,
+    keys: Sequence[str],
+    digests: Mapping[SetupWords, str],
+) -> tuple[Plan, tuple[SetupRun, ...]]:
+    """Plan a run called `name` for each of the words in `digests`, on the texts with these keys as items.
+
+    `digests` maps words to the digest by which earlier versions named their file of replies.
+    """
+    cells = []
+    for words in digests:
+        plain, model = spec.role(words) == "base", spec.model_of(spec.role(words))
+        setup_words = words.to_json() | ({"plain": True} if plain else {})
+        program = {"kind": PROGRAM, "args": {"setup": words.setup, "words": setup_words}, "plain": plain}
+        budget = {"max_tokens": model.max_tokens or REPLY_TOKENS}
+        cells.append({"program": program, "model": model.model_dump(mode="json") | budget})
+    dataset = dataset_part(folder.path, language)
+    document = {"name": name, "dataset": dataset, "trace_questions": 0, "matrix": {"cells": cells}}
+    plan = plan_experiment(document, {}, runs_dir=folder.replies)
+    setups = []
+    for cell, (words, earlier_digest) in zip(plan.cells, digests.items(), strict=True):
+        file = "-".join([*([] if name == FORWARD else [name]), words.setup, earlier_digest])
+        chosen = replace(cell, question_set=cell.question_set.only(keys)).updated()
+        chosen = take_over(folder, plan, chosen, words, file, role := spec.role(words))
+        setups.append(SetupRun(words, role, chosen, earlier_digest))
+    return replace(plan, cells=tuple(run.cell for run in setups)), tuple(setups)
 
 
-def _task(
-    plan: TranslationPlan, name: str, task_digest: str, words: SetupWords, sources: Mapping[str, QuestionText]
-) -> TranslationTask:
-    file = f"{name}-{task_digest}"
-    replies = {
-        key: reply
-        for key, reply in plan.folder.read_replies(file).items()
-        if reply.failure is None and key in sources and reply.source == text_digest(sources[key])
-    }
-    role = plan.spec.role(words)
-    model = plan.spec.model_of(role)
-    program = Translate(words, model.max_tokens, plain=role == "base")
-    return TranslationTask(file, words, program, role, model, task_digest, dict(sources), replies)
-
-
-def text_digest(text: QuestionText) -> str:
-    """Hash what the model is shown: twelve hexadecimal digits of its SHA-256."""
-    return hashlib.sha256(render_layout(text).encode()).hexdigest()[:12]
-
-
-def keys_of(tasks: Sequence[TranslationTask]) -> list[str]:
-    """List the keys that every one of `tasks` has a reply to, in the order of the first."""
-    return [key for key in tasks[0].sources if all(key in task.replies for task in tasks)]
+def digest_words(spec: TranslationSpec, identity: Mapping[str, Any], words: SetupWords, data: Mapping[str, Any]) -> str:
+    """Compute what earlier versions named a file of replies by; `data` is what else the texts depended on."""
+    role = spec.role(words)
+    return digest({"words": words.to_json(), role: identity[role], "data": dict(data)})
 
 
 def _identity(spec: TranslationSpec, exam_set: ExamSet) -> dict[str, Any]:

@@ -1,11 +1,10 @@
 """The words that ask for a translation, and the DSPy program that asks: one call a question, never a second.
 
 The words are shipped as data, or a user's own file of the same form. A language is named by its code if the file knows
-it, and by its own name, such as `Basque`, if not. The program gives the reply as it came; what of it is the translation
-is for `medexam.companions.translation` to say.
+it, and by its own name, such as `Basque`, if not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -16,24 +15,34 @@ import dspy
 from dspy.lm15 import Request, Response
 from pydantic import Field
 
-from medexam.companions.translation.layout import QuestionText, render_layout
+from medexam import Prediction
+from medexam.companions.translation.layout import QuestionText, render_layout, text_of_task
+from medexam.companions.translation.validity import clean_reply
 from medexam.toolkit.asking import (
     PLAIN,
+    AskingProgram,
+    Call,
     Fields,
     ProgramOutput,
     Signature,
     SingleCallAdapter,
+    Steps,
     chat_request,
     read_generation,
     read_reply_text,
     validate_words,
 )
+from medexam.toolkit.data import Task
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.files import FrozenModel, read_regular
 
 WORDS = resources.files("medexam.companions.translation") / "words"
 SETUPS = ("zero_shot", "one_shot", "expert")
 """The shipped ones; a file of one's own may hold others."""
+PROGRAM = "medexam.companions.translation.program:Translate"
+"""The program's name in a spec."""
+REPLY_TOKENS = 1024
+"""Default budget of a reply: the longest question of ten years of exams has some 400 words."""
 _EXAMPLE = ("example_source", "example_target")
 
 
@@ -44,7 +53,7 @@ class SetupWords:
     setup: str
     system: str | None
     user: str
-    """With `$question` where the question stands."""
+    """With `$question` where the question goes."""
     keywords: tuple[str, ...]
     """What opens a part of the prompt; where a reply writes one again, the translation has ended."""
 
@@ -113,7 +122,7 @@ def _words(file: _File, name: str, source: str, target: str, origin: str) -> Set
     except (KeyError, ValueError) as error:
         raise SpecError(f"{origin}: {name}: {error} may not stand behind a $") from None
     if "$question" not in user:
-        raise SpecError(f"{origin}: {name}: user lacks $question, where the question stands")
+        raise SpecError(f"{origin}: {name}: user lacks $question, which marks the question's place")
     return SetupWords(name, system, user, keywords)
 
 
@@ -143,10 +152,6 @@ def _read(path: Path | None) -> tuple[_File, str]:
         except (OSError, UnicodeDecodeError) as error:
             raise SpecError(f"--words: cannot read {path}: {error}") from None
     return validate_words(_File, text, origin), origin
-
-
-REPLY_TOKENS = 1024
-"""Default budget of a reply: the longest question of ten years of exams has some 400 words."""
 
 
 class TranslateQuestion(dspy.Signature):
@@ -189,28 +194,25 @@ class TranslationAdapter(SingleCallAdapter):
         return {"reply": text, "generation": replace(read_generation(response), reply=text)}
 
 
-class Translate(dspy.Module):
-    """Translates one question in the words of one set-up.
+class Translate(AskingProgram):
+    """Translates one text in the words of one set-up; the answer in words is the reply, cleaned to the translation."""
 
-    Called with `question=`, a `QuestionText`, it returns a `ProgramOutput` as the programs that answer do: `answer`
-    and `rationale` are None, `generations` holds the reply.
-    """
+    adapter: TranslationAdapter
 
-    def __init__(self, words: SetupWords, max_tokens: int | None = None, *, plain: bool = False) -> None:
-        super().__init__()
-        self.adapter = TranslationAdapter(words, plain=plain)
-        self.translate = dspy.Predict(TranslateQuestion, max_tokens=max_tokens or REPLY_TOKENS)
+    def __init__(self, setup: str, words: Mapping[str, Any]) -> None:
+        """Take the words as `SetupWords.to_json` gives them; with `plain`, the reply continues them as plain text."""
+        setup_words = SetupWords(setup, words["system"], words["user"], tuple(words["keywords"]))
+        super().__init__(TranslationAdapter(setup_words, plain=words.get("plain", False)))
+        self.translate = dspy.Predict(TranslateQuestion)
 
-    def forward(self, question: QuestionText) -> ProgramOutput:
-        """Translate one question."""
-        with dspy.context(adapter=self.adapter):
-            return _to_output(self.translate(source=question))
+    def steps(self, question: Task) -> Steps:
+        """Yield one call, never a second."""
+        prediction = yield Call(self.translate, {"source": text_of_task(question)})
+        return ProgramOutput(text=self._clean(question, prediction.reply), generations=[prediction.generation])
 
-    async def aforward(self, question: QuestionText) -> ProgramOutput:
-        """Translate one question without blocking."""
-        with dspy.context(adapter=self.adapter):
-            return _to_output(await self.translate.acall(source=question))
+    def read_again(self, question: Task, stored: Prediction, reading: object = None) -> ProgramOutput | None:  # noqa: ARG002
+        """Clean a stored reply again."""
+        return None if stored.reply is None else ProgramOutput(text=self._clean(question, stored.reply))
 
-
-def _to_output(output: dspy.Prediction) -> ProgramOutput:
-    return ProgramOutput(generations=[output.generation])
+    def _clean(self, question: Task, reply: str) -> str | None:
+        return clean_reply(reply, text_of_task(question).numbers, self.adapter.words.keywords) or None

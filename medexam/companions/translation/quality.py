@@ -9,14 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from medexam.companions.translation.benchmark import add_texts
 from medexam.companions.translation.layout import QuestionText, render_layout, text_of
-from medexam.companions.translation.outcome import TranslationOutcome, judge_task
-from medexam.companions.translation.plan import TranslationPlan, TranslationTask, plan_task
+from medexam.companions.translation.outcome import TranslationOutcome
+from medexam.companions.translation.plan import SetupRun, TranslationPlan, digest_words, plan_runs
 from medexam.companions.translation.program import load_setups
 from medexam.companions.translation.scores import BertScore, score_bleu
 from medexam.companions.translation.terms import KINDS, Term, find_terms, missing_terms
 from medexam.toolkit.data import load_exam_set
 from medexam.toolkit.errors import DatasetError, SpecError
+from medexam.toolkit.files import name_part
+from medexam.toolkit.runs import Plan, join_plans
 from medexam.toolkit.specs import CATALOGUE
 
 SELECTED = "selected"
@@ -81,8 +84,8 @@ class Quality:
 
 def plan_back(
     plan: TranslationPlan, outcome: TranslationOutcome, setup: str, *, only_selected: bool = False
-) -> dict[str, TranslationTask]:
-    """Plan what translating back has to ask, by the set-up that translated; `setup` names the words to ask with.
+) -> tuple[Plan, dict[str, SetupRun]]:
+    """Plan the runs that translate back, by the set-up that translated; `setup` names the words to ask with.
 
     `only_selected` translates back the chosen ones alone, under `selected`; else all valid ones are. Raises `SpecError`
     where the words do not know the languages.
@@ -93,34 +96,36 @@ def plan_back(
     selected = texts.pop(SELECTED)
     if only_selected:
         texts = {SELECTED: selected}
-    forward = {SELECTED: "", **{task.words.setup: task.digest for task in plan.tasks}}
-    return {
-        name: plan_task(plan, f"back-{name}-{setup}", words, sources, data={"forward": forward[name]})
-        for name, sources in texts.items()
-    }
+    forward = {SELECTED: "", **{run.words.setup: run.digest for run in plan.setups}}
+    plans, back_runs = [], {}
+    for name, translations in texts.items():
+        if not translations:
+            continue
+        keys = add_texts(plan.folder.path, translations.values(), spec.target, plan.sources)
+        digests = {words: digest_words(spec, plan.identity, words, {"forward": forward[name]})}
+        runs, (back_runs[name],) = plan_runs(spec, plan.folder, f"back-{name_part(name)}", spec.target, keys, digests)
+        plans.append(runs)
+    return join_plans(plans), back_runs
 
 
 def measure_back(
     plan: TranslationPlan,
     outcome: TranslationOutcome,
-    back_tasks: Mapping[str, TranslationTask],
+    back_runs: Mapping[str, SetupRun],
     bert: BertScore | None,
 ) -> tuple[list[TextScores], list[str]]:
     """Score the round trip by set-up and for the chosen ones; return the signatures of the scores too.
 
     Questions whose reply is still pending are left out.
     """
-    pairs_by_setup: dict[str, dict[str, tuple[QuestionText, bool]]] = {}
-    for name, task in back_tasks.items():
-        candidates = {key: judge_task(task, key) for key in task.replies}
-        pairs_by_setup[name] = {key: (candidate.text, candidate.valid) for key, candidate in candidates.items()}
-    if SELECTED not in pairs_by_setup:
+    candidates = {name: run.candidates for name, run in back_runs.items()}
+    if SELECTED not in candidates:
         setups = {key: choice.candidate.setup for key, choice in outcome.selection.choices.items()}
-        pairs_by_setup[SELECTED] = {
-            key: pairs_by_setup[setup][key] for key, setup in setups.items() if key in pairs_by_setup[setup]
+        candidates[SELECTED] = {
+            key: candidates[setup][key] for key, setup in setups.items() if key in candidates.get(setup, {})
         }
-    texts = {name: {key: text for key, (text, _) in pairs.items()} for name, pairs in pairs_by_setup.items()}
-    invalid = {name: sum(not valid for _, valid in pairs.values()) for name, pairs in pairs_by_setup.items()}
+    texts = {name: {key: each.text for key, each in by_key.items()} for name, by_key in candidates.items()}
+    invalid = {name: sum(not each.valid for each in by_key.values()) for name, by_key in candidates.items()}
     return _measure("round trip", texts, plan.sources, bert, invalid)
 
 
@@ -143,7 +148,7 @@ def measure_reference(
         for name, texts in valid_texts(plan, outcome).items()
     }
     if not any(texts_by_setup.values()):
-        raise DatasetError(f"--reference: none of the questions stands in {dataset.name} {target}")
+        raise DatasetError(f"--reference: none of the questions is in {dataset.name} {target}")
     return _measure("reference", texts_by_setup, references, bert, {})
 
 
@@ -175,12 +180,12 @@ def count_kept(setup: str, texts: Texts, sources: Texts) -> TermCount:
 def valid_texts(plan: TranslationPlan, outcome: TranslationOutcome) -> dict[str, Texts]:
     """Collect the valid translations by set-up, and the chosen ones under `selected`."""
     by_setup: dict[str, Texts] = {
-        task.words.setup: {
+        run.words.setup: {
             key: alternatives[place].text
             for key, alternatives in outcome.candidates.items()
             if alternatives[place].valid
         }
-        for place, task in enumerate(plan.tasks)
+        for place, run in enumerate(plan.setups)
     }
     return {**by_setup, SELECTED: outcome.texts}
 

@@ -153,12 +153,12 @@ def _measure(
     rows, signatures, pending = [], [], 0
     if settings.back:
         plan_again = partial(plan_back, plan, outcome, settings.back_setup, only_selected=settings.only_selected)
-        tasks = plan_again()
-        if any(task.pending for task in tasks.values()):
-            ask_pending(plan, tuple(tasks.values()), settings.max_failures)
-            tasks = plan_again()
-        pending = sum(len(task.pending) for task in tasks.values())
-        measured, signed = measure_back(plan, outcome, tasks, bert)
+        runs, setups = plan_again()
+        if any(run.cell.pending for run in setups.values()):
+            ask_pending(plan, runs, tuple(setups.values()), settings.max_failures)
+            _, setups = plan_again()
+        pending = sum(len(run.cell.pending) for run in setups.values())
+        measured, signed = measure_back(plan, outcome, setups, bert)
         rows += measured
         signatures += signed
     if settings.reference:

@@ -1,7 +1,8 @@
 """`medexam data translate`: an exam in another language, by the engines of this framework."""
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,7 @@ from medexam.toolkit.commands import (
     default_runs_dir,
     describe_stop,
     print_json,
+    print_notice,
     send_to_mlflow,
     settings_as_flags,
 )
@@ -26,8 +28,9 @@ from medexam.toolkit.errors import DatasetError
 
 if TYPE_CHECKING:
     from medexam.companions.translation.outcome import TranslationOutcome
-    from medexam.companions.translation.plan import TranslationPlan, TranslationSpec, TranslationTask
+    from medexam.companions.translation.plan import SetupRun, TranslationPlan, TranslationSpec
     from medexam.toolkit.asking import Stop
+    from medexam.toolkit.runs import Plan
 
 DISCARDED_SHOWN = 10
 
@@ -75,7 +78,7 @@ def translate(
     runs = settings.runs_dir or default_runs_dir()
     plan_again = partial(plan_translation, _build_spec(dataset, settings), runs_dir=runs, out=settings.out)
     plan = plan_again()
-    stop = ask_pending(plan, plan.tasks, settings.max_failures)
+    stop = ask_pending(plan, plan.runs, plan.setups, settings.max_failures)
     plan = plan_again()
     outcome = find_outcome(plan)
     plan.folder.write_json(SELECTION, outcome.document())
@@ -116,18 +119,27 @@ def _build_spec(dataset: str, settings: TranslateSettings) -> "TranslationSpec":
 
 
 def ask_pending(
-    plan: "TranslationPlan", tasks: "tuple[TranslationTask, ...]", max_failures: int | None
+    plan: "TranslationPlan", runs: "Plan", setups: "Sequence[SetupRun]", max_failures: int | None
 ) -> "Stop | None":
-    """Ask the pending texts of `tasks`, with a bar for each; why it stopped early."""
-    from medexam.companions.translation.plan import check_goes_on
-    from medexam.companions.translation.progress import TranslationProgress
-    from medexam.companions.translation.runner import run_tasks
+    """Ask the pending texts of `runs`, as every run is asked; why it stopped early."""
+    from medexam import Limits
+    from medexam.companions.translation.folder import MODEL_FILES
+    from medexam.companions.translation.plan import WAYS_OUT, check_goes_on
+    from medexam.toolkit.progress import TerminalProgress
+    from medexam.toolkit.runs import Carriers, carry_out
 
     check_goes_on(plan)
     plan.folder.create()
     plan.folder.write_json("translation.json", plan.record())
-    with TranslationProgress() as progress:
-        return run_tasks(tasks, plan.folder, progress, max_failures=max_failures)
+    by_role = {role: [run.cell for run in setups if run.role == role] for role in MODEL_FILES}
+    cells = {cell.run_id: cell for role, part in by_role.items() for cell in plan.folder.admit_known(part, role)}
+    pending_plan = replace(runs, cells=tuple(cells[cell.run_id] for cell in runs.cells), ways_out=WAYS_OUT)
+    carriers = Carriers(limits=Limits(failures=max_failures))
+    try:
+        return carry_out(pending_plan, carriers, partial(TerminalProgress, pending_plan.cells), print_notice)[1]
+    finally:
+        for role, part in by_role.items():
+            plan.folder.keep_models(part, role)
 
 
 def _print(outcome: "TranslationOutcome", output: tuple[Path, int] | None) -> None:

@@ -59,11 +59,10 @@ class TranslationCandidate:
         return not self.faults
 
 
-def judge_reply(
-    setup: str, source: QuestionText, reply: str | None, *, cut_off: bool = False, keywords: Collection[str] = ()
+def judge_text(
+    setup: str, source: QuestionText, cleaned: str, reply: str | None, *, cut_off: bool = False
 ) -> TranslationCandidate:
-    """Judge the candidate that a reply is; None is no reply. `cut_off` says that it ended at its budget of tokens."""
-    cleaned = clean_reply(reply or "", source.numbers, keywords)
+    """Judge the candidate that a cleaned reply is; None is no reply. `cut_off`: it ended at its budget of tokens."""
     text = parse_layout(source.key, cleaned)
     faults = find_faults(source, text)
     # What was cleaned away behind the end was written after it, so the end itself is whole.

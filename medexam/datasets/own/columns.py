@@ -133,7 +133,7 @@ class Columns:
             key = self.needed_text(record, "id")
         times = self._times[key] = self._times.get(key, 0) + 1
         if times > 1 and has_id:
-            raise CellError(self.shown("id"), f"is {key!r}, which stands in a row before")
+            raise CellError(self.shown("id"), f"is {key!r}, which an earlier row has too")
         return key if times == 1 else f"{key}-{times}"
 
 

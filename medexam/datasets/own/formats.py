@@ -251,7 +251,7 @@ def _read_excel(path: Path) -> RawTable:
         filled = {sheet.title: list(_filled_rows(sheet)) for sheet in book.worksheets}
         book.close()
     except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
-        raise UnreadableError(f"is not a whole Excel file ({first_line(error)}): save it again, or as CSV") from None
+        raise UnreadableError(f"is not a complete Excel file ({first_line(error)}): save it again, or as CSV") from None
     sheets = {name: lines for name, lines in filled.items() if lines}
     if len(sheets) != 1:
         names = ", ".join(sheets) or "none"

@@ -79,7 +79,7 @@ def _answers(columns: Columns, record: Record, context: str, *, placed: bool) ->
 
 def _check_place(columns: Columns, context: str, text: str, stated: object) -> None:
     if text not in context:
-        raise CellError(columns.shown("answer"), f"is {text!r:.60}, which does not stand in the context")
+        raise CellError(columns.shown("answer"), f"is {text!r:.60}, which the context does not contain")
     start = parse_whole_number(stated)
     passage = text if start is None else context[start : start + len(text)]
     if passage != text:

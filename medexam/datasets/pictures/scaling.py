@@ -27,7 +27,7 @@ _ORIENTATION = 0x0112
 def scale_picture(content: bytes, longest_side: int, name: str) -> str:
     """Scale what is shown of a picture, as a data URL; `longest_side` in pixels, `name` for messages.
 
-    Raises `DatasetError` if `content` is no whole picture.
+    Raises `DatasetError` if `content` is not a complete picture.
     """
     try:
         with warnings.catch_warnings():
@@ -39,7 +39,7 @@ def scale_picture(content: bytes, longest_side: int, name: str) -> str:
                 picture.load()
                 return _show(content, picture, longest_side)
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
-        raise DatasetError(f"picture {name}: is no whole picture ({error}): bring it again") from None
+        raise DatasetError(f"picture {name}: is not a complete picture ({error}): copy it again") from None
 
 
 def _show(content: bytes, picture: Image.Image, longest_side: int) -> str:

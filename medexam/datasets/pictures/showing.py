@@ -66,6 +66,6 @@ def _missing(questions: list[Question], exams: ExamSet) -> DatasetError:
     remainder = f" and {len(questions) - _SHOWN} more" if len(questions) > _SHOWN else ""
     return DatasetError(
         f"{exams.source}: {len(questions)} pictures are not here: {names}{remainder}: put them beside the data, under "
-        f"their names or in a folder {FOLDER}, or bring a data set of the hub with `medexam data fetch NAME --images`; "
+        f"their names or in a folder {FOLDER}, or fetch a data set of the hub with `medexam data fetch NAME --images`; "
         "or set program.images to hidden, or dataset.images to without"
     )

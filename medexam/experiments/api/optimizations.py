@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from medexam.distributions import WILSON
 from medexam.experiments.api.settings import PartSource, gather
 from medexam.experiments.entry.progress_bar import WorkBar
 from medexam.experiments.optimize.budget import Budget
@@ -13,7 +14,6 @@ from medexam.experiments.optimize.plan import OptimizationPlan, plan_optimizatio
 from medexam.experiments.optimize.trials import Trial
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.paths import default_runs_dir
-from medexam.metrics.results import WILSON
 from medexam.predictions import Prediction
 from medexam.specs import SpecSource, load_document
 
@@ -25,9 +25,6 @@ class TrialBar(WorkBar):
         """Open the bar."""
         total = plan.optimizer.asked_rounds * plan.candidates * len(plan.exams.validation.questions)
         self._open(f"{plan.optimizer.kind} {plan.spec.label}", total)
-
-    def trial_starts(self, name: str, questions: int) -> None:
-        """Show nothing before a program's first answer."""
 
     def trial_ends(self, trial: Trial) -> None:
         """Say how the program did."""

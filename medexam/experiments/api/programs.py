@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import SpecError
+from medexam.experiments.api.settings import ModuleObject
+from medexam.experiments.evaluate.planning import program_part
 from medexam.experiments.run.language_model import EngineLM, build_lm
 from medexam.programs import Draws
 from medexam.programs import build_program as build_module
@@ -18,16 +20,24 @@ if TYPE_CHECKING:
 
 
 def build_program(
-    program: str | Mapping[str, Any] | ProgramSpec = "zero_shot", *, language: Language = "en", **settings: Any
+    program: str | Mapping[str, Any] | ProgramSpec | ModuleObject = "zero_shot",
+    *,
+    language: Language = "en",
+    **settings: Any,
 ) -> "dspy.Module":
     """Build a strategy as a DSPy module, called with `question=`, a `Question`; `answer` is an option's number or None.
 
+    `program` may be a module of your own, which is called with what its `forward` takes of a question.
     `settings` are fields of the program's spec, such as `answer_format="guided"`. The model is the one of
     `dspy.configure`. Raises `SpecError` for a setting that does not exist, and for a program that looks up passages:
     `run` carries those out.
     """
-    part = program.model_dump() if isinstance(program, ProgramSpec) else program
-    fields = {"kind": part} if isinstance(part, str) else dict(part)
+    if isinstance(program, ProgramSpec):
+        fields = program.model_dump()
+    elif isinstance(program, str):
+        fields = {"kind": program}
+    else:
+        fields = dict(program) if isinstance(program, Mapping) else program_part(program)
     cell = validate(CellSpec, {"name": "program", "program": {**fields, **settings}})
     try:
         return build_module(cell.program, language)

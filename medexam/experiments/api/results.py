@@ -60,7 +60,7 @@ class Predictions(Mapping[str, Prediction]):
         try:
             return pq.read_table(path)
         except (OSError, pa.ArrowException) as error:
-            raise RunFolderError(f"cannot read {path}: {error}; medexam.load_run writes it anew") from None
+            raise RunFolderError(f"cannot read {path}: {error}; medexam.load_run writes it again") from None
 
     def to_pandas(self) -> "pd.DataFrame":
         """Convert `to_arrow` to a pandas data frame."""

@@ -3,14 +3,13 @@
 from functools import partial
 
 from medexam.errors import SpecError
-from medexam.experiments.compare.contamination.cutoff import Cutoff
-from medexam.experiments.compare.contamination.found import find_contamination
-from medexam.experiments.compare.item_response import find_item_response
 from medexam.experiments.compare.margins import Equivalence, find_margins
 from medexam.experiments.compare.protocols import find_protocols
 from medexam.experiments.compare.section import Finder
-from medexam.experiments.compare.strengths import find_strengths
-from medexam.experiments.compare.subset import find_subset
+from medexam.plugins import load_part
+
+COMPARISONS = "medexam.comparisons"
+"""The group in which companions register parts."""
 
 
 def find_further(
@@ -40,14 +39,11 @@ def find_further(
             )
         finders.append(partial(find_margins, Equivalence, equivalent_within))
     if strengths:
-        finders.append(find_strengths)
+        finders.append(load_part("strengths", COMPARISONS))
     if item_response:
-        finders.append(find_item_response)
+        finders.append(load_part("item_response", COMPARISONS))
     if protocol:
         finders.append(find_protocols)
     if subset is not None:
-        finders.append(partial(find_subset, subset))
-    if overlap_words is not None and overlap is None:
-        raise SpecError("--overlap-words says how --overlap searches: give --overlap CORPUS with it, or leave it out")
-    date = None if cutoff is None else Cutoff.parse(cutoff)
-    return [*finders, partial(find_contamination, date, overlap, overlap_words)]
+        finders.append(partial(load_part("subset", COMPARISONS), subset))
+    return [*finders, load_part("contamination", COMPARISONS)(cutoff, overlap, overlap_words)]

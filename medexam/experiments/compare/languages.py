@@ -104,8 +104,8 @@ class CrossLanguages(LanguageComparison):
 
     def counts(self) -> list[int]:
         """Count the questions by the number of languages that they are right in; element `i` is right in `i`."""
-        found = Counter(map(len, self.right_in.values()))
-        return [found[number] for number in range(len(self.languages) + 1)]
+        counts = Counter(map(len, self.right_in.values()))
+        return [counts[number] for number in range(len(self.languages) + 1)]
 
     def right_alone(self, language: str) -> list[str]:
         """List the questions that are right in this language and wrong in all others."""

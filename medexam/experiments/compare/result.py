@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 from medexam.benchmarks import PairedRuns
 from medexam.benchmarks.measures import paired_documents, paired_values
+from medexam.distributions import LEVEL
 from medexam.experiments.compare.section import ComparisonSection
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.metrics.intervals import LEVEL, RESAMPLES, SEED
+from medexam.metrics.intervals import RESAMPLES, SEED
 from medexam.metrics.paired.results import PairedMeasure
 from medexam.metrics.results import Resampling
 

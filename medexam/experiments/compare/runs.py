@@ -103,7 +103,7 @@ def _compare_folders(
     )
     if not common_items:
         raise DatasetError(
-            f"there is nothing to compare, for no question is scored by {describe_all(folders)} "
+            f"there is nothing to compare: no question is scored by {describe_all(folders)} "
             f"({describe_dropped(exclusions)}); run their specs on the same questions, finish them with "
             "`medexam run --resume RUN`, or name other runs"
         )

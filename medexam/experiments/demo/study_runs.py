@@ -40,11 +40,11 @@ def make_runs(runs_dir: Path) -> list[AnyRun]:
     experiment = digest({"name": "study", "columns": list(answers)})
     items: dict[str, AnySet] = {}
     runs = []
-    for place, (cell, chosen) in enumerate(zip(cells, answers.values(), strict=True)):
+    for place, (cell, numbers) in enumerate(zip(cells, answers.values(), strict=True)):
         language = cell.dataset.language
         if language not in items:
             items[language] = find_benchmark(cell.dataset).load(cell.dataset)
-        runs.append(_make(runs_dir, cell, items[language], chosen, experiment, place))
+        runs.append(_make(runs_dir, cell, items[language], numbers, experiment, place))
     return runs
 
 
@@ -57,13 +57,13 @@ def read_columns() -> dict[str, dict[str, int | None]]:
 
 
 def _make(
-    runs_dir: Path, cell: CellSpec, items: AnySet, chosen: Mapping[str, int | None], experiment: str, place: int
+    runs_dir: Path, cell: CellSpec, items: AnySet, numbers: Mapping[str, int | None], experiment: str, place: int
 ) -> AnyRun:
     run_identity = {**identity(cell, fingerprint=items.fingerprint, words={}), "answers": "bench/results/study.csv"}
     spec_digest = digest(run_identity)
     name = "-".join(map(name_part, ["study", cell.program.label, cell.dataset.language, spec_digest]))
     folder = RunFolder(runs_dir / name)
-    predictions = {each.question: each for each in _predictions(cell, items, chosen, spec_digest)}
+    predictions = {each.question: each for each in _predictions(cell, items, numbers, spec_digest)}
     if not folder.exists():
         folder.create()
         with folder.locked():
@@ -82,10 +82,10 @@ def _make(
 
 
 def _predictions(
-    cell: CellSpec, items: AnySet, chosen: Mapping[str, int | None], spec_digest: str
+    cell: CellSpec, items: AnySet, numbers: Mapping[str, int | None], spec_digest: str
 ) -> Iterator[Prediction]:
     for question in items.questions:
-        answer = chosen[question.key]
+        answer = numbers[question.key]
         yield Prediction(
             question=question.key,
             program=cell.program.label,

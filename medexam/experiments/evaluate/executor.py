@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from medexam.dspy_internals import unpriced_calls
+import dspy
+
+from medexam.dspy_internals import prices_looked_up_once
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.executor import RunObserver
 from medexam.experiments.run.language_model import EngineLM
@@ -57,8 +59,12 @@ class ObjectExecutor:
         invocation: Invocation,  # noqa: ARG002 - the model's servers are not looked at
     ) -> None:
         """Ask the pending examples."""
-        with planned.folder.appending() as log, in_bulk(self._lm), gc_paused(), unpriced_calls():
+        with planned.folder.appending() as log, self._settings(), gc_paused(), prices_looked_up_once():
             await Scheduler(Work.of(planned), log, observer, spending, self.concurrency, planned.pending).run()
+
+    def _settings(self) -> Any:
+        """Return DSPy's context in which examples are asked; a model of DSPy's keeps its history as the script says."""
+        return in_bulk(self._lm) if isinstance(self._lm, EngineLM) else dspy.context(lm=self._lm, trace=None)
 
     def describe(self) -> None:
         """Describe nothing."""

@@ -155,6 +155,10 @@ def model_part(lm: Any, *, priced: bool = False) -> dict[str, Any]:
     settings = model_settings(lm)
     temperature = settings.get("temperature")
     shown = {"temperature": temperature} if isinstance(temperature, (int, float)) and 0 <= temperature <= 2 else {}
+    # DSPy renames the budget for OpenAI's models that think.
+    budget = settings.get("max_tokens") or settings.get("max_completion_tokens")
+    if isinstance(budget, int):
+        shown["max_tokens"] = budget
     engine = name_object(lm, type(lm).__name__, digest_part(describe_model(lm)))
     price = _list_price(lm) if priced else {}
     return {"engine": engine, "name": lm.model, "args": settings, "seed": settings.get("seed"), **shown, **price}

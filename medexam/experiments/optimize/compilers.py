@@ -94,8 +94,8 @@ class OptimizerInputs:
         if self.spec.own_metric is None:
             return _Scored(**_explain(example, prediction))
         kept = build_prediction(example.question, prediction, program="", spec_digest="", latency_s=0.0)
-        found = self.evaluator.score(example.question, gold_of(example), kept)
-        return _Scored(score=found.score, feedback=found.feedback or "")
+        score = self.evaluator.score(example.question, gold_of(example), kept)
+        return _Scored(score=score.score, feedback=score.feedback or "")
 
     def try_program(self, name: str, number: int | None, program: AskingProgram) -> None:
         """Have a program answer the validation questions, as a trial of this name and number."""
@@ -309,6 +309,6 @@ def _writing_instructions(inputs: OptimizerInputs) -> Iterator[None]:
             yield
     except AdapterParseError as error:
         raise EngineError(
-            f"the model that writes instructions does not keep to their format ({str(error).splitlines()[0]}); "
+            f"the model that writes instructions does not follow their format ({str(error).splitlines()[0]}); "
             "name a larger one as optimizer.prompt_model, or choose optimizer.kind=random_search"
         ) from None

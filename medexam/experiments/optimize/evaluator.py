@@ -43,9 +43,6 @@ PART = "parts of the validation"
 class TrialObserver(QuestionObserver, Protocol):
     """Watches the trials of an optimization."""
 
-    def trial_starts(self, name: str, questions: int) -> None:
-        """Take notice that a program is asked this number of questions from now on."""
-
     def trial_ends(self, trial: Trial) -> None:
         """Take notice that a program is scored."""
 
@@ -177,7 +174,6 @@ class Evaluator:
             name, number = naming.name if naming else self._optimizer.kind, self._take_number()
             planned.folder.create()
             self._save(program, planned.folder.path / PROGRAM)
-            self._observer.trial_starts(name, len(questions))
             predictions = await self._ask(planned, questions, group)
         finally:
             # What the log answered, or what was never asked, was not called.
@@ -257,7 +253,7 @@ class Evaluator:
         if others:
             raise EngineError(
                 f"replies come from {', '.join(sorted(others))}, not from {admitted.name}, and programs that two "
-                "models answered cannot be ranked; resume once the first one answers again, or start anew with --fresh"
+                "models answered cannot be ranked; resume once the first one answers again, or start over with --fresh"
             )
 
     def _take_number(self) -> int:

@@ -98,7 +98,7 @@ def unservable(cell: CellSpec) -> str | None:
     """Explain why the program cannot answer a question that is in no data set; None where it can."""
     retrieval, words = cell.program.retrieval, cell.program.words
     if retrieval is not None and retrieval.query_language not in (None, cell.dataset.language):
-        return "it looks up each question in another language, and a new one has no translation"
+        return "it looks up each question in another language, and a new question has no translation"
     try:
         if words is not None:
             load_words(words, cell.dataset.language)

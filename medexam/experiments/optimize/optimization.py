@@ -12,6 +12,7 @@ from medexam.experiments.optimize.folder import RECORD, TRIALS, OptimizationFold
 from medexam.experiments.optimize.trials import Trial, best_trial
 from medexam.experiments.store.answerers import read_models
 from medexam.experiments.store.earlier_texts import as_asked_before
+from medexam.experiments.store.trust import sign
 from medexam.model_identity import ModelIdentity
 from medexam.specs import CellSpec, OptimizerSpec
 from medexam.specs.identity import IDENTITY_SCHEMA
@@ -91,7 +92,8 @@ def write_optimization(optimization: Optimization) -> None:
     """Write what is known now; raises `RunFolderError` if that fails."""
     record = _FORM.dump_python(optimization, mode="json", exclude={"folder", "trials", "models"})
     optimization.folder.write_json(TRIALS, {"trials": [trial.to_json() for trial in optimization.trials]})
-    optimization.folder.write_json(RECORD, {"id": optimization.folder.name, "schema": IDENTITY_SCHEMA, **record})
+    document = {"id": optimization.folder.name, "schema": IDENTITY_SCHEMA, **record}
+    optimization.folder.write_json(RECORD, sign(document))
 
 
 def load_optimization(folder: OptimizationFolder) -> Optimization:

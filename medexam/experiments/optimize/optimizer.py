@@ -181,7 +181,7 @@ async def _optimize(observer: OptimizationObserver, course: _Course) -> None:
 
 def _admit(course: _Course, engine: Engine, file: str) -> Answerer:
     """Admit the model of an engine; raises `RunFolderError` where another model gave the replies of the log."""
-    identity, ways_out = engine.info().identity, "or start anew with --fresh"
+    identity, ways_out = engine.info().identity, "or start over with --fresh"
     admitted = admit(course.plan.folder, identity, answers=course.log.answered, file=file, ways_out=ways_out)
     # Every program is asked anew under the context of now; a prompt that was cut elsewhere is another call.
     return replace(admitted, shorter=False)

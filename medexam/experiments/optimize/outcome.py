@@ -66,8 +66,8 @@ def _report(optimization: Optimization) -> Iterator[str]:
         return
     yield render_table(trials_table(optimization))
     yield (
-        "\nThe best of several is better on the questions that it was chosen by than on others. Whether it is better "
-        "at all is for the tested questions to say: run both, and compare them.\n"
+        "\nThe best of several is better on the questions that it was chosen by than on others. Run both "
+        "on the tested questions, and compare them.\n"
     )
 
 

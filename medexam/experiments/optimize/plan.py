@@ -20,6 +20,7 @@ from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
 from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
+from medexam.experiments.store.trust import is_own
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.items import ExamSet
 from medexam.plugins import hash_source
@@ -27,6 +28,7 @@ from medexam.programs import AskingProgram, ExamProgram
 from medexam.questions import Question
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, OptimizerSpec, ProgramSpec
+from medexam.specs.experiment import named_code
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
 from medexam.specs.names import OWN_METRICS, short_name
 from medexam.specs.optimizer import OPTIMIZERS
@@ -162,12 +164,12 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
     if other_keys:
         raise RunFolderError(
             f"{folder.name} continues under its own spec, and only its budget may change (optimizer.max_calls, "
-            f"max_tokens, max_minutes): leave out {other_keys[0]}, or optimize the spec anew"
+            f"max_tokens, max_minutes): leave out {other_keys[0]}, or optimize the spec again"
         )
     if record.get("schema") != IDENTITY_SCHEMA:
         raise RunFolderError(
             f"{folder.name} cannot continue: an earlier version made it, whose identity covers less, so nobody knows "
-            "whether the same models would answer; program.load takes it as it is; optimize its spec to start anew"
+            "whether the same models would answer; program.load takes it as it is; optimize its spec to start over"
         )
     try:
         cell = name_words(validate(CellSpec, as_asked_before(record["cell"])), record["identity"])
@@ -180,6 +182,11 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
         raise RunFolderError(
             f"{folder.name} names code ({', '.join(optimizer.code)}), and no code is run for a folder's sake: optimize "
             "its spec again, which continues it"
+        )
+    if (codes := named_code(cell)) and not is_own(folder.path, RECORD):
+        raise RunFolderError(
+            f"{folder.name} names code ({', '.join(codes)}), and its {RECORD} was not written by this installation or "
+            "was changed: read it, then optimize its spec, which continues it"
         )
     plan = _plan(cell, optimizer, description, folder.path.parent, folder=folder)
     if plan.identity != stored_identity:
@@ -262,7 +269,7 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
             raise SpecError(f"optimizer.{name} {value} is not for {cell.program.label}: choose {choices}")
     if optimizer.metric == "log_probability" and not cell.program.engine_needs.guided:
         raise SpecError(
-            "optimizer.metric log_probability reads the options' probabilities, which a free reply does not tell: set "
+            "optimizer.metric log_probability reads the options' probabilities, which a free reply does not have: set "
             "program.answer_format=guided, or choose accuracy or exam_score"
         )
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from medexam.distributions import rate_interval
 from medexam.experiments.optimize.call_log import CallUsage
 from medexam.items import AnswerKey, Gold
-from medexam.metrics.intervals import rate_interval
-from medexam.predictions import Prediction, normalise_scores
+from medexam.predictions import Prediction
 from medexam.programs import AskingProgram, WithNearest, demonstrations
 from medexam.specs.names import short_name
 
@@ -80,8 +80,8 @@ def score_prediction(prediction: Prediction, gold: Gold, metric: str) -> float:
     """
     answer = prediction.answer
     if metric == "log_probability":
-        assert prediction.option_scores is not None  # noqa: S101 - such programs weigh
-        shares = normalise_scores(prediction.option_scores)
+        shares = prediction.option_probabilities
+        assert shares is not None  # noqa: S101 - such programs weigh
         return math.log(max(sum(share for number, share in shares.items() if gold.accepts(number)), LEAST_SHARE))
     if gold.accepts(answer):
         return 1.0

@@ -14,6 +14,7 @@ from medexam.errors import SpecError
 from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
+from medexam.experiments.store.answerers import RUN_WAYS_OUT
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
 from medexam.experiments.store.stopped import StopRecord
 from medexam.items import AnySet, ExamSet
@@ -208,6 +209,8 @@ class Plan:
     """When the asking of its cells ends; None: once all of it is answered."""
     accept_model_change: bool = False
     """Whether another model than the one that began a run may go on with it."""
+    ways_out: str = RUN_WAYS_OUT
+    """What a user may do where it may not, for the message."""
     accept_refusals: bool = False
     """Whether questions that a server refused in three runs in a row are closed as unanswered."""
     parts: tuple["Plan", ...] = ()

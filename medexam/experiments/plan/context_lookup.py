@@ -13,13 +13,11 @@ from typing import Any
 
 from medexam.encoder_weights import find_encoder_weights
 from medexam.experiments.plan.passage_lookup import Asked, Retrieval, merge_hits
+from medexam.plugins import load_part
 from medexam.programs import Entailments, ReadContext, ReadSpan, Supports
 from medexam.questions import Question
-from medexam.retrievers.base import Hit
+from medexam.retrievers.base import Hit, LocalReader
 from medexam.retrievers.encoders import Progress
-from medexam.retrievers.reading.entailment import PAIR_TOKENS, load_entailment_reader
-from medexam.retrievers.reading.spans import load_span_reader
-from medexam.retrievers.reading.windows import SHARED_TOKENS, WINDOW_TOKENS
 from medexam.specs import ReaderSettings
 from medexam.tasks import Task
 from medexam.text import split_sentences
@@ -30,14 +28,17 @@ AHEAD = 4
 Pair = tuple[str, str]
 
 
-_TOKENS = {"spans": (WINDOW_TOKENS, SHARED_TOKENS), "entailment": (PAIR_TOKENS,)}
-"""What a local model finds -> how texts are cut for it."""
+LOCAL_READERS = "medexam.local_readers"
+"""The group in which companions register what finds spans, or scores entailment."""
+
+
+def _local_reader(settings: ReaderSettings) -> LocalReader:
+    reader: LocalReader = load_part(settings.finds, LOCAL_READERS)
+    return reader
 
 
 def _load(settings: ReaderSettings) -> Any:
-    if settings.answer_tokens is None:
-        return load_entailment_reader(settings.model, settings.revision)
-    return load_span_reader(settings.model, settings.revision, answer_tokens=settings.answer_tokens)
+    return _local_reader(settings).load(settings)
 
 
 @dataclass(kw_only=True)
@@ -186,4 +187,4 @@ def pin_reader(settings: ReaderSettings) -> ReaderSettings:
 
 def reader_identity(pinned: ReaderSettings) -> dict[str, Any]:
     """Return what the answers of a pinned reader depend on: its content, and how texts are cut for it."""
-    return {"revision": pinned.revision, "tokens": list(_TOKENS[pinned.finds])}
+    return {"revision": pinned.revision, "tokens": list(_local_reader(pinned).tokens)}

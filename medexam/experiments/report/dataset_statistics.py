@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from medexam.datasets.selection import split_of
 from medexam.datasets.tokens import TokenLengths, measure_tokens
+from medexam.distributions import chi_square_tail
 from medexam.frozen_model import FrozenModel
 from medexam.items import AnswerKey
-from medexam.metrics.distributions import chi_square_tail
 from medexam.questions import Language, Question
 
 K = TypeVar("K", bound=Hashable)
@@ -52,7 +52,7 @@ class TextLengths(FrozenModel):
 
 
 class Positions(FrozenModel):
-    """Where the right answer stands among questions with as many options."""
+    """Place of the right answer among questions with as many options."""
 
     options: int
     n: int

@@ -138,10 +138,10 @@ def _positions(statistics: Statistics) -> Captioned:
     )
     headers = ("Options", "n", *(f"{place}" for place in range(1, most + 1)), "Chi-square", "p")
     caption = (
-        "Questions whose right answer stands first, second, ..., and percent. p: Pearson's test against all places "
+        "Questions whose right answer is first, second, ..., and percent. p: Pearson's test against all places "
         "being equally likely."
     )
-    return (Table("Where the right answer stands", headers, rows), caption)
+    return (Table("Place of the right answer", headers, rows), caption)
 
 
 def _options(statistics: Statistics) -> Captioned:

@@ -53,7 +53,7 @@ def renew(folder: RunFolder, freshness: Freshness, say: Say) -> AnyRun:
             return run
     except (DatasetError, EngineError) as error:
         return _as_scored(folder, freshness, error)
-    say(gold_note or f"{folder.name}: made {_DERIVED} anew: {reason}")
+    say(gold_note or f"{folder.name}: made {_DERIVED} again: {reason}")
     return run
 
 
@@ -87,7 +87,7 @@ def _as_scored(folder: RunFolder, freshness: Freshness, error: MedExamError) -> 
         stands = _counts_agree(run) if is_stale is None else not is_stale
     if not stands:
         raise type(error)(
-            f"the scores of run {folder.name} are out of date ({reason}) and cannot be made anew: {error}"
+            f"the scores of run {folder.name} are out of date ({reason}) and cannot be made again: {error}"
         )
     return replace(run, note=shown_as_scored(str(error)), files_fresh=False)
 

@@ -1,10 +1,9 @@
 """Tables and Markdown of `medexam compare --languages`: questions right in all languages, in some, in none."""
 
+from medexam.distributions import WILSON, rate_interval
 from medexam.experiments.compare.languages import Consistency, CrossLanguages
 from medexam.experiments.report.comparison_tables import comparison_lines, render_comparison
 from medexam.experiments.report.latex import render_latex
-from medexam.metrics.intervals import rate_interval
-from medexam.metrics.results import WILSON
 from medexam.tables import NONE, Captioned, Table, coefficient, equals, p_value, percent, with_interval
 
 SHOWN = 10

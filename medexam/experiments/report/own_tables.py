@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from medexam.benchmarks.measures import paired_table, show_measure, signed
+from medexam.distributions import WILSON
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.metrics.results import WILSON, Unit
+from medexam.metrics.results import Unit
 from medexam.tables import Captioned, Table, equals, p_value
 
 TITLE = "Own metrics"

@@ -8,7 +8,6 @@ from typing import Any
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction, Reason, Status
-from medexam.signatures import answer_opening
 
 SILENT = 0.1
 """Share of questions without an answer from which on a reader is told why."""
@@ -23,7 +22,7 @@ CAUSES: Mapping[Reason, str] = MappingProxyType(
         Reason.REFUSED: "questions were refused by the model",
         Reason.FILTERED: "replies were withheld by the provider's filter",
         Reason.CONTEXT_OVERFLOW: "prompts did not fit the model's context",
-        Reason.NOT_IN_CONTEXT: "replies quoted what does not stand in the text",
+        Reason.NOT_IN_CONTEXT: "replies quoted what is not in the text",
         Reason.FAULTED: "examples made the module or the metric raise",
     }
 )
@@ -106,6 +105,8 @@ def _unasked_format(run: AnyRun) -> str | None:
     form = getattr(program, "answer_form", None)
     if form is None or "instructions" not in words or words.get("examples"):
         return None
+    from medexam.signatures import answer_opening  # It brings DSPy, which no other table needs.
+
     opening = answer_opening(form).strip()
     if program.words is None or opening in str(words["instructions"]):
         return None

@@ -48,7 +48,7 @@ def read_run_again(planned: AnyCell) -> AnyCell:
         reason,
         change_count,
         len(stored),
-        f", {loss_count} of them because they keep too little and are asked anew" if loss_count else "",
+        f", {loss_count} of them because they keep too little and are asked again" if loss_count else "",
     )
     return planned.updated()
 

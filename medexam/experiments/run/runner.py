@@ -31,6 +31,7 @@ from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.library_logging import quiet_dspy
 from medexam.serve import EngineInfo
+from medexam.serve.pool.energy import count_energy
 from medexam.specs import NO_NEEDS, EngineNeeds, ModelSpec
 from medexam.specs.identity import digest
 
@@ -214,6 +215,7 @@ class Runner:
             answers=planned.answered or planned.folder.count_answers(),
             count_cut=planned.folder.count_cut,
             accept=self._plan.accept_model_change,
+            ways_out=self._plan.ways_out,
         )
         return replace(planned, answerer=admitted)
 
@@ -263,8 +265,12 @@ class Runner:
         self._spending.further_prices = {name: list_prices(model) for name, model in planned.cell.asked_models.items()}
         invocation, start, questions_before = Invocation(), time.monotonic(), self._spending.questions
         self._spending.further_tokens = invocation.further_tokens
+        info, ca_bundle = executor.info(planned), planned.cell.model.ca_bundle
         try:
+            energy_before = await count_energy(info, ca_bundle)
             await executor.ask(planned, self._observer, self._spending, invocation)
+            if energy_before is not None:
+                invocation.count_energy(energy_before, await count_energy(info, ca_bundle))
         finally:
             planned.folder.merge_shards()
             invocation.seconds, invocation.questions = (

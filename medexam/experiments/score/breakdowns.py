@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from medexam.datasets.own.tables import SourceTable, read_file, read_own_table, value_of
+from medexam.distributions import rate_interval
 from medexam.errors import SpecError
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.items import AnySet
-from medexam.metrics.intervals import rate_interval
 from medexam.metrics.tasks import cluster_scores, resample_clusters
 from medexam.predictions import Prediction, Status
 from medexam.tables import NONE, Captioned, Interval, Table, percent, with_interval
@@ -37,7 +37,7 @@ _MADE: dict[str, Callable[[Any], Any]] = {
 """What is made of an item's texts."""
 _CAPTIONS = {
     "negation": "Yes: words of the stem's last sentence, such as `not` or `excepto`, may ask for what is wrong.",
-    "numbers": "Yes: a digit stands in the stem.",
+    "numbers": "Yes: the stem has a digit.",
     "length": "Words of the stem (characters in Japanese and Chinese), in quarters of the questions.",
 }
 
@@ -154,13 +154,13 @@ def _read_own_column(items: AnySet, table: SourceTable, name: str) -> dict[str, 
 def _read_file_column(path: Path, name: str, keys: Any) -> dict[str, Any]:
     table = read_file(path)
     pairs = ((value_of(row.record, "question"), value_of(row.record, name)) for row in table.rows)
-    found = {str(key): value for key, value in pairs if value is not None}
-    if not found.keys() & keys:
+    values = {str(key): value for key, value in pairs if value is not None}
+    if not values.keys() & keys:
         raise SpecError(
             f"--by {path}:{name}: no row has a `question` of the run and a value of {name} (its columns are "
             f"{', '.join(table.columns)}); a key is written such as {next(iter(keys))}"
         )
-    return {key: found.get(key) for key in keys}
+    return {key: values.get(key) for key in keys}
 
 
 def _group(items: AnySet, values: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -216,5 +216,5 @@ def _stem(item: Any) -> str:
     return stem
 
 
-def _yes(found: bool) -> str:
-    return "yes" if found else "no"
+def _yes(flag: bool) -> str:
+    return "yes" if flag else "no"

@@ -101,6 +101,6 @@ def _describe(folder: RunFolder, record: RunRecord, today: ReadToday | None) -> 
     remedy = (
         f"`{folder.resume_command}` reads them again"
         if record.schema == IDENTITY_SCHEMA
-        else "run its spec to ask it anew"
+        else "run its spec to ask it again"
     )
     return [f"the replies of {folder.name} were read by {record.outdated}{change_note}; {remedy}"]

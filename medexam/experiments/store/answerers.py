@@ -18,7 +18,7 @@ from medexam.model_identity import Answerer, ModelIdentity
 from medexam.predictions import Prediction, Status
 
 MODELS = "models.json"
-RUN_WAYS_OUT = "start anew with --fresh, or add --accept-model-change, which every table will show"
+RUN_WAYS_OUT = "start over with --fresh, or add --accept-model-change, which every table will show"
 
 
 class KnownModel(FrozenModel):
@@ -56,7 +56,7 @@ def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]
         return {key: KnownModel.model_validate(value) for key, value in folder.read_json(file).items()}
     except ValidationError as error:
         raise RunFolderError(
-            f"{folder.path / file} is damaged ({describe_fault(error)}), so nobody knows which model answered; "
+            f"{folder.path / file} is damaged ({describe_fault(error)}), so it is unknown which model answered; "
             "restore it, or start another run with --fresh"
         ) from None
 
@@ -94,7 +94,7 @@ def admit(
         reason = f" ({'; '.join(first_differences)})" if first_differences else ""
         raise RunFolderError(
             f"{folder.kind} {folder.name} cannot continue: its {answers:,} answers are {owner}, and now another model "
-            f"answers{reason}; bring the first one back, {ways_out}"
+            f"answers{reason}; restore the first model, {ways_out}"
         )
     _write(folder, file, {**models, identity.print: KnownModel(identity=identity, since=_now())})
     return Answerer(identity.print, identity.name)

@@ -9,7 +9,8 @@ from typing import Any
 
 from medexam.metrics.results import RunMetrics
 
-_USUALLY_NONE = ("thinking_tokens", "counted")
+_USUALLY_NONE = ("thinking_tokens", "counted", "kwh")
+_JOULES_PER_KWH = 3.6e6
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Costs:
     """While questions were asked; without starting the engine and without scoring."""
     gpu_seconds: Cost | None
     """None where the model runs on the CPU, or behind a server that does not tell on how many GPUs."""
+    kwh: Cost | None
+    """What the GPUs' own counters say, idle time and the work of others included; None where none tells."""
     usd: Cost | None
     """US dollars by the price list of the day; None without a price, and where no tokens are known."""
     questions_per_s: float | None
@@ -50,7 +53,7 @@ class Costs:
     hold what others asked meanwhile; None where they tell none."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON-ready dictionary; without the thinking tokens and `counted` if they are None."""
+        """Return it as a JSON-ready dictionary; without thinking tokens, `counted` and `kwh` if they are None."""
         return {name: value for name, value in asdict(self).items() if name not in _USUALLY_NONE or value is not None}
 
 
@@ -68,11 +71,19 @@ def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:
         thinking_tokens=_tokens(metrics.thinking_tokens or None, metrics.completion_tokens_counted, metrics),
         seconds=seconds,
         gpu_seconds=seconds if on_gpu else None,
+        kwh=_energy(environment.get("energy"), metrics),
         usd=_money(metrics, environment.get("prices"), (environment.get("models") or {}).values()),
         questions_per_s=question_count / asked_s if is_timed else None,
         counted=_fewest_counted(metrics),
         prefix_hits=cache["hits"] / cache["tokens"] if cache.get("tokens") else None,
     )
+
+
+def _energy(record: Mapping[str, Any] | None, metrics: RunMetrics) -> Cost | None:
+    if not record or not record["asked"] or not metrics.n:
+        return None
+    kwh = record["joules"] / _JOULES_PER_KWH
+    return _cost(kwh, kwh / record["asked"] * metrics.n, metrics)
 
 
 def _tokens(total: int | None, question_count: int | None, metrics: RunMetrics) -> Cost | None:

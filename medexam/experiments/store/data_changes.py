@@ -69,7 +69,7 @@ def as_asked(record: RunRecord, data: AnySet) -> AnySet:
     """
     if find_data_change(record, data) is DataChange.TEXTS:
         raise DatasetError(
-            f"run {record.run_id} cannot be scored anew: {describe_texts(record, data)}; restore "
+            f"run {record.run_id} cannot be scored again: {describe_texts(record, data)}; restore "
             f"{record.dataset_source}, or run its spec again to ask the texts as they are"
         )
     items_by_key = {item.key: item for item in data.questions}
@@ -103,7 +103,8 @@ def describe_golds(folder: RunFolder, record: RunRecord, data: AnySet) -> str | 
     change_count = _count_changed(folder, record, data)
     count_note = "" if not change_count else f" ({change_count} of its {len(record.questions)} questions)"
     return (
-        f"run {record.run_id}: golds of its data have changed since it was scored{count_note}; its scores are made anew"
+        f"run {record.run_id}: golds of its data have changed since it was scored{count_note}; "
+        "its scores are made again"
     )
 
 
@@ -120,14 +121,15 @@ def describe_earlier(folder: RunFolder, spec_digest: str, identity: Mapping[str,
             if record.schema != IDENTITY_SCHEMA:
                 return (
                     f"run {record.run_id} was made by an earlier version, whose identity covers less: it is kept and "
-                    f"not continued, and run {folder.name} asks anew"
+                    f"not continued, and run {folder.name} asks again"
                 )
             keys = differing_keys(identity, record.identity)
             if keys and all(key.startswith(_BY_CONTENT) for key in keys):
                 only_texts = _TEXTS.issuperset(keys)
                 subject = "the texts of the data have" if only_texts else f"what the spec names has ({', '.join(keys)})"
                 return (
-                    f"{subject} changed since run {record.run_id} was asked, which is kept: run {folder.name} asks anew"
+                    f"{subject} changed since run {record.run_id} was asked, which is kept: "
+                    f"run {folder.name} asks again"
                 )
     return None
 

@@ -17,6 +17,7 @@ from medexam.files import whole_file
 from medexam.inputs import UnreadableError, open_parquet, parquet_rows
 from medexam.items import AnySet
 from medexam.predictions import Outcome, Prediction, Status
+from medexam.predictions.evidence.kinds import evidence_cells
 
 OWN = "own_"
 """Opens the name of a column that holds what a metric of the user's own says of each question."""
@@ -40,6 +41,7 @@ def write_parquet(
     row_items = (item for item in items.questions if item.key in predictions)
     rows = (
         _row(predictions[item.key])
+        | evidence_cells(predictions[item.key], item)
         | benchmark.row(item, items.golds[item.key], predictions[item.key], scored.items)
         | {OWN + name: scores.get(item.key) for name, scores in scored.own.items()}
         for item in row_items
@@ -100,12 +102,10 @@ def read_rows(folder: RunFolder, column_filter: Callable[[str], object] = len) -
 
 def _row(prediction: Prediction) -> dict[str, Any]:
     """Return what a prediction says, whatever was asked; a schema takes the columns that it has."""
-    failure, passages = prediction.failure, prediction.passages
     start, end = prediction.span or (None, None)
     field_names = (
         *("question", "program", "model", "answer", "text", "alignment", "reply", "rationale", "prompt_tokens"),
-        *("completion_tokens", "latency_s", "finish_reason", "score_unit", "score_norm", "label_mass", "tied"),
-        *("read_by", "read_why", "passages_cut"),
+        *("completion_tokens", "latency_s", "finish_reason"),
     )
     return {
         **{name: getattr(prediction, name) for name in field_names},
@@ -113,8 +113,4 @@ def _row(prediction: Prediction) -> dict[str, Any]:
         "reason": prediction.reason.value if prediction.reason else None,
         "start": start,
         "end": end,
-        "passages": None if passages is None else [passage.id for passage in passages],
-        "passage_scores": None if passages is None else [passage.score for passage in passages],
-        "failure_kind": failure.kind if failure else None,
-        "failure_message": failure.message if failure else None,
     }

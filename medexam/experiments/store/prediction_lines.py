@@ -8,11 +8,10 @@ known elsewhere.
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.log_lines import cut_torn_line, parse_lines
@@ -75,7 +74,7 @@ def check_own(prediction: Prediction, spec_digest: str, place: str) -> None:
     if prediction.spec_digest != spec_digest:
         raise RunFolderError(
             f"{place} belongs to another run (digest {prediction.spec_digest}, and this run's is {spec_digest}): move "
-            f"it to the folder of that run, or remove it, and what it answers ({prediction.question}) is asked anew"
+            f"it to the folder of that run, or remove it, and what it answers ({prediction.question}) is asked again"
         )
 
 
@@ -175,13 +174,9 @@ class PredictionLog:
         )
 
 
-Log = TypeVar("Log", bound=PredictionLog)
-
-
 @contextmanager
-def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
-    """Open a log that appends to a file, made of its path and its open end; what a dead process left torn is cut off
-    first.
+def open_log(path: Path) -> Iterator[PredictionLog]:
+    """Open a log that appends to a file; what a dead process left torn is cut off first.
 
     Raises `RunFolderError` where the file cannot be written.
     """
@@ -191,7 +186,7 @@ def open_log(path: Path, make: Callable[[Path, int], Log]) -> Iterator[Log]:
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}") from None
     with stream:
-        log = make(path, stream.fileno())
+        log = PredictionLog(path, stream.fileno())
         try:
             yield log
         finally:

@@ -35,6 +35,13 @@ class _PrefixCache(_Form):
     hits: Count = 0
 
 
+class _Energy(_Form):
+    joules: _Number
+    asked: Count
+    gpus: Count
+    by: str
+
+
 class _Prices(_Form):
     prompt_usd: _Number
     completion_usd: _Number
@@ -65,6 +72,7 @@ class EnvironmentRecord(_Form):
     asked: Count | None = None
     engine: _Engine | None = None
     prefix_cache: _PrefixCache | None = None
+    energy: _Energy | None = None
     prices: _Prices | None = None
     ensemble: _Ensemble | None = None
     medexam: str | None = None

@@ -29,7 +29,8 @@ from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shard
 from medexam.experiments.store.stopped import StopRecord
 from medexam.experiments.store.trust import beside_run, check_trusted, is_own, sign
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
-from medexam.predictions import Answered, Outcome, Prediction, Reason, Status
+from medexam.plugins import ships
+from medexam.predictions import Answered, Outcome, Prediction, Status
 from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.experiment import named_code
@@ -122,7 +123,7 @@ class RunFolder(WorkFolder):
             raise RunFolderError(
                 f"{self.path / SPEC} is not a spec of this package ({describe_fault(error)})"
             ) from None
-        if record.cell.dataset.is_own:
+        if record.cell.dataset.is_own and not ships(record.cell.dataset.name):
             check_trusted(self.path, f"benchmark {record.cell.dataset.called}")
         cell = name_words(record.cell, record.identity)
         if cell.dataset.kind == EXAMPLES:
@@ -203,10 +204,7 @@ class RunFolder(WorkFolder):
 
     def count_cut(self) -> int:
         """Count the answers whose prompt did not fit its model's context whole; raises as `read_predictions` does."""
-        predictions = self.read_predictions().values()
-        return sum(
-            prediction.reason is Reason.CONTEXT_OVERFLOW or bool(prediction.passages_cut) for prediction in predictions
-        )
+        return sum(prediction.is_cut for prediction in self.read_predictions().values())
 
     def merge_shards(self) -> frozenset[str]:
         """Put what workers left in shards into `predictions.jsonl`, and return the keys of the questions that it
@@ -263,7 +261,7 @@ class RunFolder(WorkFolder):
 
     def appending(self) -> AbstractContextManager[PredictionLog]:
         """Open a log that appends predictions; what a dead process left torn is cut off first."""
-        return open_log(self.path / PREDICTIONS, PredictionLog)
+        return open_log(self.path / PREDICTIONS)
 
 
 def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> list[str]:

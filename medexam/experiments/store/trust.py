@@ -40,10 +40,10 @@ def sign(record: Mapping[str, Any]) -> dict[str, Any]:
     return unsigned
 
 
-def is_own(folder: Path) -> bool:
-    """Return whether this installation made the run in `folder`, and nobody changed its spec since."""
+def is_own(folder: Path, name: str = RECORD) -> bool:
+    """Return whether this installation made what is in `folder`, and nobody changed its file `name` since."""
     try:
-        record, key = read_record(folder / RECORD), _read_key()
+        record, key = read_record(folder / name), _read_key()
     except (OSError, UnreadableError):
         return False
     if not isinstance(record, dict) or not isinstance(signature := record.pop(SIGNATURE, None), str):

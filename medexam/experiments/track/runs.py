@@ -133,6 +133,7 @@ def _send(
     with reads_kept():
         # A large run is planned again before MLflow takes its memory.
         traces = _collect_traces([run for family in families.values() for run in family])
+        prompts = _collect_prompts([run for family in families.values() for run in family])
         way_out = send_later([run for family in families.values() for run in family])
         with open_store(tracking_uri, way_out=way_out) as client:
             for (name, _), family in families.items():
@@ -140,6 +141,8 @@ def _send(
                 overview = store.put_overview(family)
                 for run in family:
                     tracked[id(run)] = store.put_run(run, overview)
+                    if id(run) in prompts:
+                        store.put_prompts(prompts.pop(id(run)), tracked[id(run)].mlflow_run_id)
                     if id(run) in traces:
                         store.put_traces(run, traces.pop(id(run)), tracked[id(run)].mlflow_run_id, tracking_uri)
                 store.put_answer(family, overview, page=page)
@@ -256,6 +259,12 @@ class _Store:
             tracking_uri=tracking_uri,
         )
 
+    def put_prompts(self, prompts: Mapping[str, Any], mlflow_run_id: str) -> None:
+        """Put what a run asked with into the prompt registry, each text once, and link it to the run."""
+        from medexam.experiments.track.prompts import register
+
+        register(self.client, prompts, mlflow_run_id, self.experiment_id)
+
     def put_page(self, family: Sequence[AnyRun], overview: str) -> str | None:
         """Put the page of an experiment's runs among the overview's files; None where no page holds them all."""
         answers = sum(len(run.record.questions) for run in family)
@@ -343,6 +352,16 @@ def _collect_traces(runs: Sequence[AnyRun]) -> dict[int, list[Any]]:
     from medexam.experiments.track.traces import collect_traces
 
     return collect_traces(traced)
+
+
+def _collect_prompts(runs: Sequence[AnyRun]) -> dict[int, Mapping[str, Any]]:
+    """Collect what each run that asks a model asked with, as `collect_prompts` finds it."""
+    asking = [run for run in runs if run.record.cell.program.asks_model and run.benchmark.right_or_wrong]
+    if not asking:
+        return {}
+    from medexam.experiments.track.prompts import collect_prompts
+
+    return {**collect_prompts(asking)}
 
 
 def _began(run: AnyRun) -> int:

@@ -5,7 +5,7 @@ nothing of exams.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,46 @@ def tracing_client(client: Any, tracking_uri: str) -> Any:
     from mlflow.tracing.client import TracingClient
 
     return client.limits.bound(TracingClient(tracking_uri))
+
+
+def start_traces(client: Any, summaries: Sequence[Any]) -> None:
+    """Store the summaries of traces by the client that `tracing_client` gave.
+
+    MLflow writes each in two transactions. In a database that this process writes itself, all are written in one.
+    """
+    if not client.limits.call(_start_at_once, client.unbound, summaries):
+        for summary in summaries:
+            client.start_trace(summary)
+
+
+def _start_at_once(client: Any, summaries: Sequence[Any]) -> bool:
+    """Store the summaries in one transaction; False if that is not sure, and each is to be sent on its own.
+
+    All are of one experiment, which is looked up once.
+    """
+    store = client.store
+    sessions = getattr(store, "ManagedSessionMaker", None)
+    if sessions is None or not summaries:
+        return False
+    try:
+        experiment = store.get_experiment(summaries[0].experiment_id)
+        with sessions(read_only=False) as session:
+
+            @contextmanager
+            def shared(**_: Any) -> Iterator[Any]:
+                yield session
+
+            transaction = session.get_transaction()
+            store.ManagedSessionMaker, store.get_experiment = shared, lambda _: experiment
+            for summary in summaries:
+                store.start_trace(summary)
+            # MLflow rolls back where it meets a trace that is there: those before it are then not written.
+            return session.get_transaction() is transaction
+    except Exception:  # Sent one by one, the summary that fails says why.
+        return False
+    finally:
+        store.ManagedSessionMaker = sessions
+        vars(store).pop("get_experiment", None)
 
 
 def experiment_id(client: Any, name: str, tracking_uri: str) -> str:

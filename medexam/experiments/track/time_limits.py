@@ -61,11 +61,11 @@ class _Bound:
     """A client of MLflow's, with a limit to the time of each call."""
 
     def __init__(self, client: object, limits: TimeLimits) -> None:
-        self._client = client
+        self.unbound = client
         self.limits = limits
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self._client, name)
+        method = getattr(self.unbound, name)
 
         def call(*arguments: Any, **options: Any) -> Any:
             extra_s = _size(arguments[_UPLOADS[name]]) / _BYTES_PER_S if name in _UPLOADS else 0.0

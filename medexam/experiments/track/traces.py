@@ -24,7 +24,7 @@ from medexam.experiments.plan.planner import plan_stored
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.experiments.track.copies import find_traces
 from medexam.experiments.track.payload import count_traced, describe_sample
-from medexam.experiments.track.store import tracing_client
+from medexam.experiments.track.store import start_traces, tracing_client
 from medexam.experiments.track.trace_spans import QuestionTrace, Step, build_spans
 from medexam.predictions import FollowUp, Prediction, RetrievedPassage, Status
 from medexam.questions import Question
@@ -120,13 +120,8 @@ def _steps(planned: ExamCell, program: dspy.Module, question: Question, predicti
             outcome["reason"] = prediction.reason.value
         if prediction.rationale is not None:
             outcome["rationale"] = prediction.rationale
-        if prediction.option_scores is not None:
-            scores = {str(number): score for number, score in prediction.option_scores.items()}
-            chances = {str(number): chance for number, chance in (prediction.option_probabilities or {}).items()}
-            inputs = {"option_scores": scores, "unit": prediction.score_unit, "norm": prediction.score_norm}
-            steps.append(
-                Step("choose", "PARSER", inputs, {**outcome, "probabilities": chances, "tied": prediction.tied})
-            )
+        if (choice := prediction.choice_trace) is not None:
+            steps.append(Step("choose", "PARSER", choice[0], {**outcome, **choice[1]}))
         elif calls:
             inputs = {"reply": prediction.reply, "finish_reason": prediction.finish_reason}
             steps.append(Step("parse", "PARSER", inputs, outcome))
@@ -190,35 +185,36 @@ def _send(traces: Sequence[QuestionTrace], run: ExamRun, mlflow_run_id: str, exp
     code = AssessmentSource(source_type=AssessmentSourceType.CODE, source_id="medexam")
     key = AssessmentSource(source_type=AssessmentSourceType.HUMAN, source_id="answer key")
     sample_tag = {"medexam.sample": sample} if (sample := describe_sample(run)) else {}
+
+    def summary(trace: QuestionTrace) -> Any:
+        prediction, duration_ms = trace.prediction, round(1000 * (trace.prediction.latency_s or 0))
+        failed = prediction.status is Status.FAILED
+        marks: list[Any] = [Expectation(name="gold", value=trace.gold.number, source=key)]
+        if not failed:
+            marks.append(Feedback(name="right", value=trace.gold.accepts(prediction.answer), source=code))
+        return TraceInfo(
+            trace_id=f"tr-{trace.trace_id(mlflow_run_id)}",
+            trace_location=TraceLocation.from_experiment_id(experiment_id),
+            request_time=start_ns // 1_000_000,
+            state=TraceState.ERROR if failed else TraceState.OK,
+            request_preview=render_question(trace.question)[:_PREVIEW],
+            response_preview=trace.verdict[:_PREVIEW],
+            execution_duration=duration_ms,
+            trace_metadata={"mlflow.sourceRun": mlflow_run_id},
+            tags={
+                "mlflow.traceName": trace.question.key,
+                "medexam.question": trace.question.key,
+                "medexam.spec_digest": prediction.spec_digest,
+                "medexam.run_id": run.record.run_id,
+                "medexam.program": prediction.program,
+                "medexam.status": prediction.status.value,
+                **sample_tag,
+            },
+            assessments=marks,
+        )
+
     for start in range(0, len(traces), _BATCH):
         batch = traces[start : start + _BATCH]
-        for trace in batch:
-            prediction, duration_ms = trace.prediction, round(1000 * (trace.prediction.latency_s or 0))
-            failed = prediction.status is Status.FAILED
-            marks: list[Any] = [Expectation(name="gold", value=trace.gold.number, source=key)]
-            if not failed:
-                marks.append(Feedback(name="right", value=trace.gold.accepts(prediction.answer), source=code))
-            client.start_trace(
-                TraceInfo(
-                    trace_id=f"tr-{trace.trace_id(mlflow_run_id)}",
-                    trace_location=TraceLocation.from_experiment_id(experiment_id),
-                    request_time=start_ns // 1_000_000,
-                    state=TraceState.ERROR if failed else TraceState.OK,
-                    request_preview=render_question(trace.question)[:_PREVIEW],
-                    response_preview=trace.verdict[:_PREVIEW],
-                    execution_duration=duration_ms,
-                    trace_metadata={"mlflow.sourceRun": mlflow_run_id},
-                    tags={
-                        "mlflow.traceName": trace.question.key,
-                        "medexam.question": trace.question.key,
-                        "medexam.spec_digest": prediction.spec_digest,
-                        "medexam.run_id": run.record.run_id,
-                        "medexam.program": prediction.program,
-                        "medexam.status": prediction.status.value,
-                        **sample_tag,
-                    },
-                    assessments=marks,
-                )
-            )
+        start_traces(client, [summary(trace) for trace in batch])
         spans = [span for trace in batch for span in build_spans(trace.trace_id(mlflow_run_id), trace, start_ns)]
         client.log_spans(experiment_id, spans)

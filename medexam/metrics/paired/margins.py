@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
+from medexam.distributions import find_root, t_tail
 from medexam.frozen_model import FrozenModel
-from medexam.metrics.distributions import find_root, t_tail
 from medexam.metrics.paired.pairs import ALPHA
 from medexam.metrics.paired.results import Difference
 from medexam.metrics.results import Interval

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.metrics.distributions import find_root
+from medexam.distributions import find_root
 from medexam.metrics.paired.pairs import ALPHA
 from medexam.metrics.paired.power import FLIPPED
 

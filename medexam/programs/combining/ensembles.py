@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from medexam.predictions import Prediction, Status, normalise_scores
+from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.combining.voting import NO_VOTE
 from medexam.programs.controls import Control
-from medexam.programs.program_output import OptionScores, ProgramOutput
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 from medexam.specs.programs.ensembles import Combine
 
@@ -98,9 +99,6 @@ def combine(
         option_scores=scores,
         score_unit="log of the share of votes" if rule == "vote" else "nats",
         score_norm="votes" if rule == "vote" else rule,
-        tied=list(scores.values()).count(max(scores.values())),
-        label_mass=None,
-        order_scores=None,
         read_by="members",
         read_why=f"{answers.total()} of {len(predictions)} members have a legal answer",
     )

@@ -13,8 +13,9 @@ import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.predictions import Prediction, Reading
+from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram
-from medexam.programs.program_output import EntailmentScores, OptionScores, ProgramOutput
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 
 NO_VOTE = math.log(1e-9)
@@ -126,7 +127,7 @@ def winner(outcomes: Sequence[ProgramOutput]) -> int | None:
     if not votes:
         return None
     winners = [number for number, count in votes.items() if count == max(votes.values())]
-    all_scores: list[EntailmentScores] = [outcome.scores for outcome in outcomes if outcome.scores is not None]
+    all_scores: list[OptionScores] = [outcome.scores for outcome in outcomes if outcome.scores is not None]
     first: int = winners[0]
     if len(winners) == 1 or len(all_scores) < len(outcomes):
         return first
@@ -147,9 +148,6 @@ def shares(question: Question, outcomes: Sequence[ProgramOutput]) -> OptionScore
         option_scores=shares,
         score_unit="log of the share of votes",
         score_norm="votes",
-        tied=list(votes.values()).count(max(votes.values())),
-        label_mass=None,
-        order_scores=None,
         read_by="votes",
         read_why=f"{total} of {len(outcomes)} replies hold a legal answer",
     )

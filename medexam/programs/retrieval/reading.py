@@ -12,8 +12,9 @@ from typing import Protocol
 
 import dspy
 
+from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.controls import Control
-from medexam.programs.program_output import EntailmentScores, ProgramOutput
+from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.stems import stems
 from medexam.questions import Option, Question
 from medexam.retrievers.base import Hit, Span
@@ -190,13 +191,12 @@ class EntailedChoice(_ReadingChoice):
         default = (_LEAST, "")
         scores = {number: max(reading.best.get(number, default)[0], _LEAST) for number in question.option_numbers}
         answer = max(scores, key=scores.__getitem__)
-        tied = list(scores.values()).count(scores[answer])
         return ProgramOutput(
             answer=answer,
             rationale=None,
             generations=[_quote(reading.best.get(answer, default)[1], reading.reader)],
             hits=list(reading.hits),
-            scores=EntailmentScores(scores, UNIT, tied),
+            scores=OptionScores(scores, UNIT),
         )
 
 

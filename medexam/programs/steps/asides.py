@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import dspy
@@ -67,11 +68,19 @@ class AskedAside(Aside):
         elif isinstance(question, Question):
             shown = question.printed if "options" in self._signature.inputs else question.asked
         else:
-            shown = question.question
+            shown = self._print_task(question)
         answer = given.get("answer", "")
         if isinstance(question, Question):
             answer = next((option.text for option in question.options if option.number == answer), "")
         return Task(key="side", group="side", language="en", question=shown, context=context, given_answer=answer)
+
+    def _print_task(self, task: Task) -> str:
+        """Write a task as one question: its context and options, and what is wrong where its answer is given."""
+        text = "\n".join([*([f"{task.context}\n"] if task.context else []), task.question, *task.options])
+        if not task.given_answer or self._spec.wrong is None:
+            return text
+        given = "\n".join([task.given_answer, *task.given_reasoning])
+        return fill(self._groups[self._spec.wrong], replace(task, question=text, given_answer=given))
 
     def steps_given(self, question: Asked, given: Given, looked_up: Sequence[str]) -> Steps:
         """Yield the one call, with as much of the text as fits; none for a verdict on no passage."""

@@ -7,11 +7,12 @@ import dspy
 
 from medexam.errors import SpecError
 from medexam.plugins import load_object
+from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.fields import Asked
 from medexam.programs.loading import typed_example
 from medexam.programs.own import OwnProgram
 from medexam.programs.probabilities import OptionProbabilities
-from medexam.programs.program_output import OptionScores, ProgramOutput
+from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import Calls
 from medexam.questions import Language, Question
 from medexam.specs.programs.own import PROGRAMS
@@ -57,9 +58,6 @@ def _scores(question: Asked, shares: dict[str, float]) -> OptionScores | None:
         option_scores=scores,
         score_unit="nats",
         score_norm="sum",
-        tied=list(scores.values()).count(max(scores.values())),
-        label_mass=None,
-        order_scores=None,
         read_by="choices",
         read_why="the values of the signature's answer",
     )

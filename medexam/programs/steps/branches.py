@@ -5,9 +5,10 @@ from typing import Any, cast
 
 from medexam.errors import ProgramFaultError
 from medexam.predictions import Prediction, Reason, Status
+from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.combining.ensembles import choose, combine
 from medexam.programs.fields import Asked
-from medexam.programs.program_output import OptionScores, ProgramOutput
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 from medexam.specs.programs.ensembles import Combine
 

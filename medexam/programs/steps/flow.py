@@ -102,7 +102,7 @@ class StepProgram(AskingProgram):
                 reader = repeated(others[0].step, reader)
             outcome = reader.read_again(question, stored, reading)
             if outcome is not None and stored.reason is Reason.ABSTAINED and len(answering) > 1:
-                outcome = outcome.copy(answer=None, reason=stored.reason)
+                outcome = outcome.copy(answer=None, text=None, reason=stored.reason)
             return outcome
         if reading == "lenient" or not all(isinstance(program, OwnProgram) for program in programs):
             # Replies of programs that begin them for the model are kept as they read, not as they came.

@@ -86,7 +86,7 @@ class Batch:
         try:
             return [parse_json(line)["custom_id"] for line in self.requests.read_bytes().splitlines()]
         except (OSError, UnreadableError, KeyError, TypeError) as error:
-            raise RunFolderError(f"{self.requests} is damaged ({error}); remove {self.path} to ask it anew") from None
+            raise RunFolderError(f"{self.requests} is damaged ({error}); remove {self.path} to ask it again") from None
 
     def read_results(self) -> Iterator[tuple[str, dict[str, Any] | LM15Error]]:
         """Yield the `custom_id` of each result with the reply's body, or with the error if there is none."""
@@ -149,7 +149,7 @@ class BatchFolder:
             try:
                 yield Batch(path.with_suffix(""), BatchRecord.model_validate(read_json(path)))
             except (OSError, UnreadableError, ValueError) as error:
-                raise RunFolderError(f"cannot read {path}: {error}; remove it to ask its requests anew") from None
+                raise RunFolderError(f"cannot read {path}: {error}; remove it to ask its requests again") from None
 
     def _records(self) -> list[Path]:
         return sorted(

@@ -58,7 +58,7 @@ class HostedBatches:
             batch.end(b"", provider_batch.status)
             raise EngineError(
                 f"batch {provider_batch.id} of {batch.record.requests:,} requests was refused as a whole: "
-                f"{_reasons(provider_batch)}; nothing of it was asked"
+                f"{_reasons(provider_batch)}; no question of it was asked"
             )
         files = [
             await self._content(file_id)
@@ -155,7 +155,7 @@ class HostedBatches:
 
 def _say(batch: Batch, state: str) -> None:
     _log.warning(
-        "medexam: batch %s of %s requests %s; it may take a day: Ctrl-C is no loss, the same command takes it up again",
+        "medexam: batch %s of %s requests %s; it may take a day: Ctrl-C loses nothing, the same command continues",
         batch.record.batch_id,
         f"{batch.record.requests:,}",
         state,

@@ -12,8 +12,8 @@ from typing import Any
 from dspy.lm15 import Request, Response, UnsupportedFeatureError
 
 from medexam.model_identity import ModelIdentity
+from medexam.plugins import load_part
 from medexam.serve.batches.engine import CONCURRENCY, Batching
-from medexam.serve.batches.run_batch import VLLMBatches, plan_batch
 from medexam.serve.chat_messages import (
     TemplateRules,
     continues_plain_text,
@@ -27,10 +27,10 @@ from medexam.serve.engines.hosted import HostedEngine, check_needs
 from medexam.serve.engines.litellm_calls import read_chat, reading_reply
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.engines.vllm_wire import chat_fields, chosen_in_chat, escape_pattern, sampling_fields
-from medexam.serve.launch.profile import load_profile
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.request_settings import RequestSettings
 from medexam.specs import EngineNeeds, ModelSpec
+from medexam.specs.names import SERVERS
 
 _GRAMMAR_TOKENS = 64
 """Room for a choice of several tokens and its opening words; the grammar ends the reply."""
@@ -40,7 +40,7 @@ def build_vllm_batches(spec: ModelSpec, needs: EngineNeeds) -> "VLLMBatchEngine"
     """Build the engine of a spec; raises as `build_engine` does, also where vLLM or the GPUs are not here."""
     check_needs(spec, needs)
     engine = VLLMBatchEngine(spec)
-    plan_batch(str(spec.profile), Path("requests"), Path("results"))
+    engine.batches.plan(Path("requests"), Path("results"))
     return engine
 
 
@@ -51,10 +51,12 @@ class VLLMBatchEngine(HostedEngine):
         """Build the engine of a spec; raises `EngineError` for a profile that is none."""
         assert spec.profile is not None  # noqa: S101 - the spec's own validator requires it
         super().__init__(AdaptiveLimit(spec.timeout_s))
-        self._profile = load_profile(spec.profile)
-        self.model = self._profile.name
+        self._profile: Any = load_part("profile", SERVERS)(spec.profile)
+        self.model: str = self._profile.name
         self._settings = RequestSettings.of(spec)
-        self._batching = Batching(VLLMBatches(spec.profile))
+        self.batches: Any = load_part("batches", SERVERS)(spec.profile)
+        """What answers a file of requests."""
+        self._batching = Batching(self.batches)
         takes_system = self._profile.system_turn is not False
         self._rules = TemplateRules(
             system=takes_system, repeats=self._profile.alternating_turns is not True, empty_system=takes_system

@@ -90,7 +90,7 @@ def _constraints(capabilities: Capabilities, schema: str | None) -> Iterator[str
         )
     if not capabilities.list_prompts:
         verb = "refuses" if "several prompts" in capabilities.refusals else "answers one prompt of"
-        yield f"it {verb} a list of prompts, so each travels alone: if vLLM stands behind it, ask vLLM itself"
+        yield f"it {verb} a list of prompts, so each is sent alone: if vLLM is behind it, ask vLLM itself"
 
 
 def _did(capabilities: Capabilities, field: str) -> str:
@@ -112,12 +112,12 @@ def _sampling(capabilities: Capabilities) -> Iterator[str]:
         version = capabilities.server_version or ""
         way_out = next((flag for kind, flag in _OWN_SAMPLING.items() if version.startswith(kind)), "")
         yield (
-            f"it fills {', '.join(sampling.filled)} with values of the model's own where a request leaves them out; "
-            f"runs state neutral ones, other clients may not{f': start it with {way_out}' if way_out else ''}"
+            f"it takes {', '.join(sampling.filled)} from the model's own settings if a request leaves them out; "
+            f"runs send neutral values, other clients may not{f': start it with {way_out}' if way_out else ''}"
         )
     if sampling.unread:
         yield (
-            f"it does not read {', '.join(sampling.unread)}, so replies may be drawn under values of its own: "
+            f"it ignores {', '.join(sampling.unread)}, so replies may be sampled with values of its own: "
             "make them neutral at the server"
         )
 
@@ -156,26 +156,26 @@ def _logprobs(capabilities: Capabilities) -> Iterator[str]:
 
 def _prefixes(capabilities: Capabilities) -> Iterator[str]:
     if capabilities.prefix_block is None:
-        yield "it remembers no prompts: start it with --enable-prefix-caching"
+        yield "it caches no prompts: start it with --enable-prefix-caching"
     elif capabilities.prefix_block >= _LARGE_BLOCK:
         yield (
-            f"it remembers prompts in blocks of {capabilities.prefix_block} tokens, more than most prompts share: "
+            f"it caches prompts in blocks of {capabilities.prefix_block} tokens, more than most prompts share: "
             "start with --block-size 32 on a CPU, 16 on a GPU"
         )
 
 
 def _template(capabilities: Capabilities) -> Iterator[str]:
     if not capabilities.chat:
-        yield "no fault, but to know: it has no chat template, so it reads and continues plain text alone"
+        yield "for information: it has no chat template, so it reads and continues plain text alone"
         return
     if capabilities.limit is None:
         yield UNLIMITED.format("it")
     if not capabilities.system_turn:
-        yield "no fault, but to know: its chat template takes no system turn, so instructions open the first user turn"
+        yield "for information: its chat template takes no system turn, so instructions open the first user turn"
     if not capabilities.repeated_turns:
-        yield "no fault, but to know: its chat template takes no two turns of one speaker, so they are joined"
+        yield "for information: its chat template takes no two turns of one speaker, so they are joined"
     if capabilities.system_turn and not capabilities.empty_system_turn:
-        yield "no fault, but to know: its chat template takes no empty system turn, so that is left out"
+        yield "for information: its chat template takes no empty system turn, so that is left out"
 
 
 def _reads(diagnosis: Diagnosis) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _clock(diagnosis: Diagnosis) -> Iterator[str]:
     if ahead is not None and abs(ahead) > SKEW_S:
         yield (
             f"its clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine's: set both by NTP, "
-            "since registries tell from the time which servers run"
+            "since registries judge by the time which servers run"
         )
 
 

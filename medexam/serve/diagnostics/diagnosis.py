@@ -175,7 +175,9 @@ async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | No
         silent = isinstance(fault, EndpointSilentError)
         return Diagnosis(endpoint=endpoint.base, fault=str(fault), silent=silent), None
     except (httpx.TransportError, LM15Error) as fault:
-        message = f"{endpoint.base} fell silent while it was asked ({str(fault) or type(fault).__name__}); ask again"
+        message = (
+            f"{endpoint.base} stopped answering while it was asked ({str(fault) or type(fault).__name__}); ask again"
+        )
         return Diagnosis(endpoint=endpoint.base, fault=message, silent=True), None
     counts = await count_prefixes([endpoint.base], endpoint.ca_bundle)
     rate = round(counts.hits / counts.tokens, 4) if counts and counts.tokens else None

@@ -137,7 +137,9 @@ async def follow(
             for address in active - listed.keys():
                 await pool.remove(address)
             if active and not pool.active and pool.wait_s:
-                _log.warning("medexam: warning: the last server has left; waiting %.0f s for another", pool.wait_s)
+                _log.warning(
+                    "medexam: warning: the last server has left the registry; waiting %.0f s for another", pool.wait_s
+                )
             # One that left the registry may come back as another, so it is probed again then.
             rejected &= listed.keys()
             for address in listed.keys() - active - rejected - probing:

@@ -253,7 +253,7 @@ def _lost_server(calls: ServerCalls, error: Exception) -> EndpointUnreachableErr
     if calls.answered:
         occasion = f" when it was asked for {calls.lost}" if calls.lost else ""
         return EndpointSilentError(
-            f"the server at {endpoint.base} answered, and then died or fell silent{occasion} ({reason}); look into its "
+            f"the server at {endpoint.base} answered, then stopped answering{occasion} ({reason}); look into its "
             "log, and start it again"
         )
     return EndpointSilentError(

@@ -15,6 +15,7 @@ from medexam.errors import (
     EngineError,
     LogprobsUnavailableError,
 )
+from medexam.plugins import load_part
 from medexam.serve.chat_messages import no_sight, no_template
 from medexam.serve.discovery.behaviour import DIALOGUE
 from medexam.serve.discovery.capabilities import Capabilities
@@ -23,13 +24,13 @@ from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, check_same, probe_end
 from medexam.serve.engines.prompt_text import ServerRenderer, build_renderer
 from medexam.serve.engines.settings_check import check_vllm_settings
 from medexam.serve.engines.vllm import VLLMEngine
-from medexam.serve.launch.own_servers import start_servers
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.server_pool import ServerPool
 from medexam.serve.pool.silence import replies, watch_silence
 from medexam.serve.request_settings import RequestSettings
 from medexam.serve.thinking import is_open
 from medexam.specs import EngineNeeds, ModelSpec
+from medexam.specs.names import SERVERS
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | N
 
 
 async def _start_and_connect(spec: ModelSpec, needs: EngineNeeds) -> VLLMEngine:
-    servers = await start_servers(spec)
+    servers = await load_part("start", SERVERS)(spec)
     try:
         finder = ServerFinder(servers.registry, spec)
         engine = await _connect(await finder.wait_for_first(0.0), finder, spec, needs)
@@ -165,7 +166,7 @@ def _check_needs(needs: EngineNeeds, capabilities: Capabilities) -> None:
         lack = (
             "gives no log-probabilities of given tokens, by echo or by logprob_token_ids"
             if capabilities.tokenizes
-            else ("does not serve /tokenize, so it cannot be known which tokens its log-probabilities belong to")
+            else ("does not serve /tokenize, so it is unknown which tokens its log-probabilities belong to")
         )
         remedy = (
             "upgrade the server to vLLM 0.29 or later, or"

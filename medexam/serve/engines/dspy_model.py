@@ -4,13 +4,13 @@ Its cache is left out, for a run's folder remembers what was answered.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import dspy
-from dspy.lm15 import Request, Response
+from dspy.lm15 import Config, LM15Error, Request, Response, request_from_openai_chat
 
-from medexam.errors import AnswerFormatError
+from medexam.errors import AnswerFormatError, EngineError
 from medexam.model_identity import ModelIdentity
 from medexam.serve.contract import EngineInfo, SyncEngine
 from medexam.serve.engines.hosted import check_needs
@@ -20,8 +20,14 @@ IN_FLIGHT = 64
 """Requests in flight, for DSPy's models do not say how many keep them busy."""
 _UNHEARD: Mapping[str, Any] = {"callbacks": [], "track_usage": False, "usage_tracker": None, "disable_history": True}
 """Settings under which nobody hears of a call twice: listeners heard of the run's own model."""
-_KEPT = ("top_p", "top_k", "stop")
-"""Settings of the model that a request without them gets."""
+_OF_DSPY = frozenset(
+    {
+        *("api_key", "api_base", "base_url", "headers", "extra_headers", "timeout", "api_version", "organization"),
+        *("azure_ad_token_provider", "project", "extra_query", "custom_llm_provider"),
+        *("rollout_id", "prompt_cache"),
+    }
+)
+"""Settings of a model that DSPy itself takes from it, for every request."""
 
 
 class DSPyModelEngine:
@@ -30,7 +36,9 @@ class DSPyModelEngine:
     concurrency = IN_FLIGHT
 
     def __init__(self, lm: dspy.BaseLM) -> None:
+        """Ask `lm`; raises `EngineError` for settings that no request of DSPy's can hold."""
         self._lm = lm
+        self._config = _read_settings(lm)
         self.sync = SyncEngine(self._complete)
 
     async def complete(self, request: Request) -> Response:
@@ -46,12 +54,15 @@ class DSPyModelEngine:
 
     def _addressed(self, request: Request) -> Request:
         """Return the request to this model, with its own settings where the request says nothing."""
-        settings = {
-            name: tuple(value) if name == "stop" else value
-            for name in _KEPT
-            if (value := self._lm.kwargs.get(name)) is not None and not getattr(request.config, name)
+        own = {
+            field.name: value
+            for field in fields(Config)
+            if field.name != "extensions"
+            and (value := getattr(self._config, field.name)) not in (None, ())
+            and getattr(request.config, field.name) in (None, ())
         }
-        return replace(request, model=self._lm.model, config=replace(request.config, **settings))
+        extensions = {**(self._config.extensions or {}), **(request.config.extensions or {})} or None
+        return replace(request, model=self._lm.model, config=replace(request.config, **own, extensions=extensions))
 
     def info(self) -> EngineInfo:
         """Describe what really runs."""
@@ -59,6 +70,22 @@ class DSPyModelEngine:
 
     async def aclose(self) -> None:
         """Do nothing: the model is the script's."""
+
+
+def _read_settings(lm: dspy.BaseLM) -> Config:
+    settings = {name: value for name, value in lm.kwargs.items() if value is not None and name not in _OF_DSPY}
+    several = [name for name in ("n", "num_generations") if settings.pop(name, 1) != 1]
+    try:
+        message = {"role": "user", "content": "Hello"}
+        config: Config = request_from_openai_chat({"model": lm.model, "messages": [message], **settings}).config
+    except (LM15Error, TypeError, ValueError) as error:
+        raise EngineError(f"{lm.model}: not all of its settings can be part of a run: {error}; {_OTHER_WAYS}") from None
+    if several:
+        raise EngineError(f"{lm.model}: its setting {several[0]} asks for several replies; {_OTHER_WAYS}")
+    return config
+
+
+_OTHER_WAYS = "leave it out, take medexam.Evaluate, or give the `model` part of a spec"
 
 
 def build_dspy_engine(lm: dspy.BaseLM, spec: ModelSpec, needs: EngineNeeds) -> DSPyModelEngine:

@@ -317,7 +317,7 @@ class LiteLLMEngine(HostedEngine):
         """Build the error to raise where asking again did not help."""
         if self._address and self.answered and isinstance(fault, TransportError):
             return EndpointUnreachableError(
-                f"the server at {self._address} answered, and then died or fell silent ({fault.message}); look into "
+                f"the server at {self._address} answered, then stopped answering ({fault.message}); look into "
                 "its log, and start it again"
             )
         way_out = "; wait and ask again, or raise the account's quota" if isinstance(fault, RateLimitError) else ""

@@ -44,7 +44,7 @@ async def check_vllm_settings(
         )
     if settings.template and not capabilities.tokenizes:
         raise EngineError(
-            f"{capabilities.endpoint} does not tokenise, so it cannot be seen whether its chat template takes "
+            f"{capabilities.endpoint} does not tokenise, so it is unknown whether its chat template takes "
             f"{', '.join(settings.spec_keys)}: serve the model with vLLM, or set it in model.extra_body"
         )
     if needs.guided and settings.chat_only:

@@ -260,7 +260,7 @@ class VLLMEngine(HostedEngine):
     async def _score(self, request: Request, continuations: ContinuationRequest) -> Response:
         if self._reader is None:
             raise LogprobsUnavailableError(
-                "the server does not tokenise, so it cannot be known which tokens its log-probabilities belong to; "
+                "the server does not tokenise, so it is unknown which tokens its log-probabilities belong to; "
                 "serve the model with vLLM, or use the embedded engine"
             )
         if not continuations.template:

@@ -41,7 +41,7 @@ def check_gguf(file: Path) -> Path:
     if magic != _MAGIC:
         raise EngineError(f"{file}: not a GGUF file; model.path names a GGUF file or a model folder")
     if version not in _VERSIONS:
-        raise EngineError(f"{file}: GGUF version {version} is not supported; write it anew with llama.cpp's tools")
+        raise EngineError(f"{file}: GGUF version {version} is not supported; write it again with llama.cpp's tools")
     return file
 
 
@@ -171,7 +171,7 @@ def _check_weights(file: Path, tensors: Sequence[Any], model: Any, missing: Coll
     model_count = sum(parameter.numel() for parameter in model.parameters())
     if missing:
         raise EngineError(
-            f"{file}: transformers does not find {', '.join(sorted(missing)[:3])} in it; bring another file"
+            f"{file}: transformers does not find {', '.join(sorted(missing)[:3])} in it; name another file"
         )
     if file_count != model_count:
         raise EngineError(
@@ -179,7 +179,7 @@ def _check_weights(file: Path, tensors: Sequence[Any], model: Any, missing: Coll
             "serve it with llama.cpp, and ask the server by engine litellm or vllm"
         )
     if not all(torch.stack(parameter.aminmax()).isfinite().all() for parameter in model.parameters()):
-        raise EngineError(f"{file}: it is damaged, some weights are no finite numbers; bring it again")
+        raise EngineError(f"{file}: it is damaged, some weights are no finite numbers; copy it again")
 
 
 def _ends(fields: dict[str, Any], tokenizer: Any) -> list[int]:

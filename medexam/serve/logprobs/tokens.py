@@ -79,7 +79,9 @@ def split_tokens(
     if any(len(tokens) == len(opening) for tokens in sequences):
         raise InvalidRequestError("a continuation has no token of its own: it is empty, or the tokenizer drops it")
     if not opening:
-        raise InvalidRequestError("nothing stands before the continuations, so their first tokens have no probability")
+        raise InvalidRequestError(
+            "there is no text before the continuations, so their first tokens have no probability"
+        )
     return Candidates(tuple(opening), tuple(tuple(tokens[len(opening) :]) for tokens in sequences))
 
 

@@ -83,7 +83,7 @@ def read_key_file(path: Path) -> str:
 def read_key_variable(variable: str) -> str | None:
     """Read the key in an environment variable, None if it is not set; raises `SpecError` if it holds no key."""
     key = os.environ.get(variable, "")
-    return check_key(key, f"the environment variable {variable}", "set it anew") if key.strip() else None
+    return check_key(key, f"the environment variable {variable}", "set it again") if key.strip() else None
 
 
 def check_key(text: str, source: str, way_out: str) -> str:

@@ -26,6 +26,8 @@ class AsideSpec(WordsSpec):
     """A named set of words (`retrieval`) or a path to a YAML file with one's own."""
     entry: str | None = None
     """The group in whose words an answer is added to a list; None adds it as it is."""
+    wrong: str | None = None
+    """The group in whose words an answer that a question gives is called wrong; None leaves it out."""
     most: PositiveInt = 2
     """Entries of a list that is asked for."""
     reader: str | Path | None = None
@@ -61,7 +63,7 @@ class AsideSpec(WordsSpec):
         if self.group is None:
             return None
         verdict = ("answer_yes", "answer_no") if self.output_type == "bool" else ()
-        groups = (self.group, *([] if self.entry is None else [self.entry]), *verdict)
+        groups = (self.group, *(name for name in (self.entry, self.wrong) if name is not None), *verdict)
         return WordFiles("groups", self.prompt, groups, language=self.prompt_language)
 
     def budget(self, of_model: int | None) -> int | None:  # noqa: ARG002 - a verdict is short whatever the model's

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self
 
 from pydantic import Field
 
-from medexam.predictions import Reading
+from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import Form
@@ -73,6 +73,8 @@ class ProgramSpec(Spec):
     """Whether it answers exams and questions in words alike."""
     task_forms: ClassVar[tuple[Form, ...]] = ()
     """The forms of questions that it answers in words; empty if it answers exams alone."""
+    then_by_form: ClassVar[Mapping[Form, str]] = MappingProxyType({})
+    """Form of questions -> what its `then` is for them unless a spec says so."""
 
     @property
     def answers_tasks(self) -> bool:

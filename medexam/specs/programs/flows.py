@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from medexam.predictions import Reading
+from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.base import ProgramSpec

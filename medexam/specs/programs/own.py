@@ -126,6 +126,8 @@ class OwnSpec(ModuleSpec):
     """`package.module:Name`, `./file.py:Name` (beside the spec), or a name that an installed package adds."""
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the class or function."""
+    plain: Annotated[bool, Field(exclude_if=lambda plain: not plain)] = False
+    """Whether its requests are plain texts that replies continue; an engine that takes dialogues alone refuses."""
 
     @field_validator("kind")
     @classmethod
@@ -134,6 +136,11 @@ class OwnSpec(ModuleSpec):
             raise ValueError(f"{kind!r} is neither a kind that ships nor package.module:Name or ./file.py:Name")
         # A run is resumed from any folder, and reported without the package that added a short name.
         return part_name(kind, (), PROGRAMS)
+
+    @property
+    def engine_needs(self) -> EngineNeeds:
+        """What its requests hold: those of every module, or plain texts alone."""
+        return EngineNeeds(plain=True) if self.plain else super().engine_needs
 
     @property
     def code(self) -> str:

@@ -57,7 +57,7 @@ def flow_document(program: ProgramSpec) -> Tree | None:
     document: Tree = deepcopy(yaml.safe_load(text))
     _look_up(document, program, settings)
     if isinstance(program, RetrieveVerifySpec):
-        _judge(document, settings)
+        _judge(document, program, settings)
     for name, value in settings.items():
         _place(document, name, value)
     return document
@@ -100,8 +100,14 @@ def _look_up(document: Tree, program: ProgramSpec, settings: Tree) -> None:
             step |= places
 
 
-def _judge(document: Tree, settings: Tree) -> None:
+def _judge(document: Tree, program: RetrieveVerifySpec, settings: Tree) -> None:
     """Place who judges passages and answer, and what becomes of an answer without support."""
+    if program.in_words is not None:
+        for step in _walk(document["steps"]):
+            if step.get("words") in ("helps", "supports"):
+                step["words"] = {"group": step["words"], "wrong": "wrong_answer"}
+            elif "words" in step:
+                step["ask"] = "question, passages -> answer"
     judge = {name: settings.pop(name) for name in ("reader", "revision", "least") if name in settings}
     for step in _walk(document["steps"]) if "reader" in judge else ():
         if step.get("words") in ("helps", "supports"):
@@ -197,7 +203,7 @@ def _read_kind(flow: FlowSpec) -> ProgramSpec | None:
     repeat = next((step for step in steps.values() if isinstance(step, RepeatStep)), None)
     asides = [part.program for part in flow.parts.values() if isinstance(part.program, AsideSpec)]
     kind: type[ProgramSpec] = type(asking)
-    if retrieve is not None and kind in (ZeroShotSpec, FewShotSpec, ChainOfThoughtSpec):
+    if retrieve is not None and (asides or kind in (ZeroShotSpec, FewShotSpec, ChainOfThoughtSpec)):
         settings["then"] = asking.kind
         kind = IterativeRetrievalSpec if repeat else RetrieveVerifySpec if asides else RetrieveThenAnswerSpec
     elif retrieve is not None:

@@ -126,7 +126,7 @@ class _Fields:
             raise PlacedError(f"{place}.each", f"{step.each} is {kind}, not a list: write it as {step.each}: list[str]")
         if step.most is None and kind != _OF_QUESTION_ALONE:
             raise PlacedError(
-                f"{place}.each", f"nobody knows how many {step.each} there are: add most, such as most: 4"
+                f"{place}.each", f"it is unknown how many {step.each} there are: add most, such as most: 4"
             )
         entry = "str" if kind == _OF_QUESTION_ALONE else kind.removeprefix("list[").removesuffix("]")
         outer_names = set(self._names)

@@ -84,17 +84,17 @@ def test_marks_of_answers_that_changed_since_are_left_out_and_named(medexam, run
 
     document = json.loads(out)
     assert code == 0
-    assert "medexam: 2 answers are not what was shown to the raters, and their marks are left out: " in err
+    assert "medexam: 2 answers have changed since they were shown to the raters; their marks are left out: " in err
     assert all(f"{item['code']} (alpha, {item['key']})" in err for item in changed)
     assert (len(document["answers"]), len(document["changed"])) == (22, 2)
     assert document["sheets"][0]["correctness_marked"] == 22
-    assert "2 answers are not what was shown" in (tmp_path / "audit.md").read_text()
+    assert "2 answers have changed since they were shown" in (tmp_path / "audit.md").read_text()
     runs.rename(tmp_path / "moved")
     code, out, err = medexam("audit", "import", "audit", "--json", "--runs-dir", "moved")
     assert (code, len(json.loads(out)["answers"])) == (0, 22)
     code, out, err = medexam("audit", "import", "audit", "--json")
     assert (code, len(json.loads(out)["answers"])) == (0, 24)
-    assert "nobody knows whether the answers of run alpha are still those that were marked" in err
+    assert "it is unknown whether the answers of run alpha are still those that were marked" in err
 
 
 def test_bad_input_is_one_line_with_a_way_out(medexam, runs, tmp_path) -> None:
@@ -142,4 +142,4 @@ def test_marks_of_a_page_are_imported_without_a_key(medexam, runs, tmp_path) -> 
     code, out, err = medexam("audit", "import", "marks.csv", "--json", "--runs-dir", "moved")
     document = json.loads(out)
     assert (code, len(document["answers"]), len(document["changed"])) == (0, 11, 1)
-    assert "1 answers are not what was shown to the raters" in err
+    assert "1 answers have changed since they were shown to the raters" in err

@@ -139,7 +139,7 @@ def test_a_damaged_key_is_one_line(make_items, audit_folder) -> None:
     key = audit_folder.path / "key.json"
     document = json.loads(key.read_text())
     for damage, said in (
-        (json.dumps({**document, "items": [{"code": 1}]}), r"is no key of an audit \(items\.0"),
+        (json.dumps({**document, "items": [{"code": 1}]}), r"is not an audit's key \(items\.0"),
         ("{", "cannot read"),
     ):
         key.write_text(damage)

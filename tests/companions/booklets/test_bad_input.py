@@ -60,8 +60,8 @@ def test_what_is_no_booklet(refuse, questions, press, tmp_path) -> None:
     ("change", "said"),
     [
         ({15: 1, 16: 2}, "has 16 rows, the booklet 14 questions; it answers questions 15 and 16"),
-        ({15: 1, 16: 2}, "part first at question 15: the key answers it, the booklet ends after question 14 on page"),
-        ({14: 5}, "part first at question 14: the key says option 5, a question has 4 options at most"),
+        ({15: 1, 16: 2}, "differ first at question 15: the key answers it, the booklet ends after question 14 on page"),
+        ({14: 5}, "differ first at question 14: the key says option 5, a question has 4 options at most"),
     ],
 )
 def test_a_key_of_another_exam(refuse, print_booklet, questions, answer_all, change, said) -> None:
@@ -72,16 +72,12 @@ def test_a_key_that_lacks_questions(refuse, print_booklet, questions, answer_all
     answers = answer_all(questions)
     del answers[5], answers[6]
     refuse("has no row for questions 5 and 6", print_booklet(questions), questions, answers=answers)
-    refuse(
-        "part first at question 5: the booklet asks it on page 2", print_booklet(questions), questions, answers=answers
-    )
+    refuse("first at question 5: the booklet asks it on page 2", print_booklet(questions), questions, answers=answers)
 
 
 def test_a_booklet_of_which_little_is_read(refuse, print_booklet, plain, answer_all) -> None:
     asked = plain(20)
-    said = (
-        "part first at question 9: the key answers it, the booklet goes on with question 12 after question 8 on page 2"
-    )
+    said = "first at question 9: the key answers it, the booklet goes on with question 12 after question 8 on page 2"
     refuse(said, print_booklet([*asked[:8], *asked[11:]]), asked, answers=answer_all(asked))
 
 
@@ -107,7 +103,7 @@ def test_a_name_that_the_cover_contradicts(refuse, build, print_booklet, questio
         ("Cuaderno_2019_0_B", "says year 2019, the booklet's cover 2020"),
         ("Cuaderno_2020_0_M", "says discipline medicine, the booklet's cover biology"),
         ("Cuaderno_2020_1_B", "says version 1, the booklet's cover 0"),
-        ("BIR-2020", "does not tell the year and the discipline"),
+        ("BIR-2020", "does not contain the year and the discipline"),
         ("../x", "cannot be a file's name"),
     ):
         refuse(said, booklet, questions, name=name)
@@ -124,7 +120,7 @@ def test_missing_pictures(refuse, build, print_booklet, questions, tmp_path, png
     (images / "img1.png").write_bytes(png)
     refuse("lacks picture 7 (question 3); it holds img1.png", booklet, questions, images=images)
     (images / "img7.png").write_bytes(png[:40])
-    refuse("img7.png: is no whole picture", booklet, questions, images=images)
+    refuse("img7.png: is not a complete picture", booklet, questions, images=images)
     (images / "img7.jpg").write_bytes(png)
     refuse("both carry number 7", booklet, questions, images=images)
     bare = build(booklet, questions, without_images=True).report

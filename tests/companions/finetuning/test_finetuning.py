@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from medexam.companions.casimedicos.documents import read_casimedicos
 from medexam.companions.finetuning.encoder import finetune
 from medexam.companions.finetuning.settings import FinetuningSettings
 from medexam.companions.finetuning.windows import SpanFile, make_lessons, read_span_file, seen_before
-from medexam.datasets.casimedicos.documents import read_casimedicos
+from medexam.companions.readers.spans import load_span_reader
 from medexam.datasets.squad import SpanAnswer, SpanItem
 from medexam.errors import DatasetError, EngineError, SpecError
-from medexam.retrievers.reading.spans import load_span_reader
 from retrievers.tiny_models import save_bert, save_reader
 
 pytestmark = pytest.mark.usefixtures("no_collection")
@@ -104,7 +104,7 @@ def test_a_random_encoder_learns_real_explanations_by_heart(exercise, tmp_path) 
     assert done.validated["squad"].f1 > 95
     assert done.validated["squad"].n == 20
     assert done.losses["train"][-1][1] < done.losses["train"][0][1] / 5
-    assert any("20 of 20 questions stand in the training data too" in line for line in watcher.warnings)
+    assert any("20 of 20 questions are in the training data too" in line for line in watcher.warnings)
     record = json.loads((settings.out / "finetuning.json").read_text())
     assert record["data"]["train"]["sha256"] == hashlib.sha256(exercise.read_bytes()).hexdigest()
     assert record["base"]["revision"].startswith("sha256:")
@@ -202,7 +202,7 @@ def test_what_nothing_is_learnt_from_is_counted_and_named(tokenizer) -> None:
     assert told[0].startswith("f.json: 1 of 4 questions are left out (answers that fit into no window): long; raise")
     assert len(told) == 2
     assert dataclasses.replace(lessons, omissions=dict.fromkeys("abcdefg", "misplaced")).warnings() == [
-        "f.json: 7 of 4 questions are left out (answers that do not stand at their offset): a, b, c, d, e and 2 more"
+        "f.json: 7 of 4 questions are left out (answers that are not at their offset): a, b, c, d, e and 2 more"
     ]
     with pytest.raises(DatasetError, match=r"f\.json: no question is left to learn from \(answers that fit"):
         make_lessons(SpanFile(Path("f.json"), "", items[:1]), tokenizer, 24, 6)

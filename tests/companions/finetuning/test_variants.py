@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from medexam.cli.main import app
-from medexam.datasets.casimedicos.documents import read_casimedicos
+from medexam.companions.casimedicos.documents import read_casimedicos
 from medexam.datasets.squad import read_squad
 from medexam.errors import DatasetError
 
-SAMPLE = Path(__file__).parents[2] / "datasets" / "casimedicos"
+SAMPLE = Path(__file__).parents[1] / "casimedicos" / "sample"
 
 
 @pytest.fixture

@@ -34,10 +34,12 @@ PROMPTING, SELECTION, OTHERS = "prompting", "selection by log-probability", "oth
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Four real runs: two controls in two languages."""
+    """Four real runs: two controls in two languages. How runs are sent to MLflow is tested in `track`."""
     folder = tmp_path_factory.mktemp("controls")
     (folder / "spec.yaml").write_text(SPEC)
-    ran = CliRunner().invoke(app, ["run", str(folder / "spec.yaml"), "--runs-dir", str(folder / "runs")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("medexam.experiments.track.store.send_to_store", lambda *_, **__: None)
+        ran = CliRunner().invoke(app, ["run", str(folder / "spec.yaml"), "--runs-dir", str(folder / "runs")])
     assert ran.exit_code == 0, ran.output
     return folder / "runs"
 
@@ -68,7 +70,7 @@ def _figures(row: str, *percents: float) -> Paper:
 
 
 def _cells(table) -> dict[tuple[str, str, str], str]:
-    """(model, row, column) -> text."""
+    """(strategy, model, column) -> text."""
     words = table.table
     return {
         (row[0], row[1], header): text
@@ -82,18 +84,24 @@ def test_controls_have_a_table_behind_those_of_the_paper(folder) -> None:
     (others,) = paper_tables(runs, PAPER)
     assert (others.layout.title, others.layout.number) == (OTHERS, None)
     words = others.table
-    assert words.headers == ("Model", "", "random en", "blind-5 en", "random es", "blind-5 es")
+    figures = ("accuracy", "exam score", "unanswered", "n")
+    assert words.headers == (
+        "Strategy",
+        "Model",
+        *(f"{language} {name}" for language in ("en", "es") for name in figures),
+    )
     cells = _cells(others)
     for run in runs:
         stored = json.loads((run.folder.path / METRICS).read_text())
-        column = f"{run.program} {run.record.cell.dataset.language}"
+        language = run.record.cell.dataset.language
         for name, measure in (
             ("accuracy", "accuracy"),
             ("exam score", "exam_score"),
             ("unanswered", "unanswered_ratio"),
         ):
-            assert float(cells["no model", name, column]) == pytest.approx(100 * stored[measure], abs=0.0051)
-        assert cells["no model", "n", column] == str(stored["n"]) == "120"
+            cell = cells[run.program, "no model", f"{language} {name}"]
+            assert float(cell) == pytest.approx(100 * stored[measure], abs=0.0051)
+        assert cells[run.program, "no model", f"{language} n"] == str(stored["n"]) == "120"
 
 
 def test_models_stand_in_the_order_of_the_paper_and_missing_cells_are_dashes(make) -> None:
@@ -101,29 +109,29 @@ def test_models_stand_in_the_order_of_the_paper_and_missing_cells_are_dashes(mak
     (prompting,) = paper_tables(runs, PAPER)
     assert prompting.title == f"Table 2: {PROMPTING} · headqa_v2"
     assert prompting.rows == [MIXTRAL, LLAMA, "New"]
-    paper = tuple(f"{name} {language}" for name in ("zero-shot", "few-shot", "CoT") for language in ("en", "es"))
-    assert prompting.table.headers == ("Model", "", *paper)
+    named = [row[:2] for row in prompting.table.rows if not row[1].startswith("  ")]
+    assert named == [("zero-shot", MIXTRAL), ("zero-shot", "New"), ("few-shot", LLAMA)]
     cells = _cells(prompting)
-    assert cells[LLAMA, "accuracy", "few-shot en"] == "50.00"
-    assert cells[MIXTRAL, "accuracy", "zero-shot en"] == "35.00"
-    assert cells[MIXTRAL, "unanswered", "zero-shot en"] == "30.00"
-    assert cells[MIXTRAL, "exam score", "zero-shot en"] == f"{100 * (7 - 7 / 3) / 20:.2f}"
-    assert (cells[MIXTRAL, "accuracy", "few-shot en"], cells[MIXTRAL, "n", "zero-shot es"]) == ("-", "-")
+    assert cells["few-shot", LLAMA, "en accuracy"] == "50.00"
+    assert cells["zero-shot", MIXTRAL, "en accuracy"] == "35.00"
+    assert cells["zero-shot", MIXTRAL, "en unanswered"] == "30.00"
+    assert cells["zero-shot", MIXTRAL, "en exam score"] == f"{100 * (7 - 7 / 3) / 20:.2f}"
+    assert (cells["few-shot", LLAMA, "es accuracy"], cells["zero-shot", MIXTRAL, "es n"]) == ("-", "-")
 
 
 def test_the_papers_figures_stand_below_ours_with_the_difference(make) -> None:
     paper = _figures(f"{LLAMA} zero_shot en", 61.25, 40.0)
     (prompting,) = paper_tables([make(ZERO_SHOT, "rw"), make(GUIDED, "rrrw")], paper)
     cells = _cells(prompting)
-    assert cells[LLAMA, "accuracy", "zero-shot en"] == "50.00"
+    assert cells["zero-shot", LLAMA, "en accuracy"] == "50.00"
     below = [row for row in prompting.table.rows if row[1].startswith("  ")]
-    assert [(row[1].strip(), row[2]) for row in below] == [
-        ("paper", "61.25"),
-        ("difference", "≈ -11.25"),  # Wilson's interval of 10 of 20 is 29.9 to 70.1
-        ("paper", "40.00"),  # the paper's exam score follows another definition, so no difference is shown
+    assert [(row[1].strip(), *row[2:4]) for row in below] == [
+        ("paper", "61.25", "40.00"),
+        # Wilson's interval of 10 of 20 is 29.9 to 70.1. The paper's exam score follows another definition.
+        ("difference", "≈ -11.25", "-"),
     ]
-    assert cells[LLAMA, "accuracy", "zero_shot-guided en"] == "75.00"
-    assert cells[LLAMA, "unanswered", "zero-shot en"] == "0.00"
+    assert cells["zero_shot-guided", LLAMA, "en accuracy"] == "75.00"
+    assert cells["zero-shot", LLAMA, "en unanswered"] == "0.00"
     assert "arXiv 2511.15355" in prompting.legend
     (far,) = paper_tables([make(ZERO_SHOT, "rw")], _figures(f"{LLAMA} zero_shot en", 70.25))
     assert [row[2] for row in far.table.rows if "difference" in row[1]] == ["-20.25"]
@@ -138,7 +146,7 @@ def test_the_papers_figures_stand_below_ours_with_the_difference(make) -> None:
 def test_a_figure_stands_beside_its_own_cell_only(make, model, dataset, language) -> None:
     paper = _figures(f"{LLAMA} zero_shot en", 61.25)
     (prompting,) = paper_tables([make(ZERO_SHOT, "rw", model, dataset, language=language)], paper)
-    assert _cells(prompting)[model, "accuracy", f"zero-shot {language}"] == "50.00"
+    assert _cells(prompting)["zero-shot", model, f"{language} accuracy"] == "50.00"
     assert not any("paper" in row[1] for row in prompting.table.rows)
     assert "arXiv" not in prompting.legend
 
@@ -153,10 +161,10 @@ def test_each_way_of_asking_has_its_table_and_data_sets_do_not_mix(make) -> None
         ("headqa_v1", f"Table 2: {PROMPTING} · headqa_v1"),
     ]
     cells = _cells(tables[1])
-    assert cells[LLAMA, "accuracy", "log-probability en"] == "50.00"
-    assert cells[LLAMA, "accuracy", "likelihood-option_text-sum en"] == "0.00"
-    assert cells[LLAMA, "exam score", "likelihood-option_text-sum en"] == "-33.33"
-    assert not any("unanswered" in row for row in tables[1].table.rows)
+    assert cells["log-probability", LLAMA, "en accuracy"] == "50.00"
+    assert cells["likelihood-option_text-sum", LLAMA, "en accuracy"] == "0.00"
+    assert cells["likelihood-option_text-sum", LLAMA, "en exam score"] == "-33.33"
+    assert not any("unanswered" in header for header in tables[1].table.headers)
 
 
 def test_two_runs_of_one_cell_are_refused(make) -> None:
@@ -167,8 +175,8 @@ def test_two_runs_of_one_cell_are_refused(make) -> None:
 def test_an_unfinished_run_is_marked(make) -> None:
     (prompting,) = paper_tables([make(ZERO_SHOT, "rm"), make(FEW_SHOT, "m")], PAPER)
     cells = _cells(prompting)
-    assert (cells[LLAMA, "accuracy", "zero-shot en"], cells[LLAMA, "n", "zero-shot en"]) == ("100.00*", "10")
-    assert (cells[LLAMA, "accuracy", "few-shot en"], cells[LLAMA, "n", "few-shot en"]) == ("-", "0")
+    assert (cells["zero-shot", LLAMA, "en accuracy"], cells["zero-shot", LLAMA, "en n"]) == ("100.00*", "10")
+    assert (cells["few-shot", LLAMA, "en accuracy"], cells["few-shot", LLAMA, "en n"]) == ("-", "0")
     assert "questions of the run are pending" in prompting.legend
 
 
@@ -186,8 +194,9 @@ def test_the_terminal_shows_every_cell_at_any_width(make, width) -> None:
 def test_the_best_of_each_column_is_bold_in_markdown_and_in_the_terminal(make) -> None:
     tables = paper_tables([make(ZERO_SHOT, "rrw", LLAMA), make(ZERO_SHOT, "rwwu", MIXTRAL)], PAPER)
     text = render_paper_report(tables)
-    accuracy = [line for line in text.splitlines() if "| accuracy |" in line]
-    assert [line.count("**") for line in accuracy] == [0, 2]
+    rows = [line for line in text.splitlines() if line.startswith("| zero-shot | L") or MIXTRAL in line]
+    # The larger accuracy and exam score, and the smaller share of unanswered questions.
+    assert [line.count("**") for line in rows] == [0, 6]
     assert "Bold: the best figure of the column." in text
     for table, _ in build_paper_tables(tables, 60):
         assert all(table.rows[row][column] != "-" for row, column in table.best)
@@ -249,20 +258,18 @@ def test_another_paper_is_another_file(make) -> None:
     assert [row[1] for row in found.table.rows] == ["50", "75"]
 
 
-def test_in_print_the_best_of_a_column_is_bold_and_strategies_stand_above_their_languages(make) -> None:
-    runs = [
-        make(ZERO_SHOT, "rrrw"),
-        make(ZERO_SHOT, "rwwu", MIXTRAL),
-        make(FEW_SHOT, "rw"),
-        make(FEW_SHOT, "rwm", MIXTRAL),
-    ]
+def test_in_print_the_best_of_a_column_is_bold_and_languages_stand_above_their_figures(make) -> None:
+    runs = [make(ZERO_SHOT, "rrrw"), make(ZERO_SHOT, "rwwu", MIXTRAL), make(FEW_SHOT, "rw")]
     (table,) = paper_tables(runs, PAPER)
     in_print = table.in_print
-    zero_shot = in_print.headers.index("zero-shot en")
-    best = {in_print.rows[row][:2] for row, column in in_print.best if column == zero_shot}
-    assert best == {(LLAMA, "accuracy"), (LLAMA, "exam score"), (LLAMA, "unanswered")}
+    assert {(in_print.rows[row][:2], in_print.headers[column]) for row, column in in_print.best} == {
+        (("zero-shot", LLAMA), "en accuracy"),
+        (("zero-shot", LLAMA), "en exam score"),
+        (("zero-shot", LLAMA), "en unanswered"),
+        (("few-shot", LLAMA), "en unanswered"),
+    }
+    assert in_print.spans == ("", "", *["en"] * 4, *["es"] * 4)
+    assert r"\multicolumn{4}{c}{en} & \multicolumn{4}{c}{es}" in render_paper_latex([table])
     # A run with pending questions is not set against another.
-    assert {column for _, column in in_print.best} == {zero_shot}
-    assert in_print.spans[zero_shot] == "zero-shot"
-    assert table.table.best == in_print.best
-    assert r"\multicolumn{2}{c}{zero-shot}" in render_paper_latex([table])
+    (pending,) = paper_tables([*runs, make(FEW_SHOT, "rwm", MIXTRAL)], PAPER)
+    assert not {column for _, column in pending.table.best if pending.table.headers[column] == "en accuracy"}

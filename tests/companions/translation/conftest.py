@@ -1,39 +1,40 @@
 """A translation by the scripted engine: real folders, real checks, replies from a function of the prompt."""
 
 from pathlib import Path
+from typing import ClassVar, NamedTuple
 
 import pytest
 import yaml
 
 from data_folders import full_data
 from medexam.companions.translation.plan import build_spec, plan_translation
-from medexam.companions.translation.runner import run_tasks
+from medexam.companions.translation.translate_command import ask_pending
+from medexam.toolkit.progress import TerminalProgress
 
 __all__ = ["full_data"]
 GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
 
 
-class Watching:
-    """A `TranslationObserver` that counts."""
+class Watching(TerminalProgress):
+    """A `RunObserver` that counts."""
 
-    def __init__(self) -> None:
-        self.tasks: list[str] = []
-        self.asked_for = 0
+    tasks: ClassVar[list[str]] = []
+    count = 0
 
-    def engine_starts(self, model) -> None:
-        pass
-
-    def task_starts(self, task) -> None:
-        self.tasks.append(task.words.setup)
+    def cell_starts(self, planned) -> None:
+        self.tasks.append(planned.cell.program.args["setup"])
+        super().cell_starts(planned)
 
     def asked(self) -> None:
-        self.asked_for += 1
+        type(self).count += 1
+        super().asked()
 
-    def answered(self, prediction) -> None:
-        pass
 
-    def stopping(self, in_flight) -> None:
-        pass
+class Watched(NamedTuple):
+    """What a translation asked."""
+
+    tasks: list[str]
+    asked_for: int
 
 
 @pytest.fixture
@@ -49,17 +50,17 @@ def script(tmp_path: Path):
 
 
 @pytest.fixture
-def translate(tmp_path: Path):
+def translate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Plan and carry out a translation of sample questions with four options; gives the plan after it."""
 
     def run(settings, *, limit=4, target="en", setups=("zero_shot", "one_shot", "expert"), words=None, out=None):
         about = {"name": "headqa_sample", "language": "es", "limit": limit, "option_counts": (4,)}
         spec = build_spec(settings, dataset=about, target=target, setups=setups, words=words)
         plan = plan_translation(spec, runs_dir=tmp_path, out=out)
-        plan.folder.create()
-        plan.folder.write_json("translation.json", plan.record())
-        watching = Watching()
-        stop = run_tasks(plan.tasks, plan.folder, watching)
-        return plan_translation(spec, runs_dir=tmp_path, out=out), watching, stop
+        Watching.tasks, Watching.count = [], 0
+        monkeypatch.setattr("medexam.toolkit.progress.TerminalProgress", Watching)
+        stop = ask_pending(plan, plan.runs, plan.setups, None)
+        watched = Watched(Watching.tasks, Watching.count)
+        return plan_translation(spec, runs_dir=tmp_path, out=out), watched, stop
 
     return run

@@ -6,7 +6,7 @@ import pytest
 
 from medexam.companions.translation.layout import QuestionText, render_layout, text_of
 from medexam.companions.translation.selecting import select
-from medexam.companions.translation.validity import TranslationFault, judge_reply
+from medexam.companions.translation.validity import TranslationFault, clean_reply, judge_text
 from medexam.datasets import load_exam_set
 from medexam.specs import DatasetSpec
 
@@ -14,6 +14,10 @@ SOURCE = QuestionText("q/1", "¿Cuál?", ((1, "Uno."), (2, "Dos."), (3, "Tres.")
 KEYWORDS = ("Spanish:", "English:", "Translate the following")
 GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
 PLAIN = QuestionText("q/1", "Which?", ((1, "One."), (2, "Two."), (3, "Three."), (4, "Four.")))
+
+
+def judge_reply(setup, source, reply, *, cut_off=False, keywords=()):
+    return judge_text(setup, source, clean_reply(reply or "", source.numbers, keywords), reply, cut_off=cut_off)
 
 
 def judge(reply, *, cut_off=False):

@@ -51,7 +51,7 @@ def test_stats_prints_tables_json_and_pictures(invoke, tmp_path) -> None:
     shown = invoke("stats", "headqa_sample", "--pictures", tmp_path / "pictures")
 
     assert "headqa_sample en · 120 questions of 30 exams" in shown
-    assert "Where the right answer stands" in shown
+    assert "Place of the right answer" in shown
     pictures = sorted(path.name for path in (tmp_path / "pictures").iterdir())
     lengths = ["answer_lengths.png", "question_lengths.png", "question_lengths_by_discipline.png"]
     assert pictures == [*lengths, "questions_by_year.png", "right_answers.png"]

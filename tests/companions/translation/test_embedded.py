@@ -19,10 +19,10 @@ def test_a_model_in_this_process_is_asked_and_every_reply_is_judged(translate, t
     assert outcome.pending == 0
     (count,) = outcome.counts
     assert count.judged == 3
-    replies = plan.tasks[0].replies.values()
+    replies = plan.setups[0].predictions.values()
     assert all(reply.reply for reply in replies)
     assert {reply.model for reply in replies} != {None}
-    assert plan.folder.read_json("environment.json")["engine"]["engine"] == "embedded"
+    assert plan.setups[0].cell.folder.read_environment()["engine"]["engine"] == "embedded"
 
 
 def test_a_base_model_continues_plain_text_beside_the_instruct_model(translate, tiny_llama, base_model) -> None:
@@ -34,12 +34,12 @@ def test_a_base_model_continues_plain_text_beside_the_instruct_model(translate, 
 
     assert stop is None
     assert (watching.tasks, watching.asked_for) == (["zero_shot", "one_shot", "expert"], 6)
-    one_shot = plan.tasks[1].replies.values()
+    one_shot = plan.setups[1].predictions.values()
     assert all(reply.reply and reply.completion_tokens <= 24 for reply in one_shot)
-    recorded = {name: plan.folder.read_json(name)["engine"] for name in ("environment.json", "base_environment.json")}
-    assert recorded["environment.json"]["chat_template"]
-    assert recorded["base_environment.json"]["chat_template"] is None
-    asked = [plan.tasks[0].program.adapter.words.render_user(source) for source in plan.sources.values()]
+    engines = {run.role: run.cell.folder.read_environment()["engine"] for run in plan.setups}
+    assert engines["model"]["chat_template"]
+    assert engines["base"]["chat_template"] is None
+    asked = [plan.setups[0].cell.program.adapter.words.render_user(source) for source in plan.sources.values()]
     assert all(text.endswith("English:") for text in asked)
 
 

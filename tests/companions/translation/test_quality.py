@@ -8,8 +8,8 @@ import pytest
 from medexam.companions.translation.layout import render_layout, text_of
 from medexam.companions.translation.outcome import find_outcome
 from medexam.companions.translation.quality import count_kept, count_terms, measure_back, measure_reference, plan_back
-from medexam.companions.translation.runner import run_tasks
 from medexam.companions.translation.scores import BertScore, score_bleu
+from medexam.companions.translation.translate_command import ask_pending
 from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, SpecError
 from medexam.fingerprints import fingerprint_folder
@@ -70,11 +70,11 @@ def test_a_model_that_cannot_score_is_refused(bert_folder, tmp_path, monkeypatch
 
 
 def test_the_round_trip_scores_every_setup_and_the_chosen_ones(translate, script, bert_folder) -> None:
-    plan, watching, _ = translate(script({"*": GOOD}), limit=2)
+    plan, _, _ = translate(script({"*": GOOD}), limit=2)
     outcome = find_outcome(plan)
-    back = plan_back(plan, outcome, "expert")
-    run_tasks(tuple(back.values()), plan.folder, watching)
-    back = plan_back(plan, outcome, "expert")
+    runs, back = plan_back(plan, outcome, "expert")
+    ask_pending(plan, runs, tuple(back.values()), None)
+    _, back = plan_back(plan, outcome, "expert")
 
     rows, signatures = measure_back(plan, outcome, back, BertScore(str(bert_folder), 1))
 
@@ -85,8 +85,8 @@ def test_the_round_trip_scores_every_setup_and_the_chosen_ones(translate, script
     assert all(0 < row.bert_f1 < 1 for row in rows)
     assert [signature.split()[0] for signature in signatures] == ["BLEU", "BERTScore"]
     assert "from English to Spanish" in next(iter(back.values())).words.system
-    (only,) = plan_back(plan, outcome, "expert", only_selected=True).values()
-    assert len(only.pending) == 2
+    (only,) = plan_back(plan, outcome, "expert", only_selected=True)[1].values()
+    assert len(only.cell.pending) == 2
 
 
 def test_a_perfect_translation_has_the_published_one_as_its_reference(translate, script) -> None:

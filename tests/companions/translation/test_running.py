@@ -1,21 +1,24 @@
 """Translations from end to end: what is asked, what is kept, what is pending, and what is written."""
 
-import asyncio
 import json
-import os
-import signal
+import shutil
 
 import pytest
 
+from medexam.companions.translation.layout import text_digest
 from medexam.companions.translation.outcome import find_outcome, write_data_set
 from medexam.companions.translation.plan import build_spec, check_goes_on, load_plan
 from medexam.companions.translation.selecting import SelectionRule
 from medexam.companions.translation.validity import TranslationFault
 from medexam.datasets import check_exam_set
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.run.spending import Stop
+from medexam.experiments.plan.planner import plan_resume
+from medexam.experiments.report.current import current_run
+from medexam.experiments.report.page.document import render_page
 from medexam.serve.engines.scripted import ScriptedEngine
 
+EARLIER_DIGEST = "48a91c3048fd"
+"""By which an earlier version named the file of these replies of `expert`."""
 GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
 
 
@@ -72,6 +75,22 @@ def test_the_prompts_hold_the_question_in_its_layout(translate, script, monkeypa
     assert asked[0].config.stop == ("\nSpanish:", "\nEnglish:", "\n5. ")
 
 
+def _answer_by_another(monkeypatch, file):
+    """Have another model answer for the script in `file`: what a server serves is not seen before it is asked."""
+    build = ScriptedEngine.from_file
+
+    def build_another(path):
+        engine = build(path)
+        if path.name == file:
+            info = engine.info()
+            identity = info.identity.model_copy(update={"dtype": "float16"})
+            other = info.model_copy(update={"identity": identity})
+            engine.info = lambda: other
+        return engine
+
+    monkeypatch.setattr(ScriptedEngine, "from_file", build_another)
+
+
 def _two_models(script, base=GOOD):
     """Settings of a translation whose plain set-ups another model continues."""
     model, other = script({"*": GOOD}), script({"*": base, "no such words": GOOD}, "base.yaml")
@@ -85,7 +104,7 @@ def test_a_base_model_continues_what_has_no_system_message(translate, script, mo
     plan, watching, _ = translate(_two_models(script), limit=1)
     outcome = find_outcome(plan)
 
-    assert [task.role for task in plan.tasks] == ["base", "base", "model"]
+    assert [run.role for run in plan.setups] == ["base", "base", "model"]
     assert (watching.asked_for, outcome.pending, outcome.mixed) == (3, 0, False)
     zero_shot, one_shot, expert = asked
     for request in (zero_shot, one_shot):
@@ -99,7 +118,6 @@ def test_a_base_model_continues_what_has_no_system_message(translate, script, mo
     assert sum(one.answers for one in outcome.answered) == 3
     folder = plan.folder.path
     assert json.loads((folder / "models.json").read_text()) != json.loads((folder / "base_models.json").read_text())
-    assert (folder / "base_environment.json").exists()
     whole, more, _ = translate(_two_models(script), limit=2)
     assert (whole.folder.path, more.asked_for) == (folder, 3)
 
@@ -111,7 +129,7 @@ def test_words_that_a_base_model_continues_are_other_replies_than_in_a_dialogue(
     both, watching, _ = translate(settings | plain, limit=1)
     assert both.folder != alone.folder
     assert watching.asked_for == 3
-    assert [one.digest == other.digest for one, other in zip(alone.tasks, both.tasks, strict=True)] == [
+    assert [one.digest == other.digest for one, other in zip(alone.setups, both.setups, strict=True)] == [
         False,
         False,
         True,
@@ -123,13 +141,7 @@ def test_words_that_a_base_model_continues_are_other_replies_than_in_a_dialogue(
 def test_another_base_model_does_not_go_on_and_the_other_model_does(translate, script, monkeypatch) -> None:
     settings = _two_models(script)
     translate(settings, limit=1)
-    build = ScriptedEngine.from_file
-
-    def another(path):
-        engine = build(path)
-        return ScriptedEngine({"*": "Another"}, revision="another") if path.name == "base.yaml" else engine
-
-    monkeypatch.setattr(ScriptedEngine, "from_file", another)
+    _answer_by_another(monkeypatch, "base.yaml")
     with pytest.raises(RunFolderError, match=r"its 2 answers are of scripted .*with --out DIR$"):
         translate(settings, limit=2)
     monkeypatch.undo()
@@ -143,7 +155,7 @@ def test_going_on_asks_only_what_is_pending(translate, script) -> None:
 
     plan, watching, _ = translate(settings, limit=4)
     assert watching.asked_for == 6
-    assert len(plan.tasks[0].replies) == 4
+    assert len(plan.setups[0].predictions) == 4
     _, again, _ = translate(settings, limit=4)
     assert again.asked_for == 0
 
@@ -160,9 +172,9 @@ def test_a_failed_question_is_pending_and_nothing_is_chosen_of_it(translate, scr
     assert outcome.pending == 3
     assert key not in outcome.candidates
     assert len(outcome.candidates) == 2
-    stored = [path.read_text() for path in (failed.folder.path / "replies").iterdir()]
+    stored = [path.read_text() for path in (failed.folder.path / "replies").glob("*/predictions.jsonl")]
     lines = [json.loads(line) for text in stored for line in text.splitlines()]
-    assert {line["failure"]["kind"] for line in lines if line["question"] == key} == {"LMTransportError"}
+    assert {line["failure"]["kind"] for line in lines if line["question"].startswith(key)} == {"LMTransportError"}
 
     monkeypatch.undo()
     whole, watching, _ = translate(settings, limit=3, out=tmp_path / "other")
@@ -177,38 +189,6 @@ def test_a_prompt_that_does_not_fit_is_an_invalid_translation_and_not_pending(tr
     assert find_outcome(plan).counts[0].faults[TranslationFault.EMPTY_TEXT] == 1
 
 
-def test_ctrl_c_keeps_what_was_answered(translate, script, monkeypatch) -> None:
-    async def complete(self, request):
-        response = self.answer(request)
-        if len(self.requests) == 4:
-            os.kill(os.getpid(), signal.SIGINT)
-        if len(self.requests) >= 4:
-            await asyncio.sleep(30)
-        return response
-
-    monkeypatch.setattr("medexam.experiments.run.scheduler.GRACE_S", 0.1)
-    monkeypatch.setattr(ScriptedEngine, "complete", complete)
-    settings = script({"*": GOOD})
-    plan, _, stop = translate(settings, limit=3)
-
-    assert stop is Stop.INTERRUPTED
-    assert [len(task.replies) for task in plan.tasks] == [3, 0, 0]
-    monkeypatch.undo()
-    whole, watching, _ = translate(settings, limit=3)
-    assert (watching.asked_for, whole.pending) == (6, 0)
-
-
-def test_a_torn_last_line_is_pending_again(translate, script) -> None:
-    settings = script({"*": GOOD})
-    plan, _, _ = translate(settings, limit=2, setups=("expert",))
-    (path,) = (plan.folder.path / "replies").iterdir()
-    path.write_bytes(path.read_bytes()[:-20])
-
-    whole, watching, _ = translate(settings, limit=2, setups=("expert",))
-    assert watching.asked_for == 1
-    assert whole.pending == 0
-
-
 def test_a_folder_of_another_translation_is_refused(translate, script, tmp_path) -> None:
     settings = script({"*": GOOD})
     translate(settings, limit=1, out=tmp_path / "here")
@@ -218,7 +198,9 @@ def test_a_folder_of_another_translation_is_refused(translate, script, tmp_path)
 
 
 def _replies(folder):
-    lines = [line for path in (folder / "replies").iterdir() for line in path.read_text().splitlines()]
+    lines = [
+        line for path in (folder / "replies").glob("*/predictions.jsonl") for line in path.read_text().splitlines()
+    ]
     return [json.loads(line) for line in lines]
 
 
@@ -229,15 +211,11 @@ def test_another_model_does_not_go_on(translate, script, tmp_path, monkeypatch) 
     assert {reply["answered_by"] for reply in _replies(plan.folder.path)} == set(models)
     kept = {path: path.read_bytes() for path in plan.folder.path.rglob("*.json*")}
 
-    async def build_engine(*_, **__):
-        return ScriptedEngine({"*": "Another"}, revision="another")
-
-    # What a server serves is not seen before it is asked.
-    monkeypatch.setattr("medexam.companions.translation.runner.build_engine", build_engine)
-    with pytest.raises(RunFolderError, match=r"its 6 answers are of scripted .*weights another.*with --out DIR$"):
+    _answer_by_another(monkeypatch, "replies.yaml")
+    with pytest.raises(RunFolderError, match=r"its 6 answers are of scripted .*float16.*with --out DIR$"):
         translate(settings, limit=4)
-    assert {path: path.read_bytes() for path in kept if path.name != "translation.json"} == {
-        path: data for path, data in kept.items() if path.name != "translation.json"
+    assert {path: path.read_bytes() for path in kept if path.name not in ("translation.json", "texts.jsonl")} == {
+        path: data for path, data in kept.items() if path.name not in ("translation.json", "texts.jsonl")
     }
     monkeypatch.undo()
     with pytest.raises(RunFolderError, match=r"it differs in model\.script.*--out"):
@@ -259,7 +237,7 @@ def test_the_same_model_from_another_place_goes_on(translate, script, tmp_path) 
 
 def test_replies_of_two_models_are_counted_apart(translate, script) -> None:
     plan, _, _ = translate(script({"*": GOOD}), limit=2, setups=("expert",))
-    (path,) = (plan.folder.path / "replies").iterdir()
+    (path,) = (plan.folder.path / "replies").glob("*/predictions.jsonl")
     first, second = path.read_text().splitlines(keepends=True)
     other = json.dumps(json.loads(second) | {"answered_by": "0" * 8, "model": "other"}) + "\n"
     path.write_text(first + other)
@@ -267,6 +245,35 @@ def test_replies_of_two_models_are_counted_apart(translate, script) -> None:
     outcome = find_outcome(load_plan(plan.folder.path))
     assert sorted((one.name, one.answers) for one in outcome.answered) == [("other", 1), ("scripted", 1)]
     assert len(outcome.document()["answered_by"]) == 2
+
+
+def test_the_runs_of_a_translation_are_reported_and_resumed_as_every_run(translate, script) -> None:
+    settings = script({"Translate the following": "Which?\n1. One.", "*": GOOD})
+    plan, _, _ = translate(settings, limit=4, setups=("zero_shot", "expert"))
+    zero_shot, expert = (current_run(run.cell.folder, print) for run in plan.setups)
+
+    assert zero_shot.complete
+    assert (zero_shot.metrics.measures["valid"].value, expert.metrics.measures["valid"].value) == (0, 1)
+    assert zero_shot.metrics.measures["option_count"].value == 1
+    assert plan_resume(str(expert.folder.path), runs_dir=plan.folder.replies).cells[0].pending == ()
+    assert "Translate-setup_expert" in "".join(render_page([zero_shot, expert]))
+
+
+def test_replies_of_an_earlier_version_are_taken_over_and_continued(translate, script) -> None:
+    settings = script({"*": GOOD})
+    fresh, _, _ = translate(settings, limit=2, setups=("expert",))
+    (run,) = fresh.setups
+    shutil.rmtree(run.cell.folder.path)
+    first, second = fresh.sources
+    assert run.digest == EARLIER_DIGEST
+    line = {"question": first, "source": text_digest(fresh.sources[first]), "reply": f"English:\n{GOOD}"}
+    line |= {"answered_by": "0" * 8, "model": "m"}
+    (fresh.folder.replies / f"expert-{EARLIER_DIGEST}.jsonl").write_text(json.dumps(line) + "\n")
+
+    again, watching, _ = translate(settings, limit=2, setups=("expert",))
+    assert watching.asked_for == 1
+    assert [candidates[0].valid for candidates in find_outcome(again).candidates.values()] == [True, True]
+    assert again.setups[0].predictions[second].answered_by != "0" * 8
 
 
 def test_one_of_an_earlier_version_is_read_and_does_not_go_on(translate, script) -> None:
@@ -295,7 +302,7 @@ def test_a_stored_translation_is_planned_again_from_its_folder(translate, script
 def test_any_pair_of_languages_can_be_named(translate, script) -> None:
     plan, _, _ = translate(script({"*": GOOD}), limit=1, target="Swedish", setups=("zero_shot", "expert"))
 
-    assert "from Spanish to Swedish" in plan.tasks[0].words.user
+    assert "from Spanish to Swedish" in plan.setups[0].words.user
     path, written = write_data_set(plan, find_outcome(plan))
     assert (path.name, written) == ("Swedish.parquet", 1)
 

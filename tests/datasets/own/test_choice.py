@@ -328,7 +328,7 @@ def test_bad_rows_are_named_by_number_and_column(tmp_path) -> None:
         ("a.json", '{"one": [], "two": []}', r"an object with 2 lists \(one, two\)"),
         ("a.csv", "", "holds no row"),
         ("a.doc", "x", r"files that end in \.jsonl, "),
-        ("a.parquet", "x", "not a whole Parquet file"),
+        ("a.parquet", "x", "not a complete Parquet file"),
     ],
 )
 def test_a_file_that_is_none_is_refused_by_what_is_wrong(tmp_path, name, content, said) -> None:

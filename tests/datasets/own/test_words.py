@@ -60,7 +60,7 @@ def test_spans_stand_in_their_context(tmp_path, row) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"answer": "insulin"}, "line 1, column answer: is 'insulin', which does not stand in the context"),
+        ({"answer": "insulin"}, "line 1, column answer: is 'insulin', which the context does not contain"),
         ({"start": 4}, "line 1, column start: is 4, where 'patient t' stands: 'metformin' is at 18"),
         ({"context": ""}, "column context: is empty"),
         ({"question": None}, "column question: is empty"),

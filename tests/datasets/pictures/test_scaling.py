@@ -67,7 +67,7 @@ def test_the_same_picture_is_shown_alike_twice() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"no picture", draw((300, 300))[:200]])
 def test_what_is_no_whole_picture_is_named(content: bytes) -> None:
-    with pytest.raises(DatasetError, match=r"picture a\.png of q1: is no whole picture"):
+    with pytest.raises(DatasetError, match=r"picture a\.png of q1: is not a complete picture"):
         scale_picture(content, 1024, "a.png of q1")
 
 

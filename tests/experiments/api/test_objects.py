@@ -1,11 +1,19 @@
 """Modules and models that a script has made, given to `medexam.run` and `medexam.optimize` as they are."""
 
+import asyncio
+import re
+import zlib
+from dataclasses import dataclass
+from functools import partial
+
 import dspy
+import pydantic
 import pytest
 from dspy.utils.dummies import DummyLM
 
 import medexam
-from medexam.errors import AnswerFormatError, SpecError
+from medexam.errors import AnswerFormatError, EngineError, SpecError
+from medexam.programs.fields import question_fields, wanted_fields
 
 
 class Told(dspy.Module):
@@ -143,3 +151,161 @@ def test_the_adapter_of_dspy_is_heeded(ask, model, capsys) -> None:
         ask("longest", model, limit=2)
     assert plain.id != tagged.id
     assert "reaches modules alone" in capsys.readouterr().err
+
+
+class Wire:
+    """DSPy's engine contract: replies to a request by its content, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.requests = []
+
+    def reply(self, request):
+        self.requests.append(request)
+        last = request.messages[-1].text
+        digest = zlib.crc32(repr([request.system, *[message.text for message in request.messages]]).encode())
+        names = re.findall(r"`\[\[ ## (\w+) ## \]\]`", last[last.rfind("Respond with") :])
+        values = {name: digest % 4 + 1 if name == "answer" else f"word {digest % 7}" for name in names}
+        text = "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in values.items())
+        usage = dspy.lm15.Usage(input_tokens=1, output_tokens=1)
+        return dspy.lm15.Response(
+            id="1", model="m", message=dspy.lm15.Message.assistant(text), finish_reason="stop", usage=usage
+        )
+
+    def complete(self, request):
+        return self.reply(request)
+
+
+class AwaitedWire:
+    def __init__(self, wire) -> None:
+        self.wire = wire
+
+    async def complete(self, request):
+        return self.wire.reply(request)
+
+
+def build_wire(**settings):
+    wire = Wire()
+    told = {"max_tokens": 90, "temperature": 0.0, **settings}
+    return wire, dspy.LM("openai/m", engine=wire, async_engine=AwaitedWire(wire), cache=False, **told)
+
+
+class Several(dspy.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.voters = [dspy.Predict(f"question, view{n} -> answer: int") for n in range(3)]
+
+    def forward(self, question: str):
+        votes = [voter(question=question, **{f"view{n}": "x"}).answer for n, voter in enumerate(self.voters)]
+        return {"answer": max(votes, key=votes.count), "votes": votes}
+
+
+class Reasoned(pydantic.BaseModel):
+    answer: int
+    why: str
+
+
+class Structured(dspy.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer = dspy.ChainOfThought("question, options -> answer: int, why")
+
+    def forward(self, question, options):
+        reply = self.answer(question=question, options=options)
+        return Reasoned(answer=reply.answer, why=reply.why)
+
+
+@dataclass
+class Verdict:
+    answer: int
+    side: list
+
+
+class SideBySide(dspy.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer = dspy.Predict("question, view -> answer: int")
+
+    def forward(self, question: str):
+        examples = [dspy.Example(question=question, view=view).with_inputs("question", "view") for view in "ab"]
+        calls = [(self.answer, example) for example in examples]
+        replies = dspy.Parallel(num_threads=2, disable_progress_bar=True)(calls)
+        return Verdict(replies[1].answer, [reply.answer for reply in replies])
+
+
+class Awaited(dspy.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer = dspy.Predict("question -> answer: int")
+
+    async def aforward(self, question: str):
+        replies = await asyncio.gather(*(self.answer.acall(question=f"{question} {n}") for n in range(2)))
+        return dspy.Prediction(answer=replies[0].answer, other=replies[1].answer)
+
+
+class Conversation(dspy.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        fields = {"question": (str, dspy.InputField()), "history": (dspy.History, dspy.InputField())}
+        self.answer = dspy.Predict(dspy.Signature({**fields, "answer": (int, dspy.OutputField())}))
+
+    def forward(self, question: str):
+        turns = []
+        for _ in range(2):
+            reply = self.answer(question=question, history=dspy.History(messages=list(turns)))
+            turns.append({"question": question, "answer": reply.answer})
+        return reply
+
+
+class Nothing(dspy.Module):
+    def forward(self, question: str):
+        return None
+
+
+PROGRAMS = (
+    *(Several, Structured, SideBySide, Awaited, Conversation, Nothing),
+    partial(dspy.ChainOfThought, "question, options -> answer: int"),
+    partial(dspy.BestOfN, dspy.Predict("question -> answer: int"), N=2, reward_fn=lambda *_: 0.0, threshold=1.0),
+)
+
+
+@pytest.mark.parametrize("make", PROGRAMS)
+def test_a_module_answers_as_in_plain_dspy(ask, make) -> None:
+    (ours, lm), (theirs, plain) = build_wire(), build_wire()
+    (run,) = ask(make(), lm, limit=2)
+    module = make()
+    questions = {question.key: question for question in medexam.load_questions("headqa_sample")}
+    with dspy.context(lm=plain, trace=[]):
+        for key, prediction in run.predictions.items():
+            inputs = question_fields(questions[key], wanted_fields(module, ""), [])
+            asynchronous = not hasattr(type(module), "forward")
+            output = asyncio.run(module.acall(**inputs)) if asynchronous else module(**inputs)
+            fields = dict(output.items() if hasattr(output, "items") else vars(output)) if output is not None else {}
+            answer = fields.pop("answer", None)
+            assert prediction.answer == (None if answer is None else int(answer))
+            fields.pop("reasoning", None)
+            assert (prediction.outputs or {}) == fields
+    assert sorted(map(repr, ours.requests)) == sorted(map(repr, theirs.requests))
+
+
+def test_a_module_is_built_for_a_question() -> None:
+    wire, lm = build_wire()
+    program = medexam.build_program(Several())
+    question = medexam.Question.of("Which vitamin prevents scurvy?", ["Vitamin A", "Vitamin C", "D", "E"])
+    with dspy.context(lm=lm):
+        prediction = program(question=question)
+    assert prediction.answer in range(1, 5)
+    assert len(prediction.generations or wire.requests) == 3
+
+
+def test_settings_of_a_model_reach_its_requests(ask) -> None:
+    told = {"frequency_penalty": 0.5, "reasoning_effort": "low", "logit_bias": {"5": 1}, "top_p": 0.5, "stop": ["."]}
+    wire, lm = build_wire(**told)
+    ask(Told(), lm, limit=1)
+    config = wire.requests[0].config
+    assert (config.max_tokens, config.frequency_penalty, config.reasoning.effort) == (90, 0.5, "low")
+    assert (config.extensions, config.top_p, config.stop) == ({"logit_bias": {"5": 1}}, 0.5, (".",))
+    for unsent in ({"min_p": 0.1}, {"n": 2}):
+        wire, lm = build_wire(**unsent)
+        with pytest.raises(EngineError, match=next(iter(unsent))):
+            ask(Told(), lm, limit=1)
+        assert not wire.requests

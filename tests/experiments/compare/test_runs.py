@@ -83,7 +83,7 @@ def test_the_baseline_is_the_first_run(compare, make_run) -> None:
     assert (lost.verdict, gained.verdict) == ("worse", "better")
     assert verdicts(compare(better, worse)) == [
         "chain_of_thought is worse than zero_shot in accuracy: -100.0 percentage points, McNemar's p < 0.001, "
-        "no interval, for there are fewer than five exams, in each of which all questions came out alike."
+        "no interval, because there are fewer than five exams, and in each all questions have the same result."
     ]
 
 
@@ -212,7 +212,7 @@ def test_runs_that_agree_have_no_flipped_questions(compare, make_run) -> None:
     assert "Flipped" not in paired_report(found)
     assert verdicts(found) == [
         "chain_of_thought shows no difference from zero_shot in accuracy: 0.0 percentage points, McNemar's p = 1.000, "
-        "no interval, for there are fewer than five exams, in each of which all questions came out alike."
+        "no interval, because there are fewer than five exams, and in each all questions have the same result."
     ]
 
 

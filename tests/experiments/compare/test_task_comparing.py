@@ -12,14 +12,14 @@ from scipy.stats import ttest_1samp
 
 from case_files import CLAIM, REST, write_cases
 from medexam.cli.views.output import write_file
+from medexam.companions.item_response.questions import find_item_response
+from medexam.companions.item_response.strengths import find_strengths
 from medexam.datasets import load_task_set
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.compare.further import find_further
-from medexam.experiments.compare.item_response import find_item_response
 from medexam.experiments.compare.margins import Equivalence
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
-from medexam.experiments.compare.strengths import find_strengths
 from medexam.experiments.report.comparison_tables import comparison_lines, comparison_tables, paired_report, verdicts
 from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import RunFolder

@@ -158,7 +158,7 @@ def test_it_does_not_go_on_with_another_model(document, run_optimizer, tmp_path,
     assert {trial.answered_by for trial in stopped.trials} <= {model.print}
     other = ScriptedEngine({"*": "{Answer: 2}"}, revision="second")
     _serve(monkeypatch, other)
-    with pytest.raises(RunFolderError, match=r"weights second, not first.*or start anew with --fresh$"):
+    with pytest.raises(RunFolderError, match=r"weights second, not first.*or start over with --fresh$"):
         optimize(plan, Trials())
     assert not other.requests
     _serve(monkeypatch, ScriptedEngine({"*": "{Answer: 1}"}, revision="first"))

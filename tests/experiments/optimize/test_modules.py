@@ -8,16 +8,18 @@ import pytest
 import yaml
 
 from medexam.cli.views.optimize import optimization_plan_document
-from medexam.errors import MedExamError, SpecError
-from medexam.experiments.optimize.plan import plan_optimization
-from medexam.experiments.optimize.registered_prompts import prompt_templates, registered_name
+from medexam.errors import MedExamError, RunFolderError, SpecError
+from medexam.experiments.optimize.optimizer import optimize
+from medexam.experiments.optimize.plan import plan_optimization, plan_resumed
+from medexam.experiments.optimize.registered_prompts import prompt_templates
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
+from medexam.experiments.track.prompts import registered_name
 from medexam.plugins import load_object
 from medexam.programs import OwnProgram, build_program, demonstrations, loaded_words
 from medexam.specs import CellSpec
 from medexam.specs.programs.own import PROGRAMS
-from watching import Silent
+from watching import Silent, Trials
 
 MODULE = """
 import dspy
@@ -100,6 +102,18 @@ def shown(module) -> dict:
         )
         for name, predictor in module.named_predictors()
     }
+
+
+def test_code_that_a_changed_folder_names_is_not_run(module, tmp_path) -> None:
+    overrides = {"optimizer.max_tokens": 3_000}
+    folder = optimize(plan_optimization(module, overrides, runs_dir=tmp_path / "runs"), Trials()).folder
+    assert plan_resumed(folder, {}).optimizer.max_tokens == 3_000
+    path, foreign = folder.path / "optimization.json", tmp_path / "foreign.py"
+    foreign.write_text(MODULE + f"\nopen({str(tmp_path / 'ran')!r}, 'w')\n")
+    path.write_text(path.read_text().replace("mine.py", "foreign.py"))
+    with pytest.raises(RunFolderError, match=r"foreign\.py:Judge.*was changed"):
+        plan_resumed(folder, {})
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("kind", ["bootstrap", "random_search", "copro", "mipro"])

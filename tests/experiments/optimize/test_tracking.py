@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from fake_vllm import free_port
 
 from medexam.datasets import load_exam_set
 from medexam.errors import TrackingError
@@ -365,9 +365,7 @@ def test_mlflow_serves_the_model(embedded, tmp_path) -> None:
     done, place = embedded
     part = load_exam_set(done.optimizer.validation.of(done.cell.dataset))
     said, rows = _asked(done, part)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-W", "ignore", "-m", "mlflow", "models", "serve", "-m", str(place)]
     command += ["--env-manager", "local", "--host", "127.0.0.1", "--port", str(port)]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from medexam.companions.readers.entailment import load_entailment_reader
 from medexam.experiments.plan.context_lookup import pin_reader, reader_identity, with_reader
 from medexam.experiments.plan.passage_lookup import HitCache, Retrieval
 from medexam.retrievers.base import Hit, Passage, Span
-from medexam.retrievers.reading.entailment import load_entailment_reader
 from medexam.specs import EntailmentSpec, RetrieveVerifySpec, SpanReaderSpec
 from retrievers.tiny_models import save_reader
 

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from medexam.benchmarks import find_benchmark
 from medexam.benchmarks.choice import benchmark as choice
-from medexam.benchmarks.choice.detail_tables import retrieval_tables
 from medexam.benchmarks.choice.tables import exam_values
 from medexam.cli.main import app
 from medexam.experiments.compare.baselines import contrast_runs
@@ -20,6 +19,7 @@ from medexam.experiments.report.plots.relevance import draw_relevance
 from medexam.experiments.report.plots.style import looks
 from medexam.experiments.store.run_folder import PARQUET
 from medexam.predictions import RetrievedPassage
+from medexam.predictions.evidence.kinds import evidence_tables
 from medexam.specs import DatasetSpec
 from medexam.tables import coefficient, p_value
 from stored_runs import made_up_exams
@@ -60,7 +60,7 @@ def _programs(runs) -> dict[str, list[str]]:
 
 def test_the_tables_of_one_run(make_run) -> None:
     run = make_run(RETRIEVING, "wwrru", extra=_found)
-    (quartiles, caption), (sources, note) = retrieval_tables(run.metrics)
+    (quartiles, caption), (sources, note) = evidence_tables(run.metrics)
     assert [table.title for table in (quartiles, sources)] == ["Relevance quartiles", "Passages by source"]
     assert [row[:3] for row in quartiles.rows] == [
         ("1, lowest", "1 to 1.5", "4"),
@@ -77,8 +77,8 @@ def test_the_tables_of_one_run(make_run) -> None:
 
 
 def test_a_correlation_that_cannot_be_told(make_run) -> None:
-    (_, caption), _ = retrieval_tables(make_run(RETRIEVING, "r", extra=_found).metrics)
-    assert caption.startswith("The score's correlation with being right cannot be told, n = 16.")
+    (_, caption), _ = evidence_tables(make_run(RETRIEVING, "r", extra=_found).metrics)
+    assert caption.startswith("The score's correlation with being right cannot be computed, n = 16.")
 
 
 @pytest.mark.parametrize(("p", "text"), [(0.0, "<0.001"), (0.00099, "<0.001"), (0.0312, "0.031"), (1.0, "1.000")])

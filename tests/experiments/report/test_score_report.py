@@ -7,12 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 from medexam.benchmarks.choice import benchmark as choice
-from medexam.benchmarks.choice.detail_tables import detail_tables, score_headline
-from medexam.benchmarks.choice.tables import OPTION_SCORES, exam_values
+from medexam.benchmarks.choice.tables import exam_values
 from medexam.cli.main import app
 from medexam.experiments.report.markdown import run_report
 from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
 from medexam.experiments.store.run_folder import PARQUET
+from medexam.predictions.evidence.kinds import evidence_headline, evidence_tables
 from stored_runs import made_up_exams
 from terminal import draw
 
@@ -44,7 +44,7 @@ def _cyclic_scores(question) -> dict:
 def test_the_tables_of_a_run_that_was_shown_one_order(make_run) -> None:
     run = make_run(ZERO_SHOT, "r", extra=_label_scores)
     scores = run.metrics.option_scores
-    (calibration, caption), (position, _), (abstention, _) = detail_tables(run.metrics)
+    (calibration, caption), (position, _), (abstention, _) = evidence_tables(run.metrics)
     assert [table.title for table in (calibration, position, abstention)] == ["Calibration", "Position", "Abstention"]
     assert sum(int(row[1]) for row in calibration.rows) == 20
     assert len(calibration.rows) == sum(part.n > 0 for part in scores.reliability)
@@ -54,16 +54,16 @@ def test_the_tables_of_a_run_that_was_shown_one_order(make_run) -> None:
     assert len(abstention.rows) == 20
     assert abstention.rows[0] == ("0", "100.0", "20", "0", "100.0", "100.0")
     assert abstention.best == {(0, abstention.headers.index("Exam score"))}
-    assert score_headline(run.metrics) == [("Label mass, %", "80.0", ""), ("Questions with tied options", "4", "")]
+    assert evidence_headline(run.metrics) == [("Label mass, %", "80.0", ""), ("Questions with tied options", "4", "")]
 
 
 def test_the_tables_of_a_run_that_was_shown_every_order(make_run) -> None:
     run = make_run(ZERO_SHOT, "r", extra=_cyclic_scores)
-    _, (position, caption), _ = detail_tables(run.metrics)
+    _, (position, caption), _ = evidence_tables(run.metrics)
     assert position.headers[0] == "Place shown"
     assert [row[3] for row in position.rows] == ["100.0", "0.0", "0.0", "0.0", "0.0"]
     assert "not the same in all orders: 100.0 %." in caption
-    assert ("Flip rate over the orders, %", "100.0", "") in score_headline(run.metrics)
+    assert ("Flip rate over the orders, %", "100.0", "") in evidence_headline(run.metrics)
 
 
 def test_the_tables_fit_adraw(make_run) -> None:
@@ -98,7 +98,7 @@ def test_a_run_without_option_scores_says_nothing_of_them(make_run) -> None:
     report = run_report(run, {})
     assert "Calibration" not in report
     assert "tied" not in report
-    assert not set(OPTION_SCORES) & set(exam_values(run.metrics))
+    assert not {"brier_score", "label_mass", "tied"} & set(exam_values(run.metrics))
 
 
 def test_the_command_prints_the_tables(make_run, exam_questions, answer_key, monkeypatch) -> None:

@@ -10,6 +10,9 @@ import pytest
 from batch_server import BatchProvider, serving_batches
 from wire_server import Wire
 
+from medexam.companions.translation.outcome import find_outcome
+from medexam.companions.translation.plan import build_spec, plan_translation
+from medexam.companions.translation.translate_command import ask_pending
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
@@ -310,3 +313,14 @@ def test_a_provider_without_such_batches_is_refused(carry_out, monkeypatch) -> N
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
     with pytest.raises(EngineError, match="use engine litellm"):
         carry_out(name="anthropic/claude-3-5-haiku-latest")
+
+
+def test_the_setups_of_a_translation_are_submitted_as_those_of_every_run(provider, tmp_path) -> None:
+    settings = {"model.engine": "batch", "model.name": "openai/gpt-4o-mini"}
+    about = {"name": "headqa_sample", "language": "es", "limit": 3}
+    spec = build_spec(settings, dataset=about, target="en", setups=("zero_shot", "expert"))
+    plan = plan_translation(spec, runs_dir=tmp_path)
+
+    assert ask_pending(plan, plan.runs, plan.setups, None) is None
+    assert find_outcome(plan_translation(spec, runs_dir=tmp_path)).pending == 0
+    assert provider.asked.count(CREATE) == 2

@@ -84,7 +84,7 @@ def test_what_keeps_too_little_is_asked_anew(document, tmp_path, last_counts, ca
     last_counts()
     after, asked = _run(document, tmp_path)
     assert (asked, after.metrics.n, after.metrics.unanswered) == (1, 12, 0)
-    assert "1 of them because they keep too little and are asked anew" in caplog.text
+    assert "1 of them because they keep too little and are asked again" in caplog.text
 
 
 def test_a_report_says_by_what_its_replies_were_read(document, tmp_path, last_counts) -> None:

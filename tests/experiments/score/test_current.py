@@ -94,7 +94,7 @@ def test_a_run_that_went_on_and_was_killed_is_scored_anew(run, limit, answer, co
     assert found.complete == (metrics.n == limit)
     assert found == rescore(run.folder)
     (line,) = run.said
-    assert line.startswith("run: made metrics.json, report.md and predictions.parquet anew: ")
+    assert line.startswith("run: made metrics.json, report.md and predictions.parquet again: ")
     assert json.loads(run.files()[METRICS]) == metrics.model_dump(mode="json")
     assert run.read() == found
     assert run.said == []
@@ -162,7 +162,7 @@ def test_without_the_data_set_stale_scores_are_never_shown(run, is_old) -> None:
         run.data.write_bytes(kept)
     run.write(30, lambda question, gold: None, scored=False)
     run.data.unlink()
-    with pytest.raises(DatasetError, match=r"out of date \(.*\) and cannot be made anew: headqa_v1: .*HEAD_EN.json"):
+    with pytest.raises(DatasetError, match=r"out of date \(.*\) and cannot be made again: headqa_v1: .*HEAD_EN.json"):
         run.read()
 
 

@@ -4,7 +4,8 @@ import pytest
 
 from medexam.experiments.report.run_tables import cost_tables
 from medexam.experiments.store.costs import Cost, compute_costs
-from medexam.experiments.store.environment import list_prices
+from medexam.experiments.store.environment import Invocation, build_environment, list_prices
+from medexam.serve.pool.energy import EnergyCount
 from medexam.specs import ModelSpec
 from terminal import draw
 
@@ -32,7 +33,7 @@ def test_a_model_on_a_gpu_in_this_process_holds_it_while_it_is_asked(make_run) -
 @pytest.mark.parametrize(
     ("engine", "sentence"),
     [
-        ({"engine": "embedded", "details": {"device": "cuda:0"}}, "0.00347 GPU-hours, counting one GPU; kWh are not"),
+        ({"engine": "embedded", "details": {"device": "cuda:0"}}, "0.00347 GPU-hours, counting one GPU. kWh are not"),
         ({"engine": "vllm", "details": {}}, "GPU-hours and kWh are not known, for the server does not report its GPUs"),
     ],
 )
@@ -40,6 +41,28 @@ def test_gpu_hours_are_said_and_what_of_the_energy_is_not_known(make_run, engine
     run = make_run(ZERO_SHOT, "rw", model=EMBEDDED)
     run.environment.update(ENVIRONMENT, engine=engine)
     assert sentence in " ".join(draw(*cost_tables(run)).split())
+
+
+def test_the_energy_of_all_invocations_that_measured_it(make_run) -> None:
+    run = make_run(ZERO_SHOT, "rwww", model=EMBEDDED)
+    environment: dict = {}
+    for questions, joules in ((10, 3600.0), (10, None), (5, 1800.0)):
+        invocation = Invocation(seconds=5.0, questions=questions)
+        if joules is not None:
+            invocation.count_energy(EnergyCount(100.0, 2, "nvml"), EnergyCount(100.0 + joules, 2, "nvml"))
+        environment = build_environment(ModelSpec(), None, environment, invocation)
+    assert environment["energy"] == {"joules": 5400.0, "gpus": 2, "by": "nvml", "asked": 15}
+    run.environment.update(environment)
+    assert run.costs.kwh == Cost(0.0015, 0.0001, 0.0004)
+    text = " ".join(draw(*cost_tables(run)).split())
+    assert "kWh 0.0015 0.0001 0.0004" in text
+    assert "those of 2 GPUs by NVML while 15 of 25 questions were asked" in text
+
+
+def test_a_counter_that_began_anew_says_nothing() -> None:
+    invocation = Invocation()
+    invocation.count_energy(EnergyCount(100.0, 1, "nvml"), EnergyCount(3.0, 1, "nvml"))
+    assert invocation.energy is None
 
 
 def test_the_share_of_prompts_that_servers_remembered(make_run) -> None:

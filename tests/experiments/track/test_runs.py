@@ -341,12 +341,12 @@ def test_no_runs_need_no_store() -> None:
 
 def test_a_server_that_does_not_answer_is_one_clear_line(make_run, monkeypatch) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     run = make_run(ZERO_SHOT, "r")
-    with pytest.raises(TrackingError, match="complete on disk; send it later with `medexam track RUN`") as caught:
-        track([run], tracking_uri=f"http://127.0.0.1:{port}")
+    # Bound and not listening: nobody else can answer there meanwhile.
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        with pytest.raises(TrackingError, match="complete on disk; send it later with `medexam track RUN`") as caught:
+            track([run], tracking_uri=f"http://127.0.0.1:{silent.getsockname()[1]}")
     assert "\n" not in str(caught.value)
     assert load_run(run.folder) == run
 

@@ -104,6 +104,28 @@ def test_a_trace_holds_prompt_reply_answer_and_score(run, traces_of) -> None:
         assert tokens["total_tokens"] == said.prompt_tokens + said.completion_tokens
 
 
+def test_what_a_strategy_asks_with_is_registered_once_and_linked_to_its_runs(run, client, uri) -> None:
+    two = {"kind": "chain_of_thought", "answer_format": "guided"}
+    stored = [run("zero_shot", trace_questions=0), run({"kind": "zero_shot", "orders": "cyclic"}, trace_questions=0)]
+    stored += [run(two, trace_questions=0), run("longest")]
+    sent = track(stored, tracking_uri=uri)
+    again = track(stored, tracking_uri=uri)
+    assert [one.mlflow_run_id for one in sent] == [one.mlflow_run_id for one in again]
+    linked = [client.get_run(one.mlflow_run_id).data.tags.get("mlflow.linkedPrompts", "[]") for one in sent]
+    names = [[(prompt["name"], prompt["version"]) for prompt in json.loads(tag)] for tag in linked]
+    assert names[0] == [("traced-zero_shot-en", "1")]
+    assert [name for name, _ in names[1] + names[2]] == [
+        "traced-zero_shot-cyclic-en",
+        "traced-chain_of_thought-guided-en-reason",
+        "traced-chain_of_thought-guided-en-respond",
+    ]
+    assert names[3] == []
+    versions = {prompt.name: len(client.search_prompt_versions(prompt.name)) for prompt in client.search_prompts()}
+    assert versions == {name: 1 for prompts in names for name, _ in prompts}
+    (_, _, question) = client.get_prompt_version("traced-zero_shot-en", 1).template
+    assert question == {"role": "user", "content": "{{question}}"}
+
+
 def test_sending_again_makes_no_second_trace(run, traces_of) -> None:
     stored = run({"kind": "zero_shot"})
     first = traces_of(stored)

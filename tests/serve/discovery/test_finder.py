@@ -80,7 +80,7 @@ async def test_a_call_waits_for_the_next_server_when_the_last_has_left(registry,
             registry.remove(first.address)
             await seen(engine, 0)
             asked = asyncio.create_task(engine.complete(ask("q", choice=["1", "2"])))
-            await soon(lambda: "the last server has left; waiting 600 s for another" in caplog.text)
+            await soon(lambda: "the last server has left the registry; waiting 600 s for another" in caplog.text)
             assert not asked.done()
             registry.add(entry(second))
             assert (await asked).text in ("1", "2")

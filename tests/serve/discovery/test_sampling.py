@@ -105,11 +105,11 @@ async def test_bulk_runs_state_them_and_a_spec_overrides_them() -> None:
 async def test_the_doctor_names_what_is_filled_and_what_is_not_read() -> None:
     with serving(Wire(fills=QWEN)) as wire:
         (line,) = _sampling(await probe(wire))
-    assert "it fills top_p, top_k, repetition_penalty with values of the model's own" in line
+    assert "it takes top_p, top_k, repetition_penalty from the model's own settings" in line
     assert line.endswith("start it with --generation-config vllm")
     with serving(Wire(unread=("top_k",))) as wire:
         (line,) = _sampling(await probe(wire))
-    assert line.startswith("it does not read top_k, so replies may be drawn under values of its own")
+    assert line.startswith("it ignores top_k, so replies may be sampled with values of its own")
 
 
 async def test_answers_under_the_servers_own_values_are_not_continued_silently(tmp_path) -> None:

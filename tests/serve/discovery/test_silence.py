@@ -37,6 +37,6 @@ async def test_a_server_that_computes_is_waited_for(running: str, waiting: str) 
 
 @pytest.mark.parametrize("metrics", [None, "", COUNTERS.format("0.0", "0.0"), "vllm:num_requests_running many"])
 async def test_a_server_that_says_nothing_is_given_up(metrics: str | None) -> None:
-    told = "answered, and then died or fell silent"
+    told = "answered, then stopped answering"
     with serving(Slow(metrics=metrics)) as wire, pytest.raises(EndpointSilentError, match=told):
         await probe_endpoint(Endpoint(wire.address, NO_KEY), None, timeout_s=SILENCE_S)

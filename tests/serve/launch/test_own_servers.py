@@ -11,11 +11,11 @@ import pytest
 import yaml
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
+from medexam.companions.serving.launch.own_servers import OwnServers
+from medexam.companions.serving.launch.processes import group_lives
 from medexam.errors import EngineError
 from medexam.serve import build_engine
 from medexam.serve.discovery import finder as finding
-from medexam.serve.launch.own_servers import OwnServers
-from medexam.serve.launch.processes import group_lives
 from medexam.specs import EngineNeeds, ModelSpec
 from waiting import soon
 
@@ -55,10 +55,10 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEDEXAM_VLLM_PYTHON", sys.executable)
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
-    monkeypatch.setattr("medexam.serve.launch.processes.FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr("medexam.companions.serving.launch.processes.FIRST_PAUSE_S", 0.1)
     monkeypatch.setattr(finding, "POLL_S", 0.1)
     # Two tests that look for a free port at once would find the same one.
-    monkeypatch.setattr("medexam.serve.launch.vllm_command.FIRST_PORT", free_port())
+    monkeypatch.setattr("medexam.companions.serving.launch.vllm_command.FIRST_PORT", free_port())
     model = write_model_folder(tmp_path)
     facts = {"weights_gb": 0.1, "layers": 2, "kv_heads": 2, "head_dim": 64, "context_limit": 2048, "licence": "MIT"}
     path = tmp_path / "tiny.yaml"

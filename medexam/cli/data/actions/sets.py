@@ -26,7 +26,7 @@ from medexam.datasets import (
     load_task_set,
 )
 from medexam.datasets.checking import check_own_set
-from medexam.datasets.readers import EXPLANATION_STATISTICS
+from medexam.datasets.readers import count_explanations
 from medexam.errors import SpecError
 from medexam.experiments.report.dataset_statistics import compute_statistics
 from medexam.experiments.report.dataset_tables import explanation_tables, statistics_tables
@@ -88,7 +88,7 @@ def _print_explanations(spec: DatasetSpec, pictures: Path | None, *, as_json: bo
     """Print the documents, words and sentences of explanations."""
     if pictures is not None:
         raise SpecError(f"--pictures: {spec.name} has no figures: leave it out")
-    statistics = EXPLANATION_STATISTICS[spec.name](spec)
+    statistics = count_explanations(spec)
     if as_json:
         typer.echo(statistics.model_dump_json(indent=2))
         return

@@ -16,7 +16,7 @@ _UNREADABLE = re.compile(r"[\ue000-\uf8ff\ufffd]")
 _WORD = re.compile(r"\b[^\W\d_]{4,}\b")
 _ENOUGH_WORDS = 50
 _WAY = (
-    "make its text anew by OCR (`ocrmypdf --force-ocr -l spa IN.pdf OUT.pdf`) and build from that, or take the PDF "
+    "make its text again by OCR (`ocrmypdf --force-ocr -l spa IN.pdf OUT.pdf`) and build from that, or take the PDF "
     "that the Ministry publishes"
 )
 

@@ -67,7 +67,7 @@ class OpenBooklet:
                 pages.append(self._read_page(number))
             except pypdfium2.PdfiumError as error:
                 raise DatasetError(
-                    f"{self.path}: page {number} cannot be read ({error}): the file may be truncated; bring it again"
+                    f"{self.path}: page {number} cannot be read ({error}): the file may be truncated; copy it again"
                 ) from None
             if progress is not None:
                 progress(number, len(self._document))
@@ -129,7 +129,7 @@ def open_booklet(path: Path) -> Iterator[OpenBooklet]:
                 f"{path}: is encrypted: decrypt it with its password (`qpdf --decrypt --password=... IN.pdf OUT.pdf`) "
                 f"and build from that, or take the open PDF that the Ministry publishes"
             ) from None
-        raise DatasetError(f"{path}: cannot be read as a PDF ({error}): bring it again") from None
+        raise DatasetError(f"{path}: cannot be read as a PDF ({error}): copy it again") from None
     try:
         yield OpenBooklet(path, document)
     finally:
@@ -149,4 +149,4 @@ def check_whole(path: Path) -> None:
     if b"%PDF-" not in head:
         raise DatasetError(f"{path}: is not a PDF: give the booklet as the Ministry publishes it")
     if _END_OF_FILE not in tail:
-        raise DatasetError(f"{path}: is truncated (a PDF ends with {_END_OF_FILE.decode()}): bring it again")
+        raise DatasetError(f"{path}: is truncated (a PDF ends with {_END_OF_FILE.decode()}): copy it again")

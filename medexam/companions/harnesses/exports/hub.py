@@ -23,7 +23,8 @@ _CHOICE_COLUMNS = (
 )
 _WORDS_COLUMNS = (
     "`gold` holds the expected texts and `text` the answer; `scores` maps each measure to its score, 0 to 1. If a",
-    "question stayed unanswered, `text` is empty and `reason` says why.",
+    "question stayed unanswered, `text` is empty and `reason` says why. `start` and `end` are the characters of",
+    "`context` that a quoted `text` takes. `outputs` is what a module returned, as JSON.",
 )
 
 
@@ -63,7 +64,6 @@ def _schema() -> Any:
 
 def _row(run: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
     question, prediction = answer.question, answer.prediction
-    scores = prediction.option_scores
     shared_fields = ("answer", "reply", "rationale", "prompt_tokens", "completion_tokens", "latency_s", "program")
     return {
         **{name: getattr(prediction, name) for name in shared_fields},
@@ -79,7 +79,7 @@ def _row(run: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
         "right": answer.right,
         "status": prediction.status.value,
         "reason": prediction.reason.value if prediction.reason else None,
-        "option_scores": None if scores is None else [scores.get(number) for number in question.option_numbers],
+        "option_scores": prediction.scores_of(question.option_numbers),
         "model": run.model,
     }
 
@@ -154,7 +154,7 @@ def _description(runs: Sequence[AnyExport]) -> str:
         "",
         *(f"- {on_one_line(source)}" for source in sources),
         "",
-        "Questions and answers stand side by side here: leave these files out of what models are trained on.",
+        "Questions and answers are side by side here: leave these files out of what models are trained on.",
         "",
     ]
     return "\n".join(lines)

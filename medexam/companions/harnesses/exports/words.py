@@ -5,7 +5,7 @@ A sample's score is each measure that is a mean over questions. Questions that f
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from medexam.toolkit.errors import SpecError
 from medexam.toolkit.files import file_name, write_whole
 from medexam.toolkit.runs import AnyRun, load_stored
 from medexam.toolkit.specs import CellSpec
+
+_COUNTS = ("prompt_tokens", "completion_tokens")
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,11 @@ class ExportedWords:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a row for each answer, as `words_schema` names its columns."""
-        fields = ("text", "reply", "rationale", "prompt_tokens", "completion_tokens", "latency_s", "program")
+        fields = ("text", "reply", "rationale", "alignment", *_COUNTS, "latency_s", "program")
         for task, prediction in self.answers:
-            scored = self.scores.get(task.key)
+            scored, gold = self.scores.get(task.key), self.items.golds[task.key]
+            # Where a wrong answer is shown, what is expected is its explanation.
+            explanation = [text for text in (*gold.incorrect_step, gold.incorrect_explanation) if text]
             yield {
                 **{name: getattr(prediction, name) for name in fields},
                 "key": task.key,
@@ -82,7 +86,11 @@ class ExportedWords:
                 "given_answer": task.given_answer,
                 "given_reasoning": list(task.given_reasoning),
                 "language": task.language,
-                "gold": list(self.items.golds[task.key].answers),
+                "gold": explanation if task.given_answer else list(gold.answers),
+                "gold_components": [asdict(component) for component in gold.components],
+                "start": None if prediction.span is None else prediction.span[0],
+                "end": None if prediction.span is None else prediction.span[1],
+                "outputs": None if prediction.outputs is None else json.dumps(prediction.outputs, ensure_ascii=False),
                 "scores": list((scored.scores if scored else {}).items()),
                 "status": prediction.status.value,
                 "reason": prediction.reason.value if prediction.reason else None,
@@ -95,9 +103,11 @@ def words_schema() -> Any:
     import pyarrow as pa
 
     texts = ("key", "group", "question", "context", "given_answer", "language", "text", "reply", "rationale")
-    types = dict.fromkeys((*texts, "status", "reason", "program", "model"), pa.string())
+    types = dict.fromkeys((*texts, "alignment", "outputs", "status", "reason", "program", "model"), pa.string())
     types |= dict.fromkeys(("options", "given_reasoning", "gold"), pa.list_(pa.string()))
-    types |= dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64()) | {"latency_s": pa.float64()}
+    component = pa.struct({"label": pa.string(), "start": pa.int32(), "end": pa.int32()})
+    types |= {"gold_components": pa.list_(component), "start": pa.int32(), "end": pa.int32()}
+    types |= dict.fromkeys(_COUNTS, pa.int64()) | {"latency_s": pa.float64()}
     types |= {"scores": pa.map_(pa.string(), pa.float64())}
     return pa.schema(list(types.items()))
 
@@ -128,11 +138,11 @@ def write_words_lm_eval(exported: ExportedWords, folder: Path) -> list[Path]:
 
 def _samples(exported: ExportedWords) -> Iterator[dict[str, Any]]:
     for place, row in enumerate(exported.rows()):
-        shown = ("key", "question", "context", "options", "given_answer", "given_reasoning", "group")
+        names = ("key", "question", "context", "options", "given_answer", "given_reasoning", "group")
         scores = dict(row["scores"])
         yield {
             "doc_id": place,
-            "doc": {name: row[name] for name in shown if row[name]},
+            "doc": {name: row[name] for name in names if row[name]},
             "target": "\n".join(row["gold"]),
             "arguments": {"gen_args_0": {"arg_0": row["question"], "arg_1": {}}},
             "resps": [[row["reply"] if row["reply"] is not None else row["text"] or ""]],

@@ -27,7 +27,7 @@ def export_runs(runs: Sequence[AnyRun], to: Format, folder: Path) -> list[Path]:
     Raises `SpecError` for a run without answers, or in words if the format holds numbered options alone, and
     `RunFolderError` if a file cannot be written.
     """
-    in_words = [run for run in runs if run.record.cell.dataset.question_form != "choice"]
+    in_words = [run for run in runs if getattr(run.metrics, "kind", None) == "tasks"]
     if in_words and to not in ("hub", "lm-eval"):
         raise SpecError(
             f"{in_words[0].folder.name} is answered in words, and --to {to} holds numbered options: choose --to "

@@ -70,7 +70,7 @@ def read_helm(path: Path, document: Any) -> list[Results]:
             answers = list(_answers(document, other) if is_state else _answers(other, document))
         results = _sort(path, companion, answers)
     except MISSHAPEN as error:
-        raise ResultsError(f"{path}: is no whole file of a run of HELM ({first_line(error)})") from None
+        raise ResultsError(f"{path}: is not a complete file of a HELM run ({first_line(error)})") from None
     if not results:
         raise ResultsError(f"{path}: no metric of HELM says right or wrong, so there is no answer to import")
     return results

@@ -46,7 +46,7 @@ def read_inspect(path: Path, document: Any = None) -> list[Results]:
         header, samples = _read_archive(path) if document is None else (document, document.get("samples") or ())
         results = _sort(path, header, samples)
     except (OSError, UnreadableError, zipfile.BadZipFile, struct.error, *MISSHAPEN) as error:
-        raise ResultsError(f"{path}: is no whole log of Inspect ({first_line(error)})") from None
+        raise ResultsError(f"{path}: is not a complete Inspect log ({first_line(error)})") from None
     if not results:
         raise ResultsError(
             f"{path}: no scorer says right or wrong of its samples, so there is no answer to import; were samples "

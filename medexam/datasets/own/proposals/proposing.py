@@ -239,7 +239,9 @@ def _find_language(draft: Proposal) -> None:
     names = [name for column in columns for name in columns_in(column)]
     language = find_language(str(value) for name in names for value in draft.sample.filled(name))
     note = (
-        "the texts do not tell it, so it is en" if language is None else f"{language}, for which prompts are in English"
+        "not recognised from the texts, so it is en"
+        if language is None
+        else f"{language}, for which prompts are in English"
     )
     if language in get_args(Language):
         draft.language = language  # type: ignore[assignment]

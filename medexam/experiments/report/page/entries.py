@@ -4,7 +4,6 @@ It makes JSON-ready values and knows nothing of how they are packed. Without the
 gold of each question come from `predictions.parquet`, and its words are not shown.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,8 +18,9 @@ from medexam.experiments.store.stored_run import AnyRun
 from medexam.items import AnySet
 from medexam.metrics.audit import answer_digest
 from medexam.predictions import Prediction, Status
+from medexam.predictions.evidence.kinds import evidence_entry
 from medexam.specs import DatasetSpec
-from medexam.tables import percent
+from medexam.tables import percent, six_digits
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,6 @@ def _answer(run: Answers, prediction: Prediction | None, longest: int) -> dict[s
     ]
     if any("reply" in call for call in calls):
         reply = rationale = None
-    scores, failure = prediction.option_scores, prediction.failure
     answer = {
         "status": prediction.status.value,
         "reason": prediction.reason.value if prediction.reason else None,
@@ -284,43 +283,11 @@ def _answer(run: Answers, prediction: Prediction | None, longest: int) -> dict[s
         "prompt_tokens": prediction.prompt_tokens,
         "completion_tokens": prediction.completion_tokens,
         "thinking_tokens": prediction.thinking_tokens,
-        "latency_s": _round(prediction.latency_s),
-        "waiting_s": _round(prediction.waiting_s),
-        "scores": None if scores is None else [[number, _round(score)] for number, score in scores.items()],
-        "score_unit": prediction.score_unit,
-        "score_norm": prediction.score_norm,
-        "passages": _passages(prediction),
-        "passages_cut": prediction.passages_cut or None,
-        "rounds": _rounds(prediction),
-        "supported": prediction.supported,
-        "cited": prediction.cited,
-        "failure": None if failure is None else f"{failure.kind}: {failure.message}",
+        "latency_s": six_digits(prediction.latency_s),
+        "waiting_s": six_digits(prediction.waiting_s),
+        **evidence_entry(prediction),
     }
     return {name: value for name, value in answer.items() if value is not None}
-
-
-def _passages(prediction: Prediction) -> list[list[Any]] | None:
-    if prediction.passages is None:
-        return None
-    return [
-        [passage.id, passage.source, _round(passage.score), *([] if passage.kept is None else [passage.kept])]
-        for passage in prediction.passages
-    ]
-
-
-def _rounds(prediction: Prediction) -> list[list[list[Any]]] | None:
-    """List each round's query, answer and the ids of what was found."""
-    if prediction.rounds is None:
-        return None
-    return [
-        [[step.query, step.answer, [passage.id for passage in step.passages]] for step in steps]
-        for steps in prediction.rounds
-    ]
-
-
-def _round(value: float | None) -> float | None:
-    """Round to six digits, more than anybody reads off a page; None too for what JSON cannot say."""
-    return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
 
 
 def _shorten(text: str | None, longest: int) -> str | None:

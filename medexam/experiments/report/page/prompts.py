@@ -1,17 +1,19 @@
 """The conversations of a page's questions: each run's prompts rendered again, with the replies that they got.
 
 A run whose data, words or code are not as they were has none, and the page says why: it would show what was not asked.
+What renders them takes half a second to import, so it is imported when the first one is rendered.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medexam.errors import MedExamError
-from medexam.experiments.plan.conversations import Exchange, conversation
-from medexam.experiments.plan.planner import plan_stored
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction
+
+if TYPE_CHECKING:
+    from medexam.experiments.plan.conversations import Exchange
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,13 @@ class Conversations:
     missing: str | None = None
     """Why there are none; None if there are some, or if the run asks no model."""
 
-    def of(self, prediction: Prediction) -> list[Exchange]:
-        """List the calls that led to this prediction; empty where they are not known."""
-        question = (self.questions or {}).get(prediction.question)
+    def of(self, prediction: Prediction) -> "list[Exchange]":
+        """List the calls that led to this prediction; empty if they are not known."""
+        if self.questions is None:
+            return []
+        from medexam.experiments.plan.conversations import conversation
+
+        question = self.questions.get(prediction.question)
         return [] if question is None else conversation(self.program, question, prediction)
 
 
@@ -35,6 +41,10 @@ def read_conversations(run: AnyRun, predictions: Mapping[str, Prediction]) -> Co
     """Read the conversations of a run with these predictions."""
     if not run.record.cell.program.asks_model:
         return Conversations()
+    if (source := run.record.identity.get("answers")) is not None:
+        return Conversations(missing=f"the answers are those of {source}, which keeps no prompts or replies")
+    from medexam.experiments.plan.planner import plan_stored
+
     try:
         planned = plan_stored(run.folder.path)
         questions = {item.key: item for item in planned.question_set.questions}

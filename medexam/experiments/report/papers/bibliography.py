@@ -73,12 +73,12 @@ def _cite_data(spec: DatasetSpec) -> Iterator[Reference]:
     entry = CATALOGUE.get(spec.name)
     own_citation = spec.published.citation if spec.published is not None else ""
     citation = entry.citation if spec.kind is None and entry is not None else own_citation
-    found = False
+    is_written = False
     for key, fields in read_references().items():
         if not fields.keys() & {"packages", "encoders"} and fields.get("cited_as", fields["title"]) in citation:
-            found = True
+            is_written = True
             yield _reference(key, fields)
-    if not found:
+    if not is_written:
         where = f", {_HUB}datasets/{spec.hub.id}" if spec.hub is not None and _HUB_ID.fullmatch(spec.hub.id) else ""
         yield _comment(f"data set {spec.name}{where}" + (f": {citation}" if citation else ""))
 
@@ -145,13 +145,13 @@ def _cite_package(package: str, versions: Sequence[str]) -> Reference:
 
 
 def _reference(key: str, fields: Mapping[str, Any]) -> Reference:
-    shown = {name: value for name, value in fields.items() if name not in _ABOUT}
-    if "eprint" in shown:
-        shown["archiveprefix"] = "arXiv"
-    if "title" in shown and not shown["title"].startswith("{"):
+    printed_fields = {name: value for name, value in fields.items() if name not in _ABOUT}
+    if "eprint" in printed_fields:
+        printed_fields["archiveprefix"] = "arXiv"
+    if "title" in printed_fields and not printed_fields["title"].startswith("{"):
         # BibTeX writes small letters in titles otherwise, in names such as HEAD-QA too.
-        shown["title"] = f"{{{_escape(shown['title'])}}}"
-    lines = (f"  {name} = {{{value}}}," for name, value in shown.items())
+        printed_fields["title"] = f"{{{_escape(printed_fields['title'])}}}"
+    lines = (f"  {name} = {{{value}}}," for name, value in printed_fields.items())
     return Reference(key, "\n".join([f"@{fields['type']}{{{key},", *lines, "}"]))
 
 

@@ -35,7 +35,7 @@ def statistics_plots(statistics: Statistics) -> list[Plot]:
         f"Length of the questions, without their options, by discipline: {about}. {BOX}",
         partial(_draw_boxes, groups=statistics.by_discipline, group_name="discipline"),
     )
-    places = f"Share of the questions whose right answer stands at each place, by number of options: {about}."
+    places = f"Share of the questions whose right answer is at each place, by number of options: {about}."
     pictures = [*(by_year if statistics.by_year else ()), by_discipline, ("right_answers", places, _draw_positions)]
     return [
         Plot(name, caption, (WIDTH, HEIGHT), partial(draw, statistics=statistics)) for name, caption, draw in pictures
@@ -114,7 +114,7 @@ def _draw_positions(figure: Any, statistics: Statistics) -> None:
         axes.set_xlabel("place of the right answer")
         axes.set_title(f"{group.options} options, n = {group.n:,}, p = {group.p:.2g}")
     panels[0].set_ylabel("questions, %")
-    figure.suptitle(f"Where the right answer stands · {statistics.name} {statistics.language}")
+    figure.suptitle(f"Place of the right answer · {statistics.name} {statistics.language}")
     legend_below(figure, [(chance_sample(), "equally often")])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from medexam.distributions import WILSON
 from medexam.experiments.report.plots.style import (
     CHANCE,
     WIDTH,
@@ -22,7 +23,6 @@ from medexam.experiments.report.plots.style import (
     write_title,
 )
 from medexam.metrics import OptionScoreMetrics
-from medexam.metrics.results import WILSON
 
 PANEL = 3.3
 """Inches of a reliability diagram's side, with its heading."""

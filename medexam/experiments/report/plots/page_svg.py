@@ -40,6 +40,8 @@ def render_svg(plot: Plot) -> str:
     with rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": plot.name}), quiet_matplotlib():
         figure = Figure(figsize=plot.size, layout="constrained")
         plot.draw(figure)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # The layout is found: saving would find it once more.
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     # A name may hold characters that XML does not take.
     return _for_page(ET.fromstring(visible(buffer.getvalue().decode())), plot)  # noqa: S314 - written just now

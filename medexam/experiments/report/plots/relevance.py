@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from medexam.benchmarks.choice.detail_tables import QUARTILES
+from medexam.distributions import WILSON
 from medexam.experiments.report.plots.style import (
     CHANCE,
     WIDTH,
@@ -22,8 +22,7 @@ from medexam.experiments.report.plots.style import (
     sample,
     write_title,
 )
-from medexam.metrics.results import WILSON
-from medexam.metrics.retrieval_results import RetrievalMetrics
+from medexam.predictions.evidence.passages import QUARTILES, RetrievalMetrics
 from medexam.tables import coefficient
 
 SPREAD = 0.5

@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from medexam.benchmarks.resampling import describe_resampling
+from medexam.distributions import WILSON
 from medexam.experiments.report.plots.style import (
     CHANCE,
     WIDTH,
@@ -22,7 +23,6 @@ from medexam.experiments.report.plots.style import (
     write_title,
 )
 from medexam.metrics import Interval, Metrics
-from medexam.metrics.results import WILSON
 from medexam.tables import percent, with_interval
 
 ROW_HEIGHT = 0.4

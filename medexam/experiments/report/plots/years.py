@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from medexam.distributions import WILSON
 from medexam.experiments.report.plots.style import (
     CHANCE,
     WIDTH,
@@ -26,7 +27,6 @@ from medexam.experiments.report.plots.style import (
 )
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.metrics import Scores
-from medexam.metrics.results import WILSON
 
 TOGETHER = 4
 """The most runs that share one panel whatever their models are."""

@@ -91,7 +91,7 @@ class SpreadExecutor:
             _count_cached(await ask_all(survivors, lambda worker: worker.handle.call(Worker.finish)), invocation)
 
     def describe(self) -> dict[str, Any]:
-        """Describe for `environment.json` what the workers are, and how many questions each asked in this run."""
+        """Describe for `environment.json` what the workers are, and how many questions of the last cell each asked."""
         return {
             **self._launcher.describe(),
             "workers": [
@@ -135,7 +135,7 @@ class SpreadExecutor:
         engines: list[tuple[RemoteWorker, EngineInfo]] = []
         for worker, info in answers:
             if isinstance(info, EndpointSilentError):
-                _log.warning("medexam: warning: %s: %s; the run goes on without this worker", worker.host, info)
+                _log.warning("medexam: warning: %s: %s; the run continues without this worker", worker.host, info)
             elif isinstance(info, WorkerLostError):
                 raise EngineError(f"the worker on {worker.host} died while it prepared {model.label}")
             elif isinstance(info, Exception):
@@ -163,6 +163,8 @@ class SpreadExecutor:
                 planned.nearest.vectors if planned.nearest is not None else {},
             )
         )
+        for worker in self.workers:
+            worker.question_count = 0
         living = [member for member in self._engines[planned.cell.model][0] if not member.lost]
         for worker, count in await ask_all(
             living, lambda member: member.handle.call(Worker.begin, assignment, looked_up)

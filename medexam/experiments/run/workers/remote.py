@@ -54,7 +54,7 @@ class RemoteWorker:
     lost: bool = False
     """Whether it died; it asks nothing again."""
     question_count: int = 0
-    """Questions of all cells that it has done."""
+    """Questions of the cell that it has done."""
     concurrency: int = FIRST_CONCURRENCY
     questions: dict[str, Any] = field(default_factory=dict)
     """Questions of the cell that it has not reported as done, by key."""

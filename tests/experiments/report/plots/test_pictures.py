@@ -7,19 +7,21 @@ from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+import yaml
 
-from medexam.cli.main import app
 from medexam.errors import MedExamError
 from medexam.experiments.compare.flows import FlowMark, find_flows
+from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.plots.flips import draw_flow, flips_plot
 from medexam.experiments.report.plots.page_svg import render_svg
 from medexam.experiments.report.plots.pictures import PLOTS, build_pictures, render_figure, render_plot
 from medexam.experiments.report.plots.strategies import strategies_plot
 from medexam.experiments.report.plots.style import Plot, RunStyle, by_model, looks
 from medexam.experiments.report.plots.years import years_plot
+from medexam.experiments.run.runner import Runner
 from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import PARQUET, find_runs
+from watching import Silent
 
 SPEC = """
 name: controls
@@ -35,11 +37,10 @@ LONG = "meta-llama/A-Model-Whose-Name-Is-Much-Longer-Than-Any-Column-Of-Any-Pict
 @pytest.fixture(scope="module")
 def controls(tmp_path_factory):
     """Six real runs: three controls in two languages; `blind` leaves questions without a fifth option blank."""
-    folder = tmp_path_factory.mktemp("controls")
-    (folder / "spec.yaml").write_text(SPEC)
-    ran = CliRunner().invoke(app, ["run", str(folder / "spec.yaml"), "--runs-dir", str(folder / "runs")])
-    assert ran.exit_code == 0, ran.output
-    return [rescore(each) for each in find_runs([folder / "runs"])]
+    plan = plan_experiment(yaml.safe_load(SPEC), {}, runs_dir=tmp_path_factory.mktemp("controls"))
+    runs, stop = Runner(plan, Silent()).run()
+    assert stop is None
+    return [rescore(each) for each in find_runs([run.folder.path for run in runs])]
 
 
 def _named(runs, *names):

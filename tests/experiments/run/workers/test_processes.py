@@ -169,6 +169,7 @@ def test_ctrl_c_keeps_what_is_done_and_processes_ask_the_rest(spec, tmp_path, sh
     watcher = Watcher()
     resumed, stop = run(plan_resume(str(stored.folder.path), runs_dir=tmp_path), shared, watcher)
     assert (stop, watcher.answers) == (None, QUESTIONS - kept)
+    assert sum(one["asked"] for one in resumed.environment["executor"]["workers"]) == watcher.answers
     assert len(answers(resumed)) == QUESTIONS
 
 

@@ -65,15 +65,15 @@ class WordsForm:
         if sample.stem is None:
             return "", []
         tasks = [task for task in self._by_text.get(loose(sample.stem), ()) if sample.group in (None, task.group)]
-        for shown, field in ((sample.options, "options"), ((sample.given_answer or "",), "given_answer")):
-            if len(tasks) > 1 and any(shown):
-                signature = sorted(map(loose, shown))
+        for texts, field in ((sample.options, "options"), ((sample.given_answer or "",), "given_answer")):
+            if len(tasks) > 1 and any(texts):
+                signature = sorted(map(loose, texts))
                 tasks = [task for task in tasks if signature == _signature(getattr(task, field))]
         return "text", tasks
 
 
-def _signature(shown: str | Sequence[str]) -> list[str]:
-    return sorted(map(loose, [shown] if isinstance(shown, str) else shown))
+def _signature(texts: str | Sequence[str]) -> list[str]:
+    return sorted(map(loose, [texts] if isinstance(texts, str) else texts))
 
 
 def _is_gold(prediction: Prediction, golds: Mapping[str, TaskGold]) -> bool:

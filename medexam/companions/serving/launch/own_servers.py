@@ -1,0 +1,99 @@
+"""A run's own server: started on this machine when the run begins, and stopped when it ends.
+
+This module joins a profile, a fleet and a private registry; it sends the server no questions.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from medexam.companions.serving.launch.fleet import ClientAccess, Fleet
+from medexam.companions.serving.launch.settings import ServerSettings
+from medexam.companions.serving.launch.vllm_command import plan_servers
+from medexam.toolkit.errors import EngineError
+from medexam.toolkit.files import cache_dir
+from medexam.toolkit.servers import Registry, make_key, read_api_key, write_key
+from medexam.toolkit.specs import ModelSpec
+
+LOAD_S = 3600.0
+"""Seconds that the weights may take to load; a server that ends meanwhile is noticed at once."""
+_PYTHON = "MEDEXAM_VLLM_PYTHON"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class OwnServers:
+    """Servers that one run started."""
+
+    fleet: Fleet
+    registry: Registry
+    """Lists the servers that answer; in a private folder, with their key beside it."""
+
+    async def supervise(self) -> None:
+        """Restart servers that crash, until this is cancelled; then stop all of them."""
+        watching = asyncio.create_task(asyncio.to_thread(self.fleet.watch))
+        try:
+            # A cancelled `to_thread` would leave its thread running; shielded, it ends when `stop` ends the fleet.
+            await asyncio.shield(watching)
+        except EngineError as error:
+            _log.warning("medexam: warning: %s", error)
+        finally:
+            await self.stop()
+
+    async def stop(self) -> None:
+        """Stop the servers and remove the folder of their registry."""
+        # Shielded: a second cancellation must not leave servers behind that hold a GPU's memory.
+        await asyncio.shield(asyncio.to_thread(self._stop))
+
+    def _stop(self) -> None:
+        self.fleet.stop()
+        shutil.rmtree(self.registry.path.parent, ignore_errors=True)
+
+
+async def start_servers(spec: ModelSpec) -> OwnServers:
+    """Start the server of a spec's profile and wait until it answers; raises `EngineError` if it does not."""
+    servers = await asyncio.to_thread(_plan, spec)
+    loading = asyncio.create_task(asyncio.to_thread(_load, servers.fleet))
+    try:
+        await asyncio.shield(loading)
+    except BaseException:
+        await servers.stop()
+        # Until the loading thread notices, it may claim ports and write the registry again.
+        with contextlib.suppress(EngineError):
+            await loading
+        await servers.stop()
+        raise
+    return servers
+
+
+def vllm_python() -> Path | None:
+    """Return the Python that `$MEDEXAM_VLLM_PYTHON` names as the one with vLLM; None if it names none."""
+    path = os.environ.get(_PYTHON)
+    return Path(path).expanduser() if path else None
+
+
+def _plan(spec: ModelSpec) -> OwnServers:
+    assert spec.profile is not None  # noqa: S101 - the spec's own validator requires it
+    launches = plan_servers(spec.profile, ServerSettings(python=vllm_python()))
+    folder = Path(tempfile.mkdtemp(prefix="medexam-servers-"))
+    registry, key_file = Registry(folder / "servers.json"), folder / "key"
+    key = read_api_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file) or make_key()
+    write_key(key_file, key)
+    logs = cache_dir() / "logs"
+    fleet = Fleet(launches, logs=logs, access=ClientAccess(key, key_file, registry), notify=_notify)
+    return OwnServers(fleet, registry)
+
+
+def _load(fleet: Fleet) -> None:
+    fleet.__enter__()
+    fleet.wait_healthy(LOAD_S)
+
+
+def _notify(line: str) -> None:
+    _log.warning("medexam: %s", line)

@@ -1,0 +1,19 @@
+"""What a module of the user's own returned beside its answer."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from medexam.predictions.core import CorePrediction
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputFields(CorePrediction):
+    """An answer with the outputs of a module."""
+
+    __slots__ = ()
+
+    outputs: Annotated[dict[str, JsonValue] | None, Field(exclude_if=lambda outputs: not outputs)] = None
+    """What a module of the user's own returned, as JSON: beside `answer` and its reasoning, or every field for an
+    example of `medexam.Evaluate`. Left out of a line where it returned nothing else."""

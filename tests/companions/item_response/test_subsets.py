@@ -1,0 +1,34 @@
+"""Subsets that stand for all questions, on drawn runs whose abilities and questions are known."""
+
+import numpy as np
+
+from medexam.companions.item_response.fitting import fit_items
+from medexam.companions.item_response.subset_choice import choose_subset, measure_subsets
+
+
+def _draw(runs: int, questions: int):
+    rng = np.random.default_rng(3)
+    abilities, easiness = rng.normal(size=runs), rng.normal(0, 2, size=questions)
+    return (rng.random((runs, questions)) < 1 / (1 + np.exp(-(abilities[:, None] + easiness)))).astype(float)
+
+
+def test_each_stratum_gives_one_question() -> None:
+    right = _draw(12, 200)
+    fit = fit_items(right)
+    places = choose_subset(fit, 20, np.random.default_rng(0))
+    assert len(set(places)) == 20
+    chances = np.mean([fit.chances(ability) for ability in fit.abilities], axis=0)
+    ranks = np.argsort(np.argsort(chances, kind="stable"))
+    assert sorted(ranks[places] // 10) == list(range(20))
+
+
+def test_chosen_subsets_err_less_than_drawn_ones_which_err_as_samples_do() -> None:
+    right = _draw(12, 200)
+    chosen, drawn = measure_subsets(right, 40)
+    assert chosen.mean < 0.9 * drawn.mean
+    assert chosen.mean < chosen.ninety
+    # The mean absolute error of a sample without replacement, by the normal approximation.
+    shares = right.mean(axis=1)
+    expected = np.mean(np.sqrt(2 / np.pi * shares * (1 - shares) / 40 * (1 - 40 / 200)))
+    assert abs(drawn.mean / expected - 1) < 0.1
+    assert 0 <= drawn.false <= 1 - drawn.agree

@@ -1,0 +1,337 @@
+"""vLLM's command lines, out of a profile, a hub id, a folder and SmolLM2, without vLLM."""
+
+import os
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
+
+from medexam.companions.serving.launch import vllm_cpu
+from medexam.companions.serving.launch.containers import passed_on
+from medexam.companions.serving.launch.settings import ServerSettings
+from medexam.companions.serving.launch.vllm_command import plan_servers
+from medexam.companions.serving.launch.vllm_flags import Node
+from medexam.errors import EngineError
+from medexam.serve.local_model import dtypes
+
+VARIABLES = ("HF_HUB_OFFLINE", "VLLM_CPU_KVCACHE_SPACE", "VLLM_CPU_OMP_THREADS_BIND", "HF_HOME", "CUDA_VISIBLE_DEVICES")
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model folder, a Python that has a vllm, and no GPU."""
+    write_fake_vllm(tmp_path / "site")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for variable in {*VARIABLES, *passed_on(os.environ)}:
+        monkeypatch.delenv(variable, raising=False)
+    return write_model_folder(tmp_path)
+
+
+@pytest.fixture
+def cpu_build(model: Path, tmp_path: Path) -> Path:
+    """The same, with a vllm that was installed as its CPU build."""
+    call_it_the_cpu_build(tmp_path / "site")
+    return model
+
+
+@pytest.fixture
+def cards(model: Path, tmp_path: Path) -> None:
+    """Four cards of 40 GB."""
+    rows = "\n".join(f"{number}, GPU-{number}, NVIDIA A100, 40960, 40950" for number in range(4))
+    script = tmp_path / "nvidia-smi"
+    script.write_text(f"#!/bin/sh\necho '{rows}'\n", encoding="utf-8")
+    script.chmod(0o755)
+
+
+def value(command: tuple[str, ...], flag: str) -> str:
+    return command[command.index(flag) + 1]
+
+
+def test_a_folder(model: Path) -> None:
+    port = free_port()
+    (launch,) = plan_servers(str(model), ServerSettings(port=port, max_context=512), flags=["--max-logprobs", "40"])
+    assert str(launch) == (
+        f"HF_HUB_OFFLINE=1 {sys.executable} -m vllm.entrypoints.openai.api_server --model {model} "
+        f"--served-model-name Tiny-1B --host 127.0.0.1 --port {port} --generation-config vllm --max-model-len 512 "
+        "--max-logprobs 40"
+    )
+    (own,) = plan_servers(str(model), flags=["--generation-config=auto"])
+    assert "--generation-config" not in own.command, "what the user says is said once"
+    assert (launch.address, launch.model, launch.gpus) == (f"http://127.0.0.1:{port}/v1", "Tiny-1B", ())
+
+
+def test_a_hub_id_keeps_its_name_and_may_be_fetched(model: Path) -> None:
+    (launch,) = plan_servers("Qwen/Qwen3-8B", ServerSettings(host="0.0.0.0", served_name="qwen"))
+    assert launch.environment == {}
+    assert launch.command[4:8] == ("Qwen/Qwen3-8B", "--served-model-name", "qwen", "--host")
+    assert launch.health == f"http://127.0.0.1:{value(launch.command, '--port')}/health"
+    (sixth,) = plan_servers("Qwen/Qwen3-8B", ServerSettings(host="::1", port=free_port()))
+    assert sixth.address.startswith("http://[::1]:")
+
+
+@pytest.mark.usefixtures("cards")
+def test_a_profile() -> None:
+    (launch,) = plan_servers("llama-3.1-70b", ServerSettings(port=free_port()))
+    command = launch.command
+    assert value(command, "--model") == launch.model == "meta-llama/Llama-3.1-70B-Instruct"
+    assert value(command, "--revision") == value(command, "--tokenizer-revision")
+    assert len(value(command, "--revision")) == 40
+    assert (value(command, "--tensor-parallel-size"), value(command, "--gpu-memory-utilization")) == ("4", "0.95")
+    assert (value(command, "--max-model-len"), value(command, "--dtype")) == ("8192", "bfloat16")
+    assert (value(command, "--max-logprobs"), "--enable-prefix-caching" in command) == ("128", True)
+    assert not [word for word in command if "trust" in word]
+    assert launch.environment == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
+    assert launch.gpus == (0, 1, 2, 3)
+    gate, memory, speed = launch.notes
+    assert "is gated (Llama 3.1 Community License)" in gate
+    assert "35.3 GB of weights + 1.3 GB to compute 256 sequences" in memory
+    assert value(command, "--max-num-batched-tokens") == "4096"
+    assert speed.startswith("for exams: --max-num-batched-tokens 4096 (twice vLLM's number for a server; on an A100")
+
+
+@pytest.mark.usefixtures("cards")
+def test_replicas_have_ports_and_cards_of_their_own() -> None:
+    settings = ServerSettings(replicas=3, gpus=(3, 1, 2), port=41_200)
+    launches = plan_servers("qwen3-8b", settings, printing=True)  # so no port needs to be free
+    assert [launch.environment["CUDA_VISIBLE_DEVICES"] for launch in launches] == ["3", "1", "2"]
+    assert [value(launch.command, "--port") for launch in launches] == ["41200", "41201", "41202"]
+    found = plan_servers("qwen3-8b", replace(settings, port=None))
+    assert len({value(launch.command, "--port") for launch in found}) == 3
+    assert value(launches[0].command, "--reasoning-parser") == "qwen3"
+    assert [len(launch.notes) for launch in launches] == [2, 0, 0]
+
+
+@pytest.mark.usefixtures("cards")
+def test_what_the_user_says_is_said_once() -> None:
+    flags = ["-tp", "2", "--max_model_len=4096", "--no-enable-prefix-caching", "--dtype", "float16"]
+    (launch,) = plan_servers("qwen3-32b", ServerSettings(port=free_port()), flags=flags)
+    assert launch.gpus == (0, 1)
+    assert launch.command[-len(flags) :] == tuple(flags)
+    ours = launch.command[: -len(flags)]
+    assert {"--tensor-parallel-size", "--max-model-len", "--enable-prefix-caching", "--dtype"}.isdisjoint(ours)
+
+
+@pytest.mark.parametrize(
+    ("cores", "flags", "expected"),
+    [
+        (16, [], {"--max-num-batched-tokens": "16384", "--max-num-seqs": "1024", "--api-server-count": "2"}),
+        (15, [], {"--max-num-batched-tokens": "16384", "--max-num-seqs": "1024"}),
+        (16, ["--max_num_seqs=64", "-asc", "1"], {"--max-num-batched-tokens": "16384"}),
+        (16, ["--api-server-count", "4", "--max-num-batched-tokens", "2048"], {"--max-num-seqs": "1024"}),
+    ],
+)
+def test_what_makes_exams_fast(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int, flags: list[str], expected: dict[str, str]
+) -> None:
+    script = tmp_path / "nvidia-smi"
+    script.write_text("#!/bin/sh\necho '0, GPU-0, NVIDIA H100 80GB HBM3, 81559, 81000'\n", encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    (launch,) = plan_servers("llama-3.1-8b", ServerSettings(port=free_port()), flags)
+    ours = list(launch.command[: len(launch.command) - len(flags)])
+    names = ("--max-num-batched-tokens", "--max-num-seqs", "--api-server-count")
+    assert {name: ours[ours.index(name) + 1] for name in names if name in ours} == expected
+    (note,) = [note for note in launch.notes if note.startswith("for exams")]
+    assert note.startswith(f"for exams: {' '.join(' '.join(pair) for pair in expected.items())} (")
+    several = "--api-server-count" in expected or bool({"-asc", "--api-server-count"} & set(flags))
+    assert ("serve" in launch.command) == several
+
+
+def test_a_group_of_machines(model: Path) -> None:
+    head, other = (plan_servers("llama-3.1-70b", node=Node(rank, 2, "10.0.0.1"), printing=True)[0] for rank in (0, 1))
+    assert head.command[2:5] == ("vllm.entrypoints.cli.main", "serve", "meta-llama/Llama-3.1-70B-Instruct")
+    assert value(other.command, "--node-rank") == "1"
+    assert value(other.command, "--master-addr") == "10.0.0.1"
+    assert (value(head.command, "--tensor-parallel-size"), value(head.command, "--pipeline-parallel-size")) == (
+        "2",
+        "2",
+    )
+    assert ("--headless" in head.command, "--headless" in other.command) == (False, True)
+    assert (bool(head.address), other.address, other.port) == (True, "", None)
+    assert head.gpus == other.gpus == (0, 1)
+    with pytest.raises(EngineError, match="is one server, and needs a profile"):
+        plan_servers("Org/Model", node=Node(0, 2, "10.0.0.1"), printing=True)
+
+
+def test_the_cpu_build_gets_its_cache_and_block_size(cpu_build: Path) -> None:
+    (launch,) = plan_servers(str(cpu_build))
+    assert launch.environment["VLLM_CPU_KVCACHE_SPACE"] == "2"
+    assert "VLLM_CPU_OMP_THREADS_BIND" not in launch.environment
+    assert " --block-size 32" in str(launch)
+    (own,) = plan_servers(str(cpu_build), flags=["--block-size=64"])
+    assert "--block-size" not in own.command
+
+
+@pytest.mark.parametrize(
+    ("siblings", "cores", "bound"),
+    [
+        ({}, {0, 1}, ["0", "1"]),
+        ({}, {2, 3, 5, 7, 8}, ["2,3", "5,7,8"]),
+        ({0: "0,2", 1: "1,3", 2: "0,2", 3: "1,3"}, {0, 1, 2, 3}, ["0", "1"]),
+    ],
+)
+def test_servers_on_the_processor_share_its_cores(
+    cpu_build: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    siblings: dict[int, str],
+    cores: set[int],
+    bound: list[str],
+) -> None:
+    for number, text in siblings.items():
+        (tmp_path / f"cpu{number}/topology").mkdir(parents=True)
+        (tmp_path / f"cpu{number}/topology/thread_siblings_list").write_text(f"{text}\n", encoding="ascii")
+    monkeypatch.setattr(vllm_cpu, "_TOPOLOGY", tmp_path)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: cores)
+    launches = plan_servers(str(cpu_build), ServerSettings(replicas=2))
+    assert [launch.environment["VLLM_CPU_OMP_THREADS_BIND"] for launch in launches] == bound
+    with pytest.raises(EngineError, match=r"9 servers on \d cores"):
+        plan_servers(str(cpu_build), ServerSettings(replicas=9))
+
+
+@pytest.mark.parametrize(("features", "dtype"), [("fpu avx512_bf16", ()), ("fpu avx2", ("--dtype", "float32"))])
+def test_a_processor_without_bfloat16_computes_in_float32(
+    cpu_build: Path, monkeypatch: pytest.MonkeyPatch, features: str, dtype: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(dtypes, "CPU_INFO", cpu_build.parent / "cpuinfo")
+    dtypes.CPU_INFO.write_text(f"processor: 0\nflags\t: {features}\n", encoding="utf-8")
+    (launch,) = plan_servers(str(cpu_build))
+    assert launch.command[launch.command.index("--no-enable-chunked-prefill") + 1 :] == dtype
+
+
+def test_a_profile_for_cards_on_the_processor(cpu_build: Path) -> None:
+    with pytest.raises(EngineError, match="build for processors: name another with --python, or try the profile"):
+        plan_servers("qwen3-8b")
+    (launch,) = plan_servers("qwen3-8b", printing=True)
+    assert "VLLM_CPU_KVCACHE_SPACE" not in launch.environment
+
+
+@pytest.mark.usefixtures("cards")
+def test_docker() -> None:
+    first, second = plan_servers(
+        "mistral-7b-v0.3", ServerSettings(container="vllm/vllm-openai:v0.32.0", replicas=2), printing=True
+    )
+    assert str(second) == (
+        "docker run --rm --init --name medexam-vllm-8001 --network host --ipc host --gpus '\"device=1\"' "
+        f"-e VLLM_API_KEY -e HF_TOKEN -v {Path.home()}/.cache/huggingface:/root/.cache/huggingface "
+        "--entrypoint python3 vllm/vllm-openai:v0.32.0 " + " ".join(second.command[second.command.index("-m") :])
+    )
+    assert first.environment == {}
+    with pytest.raises(EngineError, match=r"docker is not on the PATH.*podman or apptainer.*--python"):
+        plan_servers("mistral-7b-v0.3", ServerSettings(container="image"))
+
+
+@pytest.mark.usefixtures("cards")
+def test_a_container_gets_the_users_variables_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NCCL_DEBUG", "GLOO_SOCKET_IFNAME", "VLLM_HOST_IP", "HF_HUB_OFFLINE", "HF_HOME", "no_proxy", "OTHER"):
+        monkeypatch.setenv(name, "canary")
+    (launch,) = plan_servers("mistral-7b-v0.3", ServerSettings(container="image"), printing=True)
+    handed = [word for before, word in zip(launch.command, launch.command[1:], strict=False) if before == "-e"]
+    assert handed == [
+        *("VLLM_API_KEY", "HF_TOKEN", "GLOO_SOCKET_IFNAME", "HF_HUB_OFFLINE", "NCCL_DEBUG", "VLLM_HOST_IP", "no_proxy")
+    ]
+    assert "canary:" in str(launch).replace("/canary", "canary"), "HF_HOME is where the cache lies outside"
+    own = Node(0, 2, "10.0.0.1", address="10.0.0.1", interface="ib0").environment
+    assert own == {"VLLM_HOST_IP": "10.0.0.1", "NCCL_SOCKET_IFNAME": "=ib0", "GLOO_SOCKET_IFNAME": "ib0"}
+
+
+@pytest.mark.usefixtures("cards")
+def test_podman_and_apptainer(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (launch,) = plan_servers(
+        str(model), ServerSettings(container="image", container_runtime="podman", gpus=(2, 3)), printing=True
+    )
+    assert "--device nvidia.com/gpu=2 --device nvidia.com/gpu=3" in str(launch)
+    assert f"-e HF_HUB_OFFLINE=1 -v {model}:{model}:ro --entrypoint python3 image -m" in str(launch)
+    assert value(launch.command, "--tensor-parallel-size") == "2"
+    monkeypatch.setenv("HF_HOME", "/scratch/hf")
+    (launch,) = plan_servers(
+        "qwen3-8b", ServerSettings(container="vllm.sif", container_runtime="apptainer"), printing=True
+    )
+    assert launch.command[:7] == ("apptainer", "exec", "--nv", "--bind", "/scratch/hf", "vllm.sif", "python3")
+    assert launch.environment["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+@pytest.mark.usefixtures("cards")
+def test_a_cache_apart_from_the_hubs_folder_is_seen_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HF_HOME", raising=False)
+    monkeypatch.setenv("HF_HUB_CACHE", "/shared/hub")
+    (launch,) = plan_servers(
+        "qwen3-8b", ServerSettings(container="vllm.sif", container_runtime="apptainer"), printing=True
+    )
+    assert launch.command[3:6] == ("--bind", "/shared/hub", "vllm.sif")
+    (launch,) = plan_servers("qwen3-8b", ServerSettings(container="image"), printing=True)
+    assert "-v /shared/hub:/root/.cache/huggingface/hub --entrypoint" in str(launch)
+
+
+def test_ports_in_use(model: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(EngineError, match=rf"port {port} on 127\.0\.0\.1 cannot be used \(.*process \d+ \("):
+            plan_servers(str(model), ServerSettings(port=port))
+        assert plan_servers(str(model), ServerSettings(port=port), printing=True)[0].address.endswith(f":{port}/v1")
+
+
+def test_the_next_free_ports_are_taken(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        first = taken.getsockname()[1]
+        monkeypatch.setattr("medexam.companions.serving.launch.vllm_command.FIRST_PORT", first)
+        (launch,) = plan_servers(str(model))
+    assert int(value(launch.command, "--port")) > first
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("./nowhere", "no such folder.*medexam serve --list"),
+        ("/nowhere", "no such folder"),
+        ("{here}/empty", "has no config.json"),
+        ("{here}/hollow", r"without weights, it has none of \*\.safetensors"),
+        ("lama-3.1-8b", "no profile lama-3.1-8b, perhaps llama-3.1-8b"),
+        ("qwen3-8b", r"qwen3-8b needs a GPU, and nvidia-smi finds none"),
+    ],
+)
+def test_models_that_cannot_start(model: Path, tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "hollow").mkdir()
+    (tmp_path / "hollow" / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(EngineError, match=message):
+        plan_servers(name.format(here=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ((ServerSettings(), ["--trust-remote-code"]), "would run code"),
+        ((ServerSettings(), ["--trust_remote_code=true"]), "would run code"),
+        ((ServerSettings(), ["--api-key", "x"]), "shows the key to everyone"),
+        ((ServerSettings(), ["--trust-remote"]), "--trust-remote, short for --trust-remote-code, would run code"),
+        ((ServerSettings(), ["--enforce-eager", "--trust_rem=1"]), "would run code"),
+        ((ServerSettings(), ["--api_k=canary"]), r"^--api-k, short for --api-key, shows the key"),
+        ((ServerSettings(), ["--hf-tok", "canary"]), "HF_TOKEN"),
+        ((ServerSettings(), ["--conf", "flags.yaml"]), "write the flags themselves"),
+        ((ServerSettings(), ["--hos", "0.0.0.0"]), "medexam serve MODEL --host"),
+        ((ServerSettings(), ["--port=9"]), "medexam serve MODEL --port"),
+        ((ServerSettings(replicas=0),), "at least one"),
+    ],
+)
+def test_what_is_refused(model: Path, wanted: tuple, message: str) -> None:
+    with pytest.raises(EngineError, match=message) as caught:
+        plan_servers(str(model), *wanted)
+    assert "canary" not in str(caught.value)
+
+
+def test_a_python_without_vllm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    with pytest.raises(EngineError, match=r"pip install 'vllm>=0\.29'.*--python.*--container"):
+        plan_servers("Qwen/Qwen3-8B")
+    with pytest.raises(EngineError, match="name another with --python"):
+        plan_servers("Qwen/Qwen3-8B", ServerSettings(python=tmp_path / "none"))
+    assert plan_servers("Qwen/Qwen3-8B", printing=True)[0].command[2].startswith("vllm.")
