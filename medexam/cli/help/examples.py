@@ -37,6 +37,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "finetune-grid": ("medexam finetune-grid casimedicos --out grid --plan",),
         "track": ("medexam track 3c2aae",),
         "ui": ("medexam ui", "medexam ui --port 5001"),
+        "show-program": ("medexam show-program retrieve_verify --set k=7 > mine.yaml",),
         "schema": ("medexam schema > spec.schema.json",),
         "serve": (
             "medexam serve --list",
