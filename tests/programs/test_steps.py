@@ -276,6 +276,15 @@ def test_branches_see_what_was_there_before_them(question) -> None:
     assert [request.messages[-1].text.count("It is so.") for request in requests] == [0, 1, 1, 3]
 
 
+def test_used_programs_look_up_in_one_way_behind_a_retriever(question, tmp_path) -> None:
+    used = [{"use": {"kind": "retrieve_verify", "k": 2, "retriever": BM25}}]
+    used.append({"use": {"kind": "retrieve_then_answer", "cite": True, "retriever": BM25}})
+    steps = [{"all": used, "combine": "vote"}]
+    prediction, requests, made = ask({"steps": steps, "retriever": BM25}, question, {"*": FIELDS}, tmp_path)
+    assert (prediction.votes, len(prediction.passages)) == ((3, 3), 2)
+    assert len(requests) <= made.calls_for(question) == 5
+
+
 def test_own_code_combines_and_answers_anywhere(question, tmp_path) -> None:
     (tmp_path / "mine.py").write_text(
         """

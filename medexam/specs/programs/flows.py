@@ -170,7 +170,8 @@ class FlowSpec(ModuleSpec):
             own = [RetrievalSettings(self.retriever or RetrieverSpec(), step.k, step.query, step.query_language)]
         else:
             counts = [step.k for _, step in walk_steps(self.steps) if isinstance(step, RetrieveStep)]
-            counts += [2] if self.retriever is not None and not counts else []
+            is_used = self._modules_look_up or all(part.program.retrieval is None for part in self.parts.values())
+            counts += [2] if self.retriever is not None and not counts and is_used else []
             own = [RetrievalSettings(self.retriever or RetrieverSpec(), max(counts), "written", None)] if counts else []
         settings = [*own]
         settings += [part.program.retrieval for part in self.parts.values() if part.program.retrieval is not None]
@@ -190,11 +191,15 @@ class FlowSpec(ModuleSpec):
         place, step = steps[0] if len(steps) == 1 else ("", None)
         is_first = step is not None and step.retrieve == "stem" and step.add is None and place.count(".") == 1
         # What a module looks up is written, in whichever process it runs.
-        looks_up = any(
+        return step if is_first and not self._modules_look_up else None
+
+    @property
+    def _modules_look_up(self) -> bool:
+        """Whether a module of the user's own, or a tool, may look up texts."""
+        return any(
             part.own_module or isinstance(part.program, OwnSpec) or getattr(part.step, "by", None) == "react"
             for part in self.parts.values()
         )
-        return step if is_first and not looks_up else None
 
     @property
     def local_reader(self) -> ReaderSettings | None:
