@@ -252,7 +252,7 @@ def test_the_papers_setting_is_planned_without_the_hub(medexam, monkeypatch) -> 
     asked = ["headqa_v2_retrieval", "--set", "dataset.name=headqa_sample"]
     code, out, err = medexam("plan", *asked)
     assert code == 0, err
-    assert "warning: corpus MedRAG/textbooks is no path here and cannot be brought" in err
+    assert "warning: corpus MedRAG/textbooks is no path here and cannot be downloaded" in err
     assert "[passage 2]" in out
     cells = json.loads(medexam("plan", *asked, "--json")[1])
     assert [cell["language"] for cell in cells] == ["en", "es"] * 4
