@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Where PyTorch comes from: its index of builds for processors, unless there is an NVIDIA card, whose build is that of
 # the package index. `make TORCH_INDEX= ...` takes what the package index has; another address takes another build.
 TORCH_INDEX ?= $(if $(shell command -v nvidia-smi),,https://download.pytorch.org/whl/cpu)
-# An index that does not answer is passed over, so that a mirror which pip is told of elsewhere can stand in.
+# An index that does not answer is passed over without a word (-qq), so that a mirror that pip is told of can stand in.
 TORCH_FROM = $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX) --retries 1 --timeout 15)
 # A file's tests share what takes long to make, so they stay together.
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
@@ -71,7 +71,7 @@ lint: $(VENV)/.dev
 $(VENV)/.torch: constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --upgrade pip
-	$(BIN)/python -m pip install --quiet --no-compile $(TORCH_FROM) -c constraints.txt torch
+	$(BIN)/python -m pip install -qq --no-compile $(TORCH_FROM) -c constraints.txt torch
 	@touch $@
 
 $(VENV)/.weights: $(VENV)/.torch

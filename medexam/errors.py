@@ -24,7 +24,7 @@ class DatasetError(MedExamError):
 
 
 class CorpusUnreachableError(DatasetError):
-    """A corpus of the hub is not on this machine and cannot be brought."""
+    """A corpus of the hub is not on this machine and cannot be downloaded."""
 
 
 class AnswerFormatError(MedExamError):

@@ -26,7 +26,7 @@ HARNESS = (
     "companions/harnesses/imports/reading.py",
     "companions/harnesses/imports/words/submission.py",
     "companions/shipped.py",
-    "specs/programs/imported.py",
+    "specs/programs/controls.py",
 )
 """ClinIQLink is a harness too, whose submissions are read, scored and run."""
 ROOMS = (*REGISTRIES, *READERS, *SCORERS, *PAPERS, *WORDS, *DATA, *EXAMPLES, *HARNESS)

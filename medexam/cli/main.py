@@ -40,6 +40,10 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "run": ("run:run", "Run an experiment, or continue it where it stopped."),
         "plan": ("run:plan", "Say what would run: cells, questions, calls and one rendered prompt each."),
         "report": ("report:report", "Show stored runs as tables and plots; scores them again, asks no model."),
+        "show-program": (
+            "start:show_program",
+            "Print a program that ships as YAML: its steps, with your settings, to run as they are or to change.",
+        ),
         "list": ("stored.runs:list_runs", "List the runs that are kept, the newest experiment last."),
         "show": (
             "stored.show:show",
@@ -82,7 +86,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Ask": ("demo", "init", "run", "plan", "optimize"),
         "Look": ("list", "show", "report", "watch", "ui", "track", "rm"),
         "Compare": ("compare", "board", "trend", "import", "export", "audit"),
-        "Your own": ("data", "index", "finetune", "finetune-grid", "schema"),
+        "Your own": ("data", "index", "finetune", "finetune-grid", "show-program", "schema"),
         "Serve": ("serve", "doctor"),
         "Papers": ("reproduce",),
     }

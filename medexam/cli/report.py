@@ -1,5 +1,6 @@
 """`medexam report`: tables and plots from stored runs, scored anew without asking a model."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,13 @@ from medexam.cli.options import (
     LatexOption,
     RunsDirOption,
     TrustOption,
+    settings_as_flags,
 )
 from medexam.cli.views.output import check_endings
 from medexam.plugins import load_part
 
 RunsArgument = Annotated[
-    list[Path] | None,
+    tuple[Path, ...],
     typer.Argument(
         metavar="[RUN...]",
         autocompletion=complete_run,
@@ -35,21 +37,24 @@ def _check_layout(layout: str | None) -> str | None:
     return layout
 
 
-def report(
-    runs: RunsArgument = None,
-    baseline: BaselineOption = None,
-    as_json: JsonOption = False,
+@dataclass(frozen=True)
+class ReportSettings:
+    """Which runs are shown, how they are scored, and what is written; None or () for what is not asked for."""
+
+    runs: RunsArgument = ()
+    baseline: BaselineOption = None
+    as_json: JsonOption = False
     plots: Annotated[
         Path | None,
         typer.Option(metavar="DIR|FILE", help="Write plots: PNG into a folder, or FILE.pdf, .svg, .pgf or .png."),
-    ] = None,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
-    latex: LatexOption = None,
-    bibtex: BibtexOption = None,
+    ] = None
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None
+    latex: LatexOption = None
+    bibtex: BibtexOption = None
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
-    ] = None,
+    ] = None
     layout: Annotated[
         str | None,
         typer.Option(
@@ -57,32 +62,35 @@ def report(
             callback=_check_layout,
             help="The tables of a paper instead of our own; a name that is unknown lists the papers.",
         ),
-    ] = None,
+    ] = None
     metric: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(metavar="CODE", help="Score by ./file.py:function or module:function too; may be repeated."),
-    ] = None,
+    ] = ()
     by: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(
             metavar="COLUMN",
             help="Break scores down by discipline, year, negation, length, numbers, picture or options; or by "
             "FILE:COLUMN, a table with a column `question`; may be repeated.",
         ),
-    ] = None,
-    runs_dir: RunsDirOption = None,
-    trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
+    ] = ()
+    runs_dir: RunsDirOption = None
+    trust: TrustOption = False
     protocol: Annotated[
         bool, typer.Option("--protocol", help="Say how each run's numbers came about, line by line.")
-    ] = False,
+    ] = False
     weight: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(metavar="GROUP=W", help="Rank runs that answer in words by a mean over groups; may be repeated."),
-    ] = None,
-) -> None:
-    """Show stored runs as tables and plots; scores them again, asks no model."""
-    from medexam.cli.actions.report import ReportFiles, report_runs
+    ] = ()
 
-    check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--bibtex": bibtex})
-    files = ReportFiles(plots, markdown, latex, html, bibtex)
-    report_runs(runs, baseline, files, layout, metric, runs_dir, weight, by or [], as_json=as_json, protocol=protocol)
+
+@settings_as_flags
+def report(settings: ReportSettings) -> None:
+    """Show stored runs as tables and plots; scores them again, asks no model."""
+    from medexam.cli.actions.report import report_runs
+
+    files = {name: getattr(settings, name) for name in ("markdown", "latex", "html", "bibtex")}
+    check_endings({f"--{name}": path for name, path in files.items()})
+    report_runs(settings)

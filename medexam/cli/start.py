@@ -21,6 +21,23 @@ def schema() -> None:
     print_json(spec_schema())
 
 
+def show_program(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="A kind of program, such as retrieve_verify.")],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the kind, such as k=7.")
+    ] = None,
+) -> None:
+    """Print a program that ships as YAML: its steps, with your settings, to run as they are or to change.
+
+    Below `program:` in a spec the steps ask and answer as the kind does, and continue its runs.
+    """
+    from medexam.cli.views.programs import render_program
+    from medexam.specs import parse_overrides
+
+    program_settings = [f"program.{setting.removeprefix('program.')}" for setting in settings or ()]
+    sys.stdout.write(render_program(kind, parse_overrides(program_settings)))
+
+
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the runs and the page go.")] = Path("demo"),
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page in a browser.")] = False,

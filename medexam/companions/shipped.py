@@ -60,7 +60,7 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "audit": CompanionCommand(
             "medexam.companions.audit.commands:app",
             "index",
-            "Have people judge answers, and compare measures with them.",
+            "Have people or a model judge answers, and compare them.",
         ),
         "cliniqlink": CompanionCommand(
             "medexam.companions.cliniqlink.commands:app",

@@ -70,7 +70,7 @@ CompletionTokens = Annotated[Count | None, AfterValidator(_read_completion_token
 ThinkingTokens = Annotated[Count | None, Field(exclude_if=lambda tokens: tokens is None)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class CorePrediction:
     """One program's answer to one question, without its evidence."""
 

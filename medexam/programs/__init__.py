@@ -17,7 +17,6 @@ from medexam.programs.probabilities import OptionProbabilities
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import AsyncRecordingEngine, Draws, RecordingEngine
 from medexam.programs.replay import replay
-from medexam.programs.retrieval.iterative import IterativeRetrieval
 from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.programs.retrieval.reading import (
     ContextReader,
@@ -28,8 +27,8 @@ from medexam.programs.retrieval.reading import (
     ReadSpan,
     SpanChoice,
     SpanExtraction,
+    Supports,
 )
-from medexam.programs.retrieval.verifying import Supports, VerifiedPassages
 
 __all__ = [
     "AnswerByFormat",
@@ -47,7 +46,6 @@ __all__ = [
     "Entailments",
     "ExamProgram",
     "ExtractExplanation",
-    "IterativeRetrieval",
     "LongestChoice",
     "OptionLikelihood",
     "OptionProbabilities",
@@ -66,7 +64,6 @@ __all__ = [
     "SpanExtraction",
     "Steps",
     "Supports",
-    "VerifiedPassages",
     "WithNearest",
     "WithPassages",
     "build_failure",

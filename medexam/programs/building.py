@@ -14,19 +14,25 @@ from medexam.programs.base import AskingProgram
 from medexam.programs.combining.ensembles import Ensemble, MemberAnswers
 from medexam.programs.combining.reordering import Reordered
 from medexam.programs.combining.voting import Voting
-from medexam.programs.controls import BlindChoice, LongestChoice, RandomChoice, RandomInOrder
+from medexam.programs.controls import Abstention, BlindChoice, LongestChoice, RandomChoice, RandomInOrder
 from medexam.programs.extraction import ExtractExplanation
 from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.own import OwnProgram, make_module, make_predictor
 from medexam.programs.retrieval.citing import CitingPassages
-from medexam.programs.retrieval.iterative import IterativeRetrieval
 from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
-from medexam.programs.retrieval.reading import ContextReader, EntailedChoice, QuestionReader, SpanChoice, SpanExtraction
+from medexam.programs.retrieval.reading import (
+    ContextReader,
+    EntailedChoice,
+    QuestionReader,
+    SpanChoice,
+    SpanExtraction,
+    SupportReader,
+)
 from medexam.programs.retrieval.searching import PassageSearch
-from medexam.programs.retrieval.verifying import ModelVerifier, ReaderVerifier, SupportReader, VerifiedPassages
 from medexam.programs.short_answers import ShortAnswer
+from medexam.programs.steps.asides import AskedAside, BehindField, ReadAside
 from medexam.programs.steps.asked_signature import AskedSignature, instruct, make_asking_module
 from medexam.programs.steps.flow import StepProgram
 from medexam.questions import Language, Question
@@ -34,19 +40,19 @@ from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt, 
 from medexam.specs import (
     ByFormatSpec,
     ExtractExplanationSpec,
-    IterativeRetrievalSpec,
     LikelihoodSpec,
     ProgramSpec,
     ReplySpec,
     RetrieveThenAnswerSpec,
-    RetrieveVerifySpec,
     ShortAnswerSpec,
     SpanReaderSpec,
 )
 from medexam.specs.dataset import Split
+from medexam.specs.programs.asides import AsideSpec
+from medexam.specs.programs.controls import ImportedSpec
 from medexam.specs.programs.flows import FlowSpec, StepPart
-from medexam.specs.programs.imported import ImportedSpec
 from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.programs.shipped_flows import flow_of
 from medexam.specs.programs.steps import AskStep, RetrieveStep, UseStep, walk_steps
 
 T = TypeVar("T")
@@ -129,25 +135,9 @@ def _build_retrieve(spec: RetrieveThenAnswerSpec, language: Language, context: P
     return CitingPassages(_build_asking(spec, language, context), finder, note, reader)
 
 
-def _build_iterative(spec: IterativeRetrievalSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    words = load_task_words(_needed(spec.side_words, "words for its queries"), language)
-    search = _needed(context.search, "a search of passages")
-    return IterativeRetrieval(_build_asking(spec, language, context), spec, words, search)
-
-
-def _build_verify(spec: RetrieveVerifySpec, language: Language, context: ProgramContext) -> dspy.Module:
-    verifier: ModelVerifier | ReaderVerifier
-    if (words := spec.side_words) is None:
-        verifier = ReaderVerifier(_needed(context.supports, "a reader of passages"), spec.least)
-    else:
-        verifier = ModelVerifier(load_task_words(words, language))
-    finder = _needed(context.finder, "a finder of passages")
-    program: Any = (
-        _build_asking(spec, language, context)
-        if spec.in_words is None
-        else build_program(spec.in_words, language, context)
-    )
-    return VerifiedPassages(program, finder, verifier, k=spec.k, abstains=spec.unsupported == "abstain")
+def _build_shipped(spec: ProgramSpec, language: Language, context: ProgramContext) -> dspy.Module:
+    """Build a kind that is a flow."""
+    return _build_flow(_needed(flow_of(spec), "steps"), language, context)
 
 
 def _build_likelihood(spec: LikelihoodSpec, language: Language, context: ProgramContext) -> dspy.Module:
@@ -190,7 +180,7 @@ def _build_module(module: dspy.Module, spec: ModuleSpec, language: Language, con
 
 
 def _build_flow(spec: FlowSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    retrieves = any(isinstance(step, RetrieveStep) for _, step in walk_steps(spec.steps))
+    retrieves = any(isinstance(step, RetrieveStep) and step is not spec.look_up for _, step in walk_steps(spec.steps))
     search = _needed(context.search, "a search of passages") if retrieves else context.search
     programs = {}
     for place, part in spec.parts.items():
@@ -198,8 +188,9 @@ def _build_flow(spec: FlowSpec, language: Language, context: ProgramContext) -> 
             programs[place] = _build_part(part, spec.fields_at[place], language, context)
         except SpecError as error:
             raise SpecError(f"program.{place}: {error}") from None
+    finder = None if spec.look_up is None else _needed(context.finder, "a finder of passages")
     rules = {name: load_object(name, PROGRAMS) for name in spec.combining_code}
-    program = StepProgram(spec, programs, search, rules)
+    program = StepProgram(spec, programs, search, rules, finder)
     return program if spec.load is None else load_program(program, spec, language)
 
 
@@ -209,6 +200,8 @@ def _build_part(part: StepPart, fields: Collection[str], language: Language, con
     if step.model is not None:
         context = replace(context, max_tokens=context.budgets.get(step.model))
     program: dspy.Module
+    if isinstance(step, AskStep) and step.words is not None:
+        return _build_words(step, spec, language, context)
     if isinstance(spec, SignatureSpec) and isinstance(step, AskStep):
         module = make_asking_module(step, language, looks_up=context.search is not None)
         program = AskedSignature(module, spec, context.max_tokens, None, context.search, fields)
@@ -224,12 +217,21 @@ def _build_part(part: StepPart, fields: Collection[str], language: Language, con
     return program
 
 
+def _build_words(step: AskStep, spec: ProgramSpec, language: Language, context: ProgramContext) -> AskingProgram:
+    """Build what asks a step in words that ship."""
+    if not isinstance(spec, AsideSpec):
+        program = cast("AskingProgram", build_program(spec, language, context))
+        return BehindField(program, step.texts[0]) if step.texts else program
+    if (words := spec.words) is None:
+        return ReadAside(spec, step.signature, _needed(context.supports, "a reader of passages"))
+    return AskedAside(spec, step.signature, load_task_words(words, language))
+
+
 BUILDERS: Mapping[str, Builder] = MappingProxyType(
     {
         **dict.fromkeys(("zero_shot", "few_shot", "chain_of_thought"), _build_reply),
         "retrieve_then_answer": _build_retrieve,
-        "iterative_retrieval": _build_iterative,
-        "retrieve_verify": _build_verify,
+        **dict.fromkeys(("iterative_retrieval", "retrieve_verify"), _build_shipped),
         "likelihood": _build_likelihood,
         "signature": _build_signature,
         "flow": _build_flow,
@@ -248,6 +250,7 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(
         ),
         "blind": lambda spec, *_: BlindChoice(spec.option),
         "longest": lambda *_: LongestChoice(),
+        "abstain": lambda *_: Abstention(),
         "imported": _refuse_imported,
     }
 )

@@ -74,6 +74,13 @@ class BlindChoice(Control):
         return self.option if self.option in question.option_numbers else None
 
 
+class Abstention(Control):
+    """No answer to any question."""
+
+    def choose(self, question: Question) -> None:
+        """Choose none."""
+
+
 class LongestChoice(Control):
     """The first of the longest options, in characters of the stored text (the control Length)."""
 

@@ -16,8 +16,7 @@ from medexam.model_calls import Ending, read_ending
 from medexam.model_identity import Answerer
 from medexam.predictions import Failure, Prediction, Reason, Reply, Status, as_read
 from medexam.programs.base import AskingProgram
-from medexam.programs.program_output import ProgramOutput
-from medexam.programs.retrieval.iterative import kept_passage
+from medexam.programs.program_output import ProgramOutput, kept_passage
 from medexam.questions import Question
 from medexam.signatures import Generation, is_cut_in_thinking
 from medexam.tasks import Task

@@ -93,8 +93,12 @@ class OwnProgram(AskingProgram):
         return self.module
 
     def calls_for(self, question: Any) -> int:  # noqa: ARG002
-        """Count one for each of its predictors; how often it really asks is known when it has."""
-        return max(1, len(self.module.predictors()))
+        """Count one for each of its predictors, or each of their guided outputs; how often it really asks is known
+        when it has.
+        """
+        is_guided = isinstance(self.adapter, GuidedAdapter)
+        counts = (len(predictor.signature.output_fields) if is_guided else 1 for predictor in self.module.predictors())
+        return max(1, sum(counts))
 
     def read_again(
         self,

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import dspy
 
-from medexam.predictions import FollowUp, MetricScore, Reason
+from medexam.predictions import FollowUp, MetricScore, Reason, RetrievedPassage
 from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.retrievers.base import Hit
 from medexam.signatures import Generation
@@ -19,6 +19,11 @@ class PassageVerdict:
 
     kept: bool
     support: float | None = None
+
+
+def kept_passage(hit: Hit) -> RetrievedPassage:
+    """Return what a prediction keeps of a hit."""
+    return RetrievedPassage(id=hit.passage.id, source=hit.passage.source, score=hit.score)
 
 
 class ProgramOutput(dspy.Prediction):

@@ -103,7 +103,7 @@ def read_front_matter(card: Path) -> Mapping[str, Any]:
 def load_hub(name: str) -> Mapping[str, Any]:
     """Load the splits of a hub data set, by name; what stands behind `#` is its configuration.
 
-    Raises `CorpusUnreachableError` if it cannot be brought, and `DatasetError` where it lacks a column.
+    Raises `CorpusUnreachableError` if it cannot be downloaded, and `DatasetError` where it lacks a column.
     """
     try:
         import datasets

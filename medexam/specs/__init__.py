@@ -18,12 +18,14 @@ from medexam.specs.programs.needs import (
     WordFiles,
 )
 from medexam.specs.programs.readers import EntailmentSpec, ReadingSpec, SpanReaderSpec
-from medexam.specs.programs.repeated import IterativeRetrievalSpec, RetrieveVerifySpec, SideWordsSpec
 from medexam.specs.programs.replies import (
     ChainOfThoughtSpec,
     FewShotSpec,
+    IterativeRetrievalSpec,
     ReplySpec,
     RetrieveThenAnswerSpec,
+    RetrieveVerifySpec,
+    SideWordsSpec,
     ZeroShotSpec,
 )
 from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, QuoteSpec, ShortAnswerSpec, TaskSpec

@@ -15,7 +15,7 @@ from medexam.specs.dataset import Alteration, Variant
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest, identity
 from medexam.specs.loading import shipped_with
 from medexam.specs.matrix import build_cells
-from medexam.specs.programs.imported import Harness, ImportedSpec
+from medexam.specs.programs.controls import Harness, ImportedSpec
 from medexam.specs.validation import validate
 
 __all__ = [

@@ -68,7 +68,7 @@ def complete(monkeypatch, tmp_path, capsys):
         ("medexam data tra", ["translate"]),
         ("medexam run --li", ["--limit"]),
         ("medexam run qui", ["quickstart", "quite_mine.yaml"]),
-        ("medexam plan headqa_sam", ["headqa_sample"]),
+        ("medexam plan headqa_sam", ["headqa_sample", "headqa_sample_open"]),
         ("medexam report kept-l", ["kept-longest-en-0a0ed82f57dd"]),
         ("medexam show 0", ["0a0ed82f57dd", "0e99fd1a64a1"]),
         ("medexam rm --runs-dir nowhere 0", []),

@@ -58,9 +58,7 @@ def test_all_of_the_full_data_are_read(full_data, language, characters, question
 
 
 def test_the_field_belongs_to_headqa() -> None:
-    with pytest.raises(
-        SpecError, match="as_published belongs to headqa_sample, headqa_study, headqa_v1, headqa_v2, not to"
-    ):
+    with pytest.raises(SpecError, match=r"as_published belongs to headqa_sample, .*, headqa_sample_open, .*, not to"):
         validate(DatasetSpec, {"name": "cliniqlink", "as_published": True})
 
 

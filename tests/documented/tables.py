@@ -90,7 +90,6 @@ MORE: Mapping[str, str] = {
     "run headqa_rag": f"--limit 2 {_SERVED}",
     "run cliniqlink": f"--limit 2 {_SERVED}",
     "data translate headqa_v1 --from": "--limit 12",
-    "data translate headqa_v1 --limit": "--limit 12 --set model.engine=vllm --set model.endpoints={LLAMA}",
     "data quality runs": "--bert-model encoder --bert-layer 1",
     "run altered.yaml": f"--limit 2 {_SERVED}",
     "run reasoning.yaml": f"--limit 4 {_SERVED}",

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from medexam.programs import ProgramContext, build_prediction, build_program, read_again, replay
-from medexam.programs.retrieval.iterative import read_queries
+from medexam.programs.steps.asides import read_queries
 from medexam.retrievers.base import Hit, Passage
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question

@@ -22,6 +22,7 @@ from medexam.serve import ScriptedEngine
 from medexam.signatures.direct import in_bulk
 from medexam.specs import ModelSpec
 from medexam.specs.matrix import build_cells
+from medexam.specs.programs.shipped_flows import flow_of
 from watching import Silent
 
 FIELDS = """[[ ## argument ## ]]
@@ -110,9 +111,9 @@ def spec_of(program, **parts):
     return cell.program
 
 
-def ask(program, question, replies, tmp_path=None, *, model=SCRIPTED):
+def ask(program, question, replies, tmp_path=None, *, model=SCRIPTED, change=lambda spec: spec):
     """The prediction of a program that is asked as in a run, and the requests."""
-    spec = spec_of(program, model={"temperature": 0.7, "engine": "scripted", "path": "none"})
+    spec = change(spec_of(program, model={"temperature": 0.7, "engine": "scripted", "path": "none"}))
     engine = ScriptedEngine(replies)
     context = ProgramContext()
     if (settings := spec.retrieval) is not None:
@@ -141,24 +142,22 @@ def ask(program, question, replies, tmp_path=None, *, model=SCRIPTED):
         {"kind": "likelihood", "read": "label"},
         {"kind": "likelihood", "read": "label", "orders": "cyclic"},
         {"kind": "retrieve_then_answer", "retriever": BM25, "k": 3},
-        {"kind": "retrieve_then_answer", "retriever": BM25, "cite": True},
-        {"kind": "iterative_retrieval", "retriever": BM25, "rounds": 2},
-        {"kind": "retrieve_verify", "retriever": BM25, "k": 2},
+        {"kind": "retrieve_then_answer", "retriever": BM25, "samples": 2, "orders": "reversed", "then": "few_shot"},
+        {"kind": "retrieve_then_answer", "retriever": BM25, "query": "per_option", "answer_format": "guided"},
+        {"kind": "likelihood", "read": "label", "context": "retrieved", "retriever": BM25},
         {"kind": "signature", "signature": "question, options -> answer: int", "answer_format": "guided"},
-        {"kind": "random"},
-        {"kind": "longest"},
+        {"kind": "signature", "signature": "question, options, passages -> answer: int", "retriever": BM25},
     ],
     ids=lambda program: "-".join(map(str, (v for v in program.values() if not isinstance(v, dict)))),
 )
-def test_what_is_used_asks_and_answers_as_alone(program, question, tmp_path) -> None:
-    """Byte for byte: the same requests, the same prediction."""
+def test_the_steps_of_a_kind_ask_and_answer_as_it_does(program, question, tmp_path) -> None:
+    """Byte for byte, done one by one: the same requests, the same prediction, read again alike."""
     alone, requests, made = ask(program, question, {"*": WEIGHED}, tmp_path)
-    used, used_requests, flow = ask({"steps": [{"use": program}]}, question, {"*": WEIGHED}, tmp_path)
-    assert used_requests == requests
-    assert used == alone
-    assert flow.calls_for(question) == (made.calls_for(question) if hasattr(made, "calls_for") else 0)
-    if hasattr(made, "read_again"):
-        assert read_again(flow, question, used) == read_again(made, question, alone)
+    said, step_requests, flow = ask(program, question, {"*": WEIGHED}, tmp_path, change=flow_of)
+    assert step_requests == requests
+    assert said == alone
+    assert flow.calls_for(question) == made.calls_for(question)
+    assert read_again(flow, question, said) == read_again(made, question, alone)
 
 
 def test_modifiers_of_a_step_are_those_of_the_kind(question, tmp_path) -> None:

@@ -209,7 +209,6 @@ ASKED = {
                 },
             ],
         },
-        {"steps": [{"use": "zero_shot", "orders": "reversed"}]},
     ],
     "signature": [
         {"signature": signature, "module": module, "answer_format": form}
@@ -247,6 +246,7 @@ ASKED = {
     "extract_explanation": [{}, {"answer_format": "guided"}],
     "quote": [{}, {"answer_format": "guided"}],
     "short_answer": [{}],
+    "abstain": [{}],
     "random": [{}, {"seed": 3}],
     "blind": [{}, {"option": 5}],
     "ensemble": [
@@ -261,6 +261,7 @@ ASKED = {
 }
 """Kind -> programs that together go through all of its code."""
 SHOWN_AS = {
+    "abstain": (1, "42b42682850e"),
     "blind": (1, "5b1006d04b5d"),
     "by_format": (1, "5f8ff007cc85"),
     "chain_of_thought": (1, "5bf2ce285053"),
@@ -278,7 +279,7 @@ SHOWN_AS = {
     "retrieve_then_answer": (1, "61f30fac8b31"),
     "retrieve_verify": (1, "95243397ad86"),
     "short_answer": (1, "27d92425820d"),
-    "flow": (1, "52d7381ebf6f"),
+    "flow": (1, "e4c124fe6631"),
     "signature": (1, "cdf510d561a3"),
     "span_reader": (1, "f3baf93456a9"),
     "zero_shot": (1, "a2e46d64b4c2"),

@@ -57,7 +57,7 @@ OTHERS = {
     "option": 2,
 }
 """Key of a program -> a value that no base has."""
-BY_CONTENT = {"reading", "prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
+BY_CONTENT = {"name", "reading", "prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
 INERT = {
     "zero_shot_shown": {"answer_after_budget"},
     **{kind: {"image_side"} for kind in ("zero_shot", "few_shot", "chain_of_thought")},

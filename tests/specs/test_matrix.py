@@ -155,7 +155,7 @@ def test_questions_of_no_named_data_set_are_refused(document, overrides) -> None
         (
             {"name": "x", "model": {"engine": "vllm", "endpoints": ["registry:a", "http://b/v1"]}},
             {},
-            "a registry stands alone",
+            "give the registry alone",
         ),
         ({"name": "x", "model": {"engine": "litellm"}}, {}, "needs a name"),
         ({"name": "x/../y"}, {}, "name"),

@@ -11,7 +11,7 @@ from medexam.specs.programs.kinds import KINDS
 from medexam.specs.programs.own import ModuleSpec
 
 REQUIRED = {
-    "flow": {"steps": [{"use": "zero_shot"}]},
+    "flow": {"steps": [{"use": "longest"}, {"use": "zero_shot"}]},
     "span_reader": {"reader": "r"},
     "entailment": {"reader": "r"},
     "signature": {"signature": "question -> answer: int"},
@@ -25,6 +25,7 @@ SILENT = {
     "random_in_order",
     "blind",
     "longest",
+    "abstain",
     "relevance",
     "span_reader",
     "entailment",
@@ -93,6 +94,7 @@ def test_the_class_knows_its_kind(kind, spec) -> None:
     # One reply in the exam's order to words alone is what every program asked for at first: what says so is left out.
     shown = {"reading", "orders", "images", "image_side", "answer_after_budget"}
     left_out = {"samples", "train"} | (shown if "samples" in spec.model_fields else set())
+    left_out |= {"name"} if kind != "flow" else set()
     left_out |= {"cite", "reader", "revision"} if "cite" in spec.model_fields else set()
     left_out |= {"adapter_args", "timeout_s"} if issubclass(spec, ModuleSpec) else set()
     # Questions in words were asked without passages before.

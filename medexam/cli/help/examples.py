@@ -37,6 +37,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "finetune-grid": ("medexam finetune-grid casimedicos --out grid --plan",),
         "track": ("medexam track 3c2aae",),
         "ui": ("medexam ui", "medexam ui --port 5001"),
+        "show-program": ("medexam show-program retrieve_verify --set k=7 > mine.yaml",),
         "schema": ("medexam schema > spec.schema.json",),
         "serve": (
             "medexam serve --list",
@@ -61,6 +62,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "index info": ("medexam index info passages-index",),
         "index map": ("medexam index map passages-index",),
         "audit export": ("medexam audit export 3c2aae --out audit --per-group 10 --raters 2",),
+        "audit judge": ("medexam audit judge 3c2aae --model openai/gpt-4o-mini --out judged",),
         "audit import": ("medexam audit import audit --markdown audit.md",),
         "cliniqlink score": ("medexam cliniqlink score teams/one --feedback feedback.md",),
         "cliniqlink run": ("medexam cliniqlink run team.sif --out teams/one --minutes 240 --gpus 0",),

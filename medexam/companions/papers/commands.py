@@ -55,7 +55,7 @@ def reproduce(
     show_plan: Annotated[bool, typer.Option("--plan", help="Say what it needs and about how long it takes.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a table or figure of a paper anew, beside the one that is printed."""
+    """Make a table or figure of a paper again, beside the one that is printed."""
     from medexam.companions.papers.catalogue import find_paper_entry, list_entries
 
     if show_list or name is None:

@@ -18,6 +18,7 @@ from medexam.experiments.compare.ranking import find_standing
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.own_tables import own_tables
 from medexam.experiments.store.stored_run import AnyRun
+from medexam.specs.identity import distinct_labels
 from medexam.tables import NONE, Captioned, Table
 
 BOLD = "Bold: better in accuracy than every other run, by McNemar's test adjusted for their number."
@@ -241,6 +242,8 @@ def label_runs(runs: Sequence[AnyRun]) -> tuple[str, dict[str, list[str]]]:
         labels["Data set"] = datasets
     else:
         title.append(datasets[0])
+    if len(set(zip(*labels.values(), strict=True))) < len(runs):
+        labels["Program"] = distinct_labels(labels["Program"], [run.record.cell for run in runs])
     return " · ".join(title), labels
 
 

@@ -17,7 +17,7 @@ ENTAILED = 0.5
 """The probability from which a passage entails an answer."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class CitationFields(CorePrediction):
     """An answer with the passage that it cites."""
 

@@ -25,7 +25,7 @@ class Failure(FrozenModel):
     files."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class FailureFields(CorePrediction):
     """An answer, or how its asking broke."""
 

@@ -22,7 +22,7 @@ class MetricScore(FrozenModel, allow_inf_nan=False):
     """Other fields of the metric's `dspy.Prediction`. Left out if there are none."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class MetricScoreFields(CorePrediction):
     """An answer with what a metric said of it."""
 

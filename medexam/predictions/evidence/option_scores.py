@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from medexam.distributions import WILSON
-from medexam.frozen_model import FrozenModel
 from medexam.items import Gold
 from medexam.predictions.core import CorePrediction, Number
 from medexam.predictions.evidence.kind import Figures, Kind
@@ -18,7 +17,7 @@ from medexam.tables import Captioned, Table, percent, six_digits, with_interval
 _VALUES = ("expected_calibration_error", "brier_score", "label_mass", "flip_rate", "tied")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class OptionScoreFields(CorePrediction):
     """An answer with the scores of its options."""
 
@@ -90,7 +89,7 @@ class OptionScores:
         object.__setattr__(self, "tied", scores.count(max(scores)))
 
 
-class ReliabilityBin(FrozenModel):
+class ReliabilityBin(Figures):
     """The questions whose confidence lies above `low` and not above `high`."""
 
     low: float
@@ -104,7 +103,7 @@ class ReliabilityBin(FrozenModel):
     """Wilson's 95 % interval of `accuracy`; None if `n` is 0."""
 
 
-class PositionShare(FrozenModel):
+class PositionShare(Figures):
     """What one position draws, over the questions that have it."""
 
     position: int
@@ -119,7 +118,7 @@ class PositionShare(FrozenModel):
     """Share of the questions (of their orders, where several were shown) whose right option stands there."""
 
 
-class AbstentionPoint(FrozenModel):
+class AbstentionPoint(Figures):
     """How the run would score if it left blank every question whose confidence is below `threshold`."""
 
     threshold: float

@@ -8,14 +8,13 @@ from typing import Annotated
 from pydantic import Field
 
 from medexam.distributions import chi_square_tail, rate_interval
-from medexam.frozen_model import FrozenModel
 from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures, Kind, end_values
 from medexam.predictions.evidence.votes import VoteFields, majority
 from medexam.tables import Captioned, Table, equals, percent, with_interval
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class OrderFields(VoteFields):
     """An answer with the orders of its options."""
 
@@ -27,7 +26,7 @@ class OrderFields(VoteFields):
     alone was shown."""
 
 
-class PlaceCount(FrozenModel):
+class PlaceCount(Figures):
     """How often the option in one place was chosen, over all orders whose answer is legal."""
 
     place: int

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 from medexam.predictions.core import CorePrediction
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class OutputFields(CorePrediction):
     """An answer with the outputs of a module."""
 

@@ -44,7 +44,7 @@ class RetrievedPassage(FrozenModel, allow_inf_nan=False):
     """The highest probability, 0 to 1, with which it entails an option, by a reader; left out where none judged."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class PassageFields(CorePrediction):
     """An answer with the passages that were found."""
 
@@ -61,7 +61,7 @@ class PassageFields(CorePrediction):
         return self.reason is Reason.CONTEXT_OVERFLOW or bool(self.passages_cut)
 
 
-class Correlation(FrozenModel):
+class Correlation(Figures):
     """A correlation coefficient with what makes it believable."""
 
     r: float
@@ -72,7 +72,7 @@ class Correlation(FrozenModel):
     """Two-sided, against no correlation."""
 
 
-class ScoreQuartile(FrozenModel):
+class ScoreQuartile(Figures):
     """The questions whose best passage's score lies in one quarter of the ranking by it."""
 
     low: float | None
@@ -89,7 +89,7 @@ class ScoreQuartile(FrozenModel):
 Quartiles = tuple[ScoreQuartile, ScoreQuartile, ScoreQuartile, ScoreQuartile]
 
 
-class SourceShare(FrozenModel):
+class SourceShare(Figures):
     """What one source gave."""
 
     source: str

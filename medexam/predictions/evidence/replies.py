@@ -30,7 +30,7 @@ class Reply(FrozenModel):
     """The tools that it calls. Left out where it calls none."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ReplyFields(CorePrediction):
     """An answer with every reply."""
 

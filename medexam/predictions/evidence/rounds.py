@@ -24,7 +24,7 @@ class FollowUp(FrozenModel):
     """What the model made of them; None where the passages themselves were kept."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class RoundFields(PassageFields):
     """An answer with the model's own queries."""
 

@@ -7,14 +7,13 @@ from typing import Annotated
 from pydantic import Field
 
 from medexam.distributions import WILSON, rate_interval
-from medexam.frozen_model import FrozenModel
 from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.predictions.evidence.passages import PassageFields
 from medexam.tables import Captioned, Table, percent, with_interval
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class VerdictFields(PassageFields):
     """An answer with a verifier's verdict."""
 
@@ -25,7 +24,7 @@ class VerdictFields(PassageFields):
     line where nothing was verified or there was no answer."""
 
 
-class Checked(FrozenModel):
+class Checked(Figures):
     """Questions whose answer was checked, with one verdict."""
 
     n: int

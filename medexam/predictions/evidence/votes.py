@@ -9,7 +9,6 @@ from typing import Annotated
 from pydantic import Field
 
 from medexam.distributions import WILSON, rate_interval
-from medexam.frozen_model import FrozenModel
 from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.predictions.evidence.option_scores import OptionScoreFields
@@ -20,7 +19,7 @@ MEMBERS = "members"
 """What an ensemble's predictions are read by: their votes are its members'."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class VoteFields(OptionScoreFields):
     """An answer with the votes that it was made of."""
 
@@ -31,7 +30,7 @@ class VoteFields(OptionScoreFields):
     of a line where no votes were counted."""
 
 
-class VotePoint(FrozenModel):
+class VotePoint(Figures):
     """How a run would score with `samples` replies to each question."""
 
     samples: int
@@ -59,7 +58,7 @@ class VoteMetrics(Figures):
     """From one reply to all of them."""
 
 
-class MemberScore(FrozenModel):
+class MemberScore(Figures):
     """One member of an ensemble, on the questions of the ensemble."""
 
     accuracy: float

@@ -9,9 +9,9 @@ from medexam.predictions import Prediction, Reading
 from medexam.programs.asking import ChainOfThought, DirectAnswer
 from medexam.programs.base import Call, Steps
 from medexam.programs.program_output import ProgramOutput
+from medexam.programs.retrieval.fitting import fitted
 from medexam.programs.retrieval.passages import BehindText, PassageFinder
-from medexam.programs.retrieval.side_questions import fitted
-from medexam.programs.retrieval.verifying import ReadSupports, SupportReader, Supports
+from medexam.programs.retrieval.reading import ReadSupports, SupportReader, Supports
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import CitePassage, behind_passages, render_answer

@@ -4,12 +4,12 @@ Which passages belong to a question is looked up once, before anything is asked;
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from medexam.programs.base import AskingProgram, Steps, WrappingProgram
 from medexam.programs.controls import Control
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.retrieval.side_questions import fitted
+from medexam.programs.retrieval.fitting import fitted
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import behind_passages
@@ -62,6 +62,13 @@ class WithPassages(BehindText):
 def join_passages(hits: Sequence[Hit]) -> str:
     """Join the texts of passages as prompts show them, a blank line apart."""
     return "\n\n".join(hit.passage.text for hit in hits)
+
+
+def shown_text(value: Any) -> str:
+    """Return a field as prompts show it: a passage or a list of them as their texts, a blank line apart."""
+    if isinstance(value, list | tuple):
+        return "\n\n".join(map(shown_text, value))
+    return value.passage.text if isinstance(value, Hit) else str(value)
 
 
 class OptionRelevance(Control):

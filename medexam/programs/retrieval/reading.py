@@ -6,6 +6,7 @@ question. Reading takes seconds, so it is done beside the network loop.
 
 import asyncio
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -110,6 +111,35 @@ class QuestionReader(Protocol):
     def read_entailments(self, question: Question) -> Entailments:
         """Find the best sentence for each option."""
         ...
+
+
+Supports = Mapping[str, Mapping[int, float]]
+"""Id of a passage -> printed number of each option -> the highest log-probability, in nats, with which one of its
+sentences entails the question with that option."""
+
+
+class SupportReader(Protocol):
+    """Reads how far the passages of a question entail its options; may take seconds, called from any thread."""
+
+    def read_supports(self, question: Question) -> Supports:
+        """Read that of each passage that has a sentence."""
+        ...
+
+
+class ReadSupports(dspy.Module):
+    """A step that asks a local reader; called with `question=`, it returns `supports`."""
+
+    def __init__(self, reader: SupportReader) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def forward(self, question: Question) -> dspy.Prediction:
+        """Read."""
+        return dspy.Prediction(supports=self._reader.read_supports(question))
+
+    async def aforward(self, question: Question) -> dspy.Prediction:
+        """Read in a thread of its own."""
+        return dspy.Prediction(supports=await asyncio.to_thread(self._reader.read_supports, question))
 
 
 class _ReadingChoice(Control):

@@ -15,7 +15,6 @@ from medexam.programs.probabilities import OptionProbabilities
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import Calls
 from medexam.questions import Language, Question
-from medexam.signatures.guided import GuidedAdapter
 from medexam.specs.programs.own import PROGRAMS
 from medexam.specs.programs.step_words import read_step_words
 from medexam.specs.programs.steps import AskStep, UseStep
@@ -27,14 +26,13 @@ REACT_TURNS = 4
 class AskedSignature(OwnProgram):
     """A predictor whose outputs are fields; a prediction carries them as `fields`, None where a reply did not parse."""
 
-    def calls_for(self, question: Any) -> int:  # noqa: ARG002
-        """Count the most: where outputs are chosen among legal values, each of them is a call."""
-        is_guided = isinstance(self.adapter, GuidedAdapter) or isinstance(self.module, OptionProbabilities)
-        turns = {id(self.module.react): REACT_TURNS} if isinstance(self.module, dspy.ReAct) else {}
-        return sum(
-            turns.get(id(predictor), 1) * (len(predictor.signature.output_fields) if is_guided else 1)
-            for predictor in self.module.predictors()
-        )
+    def calls_for(self, question: Any) -> int:
+        """Count the most: where values are weighed, each output is a call, and what looks up asks again."""
+        if isinstance(self.module, OptionProbabilities):
+            return sum(len(predictor.signature.output_fields) for predictor in self.module.predictors())
+        if isinstance(self.module, dspy.ReAct):
+            return super().calls_for(question) + REACT_TURNS - 1
+        return super().calls_for(question)
 
     def _prediction(self, question: Asked, outputs: list[Any], calls: Calls) -> ProgramOutput:
         """Build the prediction, which holds an `answer` only if the signature has one."""

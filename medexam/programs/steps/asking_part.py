@@ -12,6 +12,8 @@ from medexam.programs.combining.reordering import Reordered
 from medexam.programs.combining.voting import Voting
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput
+from medexam.programs.retrieval.passages import shown_text
+from medexam.programs.steps.asides import BehindField
 from medexam.specs.programs.steps import AskingStep
 
 
@@ -32,16 +34,22 @@ def part_steps(step: AskingStep, program: dspy.Module, question: Any, fields: Ma
     """Return the steps of what a step asks, as often as its samples and orders say."""
     if step.outer_samples is None and step.outer_orders is None:
         return _once(program, question, fields)
-    asking: AskingProgram = _Given(program, fields)
+    return repeated(step, _Given(program, fields)).steps(question)
+
+
+def repeated(step: AskingStep, program: AskingProgram) -> AskingProgram:
+    """Return a program that is asked as often as the samples and orders of a step say."""
     if step.outer_samples is not None:
-        asking = Voting(cast("ExamProgram", asking), step.outer_samples)
+        program = Voting(cast("ExamProgram", program), step.outer_samples)
     if step.outer_orders is not None:
-        asking = Reordered(cast("ExamProgram", asking), step.outer_orders)
-    return asking.steps(question)
+        program = Reordered(cast("ExamProgram", program), step.outer_orders)
+    return program
 
 
 def _once(program: dspy.Module, question: Any, fields: Mapping[str, Any]) -> Steps:
     """Return a part's own steps, or one call of the whole part with the fields that it is given."""
+    if isinstance(program, BehindField):
+        return program.steps_behind(question, shown_text(fields[program.field]))
     if isinstance(program, AskingProgram) and not isinstance(program, OwnProgram):
         return program.steps(question)
     given = {"fields": fields} if isinstance(program, OwnProgram) else {}

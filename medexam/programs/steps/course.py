@@ -4,17 +4,21 @@ The steps are done one after the other, those of `all` too: other questions fill
 a question have one order, by which stored replies are read again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import dspy
 
 from medexam.errors import ProgramFaultError
+from medexam.predictions import FollowUp, Reason
 from medexam.programs.base import Call, Steps
+from medexam.programs.controls import Abstention
 from medexam.programs.fields import Asked, question_fields
-from medexam.programs.program_output import ProgramOutput
+from medexam.programs.program_output import PassageVerdict, ProgramOutput, kept_passage
+from medexam.programs.retrieval.passages import PassageFinder, shown_text
 from medexam.programs.retrieval.searching import LookUp, PassageSearch
+from medexam.programs.steps.asides import Aside, AskedAside
 from medexam.programs.steps.asking_part import asked_of, part_steps, within
 from medexam.programs.steps.branches import BranchRule, combine_branches
 from medexam.questions import Question
@@ -27,12 +31,13 @@ from medexam.specs.programs.steps import (
     AllStep,
     AskingStep,
     AskStep,
+    ConditionStep,
     EachStep,
     RepeatStep,
     RetrieveStep,
     StepSpec,
-    UnlessStep,
     WhenStep,
+    walk_steps,
 )
 from medexam.specs.programs.steps import Steps as StepSpecs
 
@@ -57,9 +62,26 @@ class _Scope:
 class StepPlan:
     """What is the same for all questions of a program of steps."""
 
-    def __init__(self, spec: FlowSpec, search: PassageSearch | None, rules: Mapping[str, BranchRule]) -> None:
-        """Plan: `search` looks up passages (None where no step does), `rules` combine branches, by name."""
+    def __init__(
+        self,
+        spec: FlowSpec,
+        search: PassageSearch | None,
+        rules: Mapping[str, BranchRule],
+        finder: PassageFinder | None,
+    ) -> None:
+        """Plan: `search` looks up passages, `finder` those of the question's stem (None where no step does), and
+        `rules` combine branches, by name.
+        """
         self.steps = spec.steps
+        self.finder = finder
+        self.look_up = spec.look_up
+        self.looks_again = any(
+            isinstance(inner, RetrieveStep)
+            for _, step in walk_steps(spec.steps)
+            if isinstance(step, RepeatStep)
+            for _, inner in walk_steps(step.do)
+        )
+        """Whether passages are looked up round after round."""
         self.parts: Mapping[str, StepPart] = spec.parts
         self.lists = tuple(added_lists(spec.steps))
         self.search = search
@@ -87,16 +109,26 @@ class Course:
     hits: dict[str, Hit] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
     """How many replies were drawn of what is asked alike."""
+    found: dict[tuple[str, int], list[Hit]] = field(default_factory=dict)
+    """Text that was looked up, and how many passages -> these."""
+    rounds: list[list[FollowUp]] = field(default_factory=list)
+    """What was looked up in each round of a `repeat`."""
+    verdicts: dict[str, PassageVerdict] = field(default_factory=dict)
+    """Id of a passage -> whether `each` kept it."""
+    looked_up: bool = False
 
     def run(self) -> Steps:
         """Yield the calls of all steps."""
+        self.looked_up = self.plan.looks_again
         # Each list that steps add to is there from the beginning, and one for all of them.
         scope = _Scope({name: [] for name in self.plan.lists})
         try:
             yield from self._do(self.plan.steps, "steps", scope)
         except _EmptyFieldError:
-            scope.answering = None
-        return self._output(scope.answering)
+            # What was reasoned before no answer, and why there is none, is kept.
+            if scope.answering is not None and (scope.answering.answer, scope.answering.text) != (None, None):
+                scope.answering = None
+        return self._output(scope)
 
     def _do(self, steps: StepSpecs, place: str, scope: _Scope) -> Any:
         for position, step in enumerate(steps):
@@ -116,15 +148,17 @@ class Course:
                 yield from self._each(step, place, scope)
             case RepeatStep():
                 for _ in range(step.repeat):
+                    self.rounds += [[]] if self.plan.looks_again else []
                     yield from self._do(step.do, f"{place}.do", scope)
                     if step.until is not None and fields.get(step.until):
                         break
-            case WhenStep():
-                if _is_true(step.when, scope, self.question):
+                    if step.as_long_as is not None and not fields.get(step.as_long_as):
+                        break
+            case ConditionStep():
+                if _is_true(step.condition, scope, self.question) == isinstance(step, WhenStep):
                     yield from self._do(step.do, f"{place}.do", scope)
-            case UnlessStep():
-                if not _is_true(step.unless, scope, self.question):
-                    yield from self._do(step.do, f"{place}.do", scope)
+                elif step.otherwise is not None:
+                    yield from self._do(step.otherwise, f"{place}.else", scope)
             case AllStep():
                 yield from self._all(step, place, scope)
 
@@ -132,11 +166,19 @@ class Course:
         """Do steps for each entry, and keep those for which a field of these is true."""
         entries = _value(step.each, scope, self.question)[: step.most]
         kept_entries = []
+        first = step.do[0]
+        if isinstance(first, RetrieveStep) and first.retrieve == step.name:
+            # All at once: a search has most of its costs once.
+            yield from self._look_up([str(entry) for entry in entries], first.k)
         for entry in entries:
             inner = scope.inside(**{step.name: entry})
             yield from self._do(step.do, f"{place}.do", inner)
-            if step.keep is None or inner.fields.get(step.keep):
-                kept_entries.append(entry)
+            keeps = step.keep is None or bool(inner.fields.get(step.keep))
+            kept_entries += [entry] if keeps else []
+            if step.keep is not None and isinstance(entry, Hit):
+                support = inner.fields.get("support")
+                verdict = PassageVerdict(keeps, support if isinstance(support, float) else None)
+                self.verdicts[entry.passage.id] = verdict
         scope.fields[step.each] = kept_entries
 
     def _ask(self, part: StepPart, scope: _Scope) -> Any:
@@ -148,21 +190,43 @@ class Course:
         is_changed = step.model is not None or step.temperature is not None
         lm = find_lm(step.model, step.temperature) if is_changed else None
         asking = self.plan.askings[part.place]
+        if isinstance(program, Aside):
+            # Other passages are another prompt, which needs no seed of its own.
+            asking = f"{asking} {[shown_text(value) for value in given.values()]}"
         drawn = later = self.times.get(asking, 0)
         if later and not (lm or dspy.settings.lm).kwargs.get("temperature"):
             later = 0
         self.times[asking] = drawn + self.plan.replies[part.place]
-        steps = part_steps(step, program, self.question, given)
+        if isinstance(program, Aside):
+            steps = program.steps_given(self.question, given, [text for text, _ in self.found])
+        else:
+            steps = part_steps(step, program, self.question, given)
         outcome = ProgramOutput.of((yield from within(steps, program, lm, later)))
         outcome = outcome if step.model is None else asked_of(step.model, outcome)
         self.generations += outcome.generations or []
+        self.looked_up |= outcome.hits is not None
         self.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
+        if isinstance(program, Abstention) and scope.answering is not None:
+            outcome = scope.answering.copy(answer=None, text=None, reason=Reason.ABSTAINED, scores=None)
         self._write(step, outcome, scope)
+        if isinstance(step, AskStep) and self.rounds:
+            self._note(step, given, outcome)
+        if isinstance(program, AskedAside) and step.add is not None:
+            entries = scope.fields[step.add]
+            entries[-1] = program.entry(self.question, given, entries[-1])
+
+    def _note(self, step: AskStep, given: Mapping[str, Any], outcome: ProgramOutput) -> None:
+        """Keep what was made of the passages of a query that was looked up in this round."""
+        value = (outcome.fields or {}).get(next(iter(step.signature.outputs)))
+        for place, follow_up in enumerate(self.rounds[-1]):
+            if follow_up.answer is None and isinstance(value, str) and follow_up.query in given.values():
+                self.rounds[-1][place] = follow_up.model_copy(update={"answer": value})
 
     def _write(self, step: AskingStep, outcome: ProgramOutput, scope: _Scope) -> None:
         answer = outcome.answer if isinstance(self.question, Question) else outcome.text
         if isinstance(step, AskStep):
-            values = {name: (outcome.fields or {}).get(name) for name in step.signature.outputs}
+            outputs = outcome.fields or {"rationale": outcome.rationale}
+            values = {name: outputs.get(name) for name in step.signature.outputs}
             values |= {"answer": answer} if "answer" in values else {}
         else:
             values = {"answer": answer, "rationale": outcome.rationale}
@@ -180,12 +244,18 @@ class Course:
             scope.answering = outcome
 
     def _retrieve(self, step: RetrieveStep, scope: _Scope) -> Any:
-        assert self.plan.search is not None  # noqa: S101 - the builder has looked
-        text = _value(step.retrieve, scope, self.question)
-        queries = [str(query) for query in (text if isinstance(text, list) else [text]) if str(query).strip()]
-        hits_by_query: list[list[Hit]] = []
-        if queries:
-            hits_by_query = (yield Call(LookUp(self.plan.search, step.k), {"queries": queries})).found
+        self.looked_up = True
+        if step is self.plan.look_up and self.plan.finder is not None:
+            hits_by_query = [list(self.plan.finder.find(self.question))]
+        else:
+            text = _value(step.retrieve, scope, self.question)
+            queries = [str(query) for query in (text if isinstance(text, list) else [text]) if str(query).strip()]
+            hits_by_query = yield from self._look_up(queries, step.k)
+            if self.rounds:
+                kept_hits = [tuple(map(kept_passage, hits)) for hits in hits_by_query]
+                self.rounds[-1] += [
+                    FollowUp(query=query, passages=hits) for query, hits in zip(queries, kept_hits, strict=True)
+                ]
         hits = {hit.passage.id: hit for query_hits in hits_by_query for hit in query_hits}
         self.hits |= {key: hit for key, hit in hits.items() if key not in self.hits}
         if step.add is None:
@@ -194,6 +264,15 @@ class Course:
         passages = scope.fields.setdefault(step.add, [])
         known = {hit.passage.id for hit in passages}
         passages += [hit for key, hit in hits.items() if key not in known]
+
+    def _look_up(self, queries: Sequence[str], k: int) -> Generator[Call, Any, list[list[Hit]]]:
+        """Return the passages of texts; what was looked up for this question before is known."""
+        assert self.plan.search is not None  # noqa: S101 - the builder has looked
+        new = [query for query in dict.fromkeys(queries) if query.strip() and (query, k) not in self.found]
+        if new:
+            hits_by_query = (yield Call(LookUp(self.plan.search, k), {"queries": new})).found
+            self.found |= {(query, k): hits for query, hits in zip(new, hits_by_query, strict=True)}
+        return [self.found.get((query, k), []) for query in queries]
 
     def _all(self, step: AllStep, place: str, scope: _Scope) -> Any:
         """Do branches, each from the fields as they were before, and put together what they wrote."""
@@ -241,18 +320,24 @@ class Course:
             added_entries = [entry for own, now in pairs if now is own for entry in now[count:]]
             entries[:] = [*kept_entries, *added_entries]
 
-    def _output(self, answering: ProgramOutput | None) -> ProgramOutput:
+    def _output(self, scope: _Scope) -> ProgramOutput:
         """Return the prediction that answered last, with everything that was asked and found."""
-        outcome = answering or ProgramOutput(answer=None, rationale=None, generations=[])
+        outcome = scope.answering or ProgramOutput(answer=None, rationale=None, generations=[])
         own_generations = outcome.generations or []
         fields: dict[str, Any] = {}
-        if len(self.generations) > len(own_generations) or any(one.asked for one in self.generations):
+        if self.generations and (len(self.plan.parts) > 1 or any(one.asked for one in self.generations)):
             last = outcome.last_generation or (own_generations or self.generations)[-1]
             fields = {"keeps_replies": True, "last_generation": last}
-        if self.hits:
+        if self.looked_up:
             fields |= {"hits": list(self.hits.values()), "passages_cut": outcome.passages_cut or 0}
-            if outcome.verdicts is not None and len(outcome.verdicts) != len(self.hits):
+            if self.verdicts.keys() >= self.hits.keys() != set():
+                fields["verdicts"] = [self.verdicts[key] for key in self.hits]
+            elif outcome.verdicts is not None and len(outcome.verdicts) != len(self.hits):
                 fields["verdicts"] = None
+            if isinstance(supported := scope.fields.get("supported"), bool):
+                fields["supported"] = supported
+            if self.plan.looks_again:
+                fields["rounds"] = tuple(tuple(follow_ups) for follow_ups in self.rounds if follow_ups)
         if outcome.fields is not None or fields:
             fields |= {"generations": self.generations, "fields": None}
         return outcome.copy(**fields) if fields else outcome

@@ -1,24 +1,27 @@
 """A program that does the steps of a spec over one set of named fields."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import dspy
 
-from medexam.predictions import Prediction, Reading
+from medexam.predictions import Prediction, Reading, Reason
 from medexam.programs.base import AskingProgram, Steps
+from medexam.programs.controls import Abstention
 from medexam.programs.fields import Asked
 from medexam.programs.orders import orders_of
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import shared_draws
 from medexam.programs.replay import replay
+from medexam.programs.retrieval.passages import PassageFinder
 from medexam.programs.retrieval.searching import PassageSearch
+from medexam.programs.steps.asking_part import repeated
 from medexam.programs.steps.branches import BranchRule
 from medexam.programs.steps.course import Course, StepPlan
 from medexam.questions import Question
 from medexam.specs.programs.flows import FlowSpec, StepPart
-from medexam.specs.programs.steps import AskingStep, AskStep, EachStep, RepeatStep, RetrieveStep, UseStep
+from medexam.specs.programs.steps import AskingStep, AskStep, ConditionStep, EachStep, RepeatStep, RetrieveStep
 from medexam.specs.programs.steps import Steps as StepSpecs
 
 
@@ -33,18 +36,19 @@ class StepProgram(AskingProgram):
         programs: Mapping[str, dspy.Module],
         search: PassageSearch | None,
         rules: Mapping[str, BranchRule],
+        finder: PassageFinder | None,
     ) -> None:
-        """Make the program: `programs` are those of the parts, by place, `search` looks up passages (None where no step
-        does), and `rules` are the user's own functions that combine branches, by name.
+        """Make the program: `programs` are those of the parts, by place, `search` looks up passages and `finder` those
+        of a question's stem (None where no step does), and `rules` are the user's own functions that combine branches,
+        by name.
         """
         super().__init__(dspy.ChatAdapter(use_json_adapter_fallback=False))
         self.spec = spec
-        self._plan = StepPlan(spec, search, rules)
+        self._plan = StepPlan(spec, search, rules, finder)
         self._parts = self._plan.parts
         is_one_call = len(spec.steps) == 1 and isinstance(spec.steps[0], AskStep) and not spec.votes
         self._records = not is_one_call and any(isinstance(program, OwnProgram) for program in programs.values())
         """Whether calls of modules share their seeds, so that equal ones are drawn anew."""
-        self._is_one_use = _is_one_use(spec, programs)
         # A module of their own: a step may be called as anything, and this one has names already.
         self.programs = dspy.Module()
         for place, program in programs.items():
@@ -74,11 +78,6 @@ class StepProgram(AskingProgram):
 
     async def aforward(self, question: Asked) -> ProgramOutput:
         """Answer one question without blocking."""
-        if self._is_one_use:
-            # The used program alone does and returns the same, and nothing stands between.
-            (part,) = self._parts.values()
-            program = cast("AskingProgram", self._program(part))
-            return await program.aforward(question)
         if not self._records:
             return await super().aforward(question)
         with shared_draws():
@@ -93,8 +92,18 @@ class StepProgram(AskingProgram):
     def read_again(self, question: Asked, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Answer as the steps do if their calls are answered as they were; None if that cannot be told."""
         programs = [self._program(part) for part in self._parts.values()]
-        if len(programs) == 1 and isinstance(programs[0], AskingProgram) and len(self.spec.steps) == 1:
-            return programs[0].read_again(question, stored, reading)
+        answering = [part for part in self._parts.values() if part.answers]
+        others = [part for part in answering if not isinstance(self._program(part), Abstention)]
+        reader = self._program(others[0])
+        if len(others) == 1 and isinstance(reader, AskingProgram) and not isinstance(reader, OwnProgram):
+            if others[0].step.draws or others[0].step.outer_orders is not None:
+                if len(programs) > 1:
+                    return None
+                reader = repeated(others[0].step, reader)
+            outcome = reader.read_again(question, stored, reading)
+            if outcome is not None and stored.reason is Reason.ABSTAINED and len(answering) > 1:
+                outcome = outcome.copy(answer=None, text=None, reason=stored.reason)
+            return outcome
         if reading == "lenient" or not all(isinstance(program, OwnProgram) for program in programs):
             # Replies of programs that begin them for the model are kept as they read, not as they came.
             return None
@@ -118,6 +127,8 @@ class StepProgram(AskingProgram):
                     calls += self._part_calls(self._parts[step_place], question)
                 case RetrieveStep(add=None):
                     lists[step.rename or "passages"] = step.k
+                case ConditionStep():
+                    calls += max(inner)
                 case EachStep():
                     calls += inner[0] * (step.most or lists.get(step.each, 1))
                 case RepeatStep():
@@ -134,13 +145,3 @@ class StepProgram(AskingProgram):
         if step.outer_orders is not None and isinstance(question, Question):
             calls *= len(orders_of(question, step.outer_orders))
         return calls * (step.outer_samples or 1)
-
-
-def _is_one_use(spec: FlowSpec, programs: Mapping[str, dspy.Module]) -> bool:
-    """Return whether the only step lets a program of ours answer, and changes nothing around it."""
-    step = spec.steps[0]
-    if len(spec.steps) > 1 or not isinstance(step, UseStep):
-        return False
-    around = (step.model, step.temperature, step.outer_samples, step.outer_orders, step.rename, step.add)
-    (program,) = programs.values()
-    return set(around) == {None} and isinstance(program, AskingProgram) and not isinstance(program, OwnProgram)

@@ -61,8 +61,10 @@ class ProgramSpec(Spec):
     run's identity. Raise it where that code changes."""
     asks_model: ClassVar[bool] = False
     """Whether an engine is needed."""
-    by_content: ClassVar[set[str]] = {"prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
+    by_content: ClassVar[set[str]] = {"name", "prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
     """Fields that say where words are; the words themselves are part of a run's identity."""
+    asks_in_words: ClassVar[bool] = False
+    """Whether a step may ask one question in its words."""
     optimizers: ClassVar[tuple[OptimizerKind, ...]] = ()
     """Those of DSPy's optimizers that can improve its instructions and demonstrations."""
     optimized_for: ClassVar[tuple[Metric, ...]] = ("accuracy", "exam_score")
@@ -246,6 +248,8 @@ class WordsSpec(ProgramSpec):
     if TYPE_CHECKING:
         prompt: str | Path  # A field of each kind's own, with a default of its own.
 
+    name: Annotated[str | None, Field(exclude_if=lambda name: name is None)] = None
+    """What it is called in tables and folders; None: its kind."""
     prompt_language: Language | None = None
     """The language of the prompt's words, such as `en` for words in English around questions in any language; None:
     that of the questions."""

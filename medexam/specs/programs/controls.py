@@ -1,9 +1,9 @@
-"""Programs without a model: chance, the blind choice, the longest option and the IR solver.
+"""Programs without a model: chance, the blind choice, the longest option, the IR solver, and imported answers.
 
 The controls are those of Vilares and Gómez-Rodríguez (2019).
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -12,6 +12,21 @@ from medexam.specs.dataset import Split
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.needs import RetrievalSettings
 from medexam.specs.programs.retrieving import RetrievingSpec
+
+Harness = Literal[
+    "table",
+    "lm_eval",
+    "inspect",
+    "helm",
+    "every_eval_ever",
+    "opencompass",
+    "evalscope",
+    "simple_evals",
+    "lighteval",
+    "cliniqlink",
+]
+"""What wrote a file of results: lm-evaluation-harness, Inspect, HELM, a converter to Every Eval Ever, OpenCompass,
+EvalScope, simple-evals, lighteval, a submission to ClinIQLink, or nothing known: a plain table of answers."""
 
 
 class RandomSpec(ProgramSpec):
@@ -57,6 +72,12 @@ class LongestSpec(ProgramSpec):
     kind: Literal["longest"] = "longest"
 
 
+class AbstainSpec(ProgramSpec):
+    """Leave every question blank; in a step, an answer that was given before is withdrawn."""
+
+    kind: Literal["abstain"] = "abstain"
+
+
 class RelevanceSpec(RetrievingSpec):
     """Take the option whose best passage is the most relevant, without a model (the IR solver)."""
 
@@ -75,3 +96,34 @@ class RelevanceSpec(RetrievingSpec):
     def label(self) -> str:
         """Short name for tables and folders."""
         return f"relevance-{self.retrieval_label}"
+
+
+class ImportedSpec(ProgramSpec):
+    """Answers that were read from a file; a run of it is complete, and cannot be asked again."""
+
+    version: ClassVar[int] = 2
+    by_content: ClassVar[set[str]] = ProgramSpec.by_content | {"file"}
+    answers_anything: ClassVar[bool] = True
+    kind: Literal["imported"] = "imported"
+    harness: Harness
+    """What wrote the file."""
+    task: str
+    """The harness's own name of what it asked, such as `medqa_4options`."""
+    measure: str
+    """Which of the harness's measures chose the answers, such as `acc_norm`; with the filter or the epoch, if any."""
+    answered_by: str | None = None
+    """The model as the harness named it; None if the file does not say."""
+    sha256: str
+    """Of the file, in hexadecimal."""
+    file: str
+    """The name of the file."""
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and folders."""
+        return f"{self.harness}-{self.task}-{self.measure}"
+
+    @property
+    def model_name(self) -> str | None:
+        """The model whose answers these are."""
+        return self.answered_by

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from medexam.model_calls import Reading
 from medexam.questions import Language
+from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings
 from medexam.specs.programs.own import ModuleSpec, OwnSpec, SignatureSpec
@@ -27,6 +28,7 @@ from medexam.specs.programs.steps import (
     walk_steps,
 )
 from medexam.specs.retriever import RetrieverSpec
+from medexam.specs.validation import PlacedError
 
 
 class StepPart(NamedTuple):
@@ -43,6 +45,12 @@ class StepPart(NamedTuple):
     def attribute(self) -> str:
         """What its program is called among those of the steps."""
         return f"{self.name}_"
+
+    @property
+    def answers(self) -> bool:
+        """Whether the step writes `answer`."""
+        is_named = self.step.rename is None and self.step.add is None
+        return is_named and (not isinstance(self.step, AskStep) or "answer" in self.step.signature.outputs)
 
     @property
     def own_module(self) -> str | None:
@@ -64,6 +72,13 @@ class FlowSpec(ModuleSpec):
     def _fields_are_there(self) -> Self:
         if self.query != "stem" or self.query_language is not None:
             raise ValueError("query and query_language belong to other kinds: a step `retrieve` names what it looks up")
+        for place, step in walk_steps(self.steps):
+            if self.look_up is None and isinstance(step, RetrieveStep) and (step.query, step.query_language) != _STEM:
+                raise PlacedError(place, "query and query_language belong to the only `retrieve`, one of `stem`")
+            if self.look_up is None and place in self.parts and isinstance(self.parts[place].program, AsideSpec):
+                aside = self.parts[place].program
+                if aside.local_reader is not None:
+                    raise PlacedError(place, "a reader judges the passages of one `retrieve: stem`: write it before")
         _ = self.fields_at, self.retrieval, self.local_reader
         return self
 
@@ -75,7 +90,7 @@ class FlowSpec(ModuleSpec):
         for place, step in walk_steps(self.steps):
             if not isinstance(step, AskStep | UseStep):
                 continue
-            program = self._asked(step) if isinstance(step, AskStep) else step.program
+            program = step.program if isinstance(step, UseStep) else self._asked(step)
             stem = name = _part_name(step, program)
             number = 1
             while name in names:
@@ -90,8 +105,17 @@ class FlowSpec(ModuleSpec):
         """Place of each step that asks -> the fields that are there before it, with their types."""
         return check_fields(self.steps, {place: part.program for place, part in self.parts.items()})
 
-    def _asked(self, step: AskStep) -> SignatureSpec:
-        """Return the program of one signature that a step asks."""
+    def _asked(self, step: AskStep) -> ProgramSpec:
+        """Return the program of one signature that a step asks, or of words that ship."""
+        if step.words is not None:
+            program = step.program
+            changes: dict[str, Any] = {}
+            fields = () if isinstance(program, AsideSpec) else type(program).model_fields
+            if "answer_format" in fields and step.answer_format is None and self.answer_format == "guided":
+                changes["answer_format"] = self.answer_format
+            if "max_tokens" in fields and step.max_tokens is None and self.max_tokens is not None:
+                changes["max_tokens"] = self.max_tokens
+            return step.renewed(program, changes)
         weighs = step.by == "likelihood"
         is_chat = weighs or step.answer_format == "guided"
         return SignatureSpec(
@@ -141,9 +165,14 @@ class FlowSpec(ModuleSpec):
     @property
     def retrieval(self) -> RetrievalSettings | None:
         """How its passages are looked up; None where it sees none. All its steps look up in one way."""
-        own = [step.k for _, step in walk_steps(self.steps) if isinstance(step, RetrieveStep)]
-        own += [2] if self.retriever is not None and not own else []
-        settings = [RetrievalSettings(self.retriever or RetrieverSpec(), max(own), "written", None)] if own else []
+        step = self.look_up
+        if step is not None:
+            own = [RetrievalSettings(self.retriever or RetrieverSpec(), step.k, step.query, step.query_language)]
+        else:
+            counts = [step.k for _, step in walk_steps(self.steps) if isinstance(step, RetrieveStep)]
+            counts += [2] if self.retriever is not None and not counts else []
+            own = [RetrievalSettings(self.retriever or RetrieverSpec(), max(counts), "written", None)] if counts else []
+        settings = [*own]
         settings += [part.program.retrieval for part in self.parts.values() if part.program.retrieval is not None]
         written = max((one.k for one in settings if one.query == "written"), default=0)
         ways = list(dict.fromkeys(replace(one, k=written) if one.query == "written" else one for one in settings))
@@ -153,6 +182,19 @@ class FlowSpec(ModuleSpec):
                 "passages to `ask` alone; use one program that retrieves, or write `retrieve` and `ask`"
             )
         return ways[0] if ways else None
+
+    @property
+    def look_up(self) -> RetrieveStep | None:
+        """The one step that looks up passages, if it does so by the question's stem: before anything is asked."""
+        steps = [(place, step) for place, step in walk_steps(self.steps) if isinstance(step, RetrieveStep)]
+        place, step = steps[0] if len(steps) == 1 else ("", None)
+        is_first = step is not None and step.retrieve == "stem" and step.add is None and place.count(".") == 1
+        # What a module looks up is written, in whichever process it runs.
+        looks_up = any(
+            part.own_module or isinstance(part.program, OwnSpec) or getattr(part.step, "by", None) == "react"
+            for part in self.parts.values()
+        )
+        return step if is_first and not looks_up else None
 
     @property
     def local_reader(self) -> ReaderSettings | None:
@@ -212,7 +254,8 @@ class FlowSpec(ModuleSpec):
         return list(_described(self.steps, "steps", self.parts, language))
 
 
-_CONTENT = {"instructions", "demos", "by", "combine", "use", "do", "all", "max_tokens"}
+_STEM = ("stem", None)
+_CONTENT = {"words", "instructions", "demos", "by", "combine", "use", "do", "all", "max_tokens"}
 """Fields of steps that are told otherwise: what they name by its content, steps one by one, tokens as a budget."""
 
 

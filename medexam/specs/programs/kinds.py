@@ -2,22 +2,38 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Union, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args
 
-from pydantic import Discriminator, Tag
+from pydantic import AfterValidator, Discriminator, Tag
 
 from medexam.plugins import is_own_name
+from medexam.specs.base import Spec
+from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.base import ProgramSpec
-from medexam.specs.programs.controls import BlindSpec, LongestSpec, RandomInOrderSpec, RandomSpec, RelevanceSpec
+from medexam.specs.programs.controls import (
+    AbstainSpec,
+    BlindSpec,
+    ImportedSpec,
+    LongestSpec,
+    RandomInOrderSpec,
+    RandomSpec,
+    RelevanceSpec,
+)
 from medexam.specs.programs.ensembles import EnsembleSpec, MemberSpec
 from medexam.specs.programs.flows import FlowSpec
-from medexam.specs.programs.imported import ImportedSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import PROGRAMS, OwnSpec, SignatureSpec
 from medexam.specs.programs.readers import EntailmentSpec, SpanReaderSpec
-from medexam.specs.programs.repeated import IterativeRetrievalSpec, RetrieveVerifySpec
-from medexam.specs.programs.replies import ChainOfThoughtSpec, FewShotSpec, RetrieveThenAnswerSpec, ZeroShotSpec
-from medexam.specs.programs.steps import STEPS, UseStep
+from medexam.specs.programs.replies import (
+    ChainOfThoughtSpec,
+    FewShotSpec,
+    IterativeRetrievalSpec,
+    RetrieveThenAnswerSpec,
+    RetrieveVerifySpec,
+    ZeroShotSpec,
+)
+from medexam.specs.programs.shipped_flows import as_kind
+from medexam.specs.programs.steps import STEPS
 from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, QuoteSpec, ShortAnswerSpec
 from medexam.specs.validation import OWN
 
@@ -33,6 +49,7 @@ _Shipped = (
     | RandomInOrderSpec
     | BlindSpec
     | LongestSpec
+    | AbstainSpec
     | RelevanceSpec
     | SpanReaderSpec
     | EntailmentSpec
@@ -60,18 +77,18 @@ def _tag(program: object) -> str | None:
 
 if TYPE_CHECKING:
     AnyProgram = ProgramSpec
+    AnyWords = ProgramSpec
 else:
+    _tagged: list[Any] = [Annotated[spec, Tag(kind)] for kind, spec in KINDS.items()]
     AnyProgram = Annotated[
-        Union[(*(Annotated[spec, Tag(kind)] for kind, spec in KINDS.items()), Annotated[OwnSpec, Tag(OWN)])],
-        Discriminator(_tag),
+        Union[(*_tagged, Annotated[OwnSpec, Tag(OWN)])], Discriminator(_tag), AfterValidator(as_kind)
     ]
-    """The `program` part of a spec."""
+    """The `program` part of a spec; steps that are those of a kind that ships are that kind."""
+    AnyWords = Annotated[Union[(*_tagged, Annotated[AsideSpec, Tag("aside")])], Discriminator(_tag)]
+    """What a step asks in: the words of a kind, or of what is asked beside the question."""
 
-# A member is a program, and an ensemble is one as well.
-MemberSpec.model_rebuild(_types_namespace={"AnyProgram": AnyProgram})
-EnsembleSpec.model_rebuild()
-# So is what a step uses.
-UseStep.model_rebuild(_types_namespace={"AnyProgram": AnyProgram})
-for step in STEPS.values():
-    step.model_rebuild()
-FlowSpec.model_rebuild()
+# A member is a program, an ensemble and what a step uses are as well, and steps stand in steps.
+_NAMES = {"AnyProgram": AnyProgram, "AnyWords": AnyWords}
+_NESTED: tuple[type[Spec], ...] = (*STEPS.values(), MemberSpec, EnsembleSpec, FlowSpec)
+for nested in _NESTED:
+    nested.model_rebuild(_types_namespace=_NAMES)

@@ -19,6 +19,7 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
     """Have the model write nothing, and take the option that it finds likeliest."""
 
     asks_model: ClassVar[bool] = True
+    asks_in_words: ClassVar[bool] = True
     kind: Literal["likelihood"] = "likelihood"
     read: Literal["option_text", "label"] = "option_text"
     """`option_text` reads the words of each option; `label` reads each option's number, the options being shown."""
@@ -90,7 +91,7 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
-        words = ["likelihood", self.read]
+        words = [self.name or self.kind, self.read]
         if self.norm != "token_mean":
             words.append(self.norm)
         if self.read == "option_text" and self.shows_options:

@@ -165,6 +165,8 @@ class SignatureSpec(ModuleSpec):
     """`chain_of_thought` has the model reason before the outputs."""
     instructions: str = ""
     """What the model is told; empty takes DSPy's own words for the signature."""
+    name: Annotated[str | None, Field(exclude_if=lambda name: name is None)] = None
+    """What it is called in tables and folders; None: its kind."""
 
     @property
     def could_be_guided(self) -> bool:
@@ -174,4 +176,4 @@ class SignatureSpec(ModuleSpec):
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
-        return self._label("signature" if self.module == "predict" else f"signature-{self.module}")
+        return self._label("-".join([self.name or self.kind, *([] if self.module == "predict" else [self.module])]))

@@ -4,6 +4,15 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+QUESTION_FIELDS: Mapping[str, str] = {
+    "question": "str",
+    "stem": "str",
+    "options": "str",
+    "option_numbers": "list[int]",
+    "context": "str",
+    "language": "str",
+}
+"""The fields that every question has, with their types."""
 _OPENING, _CLOSING = "([{", ")]}"
 
 

@@ -5,32 +5,23 @@ from typing import Any
 
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.own import OwnSpec
+from medexam.specs.programs.signature_text import QUESTION_FIELDS
 from medexam.specs.programs.steps import (
     AllStep,
     AskingStep,
     AskStep,
+    ConditionStep,
     EachStep,
     RepeatStep,
     RetrieveStep,
     Steps,
     StepSpec,
-    UnlessStep,
-    WhenStep,
 )
 from medexam.specs.validation import PlacedError
 from medexam.text import nearest
 
 Kinds = dict[str, str]
 """Name of each field -> its type, as a signature writes it."""
-QUESTION_FIELDS: Mapping[str, str] = {
-    "question": "str",
-    "stem": "str",
-    "options": "str",
-    "option_numbers": "list[int]",
-    "context": "str",
-    "language": "str",
-}
-"""The fields that every question has."""
 PASSAGES = "passages"
 _OF_QUESTION_ALONE = "list[passage]"
 
@@ -82,13 +73,15 @@ class _Fields:
                 behind = self.after(step.do, f"{place}.do", fields)
                 if step.until is not None:
                     _check_condition(step.until, f"{place}.until", behind)
+                if step.as_long_as is not None:
+                    _check_condition(step.as_long_as, f"{place}.while", behind)
                 return behind
-            case WhenStep():
-                _check_condition(step.when, f"{place}.when", fields)
-                self.after(step.do, f"{place}.do", fields)
-            case UnlessStep():
-                _check_condition(step.unless, f"{place}.unless", fields)
-                self.after(step.do, f"{place}.do", fields)
+            case ConditionStep():
+                _check_condition(step.condition, f"{place}.{step.step}", fields)
+                behind = self.after(step.do, f"{place}.do", fields)
+                if step.otherwise is not None:
+                    others = self.after(step.otherwise, f"{place}.else", fields)
+                    return {name: kind for name, kind in others.items() if name in behind}
             case AllStep():
                 return self._all(step, place, fields)
         return {}

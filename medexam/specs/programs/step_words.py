@@ -25,14 +25,18 @@ def read_step_words(step: AskingStep, language: Language) -> dict[str, Any]:
             raise SpecError(f"instructions: none in {language!r}: add some beside those in {', '.join(instructions)}")
         instructions = instructions[language]
     if instructions is not None:
-        is_file = instructions.endswith(_TEXT_FILES) and len(instructions.split()) == 1
-        words["instructions"] = _read(instructions).strip() if is_file else instructions
+        words["instructions"] = _read(instructions).strip() if is_text_file(instructions) else instructions
     if isinstance(step, AskStep) and step.demos:
         demos = yaml.safe_load(_read(step.demos)) if isinstance(step.demos, str) else list(step.demos)
         if not isinstance(demos, list) or not all(isinstance(demo, dict) for demo in demos):
             raise SpecError(f"demos: {step.demos} is no list of mappings of the signature's fields")
         words["demos"] = demos
     return words
+
+
+def is_text_file(instructions: str) -> bool:
+    """Return whether instructions name a file that holds them."""
+    return instructions.endswith(_TEXT_FILES) and len(instructions.split()) == 1
 
 
 def _read(file: str) -> str:

@@ -4,7 +4,7 @@ A DSPy signature says what a step reads and writes. Conditions are names of fiel
 `use`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import (
@@ -22,15 +22,17 @@ from pydantic import (
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.names import part_name
+from medexam.specs.programs.asides import SIDE_WORDS, AsideSpec, check_words
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
-from medexam.specs.programs.needs import AnswerForm, AnswerFormat
+from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Query
 from medexam.specs.programs.orders import Orders
 from medexam.specs.programs.own import PROGRAMS
-from medexam.specs.programs.signature_text import SignatureText, read_signature
+from medexam.specs.programs.signature_text import QUESTION_FIELDS, SignatureText, read_signature
 from medexam.specs.validation import PlacedError
 
 if TYPE_CHECKING:
     AnyProgram = ProgramSpec
+    AnyWords = ProgramSpec
 
 FieldName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 _LEFT_OUT = Field(default=None, exclude_if=lambda value: value is None)
@@ -98,6 +100,18 @@ class AskingStep(StepSpec):
         """Orders that are asked around what the step asks."""
         return self.orders
 
+    def changed(self, program: ProgramSpec, names: Iterable[str]) -> ProgramSpec:
+        """Return a program with the modifiers `names` of this step; raises `ValueError` if it takes one of them not."""
+        changes = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if unknown := [name for name in changes if name not in type(program).model_fields]:
+            raise ValueError(f"program {program.kind} takes no {' and no '.join(unknown)}: leave it out")
+        return self.renewed(program, changes)
+
+    @staticmethod
+    def renewed(program: ProgramSpec, changes: Mapping[str, Any]) -> ProgramSpec:
+        """Return a program with other values in some fields, checked anew."""
+        return type(program).model_validate({**program.model_dump(), **changes}) if changes else program
+
 
 class AskStep(AskingStep):
     """Ask a DSPy signature."""
@@ -110,6 +124,49 @@ class AskStep(AskingStep):
     likeliest value of each choice), or a module class that takes a signature."""
     demos: tuple[dict[str, Any], ...] | str = Field(default=(), exclude_if=lambda demos: not demos)
     """Solved examples, each a mapping of the signature's fields; or a YAML or JSON file of them."""
+    words: "AnyWords | None" = _LEFT_OUT
+    """Ask in the words of a kind that ships, such as `zero_shot` or `{kind: few_shot, examples: mine.yaml}`, or of what
+    is asked beside the question, such as `helps`; None: in DSPy's words."""
+    answer_form: AnswerForm | None = _LEFT_OUT
+    """`braces` or `angles`, with `words`; None: that of the words."""
+
+    @model_validator(mode="after")
+    def _words_fit(self) -> Self:
+        if self.words is None:
+            if self.answer_form is not None:
+                raise ValueError("answer_form belongs to words: leave it out")
+            return self
+        if self.by != "predict" or self.instructions is not None or self.demos:
+            raise ValueError("words have instructions and examples of their own: leave by, instructions and demos out")
+        check_words(self.words, self.signature)
+        _ = self.program
+        return self
+
+    @property
+    def program(self) -> ProgramSpec:
+        """What asks in `words`, with what the step changes of it; samples and most orders are asked around it."""
+        assert self.words is not None  # noqa: S101 - the caller has looked
+        inner = ("orders",) if self._averages_orders else ()
+        program = self.changed(self.words, ("max_tokens", "answer_format", "answer_form", *inner))
+        if isinstance(program, AsideSpec):
+            return program.model_copy(update={"output_type": next(iter(self.signature.outputs.values()))})
+        return program
+
+    @property
+    def _averages_orders(self) -> bool:
+        """Whether the words are asked in several orders by themselves."""
+        fields = {} if self.words is None else type(self.words).model_fields
+        return "orders" in fields and "samples" not in fields
+
+    @property
+    def outer_orders(self) -> Orders | None:
+        """Orders that are asked around what the step asks; None if it does so by itself."""
+        return None if self._averages_orders else self.orders
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The names of the fields that are read beside the question's own."""
+        return tuple(name for name in self.signature.inputs if name not in QUESTION_FIELDS)
 
     @model_validator(mode="after")
     def _is_read(self) -> Self:
@@ -152,11 +209,7 @@ class UseStep(AskingStep):
     def program(self) -> ProgramSpec:
         """The program with what the step changes of it."""
         names = ["max_tokens", "answer_format", "answer_form"]
-        names += [name for name in ("samples", "orders") if name in type(self.use).model_fields]
-        changes = {name: value for name in names if (value := getattr(self, name)) is not None}
-        if unknown := [name for name in changes if name not in type(self.use).model_fields]:
-            raise ValueError(f"program {self.use.kind} takes no {' and no '.join(unknown)}: leave it out")
-        return type(self.use).model_validate({**self.use.model_dump(), **changes}) if changes else self.use
+        return self.changed(self.use, [*names, *({"samples", "orders"} & type(self.use).model_fields.keys())])
 
     @property
     def outer_samples(self) -> int | None:
@@ -181,6 +234,11 @@ class RetrieveStep(StepSpec):
     """What the passages are called; None: `passages`."""
     add: FieldName | None = _LEFT_OUT
     """A list that they are added to, each passage once."""
+    query: Query = Field(default="stem", exclude_if=lambda query: query == "stem")
+    """Of the one `retrieve: stem` of a program: what of the question is looked up; `per_option` looks up the stem with
+    each option and takes the best passages over all."""
+    query_language: Language | None = _LEFT_OUT
+    """Of the same: look up the same question in this language, found by its key; None: the language that is asked."""
 
 
 class EachStep(StepSpec):
@@ -211,6 +269,8 @@ class RepeatStep(StepSpec):
     """How often at most."""
     until: FieldName | None = _LEFT_OUT
     """The field that ends it once it is true; None: never."""
+    as_long_as: Annotated[FieldName | None, Field(alias="while")] = _LEFT_OUT
+    """The field that ends it once it is false or empty; None: never."""
     do: "Steps"
 
     @property
@@ -219,30 +279,46 @@ class RepeatStep(StepSpec):
         return {"do": self.do}
 
 
-class WhenStep(StepSpec):
+class ConditionStep(StepSpec):
+    """Base of the steps that do others if a field says so."""
+
+    do: "Steps"
+    otherwise: Annotated["Steps | None", Field(alias="else")] = _LEFT_OUT
+    """Steps that are done if it does not; None does none."""
+
+    @property
+    def condition(self) -> str:
+        """The field that decides."""
+        raise NotImplementedError
+
+    @property
+    def branches(self) -> "Mapping[str, Steps]":
+        """Its steps."""
+        return {"do": self.do, **({} if self.otherwise is None else {"else": self.otherwise})}
+
+
+class WhenStep(ConditionStep):
     """Do steps if a field is true."""
 
     step: ClassVar[str] = "when"
     when: FieldName
-    do: "Steps"
 
     @property
-    def branches(self) -> "Mapping[str, Steps]":
-        """Its steps."""
-        return {"do": self.do}
+    def condition(self) -> str:
+        """The field that decides."""
+        return self.when
 
 
-class UnlessStep(StepSpec):
+class UnlessStep(ConditionStep):
     """Do steps if a field is false or empty."""
 
     step: ClassVar[str] = "unless"
     unless: FieldName
-    do: "Steps"
 
     @property
-    def branches(self) -> "Mapping[str, Steps]":
-        """Its steps."""
-        return {"do": self.do}
+    def condition(self) -> str:
+        """The field that decides."""
+        return self.unless
 
 
 class AllStep(StepSpec):
@@ -292,6 +368,10 @@ def _one_step(step: object) -> object:
         found = " and ".join(names) if names else repr(step)[:60]
         raise ValueError(f"a step is one of {', '.join(STEPS)}, found {found}")
     assert isinstance(step, Mapping)  # noqa: S101 - it has a name
+    if isinstance(words := step.get("words"), str):
+        words = {"group": words} if words in SIDE_WORDS else {"kind": words}
+    if isinstance(words, Mapping):
+        step = {**step, "words": {"kind": "aside", **words}}
     if isinstance(program := step.get("use"), str):
         return {**step, "use": {"kind": program}}
     if isinstance(program, Mapping) and "steps" in program and "kind" not in program:

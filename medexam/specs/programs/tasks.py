@@ -27,6 +27,7 @@ class TaskSpec(WordsSpec):
     """Base of the programs that answer in words."""
 
     asks_model: ClassVar[bool] = True
+    asks_in_words: ClassVar[bool] = True
     answer_format: AnswerFormat = "free"
     """`free` asks and reads what comes; `guided` leaves the model nothing but well-formed answers."""
     max_tokens: PositiveInt | None = None
@@ -59,7 +60,7 @@ class TaskSpec(WordsSpec):
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
-        words = [self.kind]
+        words = [self.name or self.kind]
         if self.answer_format == "guided":
             words.append("guided")
         return "-".join(words + self.words_label)

@@ -309,3 +309,9 @@ def test_settings_of_a_model_reach_its_requests(ask) -> None:
         with pytest.raises(EngineError, match=next(iter(unsent))):
             ask(Told(), lm, limit=1)
         assert not wire.requests
+
+
+def test_runs_of_equal_labels_are_told_apart(ask, model) -> None:
+    table = repr(ask([Told(), Told("think")], model, limit=1))
+    first, second = re.findall(r"Told \(kind object\.\w+", table)[:2]
+    assert first != second

@@ -339,7 +339,7 @@ def test_the_real_cliniqlink_sample(tmp_path) -> None:
         weighed = sum(found[name] * measure.n for name, measure in pair.by_group.items())
         assert getattr(pair.measures["paper"], side) == pytest.approx(weighed / len(comparison.questions))
     assert pair.measures["paper"].verdict == "better"
-    assert "Paper, Published: above, formats count alike" in " ".join(shown(comparison).split())
+    assert "Paper, Published: above, every format counts the same" in " ".join(shown(comparison).split())
 
 
 def test_runs_are_found_as_those_of_exams(make_run, tmp_path) -> None:

@@ -74,7 +74,7 @@ async def test_thinking_that_is_off_is_rendered_so() -> None:
         ),
         (Wire(refused_fields=("min_p",)), {"min_p": 0.1}, "refuses model.min_p: min_p is not configured"),
         (Wire(), {"extra_body": {"documents": []}}, "extra_body.documents: guided answers are asked on the"),
-        (Wire(tokenize=False), {"thinking": "on"}, "does not tokenise, so it cannot be seen"),
+        (Wire(tokenize=False), {"thinking": "on"}, "does not tokenise, so it is unknown"),
     ],
 )
 async def test_a_server_that_cannot_is_refused_by_name(wire: Wire, model: dict[str, Any], told: str) -> None:

@@ -85,7 +85,7 @@ def test_a_continuation_without_tokens_is_refused(whole) -> None:
 
 
 def test_nothing_before_the_continuations_is_refused() -> None:
-    with pytest.raises(InvalidRequestError, match="nothing stands before"):
+    with pytest.raises(InvalidRequestError, match="no text before"):
         split_tokens([], [[1], [2]])
 
 

@@ -350,7 +350,7 @@ class TestLiteLLM:
         monkeypatch.setattr("medexam.serve.network.retry.ATTEMPTS", 2)
         with (
             serving(Dying()) as wire,
-            pytest.raises(EndpointUnreachableError, match="answered, and then died") as caught,
+            pytest.raises(EndpointUnreachableError, match="answered, then stopped answering") as caught,
         ):
             await self.build(wire, guided=True, name="openai/tiny")
         assert "\n" not in str(caught.value)

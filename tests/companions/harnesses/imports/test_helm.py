@@ -112,5 +112,5 @@ def test_a_file_without_those_beside_it_is_refused(helm, take) -> None:
         with pytest.raises(ResultsError, match=f"needs {needed} beside it"):
             take(helm / file)
     (helm / "instances.json").write_text('[{"id": "other"}]')
-    with pytest.raises(ResultsError, match="no whole file of a run of HELM"):
+    with pytest.raises(ResultsError, match="not a complete file of a HELM run"):
         take(helm / "display_predictions.json")

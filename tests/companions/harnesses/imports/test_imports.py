@@ -315,7 +315,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(importer, tmp_path) -
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("question,correct\na,perhaps\n")
     said = {
-        cut: "no whole log",
+        cut: "not a complete Inspect log",
         torn: "line 2: is not JSON",
         other: "needs the columns",
         wrong: "'perhaps': write 1 or 0",
@@ -338,7 +338,7 @@ def test_a_member_that_zstandard_damaged_is_refused(importer, tmp_path) -> None:
     content[place : place + 40] = bytes(40)
     path = tmp_path / "damaged.eval"
     path.write_bytes(content)
-    with pytest.raises(ResultsError, match="no whole log of Inspect"):
+    with pytest.raises(ResultsError, match="not a complete Inspect log"):
         list(importer.take(path, print))
     assert pa.Codec.is_available("zstd")
 

@@ -1,0 +1,64 @@
+"""A program that ships, as YAML with its steps."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from medexam.errors import SpecError
+from medexam.specs.base import Spec
+from medexam.specs.programs.kinds import KINDS, AnyProgram
+from medexam.specs.programs.shipped_flows import flow_document, shipped_text
+from medexam.specs.validation import validate
+from medexam.text import nearest
+
+_LEAVES = {
+    "ensemble": "It combines stored runs; `all` with `combine` makes one answer of branches that are asked.",
+    "flow": "It is a list of steps of your own: docs/composing.md.",
+    "imported": "It is what `medexam import` read from a file.",
+}
+
+
+class _Shown(Spec):
+    program: AnyProgram
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes the innermost mappings in one line each, as the files that ship do."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - what is there twice is written twice
+        """Name nothing."""
+        return True
+
+
+def render_program(kind: str, settings: Mapping[str, Any]) -> str:
+    """Return the YAML of a kind with `settings`, by their keys; of one that is no flow, what it is and how it is used.
+
+    Raises `SpecError` for another kind, and for settings that it does not take.
+    """
+    if kind not in KINDS:
+        suggestion = nearest(kind, list(KINDS))
+        advice = f"did you mean {suggestion}? " if suggestion else ""
+        raise SpecError(f"no program {kind!r}: {advice}the kinds are {', '.join(KINDS)}")
+    text = shipped_text(kind)
+    if text is not None and not settings:
+        return text
+    tree = {key.removeprefix("program."): value for key, value in settings.items()}
+    required = [name for name, field in KINDS[kind].model_fields.items() if field.is_required() and name not in tree]
+    if required and text is None:
+        return _leaf(kind, dict.fromkeys(required, "..."))
+    document = flow_document(validate(_Shown, {"program": {"kind": kind, **tree}}).program)
+    if document is None:
+        return _leaf(kind, tree)
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+
+
+def _leaf(kind: str, tree: Mapping[str, Any]) -> str:
+    """Return what a kind is that is no flow, and the step that lets it answer."""
+    words = (inspect.getdoc(KINDS[kind]) or "").partition("\n")[0]
+    lines = [words, _LEAVES.get(kind, "It is no list of steps: a step lets it answer by `use`.")]
+    program: Any = {"kind": kind, **tree} if tree else kind
+    step = {"name": kind, "steps": [{"use": program}]}
+    shown = "" if kind in _LEAVES else yaml.dump(step, Dumper=_Dumper, sort_keys=False, default_flow_style=None)
+    return "".join(f"# {line}\n" for line in lines) + shown
