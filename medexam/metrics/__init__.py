@@ -9,7 +9,7 @@ from medexam.metrics.results import (
     TaskMetrics,
 )
 from medexam.metrics.scoring import compute_metrics
-from medexam.predictions.evidence.option_scores import OptionScoreMetrics
+from medexam.predictions.evidence.option_statistics import OptionScoreMetrics
 
 __all__ = [
     "Interval",

@@ -4,7 +4,7 @@ from medexam.model_calls import Reading
 from medexam.predictions.core import Count, Outcome, Reason, Status, ThinkingTokens
 from medexam.predictions.evidence.failures import Failure
 from medexam.predictions.evidence.metric_scores import MetricScore
-from medexam.predictions.evidence.option_scores import normalise_scores
+from medexam.predictions.evidence.option_statistics import normalise_scores
 from medexam.predictions.evidence.passages import RetrievedPassage
 from medexam.predictions.evidence.replies import Reply
 from medexam.predictions.evidence.rounds import FollowUp

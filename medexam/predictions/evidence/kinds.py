@@ -11,7 +11,8 @@ from medexam.predictions.core import Status
 from medexam.predictions.evidence.citations import CITATIONS, CitationMetrics
 from medexam.predictions.evidence.failures import FAILURES
 from medexam.predictions.evidence.kind import Figures, Kind
-from medexam.predictions.evidence.option_scores import OPTION_SCORES, OptionScoreMetrics
+from medexam.predictions.evidence.option_scores import OPTION_SCORES
+from medexam.predictions.evidence.option_statistics import OptionScoreMetrics
 from medexam.predictions.evidence.orders import ORDERS, OrderMetrics
 from medexam.predictions.evidence.passages import PASSAGES, RetrievalMetrics
 from medexam.predictions.evidence.rounds import ROUNDS, QueryMetrics

@@ -1,17 +1,13 @@
-"""Scores of the options, and how they were read: calibration, position prior and abstention.
+"""Scores of the options, and how they were read: calibration, position prior and abstention."""
 
-The statistics stand in `option_statistics.py`, for they need numpy.
-"""
-
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from medexam.distributions import WILSON
-from medexam.items import Gold
 from medexam.predictions.core import CorePrediction, Number
-from medexam.predictions.evidence.kind import Figures, Kind
+from medexam.predictions.evidence.kind import Kind
+from medexam.predictions.evidence.option_statistics import OptionScoreMetrics, normalise_scores, option_score_metrics
 from medexam.tables import Captioned, Table, percent, six_digits, with_interval
 
 _VALUES = ("expected_calibration_error", "brier_score", "label_mass", "flip_rate", "tied")
@@ -63,14 +59,6 @@ class OptionScoreFields(CorePrediction):
         return None if scores is None else [scores.get(number) for number in numbers]
 
 
-def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:
-    """Turn log scores into probabilities that sum to 1 (the softmax)."""
-    best = max(scores.values())
-    weights = {number: math.exp(score - best) for number, score in scores.items()}
-    total = math.fsum(weights.values())
-    return {number: weight / total for number, weight in weights.items()}
-
-
 @dataclass(frozen=True)
 class OptionScores:
     """The scores of a question's options as a program gives them; the fields are those of `OptionScoreFields`."""
@@ -87,94 +75,6 @@ class OptionScores:
     def __post_init__(self) -> None:
         scores = list(self.option_scores.values())
         object.__setattr__(self, "tied", scores.count(max(scores)))
-
-
-class ReliabilityBin(Figures):
-    """The questions whose confidence lies above `low` and not above `high`."""
-
-    low: float
-    high: float
-    n: int
-    mean_confidence: float | None
-    """None if `n` is 0."""
-    accuracy: float | None
-    """Share of the questions whose likeliest option is right; None if `n` is 0."""
-    accuracy_interval: tuple[float, float] | None
-    """Wilson's 95 % interval of `accuracy`; None if `n` is 0."""
-
-
-class PositionShare(Figures):
-    """What one position draws, over the questions that have it."""
-
-    position: int
-    """The printed number, or the place in the order shown, from 1; see `OptionScoreMetrics.by_shown_position`."""
-    n: int
-    """Questions that have this position."""
-    mean_probability: float
-    """Share of the probability that its options get."""
-    chosen: float
-    """Share of the questions (of their orders, where several were shown) whose likeliest option stands there."""
-    gold: float
-    """Share of the questions (of their orders, where several were shown) whose right option stands there."""
-
-
-class AbstentionPoint(Figures):
-    """How the run would score if it left blank every question whose confidence is below `threshold`."""
-
-    threshold: float
-    answered_ratio: float
-    """Share of the questions that are answered."""
-    right: int
-    wrong: int
-    accuracy: float | None
-    """`right / (right + wrong)`; None if nothing is answered."""
-    exam_score: float
-    """`(right - wrong / 3) / n`: an unanswered question counts 0. From -1/3 to 1."""
-
-
-class OptionScoreMetrics(Figures):
-    """What the stored option scores tell, over the questions whose prediction has them and did not fail.
-
-    The option that is judged is the likeliest one, the first of equals, even where the program abstained. Its share of
-    the probability (the softmax of the scores) is the question's confidence.
-    """
-
-    n: int
-    """Questions with option scores, answered or not."""
-    expected_calibration_error: float
-    """Mean distance between accuracy and mean confidence over the bins of `reliability`, weighted by their questions
-    (Guo et al. 2017, "On calibration of modern neural networks")."""
-    brier_score: float
-    """Mean over the questions of the sum over the options of (probability - [right option])^2, from 0 to 2 (Brier
-    1950, "Verification of forecasts expressed in terms of probability")."""
-    reliability: tuple[ReliabilityBin, ...]
-    """Ten bins of equal width, from 0 to 1."""
-    label_mass: float | None
-    """Mean probability that the next token is any of the option numbers; None if no numbers were read."""
-    by_shown_position: bool
-    """Whether `positions` are places in the order shown, averaged over all orders, so that what the options say
-    cancels out. Otherwise they are the printed numbers, in the one order of the exam."""
-    positions: tuple[PositionShare, ...]
-    """From the first position to the last."""
-    tied: int
-    """Questions in which more than one option shared the best score."""
-    flip_rate: float | None
-    """Share of the questions that were shown in several orders in which not all orders choose the same option; None
-    where only the exam's order was shown."""
-    abstention: tuple[AbstentionPoint, ...]
-    """Thresholds 0.00, 0.05, ... 0.95."""
-    best_threshold: float
-    """The threshold of the highest exam score, the lowest one of equals. It is chosen on the questions that it is
-    scored on, so its exam score is optimistic: choose it on other questions before it is compared with anything."""
-
-
-def _measure(answers: Sequence[tuple[Any, Gold]]) -> OptionScoreMetrics | None:
-    scored = [(prediction, gold) for prediction, gold in answers if prediction.option_scores]
-    if not scored:
-        return None
-    from medexam.predictions.evidence.option_statistics import option_score_metrics
-
-    return option_score_metrics(scored)
 
 
 def _tables(figures: OptionScoreMetrics, others: Collection[str]) -> Iterator[Captioned]:
@@ -264,7 +164,7 @@ def _page(prediction: OptionScoreFields) -> dict[str, Any]:
 
 OPTION_SCORES = Kind(
     figures="option_scores",
-    measure=_measure,
+    measure=option_score_metrics,
     tables=_tables,
     headline=_headline,
     values=lambda figures: {name: getattr(figures, name) for name in _VALUES},

@@ -9,26 +9,107 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from medexam.distributions import rate_interval
 from medexam.items import Gold
-from medexam.predictions.evidence.option_scores import (
-    AbstentionPoint,
-    OptionScoreMetrics,
-    PositionShare,
-    ReliabilityBin,
-    normalise_scores,
-)
-from medexam.predictions.evidence.orders import OrderFields
+from medexam.predictions.evidence.kind import Figures
 
 BINS = 10
 Drawn = tuple[float, float, float]
 """What one question's options at one position get: the probability, whether the choice stands there and whether the
 gold does, each from 0 to 1 (the mean over the question's orders)."""
 THRESHOLDS = tuple(step / 20 for step in range(20))
+
+
+class ReliabilityBin(Figures):
+    """The questions whose confidence lies above `low` and not above `high`."""
+
+    low: float
+    high: float
+    n: int
+    mean_confidence: float | None
+    """None if `n` is 0."""
+    accuracy: float | None
+    """Share of the questions whose likeliest option is right; None if `n` is 0."""
+    accuracy_interval: tuple[float, float] | None
+    """Wilson's 95 % interval of `accuracy`; None if `n` is 0."""
+
+
+class PositionShare(Figures):
+    """What one position draws, over the questions that have it."""
+
+    position: int
+    """The printed number, or the place in the order shown, from 1; see `OptionScoreMetrics.by_shown_position`."""
+    n: int
+    """Questions that have this position."""
+    mean_probability: float
+    """Share of the probability that its options get."""
+    chosen: float
+    """Share of the questions (of their orders, where several were shown) whose likeliest option stands there."""
+    gold: float
+    """Share of the questions (of their orders, where several were shown) whose right option stands there."""
+
+
+class AbstentionPoint(Figures):
+    """How the run would score if it left blank every question whose confidence is below `threshold`."""
+
+    threshold: float
+    answered_ratio: float
+    """Share of the questions that are answered."""
+    right: int
+    wrong: int
+    accuracy: float | None
+    """`right / (right + wrong)`; None if nothing is answered."""
+    exam_score: float
+    """`(right - wrong / 3) / n`: an unanswered question counts 0. From -1/3 to 1."""
+
+
+class OptionScoreMetrics(Figures):
+    """What the stored option scores tell, over the questions whose prediction has them and did not fail.
+
+    The option that is judged is the likeliest one, the first of equals, even where the program abstained. Its share of
+    the probability (the softmax of the scores) is the question's confidence.
+    """
+
+    n: int
+    """Questions with option scores, answered or not."""
+    expected_calibration_error: float
+    """Mean distance between accuracy and mean confidence over the bins of `reliability`, weighted by their questions
+    (Guo et al. 2017, "On calibration of modern neural networks")."""
+    brier_score: float
+    """Mean over the questions of the sum over the options of (probability - [right option])^2, from 0 to 2 (Brier
+    1950, "Verification of forecasts expressed in terms of probability")."""
+    reliability: tuple[ReliabilityBin, ...]
+    """Ten bins of equal width, from 0 to 1."""
+    label_mass: float | None
+    """Mean probability that the next token is any of the option numbers; None if no numbers were read."""
+    by_shown_position: bool
+    """Whether `positions` are places in the order shown, averaged over all orders, so that what the options say
+    cancels out. Otherwise they are the printed numbers, in the one order of the exam."""
+    positions: tuple[PositionShare, ...]
+    """From the first position to the last."""
+    tied: int
+    """Questions in which more than one option shared the best score."""
+    flip_rate: float | None
+    """Share of the questions that were shown in several orders in which not all orders choose the same option; None
+    where only the exam's order was shown."""
+    abstention: tuple[AbstentionPoint, ...]
+    """Thresholds 0.00, 0.05, ... 0.95."""
+    best_threshold: float
+    """The threshold of the highest exam score, the lowest one of equals. It is chosen on the questions that it is
+    scored on, so its exam score is optimistic: choose it on other questions before it is compared with anything."""
+
+
+def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:
+    """Turn log scores into probabilities that sum to 1 (the softmax)."""
+    best = max(scores.values())
+    weights = {number: math.exp(score - best) for number, score in scores.items()}
+    total = math.fsum(weights.values())
+    return {number: weight / total for number, weight in weights.items()}
 
 
 @dataclass(frozen=True)
@@ -92,7 +173,7 @@ class ScoredOptions:
         return _sums(values, self.starts)
 
 
-def scored_options(answers: Sequence[tuple[OrderFields, Gold]]) -> ScoredOptions:
+def scored_options(answers: Sequence[tuple[Any, Gold]]) -> ScoredOptions:
     """Put the options of all questions one behind the other; each prediction has option scores."""
     scored_predictions = [prediction for prediction, _ in answers]
     option_scores = [prediction.option_scores or {} for prediction in scored_predictions]
@@ -145,7 +226,7 @@ def _first_best(scores: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArra
     return best_places
 
 
-def _orders(prediction: OrderFields, numbers: Mapping[int, float]) -> tuple[ShownOrder, ...]:
+def _orders(prediction: Any, numbers: Mapping[int, float]) -> tuple[ShownOrder, ...]:
     rows = prediction.order_scores
     if not rows:
         return ()
@@ -258,9 +339,12 @@ def _share(
     )
 
 
-def option_score_metrics(answers: Sequence[tuple[OrderFields, Gold]]) -> OptionScoreMetrics:
-    """Compute the metrics of at least one prediction that has option scores and did not fail, each with its gold."""
-    scored = scored_options(answers)
+def option_score_metrics(answers: Sequence[tuple[Any, Gold]]) -> OptionScoreMetrics | None:
+    """Compute the metrics of those answers, each with its gold, that hold option scores; None if none does."""
+    scored_answers = [(prediction, gold) for prediction, gold in answers if prediction.option_scores]
+    if not scored_answers:
+        return None
+    scored = scored_options(scored_answers)
     bins = reliability_bins(scored.confidences, scored.right)
     abstention = abstention_points(scored)
     masses = scored.label_masses
