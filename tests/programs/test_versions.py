@@ -266,7 +266,7 @@ SHOWN_AS = {
     "by_format": (1, "5f8ff007cc85"),
     "chain_of_thought": (1, "5bf2ce285053"),
     "ensemble": (1, "79c34c22cf2d"),
-    "entailment": (1, "e6a62acb32c0"),
+    "entailment": (1, "2bc483b55b0e"),
     "extract_explanation": (1, "618fef333926"),
     "few_shot": (1, "c5557fa54502"),
     "likelihood": (1, "bd3577bcf156"),
