@@ -18,6 +18,7 @@ from medexam.serve import ScriptedEngine
 from medexam.signatures.direct import in_bulk, run_program
 from medexam.specs import DatasetSpec, ModelSpec
 from medexam.specs.matrix import build_cells
+from medexam.specs.programs.flows import FlowSpec
 
 SIGNATURE = "question, options -> answer: int"
 REPLY = "[[ ## reasoning ## ]]\nBecause.\n\n[[ ## answer ## ]]\n2\n\n[[ ## completed ## ]]\n{Answer: 2}"
@@ -44,11 +45,11 @@ def main() -> None:
     questions = load_exam_set(DatasetSpec()).questions
     model = ModelSpec(engine="scripted", path="none.yaml", temperature=0.7)
     for name, (alone, step) in PAIRS.items():
-        document = {"name": "x", "dataset": {"name": "headqa_sample"}, "model": {"temperature": 0.7}}
-        programs = []
-        for program in (alone, {"steps": [step]}):
-            _, (cell,) = build_cells({**document, "program": program}, {})
-            programs.append(build_program(cell.program, "en"))
+        document = {"name": "x", "dataset": {"name": "headqa_sample"}, "model": {"temperature": 0.7}, "program": alone}
+        _, (cell,) = build_cells(document, {})
+        # Made directly: a spec whose steps are a kind's becomes that kind.
+        flow = FlowSpec.model_validate({"name": "flow", "steps": [step]})
+        programs = [build_program(spec, "en") for spec in (cell.program, flow)]
         seconds: list[list[float]] = [[], []]
         for _ in range(rounds):
             for times, built in zip(seconds, programs, strict=True):
