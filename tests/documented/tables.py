@@ -140,7 +140,7 @@ REFUSED: Mapping[str, Refusal] = {
     "medexam run headqa_v1_readers": Refusal(2, _HUB, "the hub"),
     "medexam compare CONTROL RUN --overlap MedRAG/textbooks --overlap-words 8": Refusal(2, _HUB, "the hub"),
     "medexam run headqa_v1 --executor ray --ray-address FIRST:6379 --runs-dir /shared/runs": Refusal(
-        2, "no Ray cluster answers", "a cluster"
+        2, "Ray cluster", "a cluster"
     ),
     "medexam index build --corpus /shared/pubmed --encoder medcpt --executor ray --ray-address FIRST:6379"
     "  --dtype float16 --shards 36 --out /shared/index": Refusal(2, _HUB, "the hub, and a cluster"),

@@ -100,7 +100,6 @@ NOTEBOOKS = {
 }
 PAGE = """
 space["scores"][0].total < 0
-and len({vote.rationale for vote in space["votes"]}) > 1  # the seeds make a difference
 and Path("report.html").is_file()
 """
 ROUTED = """

@@ -131,7 +131,7 @@ class Costs:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Hand the figures over; the process that prints them counts itself only if it ran tests."""
-        if self.seconds:
+        if self._file != "collection":
             self._count("")
             self.peaks_mb.append(_peak_mb())
         output = getattr(session.config, "workeroutput", None)
