@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Sequence
 
+from medexam.cli.flags.report import ReportSettings
 from medexam.cli.options import LAYOUTS
-from medexam.cli.report import ReportSettings
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json, write_bibtex, write_file
 from medexam.cli.views.runs import read_current

@@ -25,7 +25,7 @@ _LONGEST = 300
 """Characters of a query; the rest of its line is left out."""
 _MARK = re.compile(r"^\s*(?:[-*\u2022]|\(?\d+[.):]|\w+\s*\d*\s*:)\s*")
 """A bullet, a number, or a word such as `Query 1:` before a query."""
-Given = Mapping[str, Any]
+Inputs = Mapping[str, Any]
 """Name -> value of the fields that a step reads beside the question's own."""
 
 
@@ -45,7 +45,7 @@ class Aside(AskingProgram):
         self._signature = signature
         self._outputs = list(signature.outputs)
 
-    def steps_given(self, question: Asked, given: Given, looked_up: Sequence[str]) -> Steps:
+    def steps_given(self, question: Asked, inputs: Inputs, looked_up: Sequence[str]) -> Steps:
         """Yield the calls; `looked_up` are the texts of all look-ups before."""
         raise NotImplementedError
 
@@ -60,31 +60,30 @@ class AskedAside(Aside):
         template = words.groups[str(spec.group)]
         self.respond = dspy.Predict(GiveAnswer.with_instructions(template), max_tokens=spec.budget(None))
 
-    def task(self, question: Asked, given: Given, context: str = "") -> Task:
+    def task(self, question: Asked, inputs: Inputs, context: str = "") -> Task:
         """Return what the call shows: the question, or else the first text; before it `context`."""
-        shown = ""
         if "question" not in self._signature.inputs:
-            shown = shown_text(next(iter(given.values())))
+            text = shown_text(next(iter(inputs.values())))
         elif isinstance(question, Question):
-            shown = question.printed if "options" in self._signature.inputs else question.asked
+            text = question.printed if "options" in self._signature.inputs else question.asked
         else:
-            shown = self._print_task(question)
-        answer = given.get("answer", "")
+            text = self._print_task(question)
+        answer = inputs.get("answer", "")
         if isinstance(question, Question):
             answer = next((option.text for option in question.options if option.number == answer), "")
-        return Task(key="side", group="side", language="en", question=shown, context=context, given_answer=answer)
+        return Task(key="side", group="side", language="en", question=text, context=context, given_answer=answer)
 
     def _print_task(self, task: Task) -> str:
         """Write a task as one question: its context and options, and what is wrong where its answer is given."""
         text = "\n".join([*([f"{task.context}\n"] if task.context else []), task.question, *task.options])
         if not task.given_answer or self._spec.wrong is None:
             return text
-        given = "\n".join([task.given_answer, *task.given_reasoning])
-        return fill(self._groups[self._spec.wrong], replace(task, question=text, given_answer=given))
+        answer = "\n".join([task.given_answer, *task.given_reasoning])
+        return fill(self._groups[self._spec.wrong], replace(task, question=text, given_answer=answer))
 
-    def steps_given(self, question: Asked, given: Given, looked_up: Sequence[str]) -> Steps:
+    def steps_given(self, question: Asked, inputs: Inputs, looked_up: Sequence[str]) -> Steps:
         """Yield the one call, with as much of the text as fits; none for a verdict on no passage."""
-        texts = [value for name, value in given.items() if name != "answer"]
+        texts = [value for name, value in inputs.items() if name != "answer"]
         text = texts[-1] if texts and ("question" in self._signature.inputs or len(texts) > 1) else ""
         if self._spec.output_type == "bool" and text == []:
             return ProgramOutput(answer=None, generations=[], fields={self._outputs[0]: False})
@@ -93,7 +92,7 @@ class AskedAside(Aside):
         count = self._spec.most if self._spec.output_type == "list[str]" else 0
 
         def ask(excerpt: str) -> Any:
-            asked = AskedTask(self.task(question, given, excerpt), choices=choices, count=count)
+            asked = AskedTask(self.task(question, inputs, excerpt), choices=choices, count=count)
             return (yield Call(self.respond, {"asked": asked}))
 
         prediction = yield from fitted(shown_text(text), ask)
@@ -104,12 +103,12 @@ class AskedAside(Aside):
             value = read_queries(prediction.answer, self._spec.most, looked_up)
         return ProgramOutput(answer=None, generations=[prediction.generation], fields={self._outputs[0]: value})
 
-    def entry(self, question: Asked, given: Given, value: str) -> str:
+    def entry(self, question: Asked, inputs: Inputs, value: str) -> str:
         """Return a text as it is added to a list."""
         if self._spec.entry is None:
             return value
-        shown = self.task(question, given).question
-        return fill(self._groups[self._spec.entry], Task("note", "note", "en", shown, given_answer=value))
+        text = self.task(question, inputs).question
+        return fill(self._groups[self._spec.entry], Task("note", "note", "en", text, given_answer=value))
 
 
 class ReadAside(Aside):
@@ -125,14 +124,14 @@ class ReadAside(Aside):
         self.read = ReadSupports(reader)
         self._least = spec.least
 
-    def steps_given(self, question: Asked, given: Given, looked_up: Sequence[str]) -> Steps:  # noqa: ARG002
+    def steps_given(self, question: Asked, inputs: Inputs, looked_up: Sequence[str]) -> Steps:  # noqa: ARG002
         """Ask for one reading of all passages."""
         supports: Supports = (yield Call(self.read, {"question": question})).supports
-        passages = next(value for name, value in given.items() if name != "answer")
+        passages = next(value for name, value in inputs.items() if name != "answer")
         hits: list[Hit] = passages if isinstance(passages, list) else [passages]
         by_option = [supports.get(hit.passage.id, {}) for hit in hits]
         logprobs = [
-            logprob for one in by_option for number, logprob in one.items() if given.get("answer", number) == number
+            logprob for one in by_option for number, logprob in one.items() if inputs.get("answer", number) == number
         ]
         probability = math.exp(max(logprobs, default=-math.inf))
         values = (probability >= self._least, probability)

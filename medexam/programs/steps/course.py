@@ -184,7 +184,7 @@ class Course:
     def _ask(self, part: StepPart, scope: _Scope) -> Any:
         """Ask what a step asks, and write its outputs."""
         step, program = part.step, self.programs[part.attribute]
-        given = _given(step, scope)
+        inputs = _given(step, scope)
         if step.samples is not None and step.outer_samples and not isinstance(self.question, Question):
             raise ProgramFaultError("TypeError", f"{self.question.key} has no numbered options, which samples vote on")
         is_changed = step.model is not None or step.temperature is not None
@@ -192,15 +192,15 @@ class Course:
         asking = self.plan.askings[part.place]
         if isinstance(program, Aside):
             # Other passages are another prompt, which needs no seed of its own.
-            asking = f"{asking} {[shown_text(value) for value in given.values()]}"
+            asking = f"{asking} {[shown_text(value) for value in inputs.values()]}"
         drawn = later = self.times.get(asking, 0)
         if later and not (lm or dspy.settings.lm).kwargs.get("temperature"):
             later = 0
         self.times[asking] = drawn + self.plan.replies[part.place]
         if isinstance(program, Aside):
-            steps = program.steps_given(self.question, given, [text for text, _ in self.found])
+            steps = program.steps_given(self.question, inputs, [text for text, _ in self.found])
         else:
-            steps = part_steps(step, program, self.question, given)
+            steps = part_steps(step, program, self.question, inputs)
         outcome = ProgramOutput.of((yield from within(steps, program, lm, later)))
         outcome = outcome if step.model is None else asked_of(step.model, outcome)
         self.generations += outcome.generations or []
@@ -210,16 +210,16 @@ class Course:
             outcome = scope.answering.copy(answer=None, text=None, reason=Reason.ABSTAINED, scores=None)
         self._write(step, outcome, scope)
         if isinstance(step, AskStep) and self.rounds:
-            self._note(step, given, outcome)
+            self._note(step, inputs, outcome)
         if isinstance(program, AskedAside) and step.add is not None:
             entries = scope.fields[step.add]
-            entries[-1] = program.entry(self.question, given, entries[-1])
+            entries[-1] = program.entry(self.question, inputs, entries[-1])
 
-    def _note(self, step: AskStep, given: Mapping[str, Any], outcome: ProgramOutput) -> None:
+    def _note(self, step: AskStep, inputs: Mapping[str, Any], outcome: ProgramOutput) -> None:
         """Keep what was made of the passages of a query that was looked up in this round."""
         value = (outcome.fields or {}).get(next(iter(step.signature.outputs)))
         for place, follow_up in enumerate(self.rounds[-1]):
-            if follow_up.answer is None and isinstance(value, str) and follow_up.query in given.values():
+            if follow_up.answer is None and isinstance(value, str) and follow_up.query in inputs.values():
                 self.rounds[-1][place] = follow_up.model_copy(update={"answer": value})
 
     def _write(self, step: AskingStep, outcome: ProgramOutput, scope: _Scope) -> None:

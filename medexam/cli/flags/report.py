@@ -1,0 +1,84 @@
+"""The flags of `medexam report`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from medexam.cli.help.completion import complete_run
+from medexam.cli.options import (
+    LAYOUTS,
+    BaselineOption,
+    BibtexOption,
+    JsonOption,
+    LatexOption,
+    RunsDirOption,
+    TrustOption,
+)
+from medexam.plugins import load_part
+
+RunsArgument = Annotated[
+    tuple[Path, ...],
+    typer.Argument(
+        metavar="[RUN...]",
+        autocompletion=complete_run,
+        help="Run folders, folders of runs, or ids in the runs directory; all runs there by default.",
+    ),
+]
+
+
+def _check_layout(layout: str | None) -> str | None:
+    """Return the layout as it was named; raises `SpecError` if no paper has this name."""
+    if layout is not None:
+        load_part("check", LAYOUTS)(layout)
+    return layout
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """Which runs are shown, how they are scored, and what is written; None or () for what is not asked for."""
+
+    runs: RunsArgument = ()
+    baseline: BaselineOption = None
+    as_json: JsonOption = False
+    plots: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR|FILE", help="Write plots: PNG into a folder, or FILE.pdf, .svg, .pgf or .png."),
+    ] = None
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None
+    latex: LatexOption = None
+    bibtex: BibtexOption = None
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
+    ] = None
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            callback=_check_layout,
+            help="The tables of a paper instead of our own; a name that is unknown lists the papers.",
+        ),
+    ] = None
+    metric: Annotated[
+        tuple[str, ...],
+        typer.Option(metavar="CODE", help="Score by ./file.py:function or module:function too; may be repeated."),
+    ] = ()
+    by: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            metavar="COLUMN",
+            help="Break scores down by discipline, year, negation, length, numbers, picture or options; or by "
+            "FILE:COLUMN, a table with a column `question`; may be repeated.",
+        ),
+    ] = ()
+    runs_dir: RunsDirOption = None
+    trust: TrustOption = False
+    protocol: Annotated[
+        bool, typer.Option("--protocol", help="Say how each run's numbers came about, line by line.")
+    ] = False
+    weight: Annotated[
+        tuple[str, ...],
+        typer.Option(metavar="GROUP=W", help="Rank runs that answer in words by a mean over groups; may be repeated."),
+    ] = ()
