@@ -130,6 +130,6 @@ def check_question(value: object) -> None:
     """Raise `DatasetError` for a text instead of a question."""
     if isinstance(value, str):
         raise DatasetError(
-            f"a program answers a question with options, and {value[:60]!r} is a text alone: write "
+            f"a program answers a question with options, and {value[:60]!r} is only a text: write "
             'medexam.Question.of("Which vitamin ...?", ["A", "C", "D"]), or take one of medexam.load_questions()'
         )

@@ -193,7 +193,7 @@ def run(
             return
         plan = _warn(plan_resume(settings.resume, runs_dir=runs_dir))
     if settings.debug and as_json:
-        raise SpecError("--debug prints calls as they come: leave out --json")
+        raise SpecError("--debug prints each call as text: leave out --json")
     if settings.debug:
         from medexam.cli.views.debugging import debug_plan
 
@@ -269,7 +269,7 @@ def _plan(
         document = add_axes(entry.document, flags.axes())
         entries.append(SuiteEntry(*ask_addresses(document, overrides, only_look=only_look)))
     if settings.save is not None and len(entries) > 1:
-        raise SpecError("--save keeps one spec: give one SPEC that is no suite, or leave it out")
+        raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
     from medexam.experiments.entry.carry_out import plan_entries
 
     planned = plan_entries(

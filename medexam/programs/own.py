@@ -228,7 +228,7 @@ def make_module(spec: OwnSpec) -> dspy.Module:
             raise SpecError(f"program {spec.kind}: making it failed: {type(error).__name__}: {error}") from error
     if not isinstance(module, dspy.Module):
         raise SpecError(
-            f"program {spec.kind} is {type(module).__name__}, not a dspy.Module or what returns one: {_FORM}"
+            f"program {spec.kind} is {type(module).__name__}, not a dspy.Module or a function that returns one: {_FORM}"
         )
     if not any(hasattr(type(module), method) for method in ("forward", "aforward")):
         raise SpecError(f"program {spec.kind}: {type(module).__name__} has no forward: {_FORM}")
@@ -253,7 +253,7 @@ def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
     if isinstance(make, dspy.Adapter) and not spec.adapter_args:
         return make
     if not (isinstance(make, partial) or (isinstance(make, type) and issubclass(make, dspy.Adapter))):
-        raise SpecError(f"program.adapter {name} is no class derived from dspy.Adapter: take {_KNOWN_ADAPTERS}")
+        raise SpecError(f"program.adapter {name} is not a subclass of dspy.Adapter: use {_KNOWN_ADAPTERS}")
     args = dict(spec.adapter_args)
     if isinstance(make, type) and "extraction_model" in inspect.signature(make).parameters:
         # The run's model takes its place for each question.

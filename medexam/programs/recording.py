@@ -134,8 +134,8 @@ class OtherModels(BaseCallback):
         """Raise `OtherModelError` unless it is `lm` or a copy, which share their engine."""
         if getattr(instance, "engine", None) is not self._engine:
             raise OtherModelError(
-                f"{instance.model} is not the run's model: ask dspy.settings.lm, name the other in `models` of a "
-                "program of steps, or take medexam.Evaluate, which lets a module ask any"
+                f"{instance.model} is not the run's model: ask dspy.settings.lm, name further models in `models` of "
+                "a program of steps, or use medexam.Evaluate, where a module may ask any model"
             )
 
 

@@ -249,7 +249,9 @@ def chunk_corpus(corpus: Corpus, size: int, overlap: int = 0) -> Corpus:
 
 def _chunk(passages: Iterable[Passage], size: int, overlap: int) -> Iterator[Passage]:
     if not 0 <= overlap < size:
-        raise ValueError(f"chunks of {size} tokens cannot share {overlap}: the size must be larger than the overlap")
+        raise ValueError(
+            f"chunks of {size} tokens cannot overlap by {overlap}: the size must be larger than the overlap"
+        )
     for passage in passages:
         spans = [token.span() for token in _TOKEN.finditer(passage.content)]
         if len(spans) <= size:

@@ -101,8 +101,7 @@ class HashedTfidfRetriever:
                     path.unlink()
                 if not terms:
                     raise DatasetError(
-                        f"corpus {self.corpus.name} has no words other than stop words: see whether its text was read "
-                        "right"
+                        f"corpus {self.corpus.name} has only stop words: check that its text was read correctly"
                     )
                 stamp = {"digest": self.digest, "corpus": self.corpus.fingerprint, "passages": self.corpus.count}
                 (draft / STAMP).write_text(json.dumps(stamp), encoding="utf-8")

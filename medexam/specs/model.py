@@ -135,7 +135,7 @@ class ModelSpec(Spec):
         if self.engine == "embedded" and self.name and self.path:
             raise ValueError("engine 'embedded' takes a name from the hub or a path, not both")
         if self.engine == "embedded" and self.name and self.name.startswith(("/", "./", "../", "~")):
-            raise ValueError(f"name is a model of the hub's: write the folder or file as path: {self.name}")
+            raise ValueError(f"name means a model of the hub: for a folder or file write path: {self.name}")
         return self
 
     def _check_sampling(self) -> None:
@@ -144,7 +144,9 @@ class ModelSpec(Spec):
                 "top_p, top_k and min_p change nothing at temperature 0: set a temperature, or leave them out"
             )
         if self.reasoning_effort == "none" and self.thinking not in (None, "off"):
-            raise ValueError(f"reasoning_effort: none thinks nothing, and thinking is {self.thinking!r}: leave one out")
+            raise ValueError(
+                f"reasoning_effort: none turns thinking off, and thinking is {self.thinking!r}: leave one out"
+            )
         unsupported_settings = {"embedded": ("extra_body",), "vllm": (), "litellm": (), "batch": ()}.get(
             self.engine, REQUEST_SETTINGS
         )
@@ -161,14 +163,16 @@ class ModelSpec(Spec):
         if self.start and self.profile is None:
             raise ValueError("start needs a profile, such as profile: smollm2-cpu")
         if self.start and self.endpoints:
-            raise ValueError("start begins a server of its own and takes no endpoints")
+            raise ValueError("start starts its own server and takes no endpoints")
         registries = [endpoint for endpoint in self.endpoints if endpoint.startswith(REGISTRY)]
         if registries and len(self.endpoints) > 1:
-            raise ValueError("endpoints has a registry and more: give the registry alone, since it names the servers")
+            raise ValueError("endpoints has a registry and addresses: give the registry alone, which names the servers")
         if any(mark in endpoint for endpoint in self.endpoints for mark in "@?#" if endpoint not in registries):
             raise ValueError(f"endpoints are addresses without user, password or query: {INSTEAD}")
         if self.api_key_env is not None and not is_variable(self.api_key_env):
-            raise ValueError("api_key_env is no name of an environment variable: write its name there, never the key")
+            raise ValueError(
+                "api_key_env is not the name of an environment variable: write the name there, never the key"
+            )
         if self.api_key_env and self.api_key_file:
             raise ValueError("api_key_env or api_key_file, not both")
 

@@ -48,4 +48,4 @@ class BuildSettings:
         if self.executor != "ray" and (self.shards is not None or self.ray_address is not None):
             raise typer.BadParameter("needs --executor ray", param_hint="--shards and --ray-address")
         if self.chunk_overlap >= (self.chunk_tokens or 1):
-            raise typer.BadParameter("needs --chunk-tokens, and fewer tokens than that", param_hint="--chunk-overlap")
+            raise typer.BadParameter("needs --chunk-tokens, and must be less than it", param_hint="--chunk-overlap")

@@ -119,7 +119,7 @@ def make_lessons(file: SpanFile, tokenizer: Any, window: int, shared: int) -> Le
     if not lessons:
         reasons = ", ".join(words for reason, words in REASONS.items() if reason in omissions.values())
         raise DatasetError(
-            f"{file.path}: no question is left to learn from ({reasons}): mend the file or raise --window"
+            f"{file.path}: no question is left to learn from ({reasons}): correct the file or raise --window"
         )
     return Lessons(file, tuple(lessons), omissions)
 

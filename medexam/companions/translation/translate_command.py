@@ -100,8 +100,8 @@ def translate(
     if output is None:
         raise DatasetError(
             f"none of the {len(outcome.candidates):,} questions has a valid translation, so no data set is written; "
-            f"read the replies in {plan.folder.replies}, then try a stronger model with --set model.name=NAME or, "
-            "where replies are cut off, more room with --set model.max_tokens=N and another --out DIR"
+            f"read the replies in {plan.folder.replies}, then try a stronger model with --set model.name=NAME or, if "
+            "replies are cut off, a larger --set model.max_tokens=N, and another --out DIR"
         )
 
 

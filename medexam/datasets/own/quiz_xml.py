@@ -19,7 +19,7 @@ class _Builder(ET.TreeBuilder):
     _levels = 0
 
     def doctype(self, name: str, *_: str | None) -> None:
-        raise UnreadableError(f"declares the document type {name!r:.40}: take the line <!DOCTYPE ...> out")
+        raise UnreadableError(f"declares the document type {name!r:.40}: remove the line <!DOCTYPE ...>")
 
     def start(self, tag: str, attrs: dict[str, str]) -> ET.Element:
         self._levels += 1
@@ -64,7 +64,7 @@ def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
             for name in filter(lambda name: name.lower().endswith(".xml"), archive.namelist()):
                 yield name, archive.read(name)
     except (EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise UnreadableError(f"is not packed whole: {first_line(error)}") from None
+        raise UnreadableError(f"is not a complete archive: {first_line(error)}") from None
 
 
 def _parse(content: bytes) -> ET.Element:

@@ -100,7 +100,7 @@ def make_records(devset: Sequence[dspy.Example]) -> list[ExampleRecord]:
             inputs, labels = example.inputs().toDict(), example.labels().toDict()
         except (AttributeError, ValueError) as error:
             raise DatasetError(
-                f"example {place} of devset: {error}; give dspy.Example(...).with_inputs('question') or the like"
+                f"example {place} of devset: {error}; give an example such as dspy.Example(...).with_inputs('question')"
             ) from None
         content = {"inputs": describe_value(inputs), "labels": describe_value(labels)}
         key = digest_part(content, KEY_DIGITS)
@@ -192,8 +192,8 @@ def unset_models(program: dspy.Module, models: Sequence[Any]) -> dspy.Module:
     for name, lm in own_models.items():
         if len(known) != len(models) or any(describe_model(lm) != model for model in known):
             raise SpecError(
-                f"{called(program)}: its predictor {name} asks {lm.model} by set_lm, and the run another model: give "
-                "that LM as model=, or take medexam.Evaluate, which lets a module ask any"
+                f"{called(program)}: its predictor {name} asks {lm.model} (by set_lm), which is not the run's model: "
+                "give that LM as model=, or use medexam.Evaluate, where a module may ask any model"
             )
     copy = program.deepcopy()
     for _, part in copy.named_predictors():

@@ -92,7 +92,7 @@ class Budget:
                 self._reserved -= 1
             elif self.calls_left is not None and self.calls_left <= 0:
                 # Reserved calls may still begin, so this call fails and the optimization is not stopped.
-                raise StoppedError(f"{self.limits.max_calls} calls are spent")
+                raise StoppedError(f"all {self.limits.max_calls} calls of the budget are used")
             self.calls += 1
             self._in_flight += 1
             self._tokens_in_flight += most_tokens

@@ -158,8 +158,8 @@ def stored_metrics(folder: RunFolder) -> Any:
         return benchmark.metrics_type.model_validate(stored)
     except ValidationError as error:
         raise RunFolderError(
-            f"{folder.path / METRICS} holds no metrics of this version ({describe_fault(error)}); "
-            "run its spec again: nothing that is answered is asked again"
+            f"{folder.path / METRICS} holds no metrics of this version ({describe_fault(error)}); run its spec "
+            "again; answered questions are not asked again"
         ) from None
 
 

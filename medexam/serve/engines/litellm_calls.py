@@ -218,7 +218,7 @@ def check_ending(reason: Any) -> str | None:
     if reason is not None and not isinstance(reason, str):
         raise TypeError(f"a finish reason of type {type(reason).__name__}")
     if read_ending(reason) is Ending.ABORTED:
-        raise ServerError(f"the reply was broken off: finish_reason {writable(str(reason))[:_LONGEST_REASON]!r}")
+        raise ServerError(f"the reply was interrupted: finish_reason {writable(str(reason))[:_LONGEST_REASON]!r}")
     return reason or None
 
 

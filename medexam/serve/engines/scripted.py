@@ -155,8 +155,7 @@ class ScriptedEngine:
     def _read(self, continuations: ContinuationRequest, reply: ScriptedReply) -> Response:
         if reply.logprobs is None or len(reply.logprobs) != len(continuations.texts):
             raise LogprobsUnavailableError(
-                f"the script has no logprobs for {len(continuations.texts)} continuations; "
-                "give the reply a row for each"
+                f"the script has no logprobs for {len(continuations.texts)} continuations; give one row for each"
             )
         # A token is its word's place in the order of first use, behind a prompt of one token.
         words = {

@@ -58,7 +58,7 @@ async def reply_object(sending: Awaitable[httpx.Response], source: str) -> dict[
     except UnreadableError as error:
         raise ServerError(f"{source}: the reply {error}") from error
     if not isinstance(body, dict):
-        raise ServerError(f"{source}: the reply is no JSON object")
+        raise ServerError(f"{source}: the reply is not a JSON object")
     return body
 
 

@@ -138,7 +138,7 @@ def layouts_over(name: str, profile: Profile, nodes: int) -> list[Layout]:
     layouts = [layout for layout in profile.layouts if layout.nodes == nodes]
     if not layouts:
         have = ", ".join(str(count) for count in sorted({layout.nodes for layout in profile.layouts}))
-        raise EngineError(f"{name} has no layout for {nodes} nodes, only for {have}; add one in a profile of your own")
+        raise EngineError(f"{name} has no layout for {nodes} nodes, only for {have}; add one in your own profile")
     return layouts
 
 

@@ -59,10 +59,10 @@ class ExamBoards(FrozenModel):
         rows = Counter((sitting.discipline, sitting.year) for sitting in self.sittings)
         for (discipline, year), times in rows.items():
             if times > 1:
-                raise ValueError(f"{discipline} {year} stands {times} times")
+                raise ValueError(f"{discipline} {year} is given {times} times")
         for sitting in self.sittings:
             if sitting.ten_best > 3 * self.counted:
-                raise ValueError(f"{sitting.discipline} {sitting.year}: {sitting.ten_best} is more than could be had")
+                raise ValueError(f"{sitting.discipline} {sitting.year}: {sitting.ten_best} is more than the maximum")
         return self
 
     def find(self, exam: Exam) -> Sitting | None:

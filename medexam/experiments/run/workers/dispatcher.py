@@ -76,8 +76,8 @@ class Dispatcher:
                 raise fault
         if self._queue and all(worker.lost for worker in self._workers):
             raise EngineError(
-                f"{self._planned.run_id}: every worker is gone; {len(self._queue)} questions are still pending: "
-                "run the same again"
+                f"{self._planned.run_id}: every worker has stopped; {len(self._queue)} questions are still pending: "
+                "run the same command again"
             )
 
     def hear(self, worker: RemoteWorker, report: WorkerReport) -> None:
