@@ -155,5 +155,5 @@ def loading(
     except Exception as error:
         message = " ".join(str(error).split())[:300]
         where = f"{weights.source} at {weights.revision}" if weights.hub else weights.source
-        hint = "; where the hub is out of reach, name a folder with a copy" if weights.hub else ""
+        hint = "; if the hub cannot be reached, name a folder with a copy" if weights.hub else ""
         raise EngineError(f"{where}: the {what} cannot be loaded: {message}{hint}") from error

@@ -276,8 +276,8 @@ def _most_unpacked(size: int) -> int:
 
 def _too_large(most: int) -> str:
     return (
-        f"unpacks to more than {most >> 20:,} MiB, and a packed file may to {UNPACKED_FREELY >> 20} MiB or "
-        f"{MOST_TIMES} times its size"
+        f"unpacks to more than {most >> 20:,} MiB; the limit is {UNPACKED_FREELY >> 20} MiB or {MOST_TIMES} times "
+        "the file's size"
     )
 
 

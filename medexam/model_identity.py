@@ -149,7 +149,7 @@ def _compare_behaviour(behaviour: Behaviour | None, other: Behaviour | None) -> 
             else [f"its answers to a fixed text can {'now' if behaviour is None else 'no more'} be had"]
         )
     if behaviour.tokens != other.tokens:
-        return ["its tokenizer makes other tokens of a fixed text"]
+        return ["its tokenizer splits a fixed text into other tokens"]
     if behaviour.logprobs and other.logprobs:
         gap = mean_gap(behaviour.logprobs, other.logprobs)
         limit = max(SAME_NATS, *(_NOISE_FACTOR * (reading.noise or 0.0) for reading in (behaviour, other)))

@@ -110,6 +110,6 @@ def init(
         raise SpecError(f"cannot write {file}: {error}; choose another name, medexam init FILE") from None
     sys.stderr.write(f"wrote {file}; medexam plan {file} shows what it would ask\n")
     for name, decision in undecided.items():
-        sys.stderr.write(f"medexam: to decide in it before a run, dataset.{name}: {decision}\n")
+        sys.stderr.write(f"medexam: before a run, set dataset.{name} in it: {decision}\n")
     if undecided:
         raise typer.Exit(INCOMPLETE)

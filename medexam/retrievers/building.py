@@ -79,7 +79,7 @@ class PlannedRetriever:
         messages = warn_of_language(self.spec, self.encoder, language)
         if self.corpus is not None and self.corpus.skipped:
             messages.append(
-                f"{self.corpus.skipped:,} rows of {self.corpus.source} are no passages and were left out "
+                f"{self.corpus.skipped:,} rows of {self.corpus.source} are not passages and were left out "
                 "(retriever.skip_bad)"
             )
         return tuple(messages)

@@ -273,8 +273,8 @@ def _finish(name: str, passages: tuple[Passage, ...], source: str, licence: str 
 
 
 def _no_passages(name: str, source: str, skipped: int) -> DatasetError:
-    left_out = f" ({skipped} rows that are none were left out)" if skipped else ""
-    return DatasetError(f"corpus {name} holds no passages{left_out}: see whether {source} is what you mean")
+    left_out = f" ({skipped} rows that are not passages were left out)" if skipped else ""
+    return DatasetError(f"corpus {name} holds no passages{left_out}: check that {source} is the right file")
 
 
 def _stands_twice(name: str, key: str) -> DatasetError:

@@ -73,8 +73,8 @@ class PlacedPassages:
         """Build the error that says where the id `key` stands for the first and for the second time."""
         first, second = islice((place for place, row in self.source.rows() if find_id(place, row) == key), 2)
         return DatasetError(
-            f"{second}: id {key!r} already stands in {first}: give each passage an id of its own, or name the one "
-            "file that is to be read"
+            f"{second}: id {key!r} is already in {first}: give each passage an id of its own, or name the one file "
+            "that is to be read"
         )
 
 

@@ -295,7 +295,7 @@ def _hash_files(place: Path) -> dict[str, str]:
 
 
 def _no_words(corpus: Corpus) -> DatasetError:
-    return DatasetError(f"corpus {corpus.name} has no words other than stop words: see whether its text was read right")
+    return DatasetError(f"corpus {corpus.name} has only stop words: check that its text was read correctly")
 
 
 def _import(name: str) -> Any:

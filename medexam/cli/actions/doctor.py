@@ -194,7 +194,7 @@ def _column(diagnosis: Diagnosis) -> dict[str, str]:
         "print": record.identity.print,
         "context": f"{record.max_context} tokens" if record.max_context else "not told",
         "dialogues": _yes(record.chat),
-        "system turn": "kept" if record.system_turn else "refused: its words open the first user turn",
+        "system turn": "kept" if record.system_turn else "refused: instructions open the first user turn",
         "repeated turns": "kept" if record.repeated_turns else "refused: joined into one",
         "empty system turn": "kept" if record.system_turn and record.empty_system_turn else "refused: left out",
         "renders its chat template": _yes(record.renders),
@@ -238,7 +238,7 @@ def _memory(block: int | None, share: str) -> str:
 
 def _agreement(replicas: "ReplicaComparison") -> str:
     if replicas.same_tokens is None:
-        return "Whether the servers agree is not known: fewer than two report log-probabilities."
+        return "It is unknown whether the servers agree: fewer than two report log-probabilities."
     if not replicas.same_tokens:
         return "The servers cut the same text into different tokens."
     if replicas.difference is None:
@@ -261,8 +261,8 @@ def _verdict(verdict: "ReadCheck") -> str:
     if verdict.refusal is not None:
         return f"no: {verdict.refusal}"
     if verdict.difference is None:
-        return f"yes, the measure of the others, {verdict.seconds:.2f} s"
-    return f"yes, {verdict.difference:.1e} nats a token from it, {verdict.seconds:.2f} s"
+        return f"yes, the reference of the others, {verdict.seconds:.2f} s"
+    return f"yes, {verdict.difference:.1e} nats a token from the reference, {verdict.seconds:.2f} s"
 
 
 def _yes(honoured: bool) -> str:

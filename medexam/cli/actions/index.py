@@ -32,7 +32,7 @@ def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
         chunk_overlap=settings.chunk_overlap,
     )
     if corpus.skipped:
-        sys.stderr.write(f"medexam: {corpus.skipped:,} rows of {corpus.source} are no passages and are left out\n")
+        sys.stderr.write(f"medexam: {corpus.skipped:,} rows of {corpus.source} are not passages and are left out\n")
     sys.stderr.write(f"Loading {settings.encoder} ...\n")
     encoder = build_encoder(settings.encoder, revision, settings.device, settings.dtype)
     folder = settings.out or usual_index(corpus, encoder, cache_dir())
@@ -83,7 +83,7 @@ def _lines(manifest: "IndexManifest", folder: Path) -> dict[str, Any]:
     settings = ", ".join(f"{name} {value}" for name, value in manifest.parameters.items())
     omissions = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
     if corpus.chunk_tokens is not None:
-        omissions += f", in chunks of {corpus.chunk_tokens} tokens that share {corpus.chunk_overlap}"
+        omissions += f", in chunks of {corpus.chunk_tokens} tokens that overlap by {corpus.chunk_overlap}"
     lines = {
         "index": f"{folder}, {sum(manifest.bytes.values()) / 1e6:,.1f} MB",
         "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{omissions}",
@@ -92,7 +92,7 @@ def _lines(manifest: "IndexManifest", folder: Path) -> dict[str, Any]:
         "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
         "kind": f"{manifest.kind} {settings}".rstrip(),
         "digest": manifest.digest[:16],
-        "files": f"{len(manifest.sha256)}, all as they were built, by SHA-256",
+        "files": f"{len(manifest.sha256)}, all unchanged since the build, by SHA-256",
     }
     if manifest.recall is not None:
         recall = manifest.recall

@@ -22,7 +22,9 @@ class BuildSettings:
     revision: Annotated[str | None, Setting("Revision of a hub encoder; the newest by default.")] = None
     out: Annotated[
         Path | None,
-        Setting("The folder to make, or to continue; the cache's, where runs look, by default.", metavar="DIR"),
+        Setting(
+            "The folder of the index, new or unfinished; by default one in the cache, where runs look.", metavar="DIR"
+        ),
     ] = None
     kind: Annotated[
         Literal["flat", "hnsw", "ivfpq"], Setting("flat is exact; hnsw and ivfpq are for millions of passages.")
@@ -36,7 +38,7 @@ class BuildSettings:
     skip_bad: Annotated[bool, Setting("Leave out rows that are not JSON or have no text, and count them.")] = False
     executor: Annotated[
         Literal["local", "ray"],
-        Setting("Who encodes: local, this process; ray, the workers of a cluster, into shards."),
+        Setting("Where to encode: local is this process; ray the workers of a cluster, into shards."),
     ] = "local"
     shards: Annotated[
         int | None, Setting("ray: folders to encode into; one for each worker by default.", metavar="N", min=1)

@@ -117,4 +117,4 @@ def _describe(sample: "Sequence[AuditItem]") -> str:
     if len(runs) == 1:
         return line
     shared = sum(run_ids == runs for run_ids in runs_by_question.values())
-    return f"{line}, {'all' if shared == len(runs_by_question) else shared} of which every run is judged on"
+    return f"{line}; every run is judged on {'all' if shared == len(runs_by_question) else shared} of these questions"

@@ -33,7 +33,7 @@ def find_doubts(draft: Draft, usual_options: int, printed: str) -> Iterator[tupl
     elif re.search(rf"(?<![\d.,]){draft.number + 1}\s?\.\s+[¿A-ZÁÉÍÓÚÑ]", draft.text):
         yield "two_questions_in_one", f"holds what looks like the beginning of question {draft.number + 1}"
     if draft.after:
-        yield "text_between_questions", f"is followed by text of no question: {draft.after[:100]!r}"
+        yield "text_between_questions", f"is followed by text that belongs to no question: {draft.after[:100]!r}"
     yield from _find_unread(draft)
     if len(draft.drawings) > len(draft.formulas):
         unread = len(draft.drawings) - len(draft.formulas)

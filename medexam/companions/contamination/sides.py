@@ -112,7 +112,7 @@ class TwoSides:
             remarks += self.scores.sentences(names)
         few = min(side.exams for side in self.sides)
         if self.measure == ACCURACY and few < FEW_CLUSTERS:
-            remarks.append(f"One side ({self.words.title}) has {few} {self.clusters} only: its intervals are rough.")
+            remarks.append(f"One side ({self.words.title}) has only {few} {self.clusters}: its intervals are rough.")
         return remarks
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:

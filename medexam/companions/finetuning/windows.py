@@ -52,7 +52,7 @@ class Lessons:
             if keys:
                 note = f" and {len(keys) - limit:,} more" if len(keys) > limit else ""
                 examples = f"{', '.join(keys[:limit])}{note}"
-                advice = "; raise --window to take them in, where the model has places" if reason == "too_long" else ""
+                advice = "; raise --window to include them, if the model allows it" if reason == "too_long" else ""
                 total = len(self.file.items)
                 lines.append(
                     f"{self.file.path}: {len(keys):,} of {total:,} questions are left out ({words}): {examples}{advice}"

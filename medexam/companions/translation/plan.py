@@ -25,7 +25,7 @@ from medexam.toolkit.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec,
 FORWARD = "translate"
 """The name of the runs of the way there."""
 WAYS_OUT = "or translate into another folder with --out DIR"
-_EARLIER = "an earlier version made it, whose identity covers less, so it is unknown whether the same model would reply"
+_EARLIER = "an earlier version of medexam made it and did not record which model replied"
 
 
 class TranslationSpec(Spec):

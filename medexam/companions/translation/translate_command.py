@@ -39,7 +39,7 @@ DISCARDED_SHOWN = 10
 class TranslateSettings:
     """From which language into which, how, and where to."""
 
-    source: Annotated[str, Setting("The language that is read.", flag="--from", metavar="LANGUAGE")] = "es"
+    source: Annotated[str, Setting("The language to translate from.", flag="--from", metavar="LANGUAGE")] = "es"
     target: Annotated[str, Setting("A code such as en, or a name such as Basque.", flag="--to", metavar="LANGUAGE")] = (
         "en"
     )
@@ -170,6 +170,6 @@ def _next_step(path: Path, target: str) -> str:
 
 def _incomplete(pending: int, stop: "Stop | None") -> str:
     return (
-        f"medexam: {describe_stop(stop)}: {pending} replies are still pending, so the data set is not written; "
-        "run the same again to ask them\n"
+        f"medexam: {describe_stop(stop)}: {pending} replies are still pending, so the data set is not written; the "
+        "same command asks them\n"
     )

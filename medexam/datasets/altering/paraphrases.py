@@ -33,7 +33,7 @@ def paraphrase_rows(rows: Iterable[Row], path: Path, language: Language) -> Alte
         _in_other_words(row, paraphrases[key], path) for key, row in row_by_key.items() if key in paraphrases
     )
     return Altered(
-        altered_rows, tuple(key for key in row_by_key if key not in paraphrases), "the file has no words for them"
+        altered_rows, tuple(key for key in row_by_key if key not in paraphrases), "the file has no paraphrase of them"
     )
 
 

@@ -99,7 +99,7 @@ def _read_item(root: ET.Element) -> Cells:
     body = root.find("itembody")
     interactions = [element for element in root.iter() if element.tag.endswith("interaction")]
     if body is None or [element.tag for element in interactions] != ["choiceinteraction"]:
-        return f"has {len(interactions)} interactions, and is read if its only one is a choice"
+        return f"has {len(interactions)} interactions; only items with exactly one, a choice, are read"
     if root.find(".//assessmentstimulusref") is not None:
         return "belongs to a text in another file, which is not read"
     for hidden in [element for element in body.iter() if element.tag.startswith(("feedback", "rubric"))]:

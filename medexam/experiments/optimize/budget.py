@@ -84,7 +84,7 @@ class Budget:
             # mostly take less. With none in flight, waiting would change nothing.
             while not self._fits(most_tokens):
                 if not self._in_flight:
-                    self.stop(f"{self.limits.max_tokens} tokens do not suffice for another call")
+                    self.stop(f"{self.limits.max_tokens} tokens are too few for another call")
                 self.check()
                 await self._call_ended.wait()
             self.check()

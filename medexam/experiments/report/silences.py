@@ -79,7 +79,7 @@ def _advice(run: AnyRun, cause: Reason) -> str:
     if cause in (Reason.TRUNCATED, Reason.TRUNCATED_THINKING):
         return "a larger program.max_tokens leaves them room"
     if cause is Reason.UNPARSED and (adapter := program.module_adapter) is not None:
-        return f"an answer stands in the format of the module's adapter, {adapter}, and is one of the options"
+        return f"an answer must be in the format of the module's adapter, {adapter}, and be one of the options"
     return ""
 
 
@@ -110,4 +110,4 @@ def _unasked_format(run: AnyRun) -> str | None:
     opening = answer_opening(form).strip()
     if program.words is None or opening in str(words["instructions"]):
         return None
-    return f"program.prompt {program.words.prompt} does not ask for the format: $form is what it lacks"
+    return f"program.prompt {program.words.prompt} lacks $form, so it does not ask for the answer format"

@@ -36,7 +36,7 @@ _MADE: dict[str, Callable[[Any], Any]] = {
 }
 """What is made of an item's texts."""
 _CAPTIONS = {
-    "negation": "Yes: words of the stem's last sentence, such as `not` or `excepto`, may ask for what is wrong.",
+    "negation": "Yes: a word of the stem's last sentence, such as `not` or `excepto`, may ask for the wrong option.",
     "numbers": "Yes: the stem has a digit.",
     "length": "Words of the stem (characters in Japanese and Chinese), in quarters of the questions.",
 }

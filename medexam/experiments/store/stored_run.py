@@ -214,8 +214,8 @@ def describe_lookups(metrics: RunMetrics) -> str | None:
     if metrics.without_passages <= _FOUND_NOTHING * metrics.n:
         return None
     return (
-        f"looking up found no passage for {metrics.without_passages:,} of {metrics.n:,} questions: "
-        "see whether the corpus is in the language of the questions and was read right"
+        f"the search found no passage for {metrics.without_passages:,} of {metrics.n:,} questions: check that the "
+        "corpus is in the language of the questions and was read correctly"
     )
 
 

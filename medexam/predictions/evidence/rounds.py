@@ -64,7 +64,7 @@ def _measure(answers: Sequence[tuple[RoundFields, Gold]]) -> QueryMetrics | None
 
 def _tables(figures: QueryMetrics, others: Collection[str]) -> Iterator[Captioned]:  # noqa: ARG001
     row = (f"{figures.rounds:.2f}", f"{figures.queries:.2f}", f"{figures.passages:.2f}", str(figures.none))
-    caption = f"A question on average, n = {figures.n:,}; passages: different ones. The last column counts questions."
+    caption = f"Means of each question, n = {figures.n:,}; a passage is counted once. The last column counts questions."
     yield Table("What the model looked up", ("Rounds", "Queries", "Passages", "Without a query"), (row,)), caption
 
 

@@ -196,7 +196,7 @@ class HostedCapabilities(FrozenModel):
         """Return way of asking -> what becomes of it here, in words."""
         guided = f"by {self.guided_by}" if self.guided_by else "no" if self.probed else "by json_schema"
         if not self.probed and not self.takes_schema:
-            guided = "found out when it is asked"
+            guided = "known once it is asked"
         price = "not known"
         if self.prompt_usd is not None and self.completion_usd is not None:
             price = f"${self.prompt_usd * 1e6:.2f} and ${self.completion_usd * 1e6:.2f} a million tokens"

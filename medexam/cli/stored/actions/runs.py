@@ -71,7 +71,7 @@ def _print(runs: "list[AnyRun | DamagedRun]") -> None:
         cells = (NONE, "damaged", NONE) if isinstance(run, DamagedRun) else _cells(run)
         rows.append((digest, name, *cells))
     title = f"{len(rows):,} run{'' if len(rows) == 1 else 's'} in {runs[0].folder.path.parent}"
-    caption = "An id is name and digest; the first digits of the digest name a run in every command."
+    caption = "An id is a name and a digest. In every command the first digits of the digest are enough."
     headers = ("Digest", "Name", "Began", "Scored", "Right, %")
     print_tables(Terminal(), [(Table(title, headers, tuple(rows), text_columns=3), caption)])
 

@@ -210,11 +210,10 @@ def _cells(row: AgainstPeople) -> tuple[str, ...]:
 def _caption() -> str:
     boards = load_exam_boards()
     return (
-        "Points: 3 right - wrong. Ten best: the average of the ten best people. "
-        f"Pass mark: {percent(boards.pass_share).removesuffix('.0')} % of that, the Ministry's rule for these exams. "
-        "Only exams that were asked and scored whole. "
-        f"At most {boards.counted} questions counted for people; n are the data set's, spare ones included, so that "
-        "points are out of 3 n."
+        "Points: 3 right - wrong. Ten best: the average of the ten best people. Pass mark: "
+        f"{percent(boards.pass_share).removesuffix('.0')} % of that, the Ministry's rule for these exams. Only exams "
+        f"that were asked and scored whole. At most {boards.counted} questions counted for people; n counts the data "
+        "set's questions, spare ones included, so points are out of 3 n."
     )
 
 

@@ -190,7 +190,7 @@ class Dispatcher:
 
     async def _replace_lost(self, worker: RemoteWorker) -> None:
         """Replace a worker that died: what lies in its shard is done, and the others get the rest of its questions."""
-        worker.lose("while it asked; what it had not answered goes to the others")
+        worker.lose("while it asked; the other workers take its pending questions")
         path, digest = shard_path(self._planned.folder.path, worker.name), self._planned.spec_digest
         for prediction in await asyncio.to_thread(lambda: [answer for _, answer in scan_predictions(path, digest)]):
             self._count(worker, prediction)
