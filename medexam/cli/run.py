@@ -29,7 +29,7 @@ from medexam.cli.views.runs import describe_stop, print_notice
 from medexam.errors import SpecError
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.settings import Setting
-from medexam.text import hide_address
+from medexam.text import count_of, hide_address
 
 if TYPE_CHECKING:
     from medexam.experiments.plan.cells import Plan
@@ -354,4 +354,4 @@ def _incomplete(spec: str, plan: "Plan", runs: "list[AnyRun]", stop: "Stop | Non
         go_on = f"{folders[0].resume_command} asks them"
     else:
         go_on = f"run {spec} again with the same settings to ask them"
-    return f"{describe_stop(stop)}: {sum(pending.values())} questions are still pending{mostly}; {go_on}"
+    return f"{describe_stop(stop)}: {count_of(sum(pending.values()), 'question')} still pending{mostly}; {go_on}"

@@ -17,13 +17,13 @@ BOMB = "".join(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: 1\nb: 2\na: 3\n", "x.yaml, line 3: key 'a' stands twice, first in line 1"),
-        ("a: {b: 1, b: 2}\n", "x.yaml, line 1: key 'b' stands twice, first in line 1"),
+        ("a: 1\nb: 2\na: 3\n", "x.yaml, line 3: key 'a' occurs twice, first in line 1"),
+        ("a: {b: 1, b: 2}\n", "x.yaml, line 1: key 'b' occurs twice, first in line 1"),
         ("5: a\n", "x.yaml, line 1: a key must be a text; put it in quotes"),
         ("~: a\n", "x.yaml, line 1: a key must be a text; put it in quotes"),
         ("2020-01-01: a\n", "x.yaml, line 1: a key must be a text; put it in quotes"),
         ("? [a, b]\n: c\n", "x.yaml, line 1: a key must be a text; put it in quotes"),
-        ("a: &m\n  b: *m\n", "x.yaml, line 1: an alias stands inside what it names"),
+        ("a: &m\n  b: *m\n", "x.yaml, line 1: an alias is inside the value that it names"),
         (f"a: &a [{'x, ' * 9}x]\n{BOMB}", "this expands to more than 100,000 values"),
         (f"a: {'[' * 60}{']' * 60}\n", "x.yaml, line 1: lists and mappings lie more than 50 deep in each other"),
         (f"a: {'[' * 5000}{']' * 5000}\n", "x.yaml: lists and mappings lie more than 50 deep in each other"),

@@ -20,6 +20,7 @@ from medexam.retrievers.corpora import ReadableCorpus, stream_corpus
 from medexam.retrievers.encoders import Encoder, build_encoder, find_encoder
 from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_manifest import IndexManifest, count_encoded, read_progress
+from medexam.text import count_of
 
 
 def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
@@ -32,7 +33,7 @@ def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
         chunk_overlap=settings.chunk_overlap,
     )
     if corpus.skipped:
-        sys.stderr.write(f"medexam: {corpus.skipped:,} rows of {corpus.source} are not passages and are left out\n")
+        sys.stderr.write(f"medexam: left out of {corpus.source}: {count_of(corpus.skipped, 'row')} without a passage\n")
     sys.stderr.write(f"Loading {settings.encoder} ...\n")
     encoder = build_encoder(settings.encoder, revision, settings.device, settings.dtype)
     folder = settings.out or usual_index(corpus, encoder, cache_dir())

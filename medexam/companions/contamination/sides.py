@@ -99,7 +99,7 @@ class TwoSides:
             f"{names[0]}, question by question."
         )
         if self.leftover_count:
-            caption += f" {self.leftover_count:,} questions are left out: {self.words.neither}."
+            caption += f" Left out, because {self.words.neither}: {self.leftover_count:,}."
         headers = ("Run", *self.words.headers, "Difference", "Against control")
         return Table(f"Contamination: {self.words.title}{self.measure.name}", headers, rows), caption
 

@@ -170,6 +170,6 @@ def _next_step(path: Path, target: str) -> str:
 
 def _incomplete(pending: int, stop: "Stop | None") -> str:
     return (
-        f"medexam: {describe_stop(stop)}: {pending} replies are still pending, so the data set is not written; the "
+        f"medexam: {describe_stop(stop)}: pending replies: {pending}, so the data set is not written; the "
         "same command asks them\n"
     )

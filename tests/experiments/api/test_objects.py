@@ -150,7 +150,7 @@ def test_the_adapter_of_dspy_is_heeded(ask, model, capsys) -> None:
         (tagged,) = ask(Told(), model, limit=2)
         ask("longest", model, limit=2)
     assert plain.id != tagged.id
-    assert "reaches modules alone" in capsys.readouterr().err
+    assert "applies only to modules" in capsys.readouterr().err
 
 
 class Wire:

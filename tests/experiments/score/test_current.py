@@ -196,5 +196,7 @@ def test_a_folder_that_cannot_be_written_is_scored_in_memory(run, monkeypatch) -
     found = run.read()
     assert (found.metrics.n, found.metrics.accuracy, found.files_fresh) == (30, 0.0, False)
     (line,) = run.said
-    assert "are out of date (spec.json changed, predictions.jsonl changed) and stay so: cannot write" in line
+    assert (
+        "are out of date (spec.json changed, predictions.jsonl changed) and cannot be made again: cannot write" in line
+    )
     assert run.files() == before

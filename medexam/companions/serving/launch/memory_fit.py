@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from medexam.companions.serving.launch.gpus import Gpu
 from medexam.companions.serving.launch.profile import Layout, Profile
+from medexam.text import count_of
 from medexam.toolkit.errors import EngineError
 
 _MOST_GPUS = 64
@@ -234,4 +235,4 @@ def _too_few(name: str, profile: Profile, layouts: list[Layout], cards: Sequence
 
 
 def _gpus(count: int) -> str:
-    return f"{count} GPU{'' if count == 1 else 's'}"
+    return count_of(count, "GPU")

@@ -20,6 +20,7 @@ from medexam.experiments.run.workers.worker import Worker
 from medexam.experiments.store.prediction_lines import check_own, scan_predictions
 from medexam.experiments.store.shards import shard_path
 from medexam.predictions import Prediction
+from medexam.text import count_of
 
 AHEAD = 2
 """How many questions wait at a worker, as a multiple of those in flight."""
@@ -76,8 +77,8 @@ class Dispatcher:
                 raise fault
         if self._queue and all(worker.lost for worker in self._workers):
             raise EngineError(
-                f"{self._planned.run_id}: every worker has stopped; {len(self._queue)} questions are still pending: "
-                "run the same command again"
+                f"{self._planned.run_id}: every worker has stopped; "
+                f"{count_of(len(self._queue), 'question')} still pending: run the same command again"
             )
 
     def hear(self, worker: RemoteWorker, report: WorkerReport) -> None:
