@@ -257,7 +257,7 @@ def first_line(error: Exception) -> str:
     return " ".join(str(error).split(";")[0].split())[:_SHOWN] or type(error).__name__
 
 
-_TOO_DEEP = f"holds lists and objects more than {MOST_LEVELS} deep in each other"
+_TOO_DEEP = f"holds lists and objects nested more than {MOST_LEVELS} levels deep"
 
 
 def _written_out(batch: Any) -> Any:

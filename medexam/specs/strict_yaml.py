@@ -37,7 +37,7 @@ def parse_yaml(text: str, where: str, *, numbered: bool = False) -> Any:
     except _WrongError as error:
         raise SpecError(f"{where}, line {error.node.start_mark.line + 1}: {error}") from None
     except RecursionError:
-        raise SpecError(f"{where}: lists and mappings lie more than {MOST_LEVELS} deep in each other") from None
+        raise SpecError(f"{where}: lists and mappings are nested more than {MOST_LEVELS} levels deep") from None
 
 
 class _WrongError(Exception):
@@ -80,7 +80,7 @@ def _count(node: yaml.Node, counts: dict[int, int], level: int, keys: frozenset[
     if previous_count is not None:
         return previous_count
     if level > MOST_LEVELS:
-        raise _WrongError(f"lists and mappings lie more than {MOST_LEVELS} deep in each other", node)
+        raise _WrongError(f"lists and mappings are nested more than {MOST_LEVELS} levels deep", node)
     counts[id(node)] = 0
     children = []
     if isinstance(node, yaml.MappingNode):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from medexam.toolkit.data import AuditItem
 
-app = typer.Typer(help="Have people or a model judge answers, and compare them.", no_args_is_help=True)
+app = typer.Typer(help="Have people or a model judge answers, and compare their marks.", no_args_is_help=True)
 app.command("judge")(judge_errors)
 
 

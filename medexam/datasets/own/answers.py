@@ -167,8 +167,8 @@ def _check_stated(stated: str, readings: Mapping[str, Sequence[Numbers | None]],
         fitting = f"all {rows:,} rows" if other_count == rows else f"{other_count:,} of {rows:,} rows"
         first = {"zero": 0, "one": 1}
         raise DatasetError(
-            f"column {column}: counting from {first[other]} fits {fitting} answers, and from {first[stated]} only "
-            f"{count:,}: set columns: {{numbering: {other}}}"
+            f"column {column}: counting from {first[other]} fits {fitting}, and from {first[stated]} only {count:,}: "
+            f"set columns: {{numbering: {other}}}"
         )
 
 

@@ -24,7 +24,7 @@ class _Builder(ET.TreeBuilder):
     def start(self, tag: str, attrs: dict[str, str]) -> ET.Element:
         self._levels += 1
         if self._levels > MOST_LEVELS:
-            raise UnreadableError(f"holds elements more than {MOST_LEVELS} deep in each other")
+            raise UnreadableError(f"holds elements nested more than {MOST_LEVELS} levels deep")
         # QTI 3 writes qti-simple-choice and map-key for simpleChoice and mapKey; each version has its own namespace.
         names = {_plain(name): value for name, value in attrs.items()}
         return super().start(_plain(tag), names)

@@ -182,7 +182,7 @@ def _named_folder(run: str) -> RunFolder:
 
 def shown_as_scored(reason: str) -> str:
     """Describe to a reader scores that cannot be checked against the data set, for this reason."""
-    return f"shown as it was scored when it ran, for {reason}"
+    return f"shown as it was scored when it ran, because scoring again fails: {reason}"
 
 
 def stored_run(

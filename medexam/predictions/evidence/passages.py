@@ -298,8 +298,8 @@ def _sources(figures: RetrievalMetrics) -> Captioned:
     )
     caption = (
         "Share: percent of the passages that were found. Best of: questions whose most relevant passage is of the "
-        f"source; accuracy is theirs, percent, with a 95 % interval ({WILSON}). "
-        f"Questions whose passages were cut to fit the context: {figures.cut}."
+        f"source. Accuracy: percent of these, with a 95 % interval ({WILSON}). Questions whose passages were cut to "
+        f"fit the context: {figures.cut}."
     )
     if len(figures.by_source) > len(sources):
         caption += f" The {len(sources)} most frequent of {len(figures.by_source)} sources."

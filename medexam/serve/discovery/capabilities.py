@@ -210,7 +210,7 @@ class HostedCapabilities(FrozenModel):
             "samples": "yes, a request each",
             "seeds": "yes" if self.seeds else "not seeded: it takes none",
             "temperature": "any" if self.fixed_temperature is None else f"{self.fixed_temperature:g} alone",
-            "stop texts": "yes" if self.stops else "cut here, when the reply has come",
+            "stop texts": "yes" if self.stops else "cut by medexam, after the reply",
             "opening words": words[self.prefills],
             "thinking": "yes" if self.thinks else thinking,
             "pictures": words[self.sees],

@@ -464,7 +464,7 @@ def test_a_stated_numbering_that_fits_fewer_rows_is_refused(tmp_path) -> None:
     tree = {"kind": "choice", "path": path, "columns": {"options": list(L), "answer": "cop", "numbering": "zero"}}
     for skip_bad in (False, True, 0.9):
         with pytest.raises(
-            DatasetError, match=r"counting from 1 fits all 6 rows, from 0 only 5: set columns: \{numbering: one\}"
+            DatasetError, match=r"counting from 1 fits all 6 rows, and from 0 only 5: set columns: \{numbering: one\}"
         ):
             load_exam_set(validate(DatasetSpec, {**tree, "skip_bad": skip_bad}))
     tree["columns"] |= {"numbering": "one"}

@@ -71,7 +71,7 @@ def test_every_program_that_asks_is_told_what_its_replies_lack(program, reasons,
         ([Reason.FILTERED], None, "20 of 20 replies withheld by the provider's filter."),
         ([Reason.REFUSED], "I cannot.", '20 of 20 questions refused by the model, such as "I cannot.".'),
         ([Reason.EMPTY], None, "20 of 20 replies without text" + GUIDE),
-        ([Reason.CONTEXT_OVERFLOW], None, "20 of 20 prompts did not fit the model's context."),
+        ([Reason.CONTEXT_OVERFLOW], None, "20 of 20 prompts too long for the model's context."),
         (
             [Reason.TRUNCATED_THINKING],
             None,
