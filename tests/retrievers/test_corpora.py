@@ -145,7 +145,7 @@ BAD_LINES = [
     ("{not json", "is not JSON"),
     ("[1]", r"is \[1\], not an object"),
     ('"text"', "is 'text', not an object"),
-    ("[" * 100_000, "holds lists and objects more than 100 deep"),
+    ("[" * 100_000, "holds lists and objects nested more than 100 levels deep"),
     ('{"title": "t", "content": "c"}', "id is None, not a text"),
     ('{"id": "", "content": "c"}', "id is '', not a text"),
     ('{"id": true, "content": "c"}', "id is True, not a text"),

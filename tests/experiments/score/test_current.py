@@ -148,7 +148,7 @@ def test_without_the_data_set_fresh_scores_are_shown_with_a_note(run) -> None:
     run.data.unlink()
     found = run.read()
     assert (found.metrics.n, found.complete) == (12, True)
-    assert "shown as it was scored when it ran, for headqa_v1: " in found.note
+    assert "when it ran, because scoring again fails: headqa_v1: " in found.note
     assert found.note in found.warnings
 
 
