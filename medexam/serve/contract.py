@@ -19,8 +19,8 @@ An engine may declare what its model takes in the server's own form, under DSPy'
 `supports_response_schema` and `supported_params`, names of OpenAI's fields. What it does not declare, DSPy's adapters
 ask in words.
 
-Failures are raised as `dspy.lm15` errors, after the engine has retried what a retry may cure; a prompt that does not
-fit the context is a `dspy.lm15.ContextLengthError`. Log-probabilities that a server does not give, or that cannot be
+Failures are raised as `CallError`s, after the engine has retried what a retry may cure; a prompt that does not
+fit the context is a `ContextLengthError`. Log-probabilities that a server does not give, or that cannot be
 true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the run, later a question fails.
 """
 

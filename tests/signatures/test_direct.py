@@ -4,9 +4,9 @@ import asyncio
 
 import dspy
 import pytest
-from dspy.lm15 import ContextLengthError, ServerError
 from dspy.utils.exceptions import LMServerError
 
+from medexam.errors import ContextLengthError, ServerError
 from medexam.experiments.run.language_model import build_lm
 from medexam.predictions import Status
 from medexam.programs import build_prediction, build_program

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from dspy.lm15 import ConfigurationError, Message, Request, Response, ServerError, UnsupportedFeatureError, Usage
+from dspy.lm15 import Message, Request, Response, Usage
 
-from medexam.errors import EngineError
+from medexam.errors import ConfigurationError, EngineError, ServerError, UnsupportedFeatureError
 from medexam.model_calls import CONTINUATIONS, ContinuationRequest
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import (
