@@ -108,9 +108,9 @@ class ProviderError(CallError):
     """The server or the provider answered with an error."""
 
     def __str__(self) -> str:
-        parts = (self.provider, self.status and f"HTTP {self.status}", self.request_id and f"request {self.request_id}")
-        context = ", ".join(filter(None, parts))
-        return f"{self.message} ({context})" if context else self.message
+        parts = {"": self.provider, "HTTP ": self.status, "request ": self.request_id}
+        context = ", ".join(f"{label}{part}" for label, part in parts.items() if part)
+        return f"{self.message} ({context})" if context else str(self.message)
 
 
 class AuthError(ProviderError):

@@ -20,9 +20,9 @@ from dspy.lm15 import Request, Response, response_to_events
 from dspy.utils.callback import BaseCallback
 
 from medexam.dspy_internals import CALL_ERRORS, raising_dspy_errors
-from medexam.model_calls import DRAWN_SEED, Dialogue, Generation
+from medexam.model_calls import DRAWN_SEED, SAMPLES, Dialogue, Generation
 from medexam.signatures.direct import DialogueWriter
-from medexam.signatures.single_call import SAMPLES, read_generation
+from medexam.signatures.requests import read_generation
 
 _KEY = "medexam_calls"
 _DRAWS = "medexam_draws"

@@ -34,14 +34,11 @@ from dspy.lm15 import Config, RefusalPart, Request, Response, TextPart, Thinking
 from pydantic import Field
 
 from medexam.frozen_model import FrozenModel
-from medexam.model_calls import FINISH_REASON
+from medexam.model_calls import FINISH_REASON, SAMPLES
 from medexam.model_identity import ModelIdentity
 
 CHOICE = "choice"
 """Key of `Request.config.extensions` that holds the strings the reply is chosen from."""
-SAMPLES = "samples"
-"""Key of `Request.config.extensions` that holds the number of replies, and of `Response.provider_data` with the others
-than the first."""
 PLAIN = "plain"
 """Key of `Request.config.extensions` that is true where the reply continues plain text."""
 

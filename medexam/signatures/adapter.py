@@ -11,11 +11,8 @@ from functools import lru_cache
 from typing import Any, cast
 
 import dspy
-from dspy.lm15 import Request, Response
 
 from medexam.model_calls import (
-    CONTINUATIONS,
-    ContinuationLogprobs,
     ContinuationRequest,
     Dialogue,
     Ending,
@@ -37,7 +34,7 @@ from medexam.signatures.citations import CLOSING, OPENING, read_citation
 from medexam.signatures.lenient import read_leniently
 from medexam.signatures.prompts import Turn
 from medexam.signatures.rendering import put_passages_before, render_question
-from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter, chat_request, read_generation
+from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 from medexam.signatures.thinking import end_turn, join_thinking, split_thinking
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat
 
@@ -129,43 +126,31 @@ class ExamAdapter(SingleCallAdapter):
             turns.append({"role": "assistant", "content": beginning})
         return turns
 
-    def build_request(
-        self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
-    ) -> Request:
+    def build_dialogue(self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields) -> Dialogue:
         """Build the prompt as turns, with the question's picture if it is shown, and the choice of a guided answer."""
-        choices = self._choices(signature, inputs)
-        extensions: dict[str, Any] = {}
-        if choices is not None:
-            weighs = self.weighs and not _cites(signature)
-            extensions = _weighed(choices) if weighs else {"choice": list(choices)}
-        turns = self.format(signature, demos, inputs)
-        return chat_request(model, turns, settings, extensions, _question(inputs).picture)
-
-    def build_dialogue(
-        self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
-    ) -> Dialogue | None:
-        """Build the prompt as messages; None for a question with a picture, or whose options are weighed."""
-        if self.weighs or _question(inputs).picture is not None:
-            return None
-        turns = self.format(signature, demos, inputs)
-        return Dialogue.of(turns, Sampling.of(settings), self._choices(signature, inputs))
-
-    def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
-        """Read the answer and the rationale that the reply holds, and the reply itself."""
-        outputs = self.read_outputs(signature, inputs, read_generation(response))
-        if self._chooses(signature) and self.weighs:
-            outputs["reading"] = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
-        return outputs
+        choices, continuations = self._choices(signature, inputs), None
+        if choices is not None and self.weighs and not _cites(signature):
+            choices, continuations = None, ContinuationRequest(texts=choices, given_opening=True, template=True)
+        return Dialogue.of(
+            self.format(signature, demos, inputs),
+            Sampling.of(settings),
+            choices=choices,
+            continuations=continuations,
+            picture=_question(inputs).picture,
+        )
 
     def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:
-        """Read the answer and the rationale that a reply holds, and the reply itself."""
+        """Read the answer and the rationale that a reply holds, the reply itself, and what was weighed."""
         chooses = self._chooses(signature) or _cites(signature)
         if chooses and not generation.withheld:
             closing = CLOSING if _cites(signature) else answer_closing(self.answer_form)
             full_reply = f"{self._beginning(signature, inputs)}{generation.reply}{closing}"
             generation = replace(generation, reply=full_reply)
         ending = Ending.COMPLETE if chooses and not generation.withheld else generation.ending
-        return {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "", ending)}
+        outputs = {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "", ending)}
+        if self._chooses(signature) and self.weighs:
+            outputs["reading"] = generation.reading
+        return outputs
 
     def read_reply(
         self,
@@ -232,11 +217,6 @@ class ExamAdapter(SingleCallAdapter):
         if demo.get("answer") is not None:
             parts.append(render_answer(demo["answer"], self.answer_form))
         return "\n\n".join(parts)
-
-
-def _weighed(choices: tuple[str, ...]) -> dict[str, Any]:
-    continuation_request = ContinuationRequest(texts=choices, given_opening=True, template=True)
-    return {CONTINUATIONS: continuation_request.model_dump(mode="json")}
 
 
 def _cites(signature: Signature) -> bool:

@@ -21,7 +21,7 @@ from medexam.model_calls import CONTINUATIONS, ContinuationRequest
 from medexam.predictions import Prediction, Status
 from medexam.serve import build_engine
 from medexam.serve.contract import CHOICE
-from medexam.signatures.single_call import read_generation
+from medexam.signatures.requests import read_generation
 from medexam.specs import ModelSpec
 
 USAGE = {"prompt_tokens": 34, "completion_tokens": 5, "total_tokens": 39, "prompt_tokens_details": None}

@@ -22,7 +22,7 @@ from medexam.programs.replay import request_turns
 from medexam.serve import Engine, build_engine
 from medexam.serve.contract import EngineInfo, SyncEngine
 from medexam.signatures.direct import in_bulk, run_program
-from medexam.signatures.single_call import read_generation
+from medexam.signatures.requests import read_generation
 
 Show = Callable[[dict[str, Any]], None]
 """Takes what is known of one call: `messages`, `settings` and either `reply` with its tokens or `fault`."""

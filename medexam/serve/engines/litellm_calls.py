@@ -225,7 +225,7 @@ def _transport_fault(error: Exception, timeout_s: float) -> CallError | None:
     link = next((link for link in links if isinstance(link, httpx.ConnectTimeout)), links[0] if links else None)
     if isinstance(link, timeouts):
         return CallTimeoutError(f"no reply within {timeout_s:g} s")
-    return link and TransportError(f"the connection failed: {link.__cause__ or link}")
+    return None if link is None else TransportError(f"the connection failed: {link.__cause__ or link}")
 
 
 def _redirect(replies: list[httpx.Response]) -> CallError | None:

@@ -125,9 +125,9 @@ class VLLMEngine(HostedEngine):
         return await background_loop().run_async(self._write_tracked(dialogue))
 
     async def _write_tracked(self, dialogue: Dialogue) -> Generation:
-        messages, opening, sampling, choices = dialogue
+        opening, sampling, choices = dialogue.opening, dialogue.sampling, dialogue.choices
         with self.limit.track():
-            prompt = await self._render(self._rules.fit(messages), opening, choosing=choices is not None)
+            prompt = await self._render(self._rules.fit(dialogue.messages), opening, choosing=choices is not None)
             if choices is not None:
                 fields = self._fields(sampling, choosing=True)
                 ((reply, text),) = await self._choose_token(prompt, opening, choices, fields)

@@ -19,7 +19,7 @@ from medexam.serve.network import connections, retry
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint
 from medexam.serve.network.http_calls import reply_object
-from medexam.signatures.single_call import read_generation
+from medexam.signatures.requests import read_generation
 from medexam.specs import ModelSpec
 from medexam.text import visible, writable
 from waiting import BACKSTOP_S
