@@ -121,8 +121,11 @@ def raising_dspy_errors() -> Iterator[None]:
 @contextmanager
 def dspy_errors(model: str) -> Iterator[None]:
     """Raise what a call breaks with, and any other error, as `dspy.LM` would."""
-    with error_boundary(model, unexpected=True), raising_dspy_errors():
-        yield
+    with error_boundary(model, unexpected=True):
+        try:
+            yield
+        except errors.CallError as error:
+            raise to_dspy_error(error) from error
 
 
 def chat_request_fields(request: Request) -> dict[str, Any]:

@@ -122,6 +122,8 @@ class Ending(StrEnum):
     """The server broke off or names a reason that is not known: asking again may bring a whole reply."""
 
 
+WITHHELD = (Ending.REFUSED, Ending.FILTERED)
+"""Nothing in a reply that ended so is an answer."""
 _ENDINGS: Mapping[Ending, tuple[str, ...]] = {
     Ending.COMPLETE: (
         *("stop", "tool_calls", "function_call"),  # OpenAI's chat and completions
@@ -205,7 +207,7 @@ class Generation:
     @property
     def withheld(self) -> bool:
         """Whether it was refused or filtered, so that nothing in it is an answer."""
-        return self.ending in (Ending.REFUSED, Ending.FILTERED)
+        return self.ending in WITHHELD
 
 
 CONTINUATIONS = "continuations"

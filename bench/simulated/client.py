@@ -16,10 +16,9 @@ from unittest.mock import patch
 
 import dspy
 from dspy.lm15 import Config, Message, Request
-from dspy.lm15 import TimeoutError as CallTimeoutError
 from simulated.server import SimulatedServer, State
 
-from medexam.errors import EndpointSilentError
+from medexam.errors import CallTimeoutError, EndpointSilentError
 from medexam.model_calls import Generation
 from medexam.serve.contract import CHOICE
 from medexam.serve.discovery.capabilities import Capabilities

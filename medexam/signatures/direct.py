@@ -79,14 +79,14 @@ def is_heard() -> bool:
     return bool(listeners) or settings["trace"] is not None or not settings["disable_history"]
 
 
-async def ask_dialogue(lm: dspy.LM, dialogue: Dialogue, settings: Fields) -> list[Generation]:
-    """Return the replies that `lm.acall` gives to a dialogue.
+async def ask_dialogue(lm: dspy.LM, dialogue: Dialogue, settings: Fields, *, heard: bool) -> list[Generation]:
+    """Return the replies that `lm.acall` gives to a dialogue; `heard` says whether anything of DSPy's listens.
 
     Directly only for a model with a `direct_engine`, which itself retries and never caches.
     """
     engine: DirectEngine | None = getattr(lm, "direct_engine", None)
     options = _call_options(settings)
-    if engine is None or options or lm.callbacks or is_heard() or not dialogue.is_encodable:
+    if engine is None or options or lm.callbacks or heard or not dialogue.is_encodable:
         return read_generations(await lm.acall(build_request(lm.model, dialogue), **options), dialogue, settings)
     writer = engine.writer
     if writer is not None and dialogue.is_chat and writer.writes(dialogue):
@@ -107,7 +107,7 @@ def ask_blocking(lm: dspy.LM, dialogue: Dialogue, settings: Fields) -> list[Gene
 
 
 def _call_options(settings: Fields) -> Fields:
-    return {key: settings[key] for key in ("rollout_id",) if settings.get(key) is not None}
+    return {} if settings.get("rollout_id") is None else {"rollout_id": settings["rollout_id"]}
 
 
 def find_writer(lm: dspy.LM) -> DialogueWriter | None:

@@ -13,7 +13,7 @@ import dspy
 
 from medexam.model_calls import ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.predictions import normalise_scores
-from medexam.signatures.direct import ask_blocking, ask_dialogue
+from medexam.signatures.direct import ask_blocking, ask_dialogue, is_heard
 from medexam.signatures.single_call import Fields, Signature, call_settings
 
 _NEXT = "[[ ## "
@@ -62,7 +62,7 @@ class GuidedAdapter(dspy.ChatAdapter):
         dialogue = next(steps)
         while True:
             try:
-                dialogue = steps.send((await ask_dialogue(lm, dialogue, {}))[0])
+                dialogue = steps.send((await ask_dialogue(lm, dialogue, {}, heard=is_heard()))[0])
             except StopIteration as stop:
                 return stop.value  # type: ignore[no-any-return]
 

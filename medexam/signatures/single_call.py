@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import dspy
 
 from medexam.model_calls import Dialogue, Generation
-from medexam.signatures.direct import ask_blocking, ask_dialogue
+from medexam.signatures.direct import ask_blocking, ask_dialogue, is_heard
 
 Signature = type[dspy.Signature]
 Fields = dict[str, Any]
@@ -30,14 +30,22 @@ class SingleCallAdapter(dspy.Adapter):
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """Ask once without blocking; one dictionary of outputs for each reply."""
-        return await self.ask(lm, lm_kwargs, signature, demos, inputs)
+        return await self.ask(lm, lm_kwargs, signature, demos, inputs, heard=is_heard())
 
     async def ask(
-        self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
+        self,
+        lm: dspy.LM,
+        lm_kwargs: Fields,
+        signature: Signature,
+        demos: list[Fields],
+        inputs: Fields,
+        *,
+        heard: bool = False,
     ) -> list[Fields]:
-        """Return what `acall` gives, which DSPy wraps to tell listeners of it."""
+        """Return what `acall` gives, which DSPy wraps to tell listeners of it; `heard` says whether there are any."""
         settings = call_settings(lm, lm_kwargs)
-        generations = await ask_dialogue(lm, self.build_dialogue(settings, signature, demos, inputs), settings)
+        dialogue = self.build_dialogue(settings, signature, demos, inputs)
+        generations = await ask_dialogue(lm, dialogue, settings, heard=heard)
         return [self.read_outputs(signature, inputs, generation) for generation in generations]
 
     def build_dialogue(self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields) -> Dialogue:

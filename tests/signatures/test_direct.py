@@ -12,7 +12,7 @@ from medexam.model_calls import Dialogue, Sampling
 from medexam.predictions import Status
 from medexam.programs import build_prediction, build_program
 from medexam.serve import ScriptedEngine
-from medexam.signatures.direct import ask_dialogue, in_bulk
+from medexam.signatures.direct import ask_dialogue, in_bulk, is_heard
 from medexam.specs import (
     ChainOfThoughtSpec,
     FewShotSpec,
@@ -126,4 +126,4 @@ def test_text_that_cannot_be_sent_is_refused(context) -> None:
     lm = build_lm(MODEL, ScriptedEngine(REPLY))
     dialogue = Dialogue([{"role": "user", "content": "half \ud800"}], "", Sampling())
     with context(lm), pytest.raises(ValueError, match="not valid Unicode"):
-        asyncio.run(ask_dialogue(lm, dialogue, {}))
+        asyncio.run(ask_dialogue(lm, dialogue, {}, heard=is_heard()))
