@@ -39,12 +39,7 @@ class Sampling(NamedTuple):
         """Return what the settings of a language model say of it."""
         get = settings.get
         return cls(
-            get("max_tokens"),
-            get("temperature"),
-            get("top_p"),
-            get("top_k"),
-            get("seed"),
-            tuple(get("stop") or ()),
+            get("max_tokens"), get("temperature"), get("top_p"), get("top_k"), get("seed"), tuple(get("stop") or ())
         )
 
     def drawing(self) -> dict[str, Any]:
