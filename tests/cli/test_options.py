@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from medexam.cli.options import JsonOption, refuse, settings_as_flags
 from medexam.errors import SpecError
-from medexam.settings import Setting
+from medexam.cli.settings import Setting
 
 
 def read_sum(text: str) -> int:
