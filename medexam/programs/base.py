@@ -41,6 +41,8 @@ class Call:
     def options(self) -> dict[str, Any]:
         """What the predictor is called with beside the inputs."""
         config: dict[str, Any] = {}
+        if not getattr(self.predictor, "asks_model", True):
+            return {}
         if self.seeds_later:
             lm = self.lm or getattr(self.predictor, "lm", None) or dspy.settings.lm
             config["seed"] = (lm.kwargs.get("seed") or 0) + self.seeds_later

@@ -168,7 +168,7 @@ class PlannedCell(Generic[S_co]):
                 preview,
                 preview,
                 nearest=NearestDemonstrations,
-                supports=preview,
+                reader=preview,
                 budgets=budgets,
             )
             program = build_program(cell.program, cell.dataset.language, context)

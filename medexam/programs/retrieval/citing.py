@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import dspy
 
 from medexam.predictions import Prediction, Reading
-from medexam.programs.asking import ChainOfThought, DirectAnswer
+from medexam.programs.asking import AnsweringProgram
 from medexam.programs.base import Call, Steps
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.fitting import fitted
 from medexam.programs.retrieval.passages import BehindText, PassageFinder
-from medexam.programs.retrieval.reading import ReadSupports, SupportReader, Supports
+from medexam.programs.retrieval.reading import QuestionReader, ReadSupports, Supports
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import CitePassage, behind_passages, render_answer
@@ -27,7 +27,7 @@ class CitingPassages(BehindText):
     """
 
     def __init__(
-        self, program: DirectAnswer | ChainOfThought, finder: PassageFinder, note: str, reader: SupportReader | None
+        self, program: AnsweringProgram, finder: PassageFinder, note: str, reader: QuestionReader | None
     ) -> None:
         """Make the program; `note` asks for the citation, and stands behind the passages."""
         super().__init__(program)

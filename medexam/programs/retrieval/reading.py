@@ -112,24 +112,22 @@ class QuestionReader(Protocol):
         """Find the best sentence for each option."""
         ...
 
+    def read_supports(self, question: Question) -> "Supports":
+        """Find how far each passage that has a sentence entails each option."""
+        ...
+
 
 Supports = Mapping[str, Mapping[int, float]]
 """Id of a passage -> printed number of each option -> the highest log-probability, in nats, with which one of its
 sentences entails the question with that option."""
 
 
-class SupportReader(Protocol):
-    """Reads how far the passages of a question entail its options; may take seconds, called from any thread."""
-
-    def read_supports(self, question: Question) -> Supports:
-        """Read that of each passage that has a sentence."""
-        ...
-
-
 class ReadSupports(dspy.Module):
     """A step that asks a local reader; called with `question=`, it returns `supports`."""
 
-    def __init__(self, reader: SupportReader) -> None:
+    asks_model = False
+
+    def __init__(self, reader: QuestionReader) -> None:
         super().__init__()
         self._reader = reader
 
@@ -146,11 +144,6 @@ class _ReadingChoice(Control):
     def __init__(self, reader: QuestionReader) -> None:
         super().__init__()
         self._reader = reader
-
-    def choose(self, question: Question) -> int | None:
-        """Return the number of the option."""
-        answer: int | None = self.say(question).answer
-        return answer
 
     async def aforward(self, question: Question) -> ProgramOutput:
         """Answer one question, in a thread of its own."""

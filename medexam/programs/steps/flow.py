@@ -96,8 +96,8 @@ class StepProgram(AskingProgram):
         others = [part for part in answering if not isinstance(self._program(part), Abstention)]
         reader = self._program(others[0])
         if len(others) == 1 and isinstance(reader, AskingProgram) and not isinstance(reader, OwnProgram):
-            if others[0].step.draws or others[0].step.outer_orders is not None:
-                if len(programs) > 1:
+            if others[0].step.samples is not None or others[0].step.outer_orders is not None:
+                if len(programs) > 1 or reader.replayed:
                     return None
                 reader = repeated(others[0].step, reader)
             outcome = reader.read_again(question, stored, reading)

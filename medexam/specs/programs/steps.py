@@ -5,7 +5,7 @@ A DSPy signature says what a step reads and writes. Conditions are names of fiel
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, Union
 
 from pydantic import (
     AfterValidator,
@@ -27,6 +27,7 @@ from medexam.specs.programs.base import PositiveInt, ProgramSpec
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Query
 from medexam.specs.programs.orders import Orders
 from medexam.specs.programs.own import PROGRAMS
+from medexam.specs.programs.replies import SideWordsSpec
 from medexam.specs.programs.signature_text import QUESTION_FIELDS, SignatureText, read_signature
 from medexam.specs.validation import PlacedError
 
@@ -54,7 +55,8 @@ class StepSpec(Spec):
     @property
     def branches(self) -> "Mapping[str, Steps]":
         """The steps inside this one, by their place in it; empty if it has none."""
-        return {}
+        inner = {"do": getattr(self, "do", None), "else": getattr(self, "otherwise", None)}
+        return {name: steps for name, steps in inner.items() if steps is not None}
 
 
 class AskingStep(StepSpec):
@@ -84,11 +86,6 @@ class AskingStep(StepSpec):
         if self.rename is not None and self.add is not None:
             raise ValueError("as names a field and add a list: leave one out")
         return self
-
-    @property
-    def draws(self) -> bool:
-        """Whether equal prompts are asked several times."""
-        return self.samples is not None
 
     @property
     def outer_samples(self) -> int | None:
@@ -209,17 +206,23 @@ class UseStep(AskingStep):
     def program(self) -> ProgramSpec:
         """The program with what the step changes of it."""
         names = ["max_tokens", "answer_format", "answer_form"]
-        return self.changed(self.use, [*names, *({"samples", "orders"} & type(self.use).model_fields.keys())])
+        return self.changed(self.use, [*names, *self._inner])
+
+    @property
+    def _inner(self) -> set[str]:
+        """Which of samples and orders the program has itself."""
+        is_asked_once = isinstance(self.use, SideWordsSpec) or getattr(self.use, "cite", False)
+        return set() if is_asked_once else {"samples", "orders"} & type(self.use).model_fields.keys()
 
     @property
     def outer_samples(self) -> int | None:
         """Samples that are asked around the program; None if there are none, or it has them itself."""
-        return None if "samples" in type(self.use).model_fields else self.samples
+        return None if "samples" in self._inner else self.samples
 
     @property
     def outer_orders(self) -> Orders | None:
         """Orders that are asked around the program; None if there are none, or it has them itself."""
-        return None if "orders" in type(self.use).model_fields else self.orders
+        return None if "orders" in self._inner else self.orders
 
 
 class RetrieveStep(StepSpec):
@@ -255,11 +258,6 @@ class EachStep(StepSpec):
     """Keep the entries for which the steps make this field true; None keeps all."""
     do: "Steps"
 
-    @property
-    def branches(self) -> "Mapping[str, Steps]":
-        """Its steps."""
-        return {"do": self.do}
-
 
 class RepeatStep(StepSpec):
     """Do steps again and again."""
@@ -273,11 +271,6 @@ class RepeatStep(StepSpec):
     """The field that ends it once it is false or empty; None: never."""
     do: "Steps"
 
-    @property
-    def branches(self) -> "Mapping[str, Steps]":
-        """Its steps."""
-        return {"do": self.do}
-
 
 class ConditionStep(StepSpec):
     """Base of the steps that do others if a field says so."""
@@ -289,12 +282,7 @@ class ConditionStep(StepSpec):
     @property
     def condition(self) -> str:
         """The field that decides."""
-        raise NotImplementedError
-
-    @property
-    def branches(self) -> "Mapping[str, Steps]":
-        """Its steps."""
-        return {"do": self.do, **({} if self.otherwise is None else {"else": self.otherwise})}
+        return str(getattr(self, self.step))
 
 
 class WhenStep(ConditionStep):
@@ -303,11 +291,6 @@ class WhenStep(ConditionStep):
     step: ClassVar[str] = "when"
     when: FieldName
 
-    @property
-    def condition(self) -> str:
-        """The field that decides."""
-        return self.when
-
 
 class UnlessStep(ConditionStep):
     """Do steps if a field is false or empty."""
@@ -315,17 +298,18 @@ class UnlessStep(ConditionStep):
     step: ClassVar[str] = "unless"
     unless: FieldName
 
-    @property
-    def condition(self) -> str:
-        """The field that decides."""
-        return self.unless
+
+def _at_least_two(branches: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(branches) < 2:
+        raise ValueError("what stands side by side is two branches or more")
+    return branches
 
 
 class AllStep(StepSpec):
     """Do several steps side by side; each sees the fields as they were before."""
 
     step: ClassVar[str] = "all"
-    all: Annotated[tuple["Branch", ...], Field(min_length=2)]
+    all: Annotated[tuple["Branch", ...], AfterValidator(_at_least_two)]
     """Branches: a step each, or a list of steps."""
     combine: str | None = _LEFT_OUT
     """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or a function `./x.py:f` of the question
@@ -386,20 +370,8 @@ def _branch(branch: object) -> object:
 if TYPE_CHECKING:
     Step = StepSpec
 else:
-    Step = Annotated[
-        Annotated[
-            Annotated[AskStep, Tag("(ask)")]
-            | Annotated[UseStep, Tag("(use)")]
-            | Annotated[RetrieveStep, Tag("(retrieve)")]
-            | Annotated[EachStep, Tag("(each)")]
-            | Annotated[RepeatStep, Tag("(repeat)")]
-            | Annotated[WhenStep, Tag("(when)")]
-            | Annotated[UnlessStep, Tag("(unless)")]
-            | Annotated[AllStep, Tag("(all)")],
-            Discriminator(_step_name),
-        ],
-        BeforeValidator(_one_step),
-    ]
+    _tagged = [Annotated[spec, Tag(f"({name})")] for name, spec in STEPS.items()]
+    Step = Annotated[Annotated[Union[(*_tagged,)], Discriminator(_step_name)], BeforeValidator(_one_step)]
 
 
 def _at_least_one(steps: tuple[Step, ...]) -> tuple[Step, ...]:
