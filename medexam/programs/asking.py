@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import dspy
 
@@ -58,7 +59,8 @@ class AnsweringProgram(ExamProgram):
 
     def steps(self, question: Question) -> Steps:
         """Yield one call, and the one that closes its thinking; two if it reasons apart."""
-        inputs, generations = {"question": question}, []
+        inputs: dict[str, Any] = {"question": question}
+        generations: list[Generation] = []
         if self.reasons_apart:
             reasoning = yield Call(self.reason, inputs)
             inputs["rationale"] = (reasoning.rationale or "").split(self._stop)[0].rstrip()

@@ -95,6 +95,10 @@ class AskingProgram(dspy.Module):
         """Count how many times it asks the model for this question."""
         return self.calls
 
+    def calls_of(self, question: Any, model: str | None) -> int:
+        """Count how many times it asks one of the experiment's `models` at most; None: its `model`."""
+        return self.calls_for(question) if model is None else 0
+
     def steps(self, question: Any) -> Steps:
         """Yield the calls that lead to an answer."""
         raise NotImplementedError

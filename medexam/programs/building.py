@@ -29,6 +29,7 @@ from medexam.programs.retrieval.reading import (
     QuestionReader,
     SpanChoice,
     SpanExtraction,
+    SupportReader,
 )
 from medexam.programs.retrieval.searching import PassageSearch
 from medexam.programs.short_answers import ShortAnswer
@@ -69,7 +70,9 @@ class ProgramContext:
     nearest: Nearest | None = None
     """Makes what chooses a question's demonstrations; only loaded programs may need it."""
     reader: QuestionReader | None = None
-    """Has a question's passages read or judged by a local model; only programs that have them read need one."""
+    """Has a question's passages read by a local model; only programs that have them read need one."""
+    supports: SupportReader | None = None
+    """Has a question's passages judged by a local model; only programs that verify by one need it."""
     context_reader: ContextReader | None = None
     """Has the text that a task brings along read by a local model; only programs that read such a text need one."""
     members: MemberAnswers | None = None
@@ -125,7 +128,7 @@ def _build_retrieve(spec: RetrieveThenAnswerSpec, language: Language, context: P
     if (words := spec.side_words) is None:
         return _build_reply(spec, language, context)
     note = load_task_words(words, language).groups["cite"]
-    reader = None if spec.reader is None else _needed(context.reader, "a reader of passages")
+    reader = None if spec.reader is None else _needed(context.supports, "a reader of passages")
     finder = _needed(context.finder, "a finder of passages")
     return CitingPassages(_build_asking(spec, language, context), finder, note, reader)
 
@@ -207,7 +210,7 @@ def _build_words(step: AskStep, spec: ProgramSpec, language: Language, context: 
         program = cast("AskingProgram", build_program(spec, language, context))
         return BehindField(program, step.texts[0]) if step.texts else program
     if (words := spec.words) is None:
-        return ReadAside(spec, step.signature, _needed(context.reader, "a reader of passages"))
+        return ReadAside(spec, step.signature, _needed(context.supports, "a reader of passages"))
     return AskedAside(spec, step.signature, load_task_words(words, language))
 
 

@@ -30,7 +30,7 @@ class Reader:
 def ask(question, reply, **fields):
     spec = RetrieveThenAnswerSpec(kind="retrieve_then_answer", k=3, cite=True, **fields)
     engine = ScriptedEngine(reply)
-    program = build_program(spec, "en", ProgramContext(finder=Finder(), reader=Reader()))
+    program = build_program(spec, "en", ProgramContext(finder=Finder(), supports=Reader()))
     lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question)

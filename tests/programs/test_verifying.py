@@ -37,7 +37,7 @@ class Reader:
 
 def ask(spec, question, reply, hits=HITS):
     engine = ScriptedEngine(reply)
-    program = build_program(spec, "en", ProgramContext(finder=Finder(hits), reader=Reader()))
+    program = build_program(spec, "en", ProgramContext(finder=Finder(hits), supports=Reader()))
     lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question)

@@ -368,6 +368,7 @@ def _shown(kind: str, spec: dict, question, tmp_path) -> list[object]:
         finder=retrieval,
         search=search,
         reader=_Reader(),
+        supports=_Reader(),
         members=_Members(),
         in_order=lambda _: asked,
     )

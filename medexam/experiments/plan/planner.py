@@ -244,6 +244,7 @@ def _planned(
         search=TextSearch(retrieval) if retrieval is not None else None,
         nearest=NearestDemonstrations,
         reader=retrieval if isinstance(retrieval, PassageReading) else None,
+        supports=retrieval if isinstance(retrieval, PassageReading) else None,
         in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
     )
     if members is not None:

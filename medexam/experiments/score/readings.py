@@ -71,7 +71,7 @@ def read_today(folder: RunFolder, record: RunRecord) -> ReadToday | None:
         return None
     try:
         items = load_stored(record)
-        context = ProgramContext(finder=_UNUSED, search=_UNUSED, reader=_UNUSED)
+        context = ProgramContext(finder=_UNUSED, search=_UNUSED, supports=_UNUSED)
         program = build_program(spec, record.cell.dataset.language, context)
     except (MedExamError, ValueError) as error:
         _log.debug("medexam: %s cannot be read again: %s", folder.name, error)

@@ -73,7 +73,7 @@ class Voting(WrappingProgram):
             if outcome is None:
                 return None
             outcomes.append(outcome)
-        return recount(outcomes)
+        return recount(outcomes).copy(orders=stored.orders)
 
 
 def _shares_prompt(calls: Sequence[Call | ProgramOutput]) -> bool:

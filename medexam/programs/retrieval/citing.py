@@ -11,7 +11,7 @@ from medexam.programs.base import Call, Steps
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.fitting import fitted
 from medexam.programs.retrieval.passages import BehindText, PassageFinder
-from medexam.programs.retrieval.reading import QuestionReader, ReadSupports, Supports
+from medexam.programs.retrieval.reading import ReadSupports, SupportReader, Supports
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import CitePassage, behind_passages, render_answer
@@ -27,7 +27,7 @@ class CitingPassages(BehindText):
     """
 
     def __init__(
-        self, program: AnsweringProgram, finder: PassageFinder, note: str, reader: QuestionReader | None
+        self, program: AnsweringProgram, finder: PassageFinder, note: str, reader: SupportReader | None
     ) -> None:
         """Make the program; `note` asks for the citation, and stands behind the passages."""
         super().__init__(program)

@@ -112,14 +112,18 @@ class QuestionReader(Protocol):
         """Find the best sentence for each option."""
         ...
 
-    def read_supports(self, question: Question) -> "Supports":
-        """Find how far each passage that has a sentence entails each option."""
-        ...
-
 
 Supports = Mapping[str, Mapping[int, float]]
 """Id of a passage -> printed number of each option -> the highest log-probability, in nats, with which one of its
 sentences entails the question with that option."""
+
+
+class SupportReader(Protocol):
+    """Reads how far the passages of a question entail its options; may take seconds, called from any thread."""
+
+    def read_supports(self, question: Question) -> Supports:
+        """Read that of each passage that has a sentence."""
+        ...
 
 
 class ReadSupports(dspy.Module):
@@ -127,7 +131,7 @@ class ReadSupports(dspy.Module):
 
     asks_model = False
 
-    def __init__(self, reader: QuestionReader) -> None:
+    def __init__(self, reader: SupportReader) -> None:
         super().__init__()
         self._reader = reader
 

@@ -13,7 +13,7 @@ from medexam.programs.fields import Asked
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.fitting import fitted
 from medexam.programs.retrieval.passages import BehindText, shown_text
-from medexam.programs.retrieval.reading import QuestionReader, ReadSupports, Supports
+from medexam.programs.retrieval.reading import ReadSupports, SupportReader, Supports
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import AskedTask, GiveAnswer, TaskAdapter, TaskWords, fill
@@ -119,7 +119,7 @@ class ReadAside(Aside):
 
     calls = 0
 
-    def __init__(self, spec: AsideSpec, signature: SignatureText, reader: QuestionReader) -> None:
+    def __init__(self, spec: AsideSpec, signature: SignatureText, reader: SupportReader) -> None:
         super().__init__(signature, "")
         self.read = ReadSupports(reader)
         self._least = spec.least

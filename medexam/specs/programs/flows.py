@@ -73,6 +73,10 @@ class FlowSpec(ModuleSpec):
         if self.query != "stem" or self.query_language is not None:
             raise ValueError("query and query_language belong to other kinds: a step `retrieve` names what it looks up")
         for place, step in walk_steps(self.steps):
+            if isinstance(step, AllStep) and step.train is not None and (place, len(self.steps)) != ("steps.0", 1):
+                raise PlacedError(
+                    place, "stacked weighs whole programs: let `all` be the only step, or combine: mean_probability"
+                )
             if self.look_up is None and isinstance(step, RetrieveStep) and (step.query, step.query_language) != _STEM:
                 raise PlacedError(place, "query and query_language belong to the only `retrieve`, one of `stem`")
             if self.look_up is None and place in self.parts and isinstance(self.parts[place].program, AsideSpec):

@@ -22,6 +22,7 @@ from pydantic import (
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.names import part_name
+from medexam.specs.optimizer import PartSpec
 from medexam.specs.programs.asides import SIDE_WORDS, AsideSpec, check_words
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Query
@@ -41,7 +42,7 @@ BY = ("predict", "chain_of_thought", "react", "likelihood")
 """Modules of DSPy's and ours that an `ask` may be asked by; any other is a class of the user's own."""
 
 
-COMBINE = ("vote", "mean_probability")
+COMBINE = ("vote", "mean_probability", "stacked")
 """Ways to make one answer of those of several branches; any other is a function of the user's own."""
 
 
@@ -312,17 +313,23 @@ class AllStep(StepSpec):
     all: Annotated[tuple["Branch", ...], AfterValidator(_at_least_two)]
     """Branches: a step each, or a list of steps."""
     combine: str | None = _LEFT_OUT
-    """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or a function `./x.py:f` of the question
-    and the branches' predictions; None: each branch writes names of its own."""
+    """Makes one `answer` of those of the branches: `vote`, `mean_probability`, `stacked` (the only step then, each of
+    whose branches is a run of its own), or a function `./x.py:f` of the question and the branches' predictions; None:
+    each branch writes names of its own."""
+    train: PartSpec | None = _LEFT_OUT
+    """`stacked`: the exams that the weights are fitted on, which must not be asked."""
 
     @field_validator("combine")
     @classmethod
     def _names_rule(cls, combine: str | None) -> str | None:
-        if combine == "stacked":
-            raise ValueError(
-                "weights of 'stacked' are fitted on stored runs: use kind ensemble for it, or combine: mean_probability"
-            )
         return combine and part_name(combine, COMBINE, PROGRAMS)
+
+    @model_validator(mode="after")
+    def _is_fitted(self) -> Self:
+        if (self.train is not None) != (self.combine == "stacked"):
+            advice = "name the exams, such as train: {split: train}, or combine: mean_probability"
+            raise PlacedError("combine", f"'stacked' and train go together: {advice}")
+        return self
 
     @property
     def branches(self) -> "Mapping[str, Steps]":
