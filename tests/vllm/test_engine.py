@@ -211,7 +211,7 @@ async def test_the_litellm_engine_reaches_it_too(endpoint: str, engine: Engine, 
 
 def test_doctor_says_what_is_honoured(endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = load_command("doctor")
-    with command.make_context("doctor", [endpoint, "--burst", "20", "--json"]) as context:
+    with command.make_context("doctor", [endpoint, "--burst", "8", "--json"]) as context:
         command.invoke(context)
     (document,) = json.loads(capsys.readouterr().out)["endpoints"]
     honoured = (
