@@ -41,7 +41,7 @@ def doctor(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask servers and hosted models what they are and what they honour, and say what to change.
+    """Check servers, hosted models or this machine: what they support, and what to change.
 
     Without a server it says what this machine has: GPU, memory, disk, keys, data, extras, versions, network.
 

@@ -88,7 +88,7 @@ def init(
         Path | None, typer.Option(metavar="TABLE", help="Questions of your own: CSV, TSV, JSON, JSONL, Parquet, XLSX.")
     ] = None,
 ) -> None:
-    """Write a commented spec to start from: sample questions and the embedded model unless told otherwise."""
+    """Write a commented spec to start from, by default with sample questions and the embedded model."""
     from medexam.specs import build_cells, parse_yaml
     from medexam.specs.starter import starter_spec
 

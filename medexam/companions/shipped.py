@@ -63,9 +63,7 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
             "Have people or a model judge answers, and compare their marks.",
         ),
         "cliniqlink": CompanionCommand(
-            "medexam.companions.cliniqlink.commands:app",
-            "audit",
-            "Score, rank and run submissions to ClinIQLink.",
+            "medexam.companions.cliniqlink.commands:app", "audit", "Score, rank and run submissions to ClinIQLink."
         ),
     }
 )
@@ -88,7 +86,7 @@ SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
         "medexam.programs": {"translate": "medexam.companions.translation.program:Translate"},
         "medexam.layouts": {
-            "check": "medexam.companions.papers.layout:check_layout",
+            "check": "medexam.companions.papers.paper:load_paper",
             "print": "medexam.companions.papers.layout:print_layout",
         },
         "medexam.benchmarks": {

@@ -43,7 +43,7 @@ def examine_servers(
     identify: bool,
     as_json: bool,
 ) -> None:
-    """Ask servers and hosted models what they are and what they honour, and say what to change."""
+    """Check servers, hosted models or this machine: what they support, and what to change."""
     if hosted := _find_hosted(endpoints or ()):
         options = {"endpoints", "api_key_env", "api_key_file", "as_json"}
         refuse_others(context, options, "a hosted model is asked by its name alone: leave it out")

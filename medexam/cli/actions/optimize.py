@@ -35,7 +35,7 @@ def optimize_program(
     *,
     as_json: bool,
 ) -> None:
-    """Optimize a program's demonstrations and instructions, or continue where that stopped."""
+    """Optimize a program's demonstrations and instructions, or continue an interrupted optimization."""
     optimization = None
     if settings.resume is not None and not settings.overrides and not settings.plan:
         optimization = _complete(settings.resume, settings.runs_dir)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from medexam.questions import Language
 
 
-app = typer.Typer(help="Data sets: what is here, is it sound, what does it ask.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, check, show and fetch data sets, and write specs for your own questions.", no_args_is_help=True
+)
 
 app.command()(init)
 

@@ -18,7 +18,7 @@ from medexam.text import count_of
 
 
 def list_kept(runs_dir: Path | None, *, as_json: bool) -> None:
-    """List the runs that are kept, the newest experiment last."""
+    """List the stored runs, the newest experiment last."""
     root = runs_dir or default_runs_dir()
     runs: list[AnyRun | DamagedRun] = [_load(folder) for folder in runs_inside(root)]
     if as_json:
@@ -31,7 +31,7 @@ def list_kept(runs_dir: Path | None, *, as_json: bool) -> None:
 
 
 def remove_kept(runs: list[str], runs_dir: Path | None, *, yes: bool) -> None:
-    """Remove runs that are kept. Their copies in MLflow stay."""
+    """Remove stored runs; their copies in MLflow stay."""
     root = runs_dir or default_runs_dir()
     folders = list(dict.fromkeys(find_run(run, root) for run in runs))
     for folder in folders:
