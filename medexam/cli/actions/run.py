@@ -25,6 +25,7 @@ from medexam.experiments.store.stored_run import AnyRun
 from medexam.experiments.track.store import named_tracking_uri
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.suite import SuiteEntry
+from medexam.text import count_of
 
 
 def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettings, *, as_json: bool) -> None:
