@@ -199,13 +199,7 @@ async def _ask(target: ModelSpec, endpoint: Endpoint) -> tuple[Diagnosis, Contin
             if capabilities.chat
             else ()
         )
-    diagnosis = Diagnosis(
-        endpoint=endpoint.base,
-        seen=capabilities,
-        reads=tuple(reads),
-        api=api,
-        clock_ahead_s=clock,
-    )
+    diagnosis = Diagnosis(endpoint=endpoint.base, seen=capabilities, reads=tuple(reads), api=api, clock_ahead_s=clock)
     return diagnosis, sample
 
 

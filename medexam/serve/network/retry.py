@@ -63,10 +63,7 @@ async def ask_again(
 
     enough = stop_after_delay(PATIENCE_S + 2 * timeout_s) if patience_s is None else stop_before_delay(patience_s)
     retrying = AsyncRetrying(
-        retry=retry_if_exception_type(CURABLE),
-        stop=stop_after_attempt(ATTEMPTS) | enough,
-        wait=wait,
-        reraise=True,
+        retry=retry_if_exception_type(CURABLE), stop=stop_after_attempt(ATTEMPTS) | enough, wait=wait, reraise=True
     )
     return await retrying(attempt)
 
