@@ -110,7 +110,7 @@ def from_dspy_error(error: lm15.LM15Error) -> errors.CallError:
 
 
 @contextmanager
-def raising_dspy_errors() -> Iterator[None]:
+def dspy_faults() -> Iterator[None]:
     """Raise what a call breaks with as DSPy's error."""
     try:
         yield

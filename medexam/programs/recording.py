@@ -19,7 +19,7 @@ import dspy
 from dspy.lm15 import Request, Response, response_to_events
 from dspy.utils.callback import BaseCallback
 
-from medexam.dspy_internals import CALL_ERRORS, raising_dspy_errors
+from medexam.dspy_internals import CALL_ERRORS, dspy_faults
 from medexam.model_calls import DRAWN_SEED, SAMPLES, Dialogue, Generation
 from medexam.signatures.direct import DialogueWriter
 from medexam.signatures.requests import read_generation
@@ -168,7 +168,7 @@ class RecordingEngine:
         calls: Calls | None = dspy.settings.get(_KEY)
         draws = calls.draws if calls else self._draws
         sent = draws.redraw(request) if draws else request
-        with raising_dspy_errors(), calls.noting_fault() if calls else nullcontext():
+        with dspy_faults(), calls.noting_fault() if calls else nullcontext():
             response = _with_seed(self._engine.complete(sent), request, sent)
         if calls is not None:
             calls.generations.append(read_generation(response))
@@ -224,7 +224,7 @@ class AsyncRecordingEngine:
         calls: Calls | None = dspy.settings.get(_KEY)
         draws = calls.draws if calls else self._draws
         sent = draws.redraw(request) if draws else request
-        with raising_dspy_errors(), calls.noting_fault() if calls else nullcontext():
+        with dspy_faults(), calls.noting_fault() if calls else nullcontext():
             response = _with_seed(await self._engine.complete(sent), request, sent)
         if calls is not None:
             calls.generations.append(read_generation(response))

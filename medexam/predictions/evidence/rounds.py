@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from medexam.frozen_model import FrozenModel
+from medexam.frozen_model import FrozenModel, is_none
 from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.predictions.evidence.passages import PassageFields, RetrievedPassage
@@ -30,7 +30,7 @@ class RoundFields(PassageFields):
 
     __slots__ = ()
 
-    rounds: Annotated[tuple[tuple[FollowUp, ...], ...] | None, Field(exclude_if=lambda rounds: rounds is None)] = None
+    rounds: Annotated[tuple[tuple[FollowUp, ...], ...] | None, Field(exclude_if=is_none)] = None
     """The queries that the model wrote in each round; left out of a line where it wrote none itself."""
 
 

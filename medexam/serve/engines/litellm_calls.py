@@ -1,4 +1,4 @@
-"""litellm, imported late, kept quiet, and with its errors turned into DSPy's.
+"""litellm, imported late, kept quiet, and with its errors turned into ours.
 
 litellm and the clients below it try once; `serve/network/retry.py` retries. This module knows litellm and its errors,
 and no engine.
