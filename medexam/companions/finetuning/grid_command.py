@@ -1,10 +1,11 @@
 """`medexam finetune-grid`: encoders learn to find spans in every training and variant of a grid."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from medexam.companions.finetuning.settings import Device
 from medexam.toolkit.commands import JsonOption, TrackingOption
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ def finetune_grid(
     ] = None,
     variant: Annotated[list[str] | None, typer.Option("--variant", help="This variant alone; may be repeated.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Say what is pending, and train nothing.")] = False,
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"], typer.Option("--device", help="auto is CUDA if there is one.")
-    ] = ("auto"),
+    device: Annotated[Device, typer.Option("--device", help="auto is CUDA if there is one.")] = ("auto"),
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -32,13 +32,12 @@ def render_svg(plot: Plot) -> str:
     """Render the plot as an `svg` element; raises `MedExamError` without matplotlib."""
     try:
         with quiet_matplotlib():
-            from matplotlib import rc_context
-            from matplotlib.figure import Figure
+            import matplotlib.figure
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     buffer = io.BytesIO()
-    with rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": plot.name}), quiet_matplotlib():
-        figure = Figure(figsize=plot.size, layout="constrained")
+    with matplotlib.rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": plot.name}), quiet_matplotlib():
+        figure = matplotlib.figure.Figure(figsize=plot.size, layout="constrained")
         plot.draw(figure)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # The layout is found: saving would find it once more.
