@@ -3,9 +3,9 @@
 import sys
 
 import pytest
-from dspy.lm15 import ServerError
 
 from medexam.cli.main import main
+from medexam.errors import ServerError
 from medexam.serve import ScriptedEngine
 
 
