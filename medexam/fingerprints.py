@@ -117,9 +117,9 @@ def resolve_commit(hub_id: str, revision: str | None = None) -> str:
         return str(commit)
     message = (" ".join(str(reason).split()) or type(reason).__name__)[:200]
     raise CommitUnknownError(
-        f"{hub_id}: the commit of {revision or 'main'} is unknown ({message}), and {constants.HF_HUB_CACHE} holds none: connect "
-        "to the hub (a private model needs HF_TOKEN), correct the name, download it there first, name its commit of 40 "
-        "digits as the revision, or name a folder with a copy"
+        f"{hub_id}: the commit of {revision or 'main'} is unknown ({message}), and {constants.HF_HUB_CACHE} holds "
+        "none: connect to the hub (a private model needs HF_TOKEN), correct the name, download it there first, name "
+        "its commit of 40 digits as the revision, or name a folder with a copy"
     ) from reason
 
 
