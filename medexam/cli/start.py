@@ -2,6 +2,7 @@
 
 import os
 import sys
+import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -66,8 +67,6 @@ def demo(
     sys.stderr.write(f"All {len(runs)} runs: medexam report {out}; the study: medexam run study\n")
     sys.stderr.write(f"Your own model: medexam run {SAMPLE.name} --model openai/gpt-4o-mini\n")
     if not no_open and _has_display():
-        import webbrowser
-
         webbrowser.open(page.absolute().as_uri())
 
 

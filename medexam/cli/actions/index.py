@@ -19,7 +19,7 @@ from medexam.retrievers.building import usual_index
 from medexam.retrievers.corpora import ReadableCorpus, stream_corpus
 from medexam.retrievers.encoders import Encoder, build_encoder, find_encoder
 from medexam.retrievers.index_building import build_index
-from medexam.retrievers.index_manifest import IndexManifest, count_encoded, read_progress
+from medexam.retrievers.index_manifest import IndexManifest, count_encoded, read_manifest, read_progress
 from medexam.text import count_of
 
 
@@ -39,7 +39,7 @@ def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
     folder = settings.out or usual_index(corpus, encoder, cache_dir())
     with _builder(settings) as builder:
         manifest = _build(corpus, encoder, folder, builder)
-    print_manifest(manifest, folder, as_json)
+    _print_manifest(manifest, folder, as_json=as_json)
 
 
 @contextmanager
@@ -70,7 +70,12 @@ def _build(corpus: ReadableCorpus, encoder: Encoder, out: Path, build: Callable[
         raise typer.Exit(INCOMPLETE) from None
 
 
-def print_manifest(manifest: IndexManifest, folder: Path, as_json: bool) -> None:
+def print_index(folder: Path, *, as_json: bool) -> None:
+    """Print what the index in a folder holds."""
+    _print_manifest(read_manifest(folder), folder, as_json=as_json)
+
+
+def _print_manifest(manifest: IndexManifest, folder: Path, *, as_json: bool) -> None:
     """Print what an index holds, line by line or as JSON."""
     if as_json:
         typer.echo(manifest.model_dump_json(indent=2, by_alias=True))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from medexam.companions.booklets.drafts import Draft
@@ -121,7 +122,6 @@ def write_questions(path: Path, drafts: Sequence[Draft], exam: ExamName, source:
         import datasets
     except ImportError:
         raise DatasetError(f"writing a data set needs the `datasets` library: {INSTALL}") from None
-    import pyarrow.parquet as pq
 
     text, integer = datasets.Value("string"), datasets.Value("int64")
     kinds = dict.fromkeys(FIELDS, text) | dict.fromkeys(WHOLE, integer)

@@ -8,6 +8,8 @@ from medexam.companions.readers.windows import SHARED_TOKENS, WINDOW_TOKENS
 from medexam.toolkit.commands import Setting
 from medexam.toolkit.errors import SpecError
 
+Device = Literal["auto", "cpu", "cuda"]
+
 
 @dataclass(frozen=True)
 class FinetuningSettings:
@@ -44,7 +46,7 @@ class FinetuningSettings:
     batch: Annotated[int, Setting("Windows in one step.", min=1)] = 8
     learning_rate: Annotated[float, Setting("Learning rate of the first step; it falls to 0.")] = 5e-5
     seed: Annotated[int, Setting("Fixes the new head, the order of the windows and the dropout.")] = 42
-    device: Annotated[Literal["auto", "cpu", "cuda"], Setting("auto is CUDA if there is one.")] = "auto"
+    device: Annotated[Device, Setting("auto is CUDA if there is one.")] = "auto"
 
     def __post_init__(self) -> None:
         """Raise `SpecError` without a file, and unless the learning rate is above 0. A path may stand for one file."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,9 +17,6 @@ from medexam.toolkit.commands import (
     settings_as_flags,
 )
 from medexam.toolkit.errors import SpecError
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

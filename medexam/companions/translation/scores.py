@@ -50,11 +50,10 @@ class BertScore:
         bert-score.
         """
         try:
-            from bert_score import BERTScorer
-            from bert_score.utils import model2layers
+            from bert_score import BERTScorer, utils
         except ImportError:
             raise MedExamError(f"BERTScore needs bert-score: {_EXTRA}") from None
-        layer_number = model2layers.get(model) if layer is None else layer
+        layer_number = utils.model2layers.get(model) if layer is None else layer
         if layer_number is None:
             raise EngineError(f"--bert-layer: bert-score knows no layer for {model}: name one, such as 9 of 12")
         self._check(model, layer_number)

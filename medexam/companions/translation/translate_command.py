@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,11 +15,6 @@ from medexam.toolkit.commands import (
     TrackingOption,
     settings_as_flags,
 )
-
-if TYPE_CHECKING:
-    pass
-
-DISCARDED_SHOWN = 10
 
 
 @dataclass(frozen=True)

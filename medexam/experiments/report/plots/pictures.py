@@ -124,8 +124,7 @@ def render_figure(draw: Draw, size: tuple[float, float], caption: str = "", endi
     """
     try:
         with quiet_matplotlib():
-            from matplotlib import rc_context
-            from matplotlib.figure import Figure
+            import matplotlib.figure
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     # Fonts of type 42, since journals refuse those of type 3; no date, so that equal runs give equal files.
@@ -137,8 +136,8 @@ def render_figure(draw: Draw, size: tuple[float, float], caption: str = "", endi
         metadata["Date"] = None
     elif ending == ".pgf":
         settings["pgf.texsystem"] = _find_tex_engine()
-    with rc_context(settings), quiet_matplotlib():
-        figure: Any = Figure(figsize=size, dpi=DPI, layout="constrained")
+    with matplotlib.rc_context(settings), quiet_matplotlib():
+        figure: Any = matplotlib.figure.Figure(figsize=size, dpi=DPI, layout="constrained")
         draw(figure)
         if ending == ".pgf":
             return _render_pgf(figure)

@@ -1,14 +1,29 @@
-"""`medexam finetune-grid`: encoders learn to find spans in every training and variant of a grid."""
+"""`medexam finetune` and `medexam finetune-grid`: encoders learn to find the span that answers a question."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from medexam.toolkit.commands import JsonOption, TrackingOption
+from medexam.companions.finetuning.settings import Device, FinetuningSettings
+from medexam.toolkit.commands import JsonOption, TrackingOption, refuse, settings_as_flags
 
-if TYPE_CHECKING:
-    pass
+
+@settings_as_flags
+def finetune(
+    context: typer.Context,
+    settings: FinetuningSettings,
+    tracking_uri: TrackingOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fine-tune an encoder on spans, for the program `span_reader`."""
+    if not settings.intermediate:
+        refuse(context, {"intermediate_epochs"}, "name the questions to learn from first with --intermediate FILE")
+    if settings.validation is None:
+        refuse(context, {"answer_tokens"}, "it is for scoring; name the questions to score with --validation FILE")
+    from medexam.companions.finetuning.actions import train_encoder
+
+    train_encoder(settings, tracking_uri, as_json=as_json)
 
 
 def finetune_grid(
@@ -22,9 +37,7 @@ def finetune_grid(
     ] = None,
     variant: Annotated[list[str] | None, typer.Option("--variant", help="This variant alone; may be repeated.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Say what is pending, and train nothing.")] = False,
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"], typer.Option("--device", help="auto is CUDA if there is one.")
-    ] = ("auto"),
+    device: Annotated[Device, typer.Option("--device", help="auto is CUDA if there is one.")] = ("auto"),
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
