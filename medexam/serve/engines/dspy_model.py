@@ -10,6 +10,7 @@ from typing import Any
 import dspy
 from dspy.lm15 import Config, LM15Error, Request, Response, request_from_openai_chat
 
+from medexam.dspy_internals import model_check
 from medexam.errors import AnswerFormatError, EngineError
 from medexam.model_identity import ModelIdentity
 from medexam.serve.contract import EngineInfo, SyncEngine
@@ -18,7 +19,10 @@ from medexam.specs import EngineNeeds, ModelSpec
 
 IN_FLIGHT = 64
 """Requests in flight, for DSPy's models do not say how many keep them busy."""
-_UNHEARD: Mapping[str, Any] = {"callbacks": [], "track_usage": False, "usage_tracker": None, "disable_history": True}
+_UNHEARD: Mapping[str, Any] = {
+    "callbacks": [], "track_usage": False, "usage_tracker": None, "disable_history": True,
+    **model_check(None),
+}
 """Settings under which nobody hears of a call twice: listeners heard of the run's own model."""
 _OF_DSPY = frozenset(
     {
