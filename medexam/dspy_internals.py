@@ -150,8 +150,9 @@ def _awaiting(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_plain_lm(lm: Any) -> bool:
-    """Return whether a model is a `dspy.LM` and no more, so that it is known what a call of it does."""
-    if type(lm) is not dspy.LM or lm.callbacks or not _OWN.isdisjoint(vars(lm)):
+    """Return whether a model is a `dspy.LM` and no more, unchecked, so that it is known what a call of it does."""
+    is_checked = thread_local_overrides.get().get(_CHECK) is not None
+    if type(lm) is not dspy.LM or is_checked or lm.callbacks or not _OWN.isdisjoint(vars(lm)):
         return False
     # Libraries that trace calls replace the methods of the class.
     methods = {name: _UNCHECKED.get(getattr(dspy.LM, name), getattr(dspy.LM, name)) for name in _CALLS}

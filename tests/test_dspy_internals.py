@@ -80,6 +80,7 @@ def test_a_check_stops_a_model_before_it_is_asked_and_leaves_it_plain() -> None:
     setting = model_check(refuse)
     assert is_plain_lm(lm)
     with dspy.context(**setting):
+        assert not is_plain_lm(lm)
         with pytest.raises(KeyError, match="refused"):
             lm("Hi")
         with pytest.raises(KeyError, match="refused"):
