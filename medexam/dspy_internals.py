@@ -173,11 +173,12 @@ def model_check(check: Callable[[Any], None] | None) -> dict[str, Any]:
     too, for half of a client's time.
     """
     if check is not None and not _UNCHECKED:
-        for name in _CALLS:
-            own = getattr(dspy.BaseLM, name)
-            checked = (_awaiting if name == "acall" else _calling)(own)
-            _UNCHECKED[checked] = own
-            setattr(dspy.BaseLM, name, checked)
+        # Libraries that trace calls may have given `dspy.LM` methods of its own.
+        for kind, name in itertools.product((dspy.BaseLM, dspy.LM), _CALLS):
+            if (own := vars(kind).get(name)) is not None:
+                checked = (_awaiting if name == "acall" else _calling)(own)
+                _UNCHECKED[checked] = own
+                setattr(kind, name, checked)
     return {_CHECK: check}
 
 
