@@ -80,7 +80,9 @@ def test_a_run_of_objects_needs_its_script(ask, model, monkeypatch) -> None:
         medexam.load_run(run.folder).resume(progress=False)
 
 
-def test_a_module_is_optimized(model, ask, runs_dir) -> None:
+@pytest.mark.parametrize("served", [False, True])
+def test_a_module_is_optimized(model, ask, runs_dir, served) -> None:
+    model = build_wire()[1] if served else model
     spec = {"name": "better", "dataset": {"name": "headqa_sample", "years": [2016]}}
     optimizer = {"kind": "bootstrap", "validation": {"split": "dev", "limit": 3}}
     better = medexam.optimize(spec, program=Told(), model=model, optimizer=optimizer, runs_dir=runs_dir, progress=False)
