@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from medexam.plugins import is_live_name
 from medexam.specs.base import Spec
 from medexam.specs.extra_body import check_extra_body
 from medexam.specs.names import ENGINES, Args, part_name, short_name
@@ -63,8 +64,8 @@ class ModelSpec(Spec):
     float32, which a processor measures once; else float32."""
     device: str = "auto"
     """embedded: `cpu`, `cuda`, `cuda:1` or `auto`."""
-    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    """0 takes the likeliest token at each step."""
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
+    """0 takes the likeliest token at each step. None, for a `dspy.LM` alone, leaves it to the provider."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     """Draw from the likeliest tokens that together have this probability; None draws from all."""
     top_k: Annotated[int, Field(ge=1)] | None = None
@@ -73,9 +74,10 @@ class ModelSpec(Spec):
     """Draw from the tokens that are at least this share as likely as the likeliest; None draws from all."""
     stop: tuple[str, ...] = ()
     """Texts at which a reply ends, in its thinking too; they are no part of it."""
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=0)] | None = None
     """Tokens a reply may have, its thinking included; None leaves it to the program, which knows how long its replies
-    are, and gives a hosted model that thinks 8,192 tokens more."""
+    are, and gives a hosted model that thinks 8,192 tokens more. 0, for a `dspy.LM` alone, has modules leave it to the
+    provider."""
     price: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = None
     """US dollars of a million tokens, of prompts and of replies; None: what litellm's list says of a hosted model."""
     seed: int | None = 0
@@ -139,6 +141,9 @@ class ModelSpec(Spec):
         return self
 
     def _check_sampling(self) -> None:
+        if not is_live_name(self.engine) and (self.temperature is None or self.max_tokens == 0):
+            name = "max_tokens, of at least 1" if self.max_tokens == 0 else "temperature, such as 0"
+            raise ValueError(f"only a dspy.LM of a script leaves this to the provider: set {name}")
         if not self.temperature and (self.top_p, self.top_k, self.min_p) != (None, None, None):
             raise ValueError(
                 "top_p, top_k and min_p change nothing at temperature 0: set a temperature, or leave them out"
