@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import httpx
 import pytest
-from dspy.lm15 import Config, ContextLengthError, Message, Request, Response
+from dspy.lm15 import Config, Message, Request, Response
 
 from medexam.cli.main import load_command
 from medexam.datasets import load_exam_set
-from medexam.errors import EndpointUnreachableError
+from medexam.errors import ContextLengthError, EndpointUnreachableError
 from medexam.serve import build_engine
 from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.discovery.capabilities import Capabilities

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from dspy.lm15 import Config, Message, RateLimitError, Request
+from dspy.lm15 import Config, Message, Request
 from provider_wire import ProviderWire, serve_provider
 from provider_wires import (
     GPT5,
@@ -24,7 +24,7 @@ from provider_wires import (
     Zai,
 )
 
-from medexam.errors import EngineError
+from medexam.errors import EngineError, RateLimitError
 from medexam.serve import build_engine
 from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.network.retry import ask_again
