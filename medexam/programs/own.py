@@ -242,7 +242,7 @@ def make_predictor(spec: SignatureSpec) -> dspy.Module:
     try:
         return kind(dspy.Signature(spec.signature, spec.instructions or None))
     except Exception as error:
-        raise SpecError(f"program.signature {spec.signature!r}: {error}") from None
+        raise SpecError(f"signature {spec.signature!r}: {error}") from None
 
 
 def make_adapter(spec: ModuleSpec) -> dspy.Adapter:

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import dspy
+from pydantic import ValidationError
 
 from medexam.errors import SpecError
 from medexam.plugins import load_object
@@ -74,8 +75,15 @@ def make_asking_module(step: AskStep, language: Language, *, looks_up: bool) -> 
     except Exception as error:
         raise SpecError(f"ask {step.ask!r}: {error}") from None
     module = _make_module(step, signature, looks_up=looks_up)
-    for predictor in module.predictors() if "demos" in words else ():
-        predictor.demos = [typed_example(predictor.signature, demo) for demo in words["demos"]]
+    demos = words.get("demos", [])
+    names = {name for predictor in module.predictors() for name in predictor.signature.fields}
+    if unknown := {name for demo in demos for name in demo} - names:
+        raise SpecError(f"demos: {', '.join(sorted(unknown))}: the signature has {', '.join(signature.fields)} alone")
+    for predictor in module.predictors() if demos else ():
+        try:
+            predictor.demos = [typed_example(predictor.signature, demo) for demo in demos]
+        except ValidationError as error:
+            raise SpecError(f"demos: {error.errors()[0]['input']!r}: {error.errors()[0]['msg']}") from None
     return module
 
 

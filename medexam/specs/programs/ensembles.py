@@ -66,19 +66,9 @@ class EnsembleSpec(ProgramSpec):
         return self
 
     @property
-    def made_of(self) -> tuple[MemberSpec, ...]:
-        """The programs whose stored answers it combines."""
-        return self.members
-
-    @property
     def models(self) -> tuple[str, ...]:
         """The experiment's `models` that its members ask beside their own."""
         return tuple(dict.fromkeys(name for member in self.members for name in member.program.models))
-
-    @property
-    def fitted_on(self) -> PartSpec | None:
-        """The exams that its weights are fitted on; None where nothing is fitted."""
-        return self.train
 
     @property
     def label(self) -> str:

@@ -260,11 +260,6 @@ class FlowSpec(ModuleSpec):
         """Return the same; its parts depend on the language by themselves."""
         return self
 
-    @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        return self._label(self.name)
-
     def describe_steps(self, language: Language) -> list[dict[str, Any]]:
         """Describe the steps as JSON-ready data without paths: what files hold is told beside them."""
         return list(_described(self.steps, "steps", self.parts, language))

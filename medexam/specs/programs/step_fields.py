@@ -52,9 +52,16 @@ class _Fields:
 
     def after(self, steps: Steps, place: str, fields: Kinds) -> Kinds:
         """Return the fields behind `steps`, those before included."""
-        fields = {**added_lists(steps), **fields}
+        lists = added_lists(steps)
+        for name in lists.keys() & QUESTION_FIELDS.keys():
+            raise PlacedError(place, f"{name} is the question's own: add to a list with another name")
+        fields = {**lists, **fields}
         for position, step in enumerate(steps):
-            fields = {**fields, **self._writes(step, f"{place}.{position}", fields)}
+            step_place = f"{place}.{position}"
+            fields = {**fields, **self._writes(step, step_place, fields)}
+            for name in lists:
+                if not fields[name].startswith("list["):
+                    raise PlacedError(step_place, f"{name} is a list that steps add to: write another name")
         return fields
 
     def _writes(self, step: StepSpec, place: str, fields: Kinds) -> Kinds:
