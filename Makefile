@@ -36,8 +36,9 @@ check: $(VENV)/.dev
 fast: $(VENV)/.dev
 	$(BIN)/python -m pytest -q $(PARALLEL) --costs $(SHUFFLED) $(FAST)
 
+# LESS: options that leave tests out, such as --ignore=tests/slurm.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest $(PARALLEL) --costs $(SHUFFLED)
+	$(BIN)/python -m pytest $(PARALLEL) --costs $(SHUFFLED) $(LESS)
 
 # FILES: what is repeated while every processor is busy, TIMES times, in another order each time.
 TIMES ?= 5
@@ -45,7 +46,7 @@ flaky: $(VENV)/.dev
 	PYTHONPATH=tests $(BIN)/python -m suite.busy --times $(TIMES) -- $(BIN)/python -m pytest -q $(PARALLEL) -p randomly --no-loadscope-reorder $(FILES)
 
 chaos: $(VENV)/.dev
-	$(BIN)/python -m pytest -m chaos
+	$(BIN)/python -m pytest -m chaos tests/chaos
 
 # EXAMPLES: inputs of each boundary; SEED repeats a search.
 fuzz: $(VENV)/.dev

@@ -1,4 +1,4 @@
-"""What DSPy does not document and is used nevertheless: another minor version of DSPy may break this module alone.
+"""Where DSPy is met: its errors, and what it does not document. Another minor version may break this module alone.
 
 `tests/test_dspy_internals.py` says which part is gone. All other modules use what `dspy`, `dspy.lm15`,
 `dspy.teleprompt` and `dspy.utils` offer.
@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import FunctionType
@@ -18,12 +18,37 @@ from typing import Any, Self
 from urllib.request import getproxies
 
 import dspy
+from dspy import lm15
 from dspy.clients import costs
 from dspy.clients.errors import error_boundary
 from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
 from dspy.lm15 import LMRouter, Request
 from dspy.utils.callback import with_callbacks
 from dspy.utils.exceptions import is_retryable_lm_error
+
+from medexam import errors
+
+_GUIDANCE = "\n\n  To fix:"
+"""Opens what DSPy adds to some messages; it adds it again where its error is made."""
+_KINDS: dict[type[errors.CallError], type[lm15.LM15Error]] = {
+    errors.ContextLengthError: lm15.ContextLengthError,
+    errors.UnsupportedModelError: lm15.UnsupportedModelError,
+    errors.InvalidRequestError: lm15.InvalidRequestError,
+    errors.AuthError: lm15.AuthError,
+    errors.BillingError: lm15.BillingError,
+    errors.RateLimitError: lm15.RateLimitError,
+    errors.CallTimeoutError: lm15.TimeoutError,
+    errors.ServerError: lm15.ServerError,
+    errors.ProviderError: lm15.ProviderError,
+    errors.UnsupportedFeatureError: lm15.UnsupportedFeatureError,
+    errors.ConfigurationError: lm15.ConfigurationError,
+    errors.TransportError: lm15.TransportError,
+    errors.CallError: lm15.LM15Error,
+}
+"""Each kind stands before the wider one that it is a kind of."""
+CALL_ERRORS = (errors.CallError, lm15.LM15Error)
+"""What a call of an engine breaks with: one of the user's own may raise DSPy's errors."""
+_FIELDS = ("status", "retry_after", "provider", "provider_code", "request_id")
 
 
 def current_settings() -> dict[str, Any]:
@@ -70,10 +95,37 @@ def prices_looked_up_once() -> Iterator[None]:
         costs.model_info = own
 
 
-def dspy_errors(model: str) -> AbstractContextManager[None]:
-    """Return a context that turns `dspy.lm15` errors, and any other, into those that `dspy.LM` raises."""
-    boundary: AbstractContextManager[None] = error_boundary(model, unexpected=True)
-    return boundary
+def to_dspy_error(error: errors.CallError) -> lm15.LM15Error:
+    """Make DSPy's error of the same meaning and words."""
+    kind = next(theirs for ours, theirs in _KINDS.items() if isinstance(error, ours))
+    feature = {"feature": error.feature} if issubclass(kind, lm15.CapabilityError) else {}
+    return kind(error.message, **{name: getattr(error, name) for name in _FIELDS}, **feature)
+
+
+def from_dspy_error(error: lm15.LM15Error) -> errors.CallError:
+    """Make the error of a call that one of DSPy's is."""
+    kind = next(ours for ours, theirs in _KINDS.items() if isinstance(error, theirs))
+    message = error.message.partition(_GUIDANCE)[0]
+    return kind(message, **{name: getattr(error, name) for name in _FIELDS}, feature=getattr(error, "feature", None))
+
+
+@contextmanager
+def raising_dspy_errors() -> Iterator[None]:
+    """Raise what a call breaks with as DSPy's error."""
+    try:
+        yield
+    except errors.CallError as error:
+        raise to_dspy_error(error) from error
+
+
+@contextmanager
+def dspy_errors(model: str) -> Iterator[None]:
+    """Raise what a call breaks with, and any other error, as `dspy.LM` would."""
+    with error_boundary(model, unexpected=True):
+        try:
+            yield
+        except errors.CallError as error:
+            raise to_dspy_error(error) from error
 
 
 def chat_request_fields(request: Request) -> dict[str, Any]:
@@ -86,12 +138,12 @@ def chat_request_fields(request: Request) -> dict[str, Any]:
 
 
 def read_litellm_error(error: Exception, model: str) -> Exception:
-    """Return the `dspy.lm15` error that one of litellm's is; the error itself if it is none of litellm's."""
+    """Return the `CallError` that one of litellm's is; the error itself if it is none of litellm's."""
     # Imported here: it imports litellm, which takes seconds.
     from dspy.clients.engines.litellm_errors import to_lm15_error
 
     fault: Exception = to_lm15_error(error, model=model)
-    return fault
+    return from_dspy_error(fault) if isinstance(fault, lm15.LM15Error) else fault
 
 
 async def _awaited(self: Any) -> None:

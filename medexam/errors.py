@@ -61,6 +61,94 @@ class LogprobsUnavailableError(EngineError):
     """A server does not return the log-probabilities that it was asked for, or returns others."""
 
 
+class CallError(MedExamError):
+    """A call of a model broke; what DSPy calls is told by its own error of the same meaning, see `dspy_internals`."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        provider: str | None = None,
+        provider_code: str | None = None,
+        request_id: str | None = None,
+        feature: str | None = None,
+    ) -> None:
+        """Keep what the server or the provider said; `feature` is the setting or part that is not supported.
+
+        `status` is that of HTTP, and `retry_after` the seconds after which it wants to be asked again.
+        """
+        super().__init__(message)
+        self.message = self.args[0]
+        self.status = status
+        self.retry_after = retry_after
+        self.provider = provider
+        self.provider_code = provider_code
+        self.request_id = request_id
+        self.feature = feature
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+
+class TransportError(CallError):
+    """The connection was lost, or never made."""
+
+
+class ConfigurationError(CallError):
+    """The engine itself cannot ask any more."""
+
+
+class UnsupportedFeatureError(CallError):
+    """The engine cannot ask for this, whatever the model."""
+
+
+class ProviderError(CallError):
+    """The server or the provider answered with an error."""
+
+    def __str__(self) -> str:
+        parts = {"": self.provider, "HTTP ": self.status, "request ": self.request_id}
+        context = ", ".join(f"{label}{part}" for label, part in parts.items() if part)
+        return f"{self.message} ({context})" if context else str(self.message)
+
+
+class AuthError(ProviderError):
+    """The key is wrong, or may not do this."""
+
+
+class BillingError(ProviderError):
+    """The account is empty."""
+
+
+class RateLimitError(ProviderError):
+    """Too much was asked in too short a time."""
+
+
+class CallTimeoutError(ProviderError, TimeoutError):
+    """No answer came in time."""
+
+
+class ServerError(ProviderError):
+    """The server failed, or its reply cannot be read."""
+
+
+class InvalidRequestError(ProviderError):
+    """What was asked is refused."""
+
+
+class ContextLengthError(InvalidRequestError):
+    """The prompt, or it and the reply, do not fit the model's context."""
+
+
+class UnsupportedModelError(InvalidRequestError):
+    """There is no such model."""
+
+
+class FilteredError(InvalidRequestError):
+    """A filter of the provider's withheld the reply; asking again would bring none."""
+
+
 class RunFolderError(MedExamError):
     """A run folder cannot be written, is damaged, or belongs to another spec."""
 

@@ -24,6 +24,12 @@ Reading = Literal["strict", "lenient"]
 """How a reply is read: by the format that was asked for, or as a careful marker would."""
 
 
+SAMPLES = "samples"
+"""Setting of a call: the number of its replies, each under a seed of its own; for engines that share a prompt alone.
+
+Key of `Request.config.extensions` too, and of `Response.provider_data` with the others than the first."""
+
+
 class Sampling(NamedTuple):
     """How a reply is written; None: the server's own default."""
 
@@ -33,6 +39,8 @@ class Sampling(NamedTuple):
     top_k: int | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    samples: int = 1
+    """The number of replies, each under a seed of its own."""
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Sampling":
@@ -45,6 +53,7 @@ class Sampling(NamedTuple):
             get("top_k"),
             get("seed"),
             tuple(get("stop") or ()),
+            get(SAMPLES, 1),
         )
 
     def drawing(self) -> dict[str, Any]:
@@ -68,26 +77,35 @@ class Dialogue(NamedTuple):
     sampling: Sampling
     choices: tuple[str, ...] | None = None
     """The strings that the reply is one of; None if it is free."""
+    continuations: "ContinuationRequest | None" = None
+    """The texts whose log-probabilities are asked for instead of a reply; None if a reply is."""
+    picture: str | None = None
+    """A data URL that stands before the words of the user's last message; None: there is no picture."""
+    plain: bool = False
+    """Whether the reply continues the one message as plain text, without a chat template."""
 
     @classmethod
-    def of(
-        cls, turns: list[ChatMessage], sampling: Sampling, choices: tuple[str, ...] | None = None
-    ) -> "Dialogue | None":
-        """Make the dialogue of an adapter's turns, the last of which may be the reply's opening.
-
-        None for texts that a server may refuse, which DSPy's own request names: an empty one, and halves of surrogate
-        pairs.
-        """
-        texts = [turn["content"] for turn in turns]
-        if not all(texts[turns[0]["role"] == "system" :]):
-            return None
-        try:
-            "".join(texts).encode()
-        except UnicodeEncodeError:
-            return None
+    def of(cls, turns: list[ChatMessage], sampling: Sampling, **more: Any) -> "Dialogue":
+        """Make the dialogue of an adapter's turns, the last of which may be the reply's opening."""
         if turns[-1]["role"] == "assistant":
-            return cls(turns[:-1], texts[-1], sampling, choices)
-        return cls(turns, "", sampling, choices)
+            return cls(turns[:-1], turns[-1]["content"], sampling, **more)
+        return cls(turns, "", sampling, **more)
+
+    @property
+    def is_encodable(self) -> bool:
+        """Whether its texts can be sent: halves of surrogate pairs cannot."""
+        try:
+            "".join([self.opening, *(message["content"] for message in self.messages)]).encode()
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether it asks for one reply to texts; DSPy's request says what is wrong with an empty one."""
+        if self.continuations is not None or self.picture is not None or self.plain or self.sampling.samples > 1:
+            return False
+        return all(message["content"] or message["role"] == "system" for message in self.messages)
 
 
 class Ending(StrEnum):
@@ -104,6 +122,8 @@ class Ending(StrEnum):
     """The server broke off or names a reason that is not known: asking again may bring a whole reply."""
 
 
+WITHHELD = (Ending.REFUSED, Ending.FILTERED)
+"""Nothing in a reply that ended so is an answer."""
 _ENDINGS: Mapping[Ending, tuple[str, ...]] = {
     Ending.COMPLETE: (
         *("stop", "tool_calls", "function_call"),  # OpenAI's chat and completions
@@ -169,6 +189,15 @@ class Generation:
     """Which of the experiment's further models was asked, by its name in the spec; None: the run's model."""
     tool_calls: tuple[ToolCall, ...] = ()
     """The tools that it calls; a reply that calls some may have no words."""
+    text: str | None = None
+    """What it says where that is less than `reply`: the server told its thinking apart, or the model declined."""
+    reading: "ContinuationLogprobs | None" = None
+    """The log-probabilities that were asked for instead of a reply."""
+
+    @property
+    def words(self) -> str:
+        """What it says, without what was thought."""
+        return (self.reply or "") if self.text is None else self.text
 
     @property
     def ending(self) -> Ending:
@@ -178,7 +207,7 @@ class Generation:
     @property
     def withheld(self) -> bool:
         """Whether it was refused or filtered, so that nothing in it is an answer."""
-        return self.ending in (Ending.REFUSED, Ending.FILTERED)
+        return self.ending in WITHHELD
 
 
 CONTINUATIONS = "continuations"

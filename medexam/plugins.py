@@ -212,47 +212,51 @@ def _find_spec(place: str) -> ModuleSpec | None:
 def _with_neighbours(first: Path, root: Path, top: Path) -> dict[Path, str]:
     """Hash the file and those that it imports, found from the folder `root` and lying below `top`: file -> SHA-256."""
     digests: dict[Path, str] = {}
-    queue, looked_for = [first], set[Path]()
+    queue, looked_for = [first], set[str]()
     while queue:
         path = queue.pop()
         if path in digests:
             continue
         source = path.read_bytes()
         digests[path] = hashlib.sha256(source).hexdigest()
-        try:
-            imports = _imports_of(source, digests[path])
-        except SyntaxError as error:
-            raise SpecError(f"{path}, line {error.lineno}: {error.msg}") from None
+        if (key := (digests[path], path, root)) not in _STEMS:
+            try:
+                _STEMS[key] = _stems_of(source, path, root)
+            except SyntaxError as error:
+                raise SpecError(f"{path}, line {error.lineno}: {error.msg}") from None
+        stems = _STEMS[key]
         # Files of a project import the same modules: each is looked for once.
-        stems = {(path.parents[level - 1] if level else root).joinpath(*dotted.split(".")) for level, dotted in imports}
-        for stem in stems - looked_for:
-            candidates = (stem.with_suffix(".py"), stem / "__init__.py")
-            # A name that only one folder's file can carry: an installed library of the same name is not ours.
-            queue += [file.resolve() for file in candidates if file.is_relative_to(top) and file.is_file()]
+        queue += [file.resolve() for stem in stems - looked_for for file in _candidates(stem, top) if file.is_file()]
         looked_for |= stems
     return digests
 
 
-_IMPORTS: dict[str, frozenset[tuple[int, str]]] = {}
-"""SHA-256 of a source -> what it imports: evaluations of one process hash the same files again and again."""
+_STEMS: dict[tuple[str, Path, Path], frozenset[str]] = {}
+"""SHA-256 of a source, its file, the root -> `_stems_of` it: evaluations of one process hash the same files again."""
 
 
-def _imports_of(source: bytes, digest: str) -> frozenset[tuple[int, str]]:
-    """List what a source may import: how many folders up, 0 for an absolute import, and the name with its dots.
+def _stems_of(source: bytes, path: Path, root: Path) -> frozenset[str]:
+    """List the paths, without a suffix, of what a source may import; raises `SyntaxError`.
 
-    A name after `from ... import` may be a module too. Raises `SyntaxError`.
+    A name after `from ... import` may be a module too.
     """
-    if digest not in _IMPORTS:
-        names = set[tuple[int, str]]()
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Import):
-                names.update((0, alias.name) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                base = node.module or ""
-                names.update((node.level, f"{base}.{alias.name}".strip(".")) for alias in node.names)
-                names.add((node.level, base))
-        _IMPORTS[digest] = frozenset((level, dotted) for level, dotted in names if dotted)
-    return _IMPORTS[digest]
+    names = set[tuple[int, str]]()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names.update((0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            names.update((node.level, f"{base}.{alias.name}".strip(".")) for alias in node.names)
+            names.add((node.level, base))
+    folders = {level: path.parents[level - 1] if level else root for level, _ in names}
+    return frozenset(str(folders[level].joinpath(*dotted.split("."))) for level, dotted in names if dotted)
+
+
+@cache
+def _candidates(stem: str, top: Path) -> tuple[Path, ...]:
+    """List the files below `top` that a module may have; an installed library of the same name is not ours."""
+    files = Path(f"{stem}.py"), Path(stem, "__init__.py")
+    return tuple(file for file in files if file.is_relative_to(top))
 
 
 def _import_file(path: Path) -> ModuleType:

@@ -3,9 +3,9 @@
 import sys
 
 import pytest
-from dspy.lm15 import ServerError
 
 from medexam.cli.main import main
+from medexam.errors import ServerError
 from medexam.serve import ScriptedEngine
 
 
@@ -37,7 +37,7 @@ def tracked() -> None:
 def _untracked(request, monkeypatch) -> None:
     """Runs send nothing to MLflow, unless the test asks for `tracked`: it takes longer than the questions."""
     if "tracked" not in request.fixturenames:
-        monkeypatch.setattr("medexam.cli.run.send_to_mlflow", lambda *_, **__: None)
+        monkeypatch.setattr("medexam.cli.actions.run.send_to_mlflow", lambda *_, **__: None)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import dspy
 import pytest
 from dspy.clients import costs
-from dspy.lm15 import Config, Message, RateLimitError, Request, Response, TextPart, Usage
+from dspy.lm15 import Config, Message, Request, Response, TextPart, Usage
 from dspy.utils.exceptions import LMError
 
 from medexam.dspy_internals import (
@@ -13,6 +13,7 @@ from medexam.dspy_internals import (
     prices_looked_up_once,
     read_litellm_error,
 )
+from medexam.errors import RateLimitError
 from medexam.serve.engines.litellm_calls import get_litellm
 
 

@@ -96,7 +96,7 @@ INNER_FLOORS = {
         "finetuning",
         "papers",
     ),
-    "cli": ("options", "terminal", "help", "progress", "views", "flags", "data", "stored", ""),
+    "cli": ("settings", "options", "terminal", "help", "progress", "views", "flags", "data", "stored", ""),
 }
 """Wing -> its rooms from the ground up; a room imports itself and those before it. `""`: modules beside the rooms."""
 OTHER_COMPANIONS = {

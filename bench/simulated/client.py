@@ -16,10 +16,10 @@ from unittest.mock import patch
 
 import dspy
 from dspy.lm15 import Config, Message, Request
-from dspy.lm15 import TimeoutError as CallTimeoutError
 from simulated.server import SimulatedServer, State
 
-from medexam.errors import EndpointSilentError
+from medexam.errors import CallTimeoutError, EndpointSilentError
+from medexam.model_calls import Generation
 from medexam.serve.contract import CHOICE
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import ServerFinder, follow
@@ -28,7 +28,6 @@ from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.pool.server_pool import ServerPool
 from medexam.serve.pool.silence import LOOK_S, watch_silence
-from medexam.signatures.single_call import Generation
 
 MODEL = "simulated"
 TIMEOUT_S = 600.0

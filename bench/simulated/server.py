@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from dspy.lm15 import ServerError, TransportError
+from medexam.errors import ServerError, TransportError
 
 CONNECT_S = 10.0
 """After this the client gives up to connect to a machine that does not answer."""

@@ -5,11 +5,4 @@ from medexam.benchmarks.paired import PairedRuns, TableRun
 from medexam.benchmarks.registry import find_benchmark, find_stored_benchmark
 from medexam.metrics import ScoredRun
 
-__all__ = [
-    "Benchmark",
-    "PairedRuns",
-    "ScoredRun",
-    "TableRun",
-    "find_benchmark",
-    "find_stored_benchmark",
-]
+__all__ = ["Benchmark", "PairedRuns", "ScoredRun", "TableRun", "find_benchmark", "find_stored_benchmark"]

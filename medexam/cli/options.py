@@ -10,8 +10,8 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
+from medexam.cli.settings import Setting
 from medexam.errors import SpecError
-from medexam.settings import Setting
 
 LAYOUTS = "medexam.layouts"
 """The entry points of the papers in whose tables `medexam report --layout` shows runs."""

@@ -4,20 +4,21 @@ What reads them is a part that a companion registers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import Any, Protocol
 
+from medexam.cli.flags.result_files import ImportSettings
 from medexam.cli.views.runs import print_notice
 from medexam.errors import SpecError
-from medexam.settings import Setting
+from medexam.experiments.store.paths import run_paths, without_bystanders
+from medexam.experiments.store.run_folder import find_runs
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.plugins import load_part
+from medexam.specs import DatasetSpec, load_document, parse_overrides
+from medexam.specs.matrix import put
+from medexam.specs.validation import validate
 
-if TYPE_CHECKING:
-    from medexam.experiments.store.stored_run import AnyRun
-    from medexam.specs import DatasetSpec
-
-MOST_UNMATCHED = 0.01
 IMPORTERS = "medexam.importers"
 INSIDE = ".imported"
 """The folder in the runs directory where `medexam compare` keeps the runs of files; other commands do not list it."""
@@ -27,7 +28,7 @@ class ImportedRun(Protocol):
     """One run that was made of a file, or found from before."""
 
     @property
-    def run(self) -> "AnyRun":
+    def run(self) -> AnyRun:
         """The run."""
 
     @property
@@ -42,61 +43,28 @@ class ResultImporter(Protocol):
         """Yield the runs that a file becomes, one for each measure; only `measure` if it is named."""
 
 
-@dataclass(frozen=True)
-class ImportSettings:
-    """What files of results are matched with, and how."""
-
-    dataset: Annotated[
-        str | None,
-        Setting("Files of results: the data set whose questions they answer, or a spec with it.", metavar="NAME|SPEC"),
-    ] = None
-    language: Annotated[str | None, Setting("Files of results: its language; en by default.")] = None
-    overrides: Annotated[
-        tuple[str, ...],
-        Setting("Files of results: a key of the data set, such as dataset.path=a.json.", "--set", metavar="KEY=VALUE"),
-    ] = ()
-    measure: Annotated[
-        str | None,
-        Setting(
-            "Files of results: the measure, such as acc_norm, or the table's column, that holds a model's answers."
-        ),
-    ] = None
-    most_unmatched: Annotated[
-        float,
-        Setting(
-            "Files of results: the share of samples that may match no question, or whose answers no option, 0 to 1.",
-            min=0,
-            max=1,
-        ),
-    ] = MOST_UNMATCHED
-
-    def read_dataset(self) -> "DatasetSpec | None":
-        """Read the data set that is named; None if none is. Raises `SpecError` if there is no such data set."""
-        from medexam.specs import DatasetSpec, load_document, parse_overrides
-        from medexam.specs.matrix import put
-        from medexam.specs.validation import validate
-
-        tree: dict[str, Any] = {"dataset": {}}
-        is_spec = self.dataset is not None and self.dataset.endswith((".yaml", ".yml"))
-        if self.dataset is not None and is_spec:
-            tree["dataset"] = load_document(self.dataset).get("dataset", {})
-        options = {"name": None if is_spec else self.dataset, "language": self.language}
-        changes = {key: value for key, value in options.items() if value is not None} | parse_overrides(self.overrides)
-        for path, value in changes.items():
-            put(tree, f"dataset.{path.removeprefix('dataset.')}", value)
-        dataset = tree["dataset"] if isinstance(tree["dataset"], dict) else {"name": tree["dataset"]}
-        return validate(DatasetSpec, dataset) if {"name", "kind"} & dataset.keys() else None
+def _read_dataset(settings: ImportSettings) -> DatasetSpec | None:
+    """Read the data set that is named; None if none is. Raises `SpecError` if there is no such data set."""
+    tree: dict[str, Any] = {"dataset": {}}
+    is_spec = settings.dataset is not None and settings.dataset.endswith((".yaml", ".yml"))
+    if settings.dataset is not None and is_spec:
+        tree["dataset"] = load_document(settings.dataset).get("dataset", {})
+    options = {"name": None if is_spec else settings.dataset, "language": settings.language}
+    changes = {key: value for key, value in options.items() if value is not None} | parse_overrides(settings.overrides)
+    for path, value in changes.items():
+        put(tree, f"dataset.{path.removeprefix('dataset.')}", value)
+    dataset = tree["dataset"] if isinstance(tree["dataset"], dict) else {"name": tree["dataset"]}
+    return validate(DatasetSpec, dataset) if {"name", "kind"} & dataset.keys() else None
 
 
 def take_files(
-    files: Sequence[Path], settings: ImportSettings, dataset: "DatasetSpec | None", runs_dir: Path
+    files: Sequence[Path], settings: ImportSettings, runs_dir: Path, dataset: DatasetSpec | None = None
 ) -> list[list[ImportedRun]]:
     """Make the runs that each file of results becomes, with a line for each warning.
 
-    Raises `SpecError` without a data set.
+    `dataset` is for settings that name none. Raises `SpecError` without a data set.
     """
-    from medexam.plugins import load_part
-
+    dataset = _read_dataset(settings) or dataset
     if dataset is None:
         raise SpecError(
             f"{files[0]} is a file of results: name the data set whose questions it answers, such as --dataset NAME "
@@ -117,23 +85,19 @@ def replace_files(runs: Sequence[Path], settings: ImportSettings, runs_dir: Path
 
     Without `--dataset` it is that of the first run among them.
     """
-    from medexam.experiments.store.paths import run_paths, without_bystanders
-
     runs = without_bystanders(runs)
     files = [run for run in runs if run.is_file()]
     if not files:
         return run_paths(runs, runs_dir)
     run_folders = iter(run_paths([run for run in runs if run not in files], runs_dir))
     paths = {run: [run] if run in files else [next(run_folders)] for run in runs}
-    dataset = settings.read_dataset() or _dataset_of(path for run, (path,) in paths.items() if run not in files)
-    for file, imports in zip(files, take_files(files, settings, dataset, runs_dir / INSIDE), strict=True):
+    dataset = _dataset_of(path for run, (path,) in paths.items() if run not in files)
+    for file, imports in zip(files, take_files(files, settings, runs_dir / INSIDE, dataset), strict=True):
         paths[file] = [entry.run.folder.path for entry in imports]
     return [path for run in runs for path in paths[run]]
 
 
-def _dataset_of(paths: Iterable[Path]) -> "DatasetSpec | None":
+def _dataset_of(paths: Iterable[Path]) -> DatasetSpec | None:
     """Return the whole data set of the first run; None if there is no run."""
-    from medexam.experiments.store.run_folder import find_runs
-
     folder = next(iter(find_runs(paths)), None)
     return None if folder is None else folder.read_record().cell.dataset.whole

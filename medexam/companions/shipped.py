@@ -58,14 +58,10 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
             "Fine-tune encoders in every training and variant of a grid, or continue where that stopped.",
         ),
         "audit": CompanionCommand(
-            "medexam.companions.audit.commands:app",
-            "index",
-            "Have people or a model judge answers, and compare them.",
+            "medexam.companions.audit.commands:app", "index", "Have people or a model judge answers, and compare them."
         ),
         "cliniqlink": CompanionCommand(
-            "medexam.companions.cliniqlink.commands:app",
-            "audit",
-            "Score, rank and run submissions to ClinIQLink.",
+            "medexam.companions.cliniqlink.commands:app", "audit", "Score, rank and run submissions to ClinIQLink."
         ),
     }
 )
@@ -88,7 +84,7 @@ SHIPPED_PARTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
         "medexam.programs": {"translate": "medexam.companions.translation.program:Translate"},
         "medexam.layouts": {
-            "check": "medexam.companions.papers.layout:check_layout",
+            "check": "medexam.companions.papers.paper:load_paper",
             "print": "medexam.companions.papers.layout:print_layout",
         },
         "medexam.benchmarks": {

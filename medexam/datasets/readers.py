@@ -47,12 +47,7 @@ READERS = "medexam.readers"
 EXPLANATIONS = "medexam.explanations"
 """The group of what counts the explanations of a data set."""
 _EXAM_READERS: Mapping[str, ExamReader] = MappingProxyType(
-    {
-        "headqa_sample": _read_sample,
-        "headqa_study": _read_sample,
-        "headqa_v1": _read_v1,
-        "headqa_v2": _read_v2,
-    }
+    {"headqa_sample": _read_sample, "headqa_study": _read_sample, "headqa_v1": _read_v1, "headqa_v2": _read_v2}
 )
 WRITERS: Mapping[str, Callable[[Path, Sequence[Record], Language, str], None]] = MappingProxyType(
     {"headqa_v1": write_headqa_v1, "headqa_v2": write_hub_records}

@@ -83,8 +83,5 @@ def measure_tokens(questions: Iterable[Question]) -> TokenLengths:
     stems = [count_tokens(question.stem) for question in listed]
     options = [count_tokens(option.text) for question in listed for option in question.options]
     return TokenLengths(
-        longest_question=max(stems),
-        mean_question=fmean(stems),
-        longest_answer=max(options),
-        mean_answer=fmean(options),
+        longest_question=max(stems), mean_question=fmean(stems), longest_answer=max(options), mean_answer=fmean(options)
     )

@@ -1,13 +1,6 @@
 """Scores of exam answers: pure functions over questions, golds and predictions; floor 2."""
 
-from medexam.metrics.results import (
-    Interval,
-    Metrics,
-    PublishedScores,
-    ScoredRun,
-    Scores,
-    TaskMetrics,
-)
+from medexam.metrics.results import Interval, Metrics, PublishedScores, ScoredRun, Scores, TaskMetrics
 from medexam.metrics.scoring import compute_metrics
 from medexam.predictions.evidence.option_statistics import OptionScoreMetrics
 

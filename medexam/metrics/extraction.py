@@ -14,14 +14,7 @@ from medexam.errors import MedExamError
 from medexam.metrics.results import Measures, ScoredRun, TaskMetrics
 from medexam.metrics.span_outcomes import count_outcomes
 from medexam.metrics.spans import comparable_words, score_span
-from medexam.metrics.tasks import (
-    count_tasks,
-    mean_measure,
-    question_of,
-    scored_tasks,
-    select_scores,
-    support_measures,
-)
+from medexam.metrics.tasks import count_tasks, mean_measure, question_of, scored_tasks, select_scores, support_measures
 from medexam.predictions import Prediction
 from medexam.tasks import Task, TaskGold
 from medexam.text import plain_letters

@@ -33,7 +33,13 @@ def _writable_fields(arguments: Any) -> Any:
         return writable(arguments)
     # Most fields are empty or numbers, and there are as many predictions as questions.
     fields = arguments.kwargs or {}
-    return ArgsKwargs(arguments.args, {name: value and writable(value) for name, value in fields.items()})
+    return ArgsKwargs(
+        arguments.args,
+        {
+            name: value if not value or (isinstance(value, str) and value.isascii()) else writable(value)
+            for name, value in fields.items()
+        },
+    )
 
 
 @dataclass(
@@ -100,8 +106,8 @@ def as_read(prediction: Prediction, reading: Reading) -> Prediction:
 
 def has_reply(prediction: Prediction) -> bool:
     """Return whether a model replied, in words or in scores."""
-    signs = (prediction.finish_reason, prediction.reply, prediction.prompt_tokens, prediction.completion_tokens)
-    return any(sign is not None for sign in signs)
+    tokens = (prediction.prompt_tokens, prediction.completion_tokens)
+    return (prediction.finish_reason, prediction.reply, *tokens) != (None,) * 4
 
 
 Answered = Outcome | Prediction

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import dspy
 
@@ -27,92 +28,60 @@ from medexam.signatures import (
     is_cut_in_thinking,
     split_thinking,
 )
-from medexam.specs.programs.replies import DIRECT_TOKENS, REASONING_TOKENS
 
 
-class DirectAnswer(ExamProgram):
-    """Ask for the answer alone: zero-shot without examples (figure 6), few-shot with them (figure 7)."""
+class AnsweringProgram(ExamProgram):
+    """Ask for the answer alone (figures 6 and 7), or for brief reasoning first (figure 8).
 
-    def __init__(
-        self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int = DIRECT_TOKENS, *, closes: bool = False
-    ) -> None:
-        """Make the program; `closes`: thinking that is cut off is closed, and the answer chosen in one further call."""
-        super().__init__(adapter)
-        self.closes = closes
-        self.calls = 1 + closes
-        self.respond = dspy.Predict(AnswerQuestion.with_instructions(prompt.instructions), max_tokens=max_tokens)
-        self.respond.demos = _demonstrations(prompt.examples)
-
-    def steps(self, question: Question) -> Steps:
-        """Yield one call, and the one that closes its thinking."""
-        prediction = yield from _ask(Call(self.respond, {"question": question}), closes=self.closes)
-        return ProgramOutput(
-            answer=prediction.answer,
-            rationale=None,
-            generations=[prediction.generation],
-            scores=_scores(question, prediction),
-        )
-
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
-        """Read the answer in the reply."""
-        if stored.reply is None:
-            return None
-        ending = read_ending(stored.finish_reason)
-        fields = self.adapter.read_reply(self.respond.signature, {"question": question}, stored.reply, ending, reading)
-        return ProgramOutput(answer=fields["answer"], rationale=None)
-
-
-class ChainOfThought(ExamProgram):
-    """Reason briefly, then answer (figure 8).
-
-    Free: one reply holds both. Guided: the model reasons until it is about to answer or its budget ends, and the
-    answer is then chosen among the legal options.
+    Free: one reply holds both. Guided reasoning: the model reasons until it is about to answer or its budget ends, and
+    the answer is then chosen among the legal options.
     """
 
     def __init__(
-        self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int = REASONING_TOKENS, *, closes: bool = False
+        self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int, *, reasons: bool = False, closes: bool = False
     ) -> None:
         """Make the program; `closes`: a free reply's thinking that is cut off is closed, and a further call answers."""
         super().__init__(adapter)
         words = prompt.instructions
         self.closes = closes
-        self.guided = adapter.answer_format == "guided"
-        if self.guided:
+        self.reasons = reasons
+        self.reasons_apart = reasons and adapter.answer_format == "guided"
+        if self.reasons_apart:
             self.calls = 2
             self._stop = answer_opening(adapter.answer_form).rstrip(" :")
             self.reason = dspy.Predict(ReasonFirst.with_instructions(words), max_tokens=max_tokens, stop=[self._stop])
             self.respond = dspy.Predict(AnswerAfterReasoning.with_instructions(words))
         else:
             self.calls = 1 + closes
-            self.respond = dspy.Predict(ReasonAndAnswer.with_instructions(words), max_tokens=max_tokens)
+            signature = ReasonAndAnswer if reasons else AnswerQuestion
+            self.respond = dspy.Predict(signature.with_instructions(words), max_tokens=max_tokens)
             self.respond.demos = _demonstrations(prompt.examples)
 
     def steps(self, question: Question) -> Steps:
-        """Yield one call when free, and the one that closes its thinking; two when guided."""
-        if not self.guided:
-            prediction = yield from _ask(Call(self.respond, {"question": question}), closes=self.closes)
-            return ProgramOutput(
-                answer=prediction.answer, rationale=prediction.rationale, generations=[prediction.generation]
-            )
-        reasoning = yield Call(self.reason, {"question": question})
-        rationale = (reasoning.rationale or "").split(self._stop)[0].rstrip()
-        prediction = yield Call(self.respond, {"question": question, "rationale": rationale})
-        generations = [reasoning.generation, prediction.generation]
+        """Yield one call, and the one that closes its thinking; two if it reasons apart."""
+        inputs: dict[str, Any] = {"question": question}
+        generations: list[Generation] = []
+        if self.reasons_apart:
+            reasoning = yield Call(self.reason, inputs)
+            inputs["rationale"] = (reasoning.rationale or "").split(self._stop)[0].rstrip()
+            generations.append(reasoning.generation)
+        prediction = yield from _ask(Call(self.respond, inputs), closes=self.closes)
         return ProgramOutput(
             answer=prediction.answer,
-            rationale=rationale or None,
-            generations=generations,
-            scores=_scores(question, prediction),
+            rationale=inputs.get("rationale") or prediction.get("rationale"),
+            generations=[*generations, prediction.generation],
+            scores=None if self.reasons and not self.reasons_apart else _scores(question, prediction),
         )
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
-        """Read the answer in the reply, and its reasoning where the reply is free."""
+        """Read the answer in the reply, and its reasoning if that stands there too."""
         if stored.reply is None:
             return None
-        inputs = {"question": question, **({"rationale": stored.rationale or ""} if self.guided else {})}
-        ending = Ending.COMPLETE if self.guided else read_ending(stored.finish_reason)
+        inputs = {"question": question, **({"rationale": stored.rationale or ""} if self.reasons_apart else {})}
+        ending = Ending.COMPLETE if self.reasons_apart else read_ending(stored.finish_reason)
         fields = self.adapter.read_reply(self.respond.signature, inputs, stored.reply, ending, reading)
-        return ProgramOutput(answer=fields["answer"], rationale=fields.get("rationale", stored.rationale))
+        rationale = fields.get("rationale", stored.rationale) if self.reasons else None
+        return ProgramOutput(answer=fields["answer"], rationale=rationale)
 
 
 def _ask(call: Call, *, closes: bool) -> Generator[Call, dspy.Prediction, dspy.Prediction]:

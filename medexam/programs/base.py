@@ -41,6 +41,8 @@ class Call:
     def options(self) -> dict[str, Any]:
         """What the predictor is called with beside the inputs."""
         config: dict[str, Any] = {}
+        if not getattr(self.predictor, "asks_model", True):
+            return {}
         if self.seeds_later:
             lm = self.lm or getattr(self.predictor, "lm", None) or dspy.settings.lm
             config["seed"] = (lm.kwargs.get("seed") or 0) + self.seeds_later
@@ -92,6 +94,10 @@ class AskingProgram(dspy.Module):
     def calls_for(self, question: Any) -> int:  # noqa: ARG002
         """Count how many times it asks the model for this question."""
         return self.calls
+
+    def calls_of(self, question: Any, model: str | None) -> int:
+        """Count how many times it asks one of the experiment's `models` at most; None: its `model`."""
+        return self.calls_for(question) if model is None else 0
 
     def steps(self, question: Any) -> Steps:
         """Yield the calls that lead to an answer."""

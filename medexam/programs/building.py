@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -9,12 +10,12 @@ import dspy
 
 from medexam.errors import SpecError
 from medexam.plugins import load_object, ships
-from medexam.programs.asking import ChainOfThought, DirectAnswer
-from medexam.programs.base import AskingProgram
+from medexam.programs.asking import AnsweringProgram
+from medexam.programs.base import AskingProgram, TaskProgram
 from medexam.programs.combining.ensembles import Ensemble, MemberAnswers
 from medexam.programs.combining.reordering import Reordered
 from medexam.programs.combining.voting import Voting
-from medexam.programs.controls import Abstention, BlindChoice, LongestChoice, RandomChoice, RandomInOrder
+from medexam.programs.controls import Abstention, Control, blind_choice, longest_choice, random_choice, random_in_order
 from medexam.programs.extraction import ExtractExplanation
 from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood
@@ -36,15 +37,12 @@ from medexam.programs.steps.asides import AskedAside, BehindField, ReadAside
 from medexam.programs.steps.asked_signature import AskedSignature, instruct, make_asking_module
 from medexam.programs.steps.flow import StepProgram
 from medexam.questions import Language, Question
-from medexam.signatures import ExamAdapter, load_likelihood_words, load_prompt, load_task_words
+from medexam.signatures import ExamAdapter, TaskWords, load_likelihood_words, load_prompt, load_task_words
 from medexam.specs import (
-    ByFormatSpec,
-    ExtractExplanationSpec,
     LikelihoodSpec,
     ProgramSpec,
     ReplySpec,
     RetrieveThenAnswerSpec,
-    ShortAnswerSpec,
     SpanReaderSpec,
 )
 from medexam.specs.dataset import Split
@@ -118,12 +116,12 @@ def _build_reply(spec: ReplySpec, language: Language, context: ProgramContext) -
     return program if spec.orders == "given" else Reordered(program, spec.orders)
 
 
-def _build_asking(spec: ReplySpec, language: Language, context: ProgramContext) -> DirectAnswer | ChainOfThought:
+def _build_asking(spec: ReplySpec, language: Language, context: ProgramContext) -> AnsweringProgram:
     """Build what asks for the answer, whatever stands before the question."""
-    program_class = ChainOfThought if spec.reasons else DirectAnswer
     prompt = load_prompt(spec.words, language)
     adapter = ExamAdapter(spec.answer_format, spec.answer_form, prompt.turn)
-    return program_class(prompt, adapter, spec.budget(context.max_tokens), closes=spec.answer_after_budget)
+    budget = spec.budget(context.max_tokens)
+    return AnsweringProgram(prompt, adapter, budget, reasons=spec.reasons, closes=spec.answer_after_budget)
 
 
 def _build_retrieve(spec: RetrieveThenAnswerSpec, language: Language, context: ProgramContext) -> dspy.Module:
@@ -144,17 +142,10 @@ def _build_likelihood(spec: LikelihoodSpec, language: Language, context: Program
     return _with_passages(OptionLikelihood(spec, load_likelihood_words(spec.words, language)), spec, context)
 
 
-def _build_by_format(spec: ByFormatSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    program = AnswerByFormat(spec, load_task_words(spec.words, language), context.max_tokens)
-    return _with_passages(program, spec, context)
-
-
-def _build_extraction(spec: ExtractExplanationSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    return ExtractExplanation(spec, load_task_words(spec.words, language), context.max_tokens)
-
-
-def _build_short_answer(spec: ShortAnswerSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    program = ShortAnswer(spec, load_task_words(spec.words, language), context.max_tokens)
+def _build_task(
+    make: Callable[[Any, TaskWords, int | None], TaskProgram], spec: Any, language: Language, context: ProgramContext
+) -> dspy.Module:
+    program = make(spec, load_task_words(spec.words, language), context.max_tokens)
     return _with_passages(program, spec, context)
 
 
@@ -162,10 +153,6 @@ def _build_span_reader(spec: SpanReaderSpec, _: Language, context: ProgramContex
     if spec.local_reader.of_task:
         return SpanExtraction(_needed(context.context_reader, "a reader of tasks' texts"))
     return SpanChoice(_needed(context.reader, "a reader of questions"))
-
-
-def _build_signature(spec: SignatureSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    return _build_module(make_predictor(spec), spec, language, context)
 
 
 def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> dspy.Module:
@@ -233,23 +220,23 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(
         "retrieve_then_answer": _build_retrieve,
         **dict.fromkeys(("iterative_retrieval", "retrieve_verify"), _build_shipped),
         "likelihood": _build_likelihood,
-        "signature": _build_signature,
+        "signature": lambda spec, *built: _build_module(make_predictor(spec), spec, *built),
         "flow": _build_flow,
-        "by_format": _build_by_format,
-        **dict.fromkeys(("extract_explanation", "quote"), _build_extraction),
-        "short_answer": _build_short_answer,
+        "by_format": partial(_build_task, AnswerByFormat),
+        **dict.fromkeys(("extract_explanation", "quote"), partial(_build_task, ExtractExplanation)),
+        "short_answer": partial(_build_task, ShortAnswer),
         "span_reader": _build_span_reader,
         "entailment": lambda _spec, _, context: EntailedChoice(_needed(context.reader, "a reader of questions")),
         "relevance": lambda _spec, _, context: OptionRelevance(_needed(context.finder, "a finder of passages")),
-        "random": lambda spec, *_: RandomChoice(spec.seed),
-        "random_in_order": lambda spec, _, context: RandomInOrder(
-            spec.seed, _needed(context.in_order, "the questions in their order")(spec.split)
+        "random": lambda spec, *_: Control(random_choice(spec.seed)),
+        "random_in_order": lambda spec, _, context: Control(
+            random_in_order(spec.seed, _needed(context.in_order, "the questions in their order")(spec.split))
         ),
         "ensemble": lambda spec, _, context: Ensemble(
             spec.combine, _needed(context.members, "the answers of its members")
         ),
-        "blind": lambda spec, *_: BlindChoice(spec.option),
-        "longest": lambda *_: LongestChoice(),
+        "blind": lambda spec, *_: Control(blind_choice(spec.option)),
+        "longest": lambda *_: Control(longest_choice),
         "abstain": lambda *_: Abstention(),
         "imported": _refuse_imported,
     }

@@ -4,20 +4,26 @@ The blind choice and the longest option are those of Vilares and Gómez-Rodrígu
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import dspy
 
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question, check_question
 
+Choice = Callable[[Question], int | None]
+"""Of a question, the printed number of the chosen option; None leaves it unanswered."""
+
 
 class Control(dspy.Module):
-    """Base of the controls: called with `question=`, returns a `dspy.Prediction` with `answer`."""
+    """A program that asks no model: called with `question=`, it returns a `ProgramOutput` with the answer."""
 
-    def choose(self, question: Question) -> int | None:
-        """Return the printed number of the chosen option; None leaves the question unanswered."""
-        raise NotImplementedError
+    asks_model = False
+
+    def __init__(self, choose: Choice = lambda _: None) -> None:
+        """Make the control; without `choose` every question stays unanswered."""
+        super().__init__()
+        self._choose = choose
 
     def forward(self, question: Question) -> ProgramOutput:
         """Answer one question."""
@@ -30,60 +36,33 @@ class Control(dspy.Module):
     def say(self, question: Question) -> ProgramOutput:
         """Return what both give."""
         check_question(question)
-        return ProgramOutput(answer=self.choose(question), rationale=None, generations=[])
-
-
-class RandomChoice(Control):
-    """Uniform over the question's options.
-
-    The choice depends on the seed and the question's key alone, so it is the same whichever questions are asked beside
-    it and in whichever order.
-    """
-
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        self.seed = seed
-
-    def choose(self, question: Question) -> int:
-        """Choose the same option for the same seed and question."""
-        return random.Random(f"{self.seed}:{question.key}").choice(question.option_numbers)  # noqa: S311 - no secret
-
-
-class RandomInOrder(Control):
-    """One stream of random numbers over questions in their order; a question that is none of them stays unanswered."""
-
-    def __init__(self, seed: int, questions: Iterable[Question]) -> None:
-        super().__init__()
-        stream = random.Random(seed)  # noqa: S311 - no secret
-        self._choices = {question.key: stream.choice(question.option_numbers) for question in questions}
-
-    def choose(self, question: Question) -> int | None:
-        """Return what was drawn for the question."""
-        return self._choices.get(question.key)
-
-
-class BlindChoice(Control):
-    """Always the same printed number; unanswered where the question has no such option."""
-
-    def __init__(self, option: int) -> None:
-        super().__init__()
-        self.option = option
-
-    def choose(self, question: Question) -> int | None:
-        """Return the option's number, if the question has it."""
-        return self.option if self.option in question.option_numbers else None
+        return ProgramOutput(answer=self._choose(question), rationale=None, generations=[])
 
 
 class Abstention(Control):
     """No answer to any question."""
 
-    def choose(self, question: Question) -> None:
-        """Choose none."""
+
+def random_choice(seed: int) -> Choice:
+    """Choose uniformly over the options, by the seed and the question's key alone.
+
+    So it is the same whichever questions are asked beside it and in whichever order.
+    """
+    return lambda question: random.Random(f"{seed}:{question.key}").choice(question.option_numbers)  # noqa: S311
 
 
-class LongestChoice(Control):
-    """The first of the longest options, in characters of the stored text (the control Length)."""
+def random_in_order(seed: int, questions: Iterable[Question]) -> Choice:
+    """Draw one stream of random numbers over questions in their order; none for a question that is none of them."""
+    stream = random.Random(seed)  # noqa: S311 - no secret
+    choices = {question.key: stream.choice(question.option_numbers) for question in questions}
+    return lambda question: choices.get(question.key)
 
-    def choose(self, question: Question) -> int:
-        """Return the number of the longest option."""
-        return max(question.options, key=lambda option: len(option.text)).number
+
+def blind_choice(number: int) -> Choice:
+    """Choose the same printed number always; none where the question has no such option."""
+    return lambda question: number if number in question.option_numbers else None
+
+
+def longest_choice(question: Question) -> int:
+    """Choose the first of the longest options, in characters of the stored text (the control Length)."""
+    return max(question.options, key=lambda option: len(option.text)).number

@@ -5,6 +5,7 @@ fault makes it failed, and anything else is no answer at all but an error of the
 """
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -148,19 +149,9 @@ def _read_fields(
         reason = Reason.ABSTAINED
     else:
         reason = (last_reply and _unreadable(last_reply)) or outcome.reason or Reason.UNPARSED
-    return {
-        "status": status,
-        "reason": reason,
-        "answer": outcome.answer,
-        "text": outcome.text,
-        "span": outcome.span,
-        "alignment": outcome.alignment,
-        "rationale": outcome.rationale,
-        "votes": outcome.votes,
-        "orders": outcome.orders,
-        "outputs": outcome.outputs,
-        "metric_score": outcome.metric_score,
-    }
+    fields = dict(outcome.items())
+    names = ("answer", "text", "span", "alignment", "rationale", "votes", "orders", "outputs", "metric_score")
+    return {"status": status, "reason": reason, **{name: fields.get(name) for name in names}}
 
 
 def _unreadable(last_reply: Generation | Prediction) -> Reason | None:
@@ -205,14 +196,14 @@ def _reply(generation: Generation) -> Reply:
 
 def _usage(generations: Sequence[Generation]) -> dict[str, int | None]:
     """Count the tokens of all replies together; None for prompts or completions if those of one of them are unknown."""
-    thinking = [generation.thinking_tokens for generation in generations if generation.thinking_tokens is not None]
+    thinking = list(map(attrgetter("thinking_tokens"), generations))
     return {
-        "prompt_tokens": _total([generation.prompt_tokens for generation in generations]),
-        "completion_tokens": _total([generation.completion_tokens for generation in generations]),
-        "thinking_tokens": sum(thinking) if thinking else None,
+        "prompt_tokens": _total(generations, "prompt_tokens"),
+        "completion_tokens": _total(generations, "completion_tokens"),
+        "thinking_tokens": None if thinking.count(None) == len(thinking) else sum(filter(None, thinking)),
     }
 
 
-def _total(counts: Sequence[int | None]) -> int | None:
-    numbers = [count for count in counts if count is not None]
-    return sum(numbers) if numbers and len(numbers) == len(counts) else None
+def _total(generations: Sequence[Generation], name: str) -> int | None:
+    counts = list(map(attrgetter(name), generations))
+    return None if not counts or None in counts else sum(counts)

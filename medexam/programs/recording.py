@@ -16,12 +16,13 @@ from enum import Enum
 from typing import Any, Protocol
 
 import dspy
-from dspy.lm15 import LM15Error, Request, Response, response_to_events
+from dspy.lm15 import Request, Response, response_to_events
 from dspy.utils.callback import BaseCallback
 
-from medexam.model_calls import DRAWN_SEED, Dialogue, Generation
+from medexam.dspy_internals import CALL_ERRORS, raising_dspy_errors
+from medexam.model_calls import DRAWN_SEED, SAMPLES, Dialogue, Generation
 from medexam.signatures.direct import DialogueWriter
-from medexam.signatures.single_call import SAMPLES, read_generation
+from medexam.signatures.requests import read_generation
 
 _KEY = "medexam_calls"
 _DRAWS = "medexam_draws"
@@ -61,7 +62,7 @@ class Calls:
     """Each reply, in the order in which they came."""
     over: bool = False
     """Whether nobody waits for the question any more."""
-    fault: LM15Error | None = None
+    fault: Exception | None = None
     """What the last call broke with; None if it brought a reply."""
 
     @contextmanager
@@ -72,7 +73,7 @@ class Calls:
         self.fault = None
         try:
             yield
-        except LM15Error as error:
+        except CALL_ERRORS as error:
             self.fault = error
             raise
 
@@ -167,7 +168,7 @@ class RecordingEngine:
         calls: Calls | None = dspy.settings.get(_KEY)
         draws = calls.draws if calls else self._draws
         sent = draws.redraw(request) if draws else request
-        with calls.noting_fault() if calls else nullcontext():
+        with raising_dspy_errors(), calls.noting_fault() if calls else nullcontext():
             response = _with_seed(self._engine.complete(sent), request, sent)
         if calls is not None:
             calls.generations.append(read_generation(response))
@@ -223,7 +224,7 @@ class AsyncRecordingEngine:
         calls: Calls | None = dspy.settings.get(_KEY)
         draws = calls.draws if calls else self._draws
         sent = draws.redraw(request) if draws else request
-        with calls.noting_fault() if calls else nullcontext():
+        with raising_dspy_errors(), calls.noting_fault() if calls else nullcontext():
             response = _with_seed(await self._engine.complete(sent), request, sent)
         if calls is not None:
             calls.generations.append(read_generation(response))

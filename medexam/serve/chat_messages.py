@@ -13,19 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dspy.lm15 import (
-    ImagePart,
-    InvalidRequestError,
-    Message,
-    Request,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-    UnsupportedFeatureError,
-)
+from dspy.lm15 import ImagePart, Message, Request, TextPart, ToolCallPart, ToolResultPart
 from pydantic import ValidationError
 
 from medexam.dspy_internals import chat_request_fields
+from medexam.errors import InvalidRequestError, UnsupportedFeatureError
 from medexam.model_calls import CONTINUATIONS, ChatMessage, ContinuationRequest
 from medexam.serve.contract import CHOICE, PLAIN
 

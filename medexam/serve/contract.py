@@ -19,8 +19,8 @@ An engine may declare what its model takes in the server's own form, under DSPy'
 `supports_response_schema` and `supported_params`, names of OpenAI's fields. What it does not declare, DSPy's adapters
 ask in words.
 
-Failures are raised as `dspy.lm15` errors, after the engine has retried what a retry may cure; a prompt that does not
-fit the context is a `dspy.lm15.ContextLengthError`. Log-probabilities that a server does not give, or that cannot be
+Failures are raised as `CallError`s, after the engine has retried what a retry may cure; a prompt that does not
+fit the context is a `ContextLengthError`. Log-probabilities that a server does not give, or that cannot be
 true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the run, later a question fails.
 """
 
@@ -34,14 +34,11 @@ from dspy.lm15 import Config, RefusalPart, Request, Response, TextPart, Thinking
 from pydantic import Field
 
 from medexam.frozen_model import FrozenModel
-from medexam.model_calls import FINISH_REASON
+from medexam.model_calls import FINISH_REASON, SAMPLES
 from medexam.model_identity import ModelIdentity
 
 CHOICE = "choice"
 """Key of `Request.config.extensions` that holds the strings the reply is chosen from."""
-SAMPLES = "samples"
-"""Key of `Request.config.extensions` that holds the number of replies, and of `Response.provider_data` with the others
-than the first."""
 PLAIN = "plain"
 """Key of `Request.config.extensions` that is true where the reply continues plain text."""
 

@@ -1,6 +1,6 @@
 """What is asked, in which words, and how the reply is read: floor 2."""
 
-from medexam.model_calls import Generation
+from medexam.model_calls import SAMPLES, Generation
 from medexam.signatures.adapter import (
     AnswerAfterReasoning,
     AnswerQuestion,
@@ -24,7 +24,7 @@ from medexam.signatures.prompts import (
     load_words,
 )
 from medexam.signatures.rendering import render_question
-from medexam.signatures.single_call import SAMPLES, add_usage
+from medexam.signatures.single_call import add_usage
 from medexam.signatures.span_alignment import FoundSpan, find_span
 from medexam.signatures.task_adapter import FORMATS, AskedTask, GiveAnswer, QuoteContext, TaskAdapter
 from medexam.signatures.task_words import TaskWords, fill, load_task_words

@@ -8,14 +8,12 @@ enforces a choice is not known here.
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import dspy
-from dspy.lm15 import Request, Response
 
 from medexam.model_calls import (
-    CONTINUATIONS,
-    ContinuationLogprobs,
+    WITHHELD,
     ContinuationRequest,
     Dialogue,
     Ending,
@@ -37,7 +35,7 @@ from medexam.signatures.citations import CLOSING, OPENING, read_citation
 from medexam.signatures.lenient import read_leniently
 from medexam.signatures.prompts import Turn
 from medexam.signatures.rendering import put_passages_before, render_question
-from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter, chat_request, read_generation
+from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 from medexam.signatures.thinking import end_turn, join_thinking, split_thinking
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat
 
@@ -125,47 +123,39 @@ class ExamAdapter(SingleCallAdapter):
             turns.append({"role": "assistant", "content": self._solved(signature, demo)})
         content = put_passages_before(inputs.get("passages"), render_question(_question(inputs)))
         turns.append({"role": "user", "content": content})
-        if beginning := self._beginning(signature, inputs):
+        if beginning := self._beginning(self._shape(signature), inputs):
             turns.append({"role": "assistant", "content": beginning})
         return turns
 
-    def build_request(
-        self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
-    ) -> Request:
+    def build_dialogue(self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields) -> Dialogue:
         """Build the prompt as turns, with the question's picture if it is shown, and the choice of a guided answer."""
-        choices = self._choices(signature, inputs)
-        extensions: dict[str, Any] = {}
-        if choices is not None:
-            weighs = self.weighs and not _cites(signature)
-            extensions = _weighed(choices) if weighs else {"choice": list(choices)}
-        turns = self.format(signature, demos, inputs)
-        return chat_request(model, turns, settings, extensions, _question(inputs).picture)
-
-    def build_dialogue(
-        self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
-    ) -> Dialogue | None:
-        """Build the prompt as messages; None for a question with a picture, or whose options are weighed."""
-        if self.weighs or _question(inputs).picture is not None:
-            return None
-        turns = self.format(signature, demos, inputs)
-        return Dialogue.of(turns, Sampling.of(settings), self._choices(signature, inputs))
-
-    def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
-        """Read the answer and the rationale that the reply holds, and the reply itself."""
-        outputs = self.read_outputs(signature, inputs, read_generation(response))
-        if self._chooses(signature) and self.weighs:
-            outputs["reading"] = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
-        return outputs
+        shape, question = self._shape(signature), _question(inputs)
+        choices, continuations = None, None
+        if shape.cites:
+            choices = tuple(map(str, range(inputs["count"] + 1)))
+        elif shape.chooses:
+            choices = tuple(map(str, question.option_numbers))
+            if self.weighs:
+                choices, continuations = None, ContinuationRequest(texts=choices, given_opening=True, template=True)
+        return Dialogue.of(
+            self.format(signature, demos, inputs),
+            Sampling.of(settings),
+            choices=choices,
+            continuations=continuations,
+            picture=question.picture,
+        )
 
     def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:
-        """Read the answer and the rationale that a reply holds, and the reply itself."""
-        chooses = self._chooses(signature) or _cites(signature)
-        if chooses and not generation.withheld:
-            closing = CLOSING if _cites(signature) else answer_closing(self.answer_form)
-            full_reply = f"{self._beginning(signature, inputs)}{generation.reply}{closing}"
-            generation = replace(generation, reply=full_reply)
-        ending = Ending.COMPLETE if chooses and not generation.withheld else generation.ending
-        return {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "", ending)}
+        """Read the answer and the rationale that a reply holds, the reply itself, and what was weighed."""
+        shape, ending = self._shape(signature), generation.ending
+        if (shape.chooses or shape.cites) and ending not in WITHHELD:
+            closing = CLOSING if shape.cites else answer_closing(self.answer_form)
+            full_reply = f"{self._beginning(shape, inputs)}{generation.reply}{closing}"
+            generation, ending = replace(generation, reply=full_reply), Ending.COMPLETE
+        outputs = {"generation": generation, **self.read_reply(signature, inputs, generation.reply or "", ending)}
+        if shape.chooses and self.weighs:
+            outputs["reading"] = generation.reading
+        return outputs
 
     def read_reply(
         self,
@@ -181,15 +171,15 @@ class ExamAdapter(SingleCallAdapter):
         """
         thinking, content = split_thinking(reply)
         content = end_turn(content)
-        output_names = _outputs(signature)
+        shape = self._shape(signature)
         outputs: Fields = {}
-        if "answer" in output_names:
+        if "answer" in shape.outputs:
             question = _question(inputs)
-            reasoned = "rationale" in output_names or "rationale" in inputs
+            reasoned = "rationale" in shape.outputs or "rationale" in inputs
             answer_text = content
-            if ending in (Ending.REFUSED, Ending.FILTERED):
+            if ending in WITHHELD:
                 answer_text = ""
-            elif self._chooses(signature):
+            elif shape.chooses:
                 # Nothing that the model reasoned before can deny or end what it was then left to choose.
                 answer_text = reply[max(reply.rfind(answer_opening(self.answer_form)), 0) :]
             elif ending is Ending.CUT:
@@ -199,33 +189,22 @@ class ExamAdapter(SingleCallAdapter):
                 texts = {option.number: option.text for option in question.options}
                 answer = read_leniently(content, texts, reasoned=reasoned, cut=ending is Ending.CUT)
             outputs["answer"] = answer
-        if _cites(signature):
+        if shape.cites:
             outputs["citation"] = read_citation(content, inputs["count"])
-        if "rationale" in output_names:
+        if "rationale" in shape.outputs:
             outputs["rationale"] = _rationale(thinking, content)
         return outputs
 
-    def _choices(self, signature: Signature, inputs: Fields) -> tuple[str, ...] | None:
-        """Return the texts that the reply is one of; None if it is free."""
-        if _cites(signature):
-            return tuple(str(number) for number in range(inputs["count"] + 1))
-        if self._chooses(signature):
-            return tuple(str(number) for number in _question(inputs).option_numbers)
-        return None
+    def _shape(self, signature: Signature) -> "_Shape":
+        return _find_shape(cast("Any", signature), self.answer_format == "guided")
 
-    def _chooses(self, signature: Signature) -> bool:
-        guided = self.answer_format == "guided" and _outputs(signature) == {"answer"}
-        return guided or "thinking" in _inputs(signature)
-
-    def _beginning(self, signature: Signature, inputs: Fields) -> str:
-        if "thinking" in _inputs(signature):
+    def _beginning(self, shape: "_Shape", inputs: Fields) -> str:
+        if shape.closes_thinking:
             return join_thinking(inputs["thinking"], answer_opening(self.answer_form))
-        if _cites(signature):
+        if shape.cites:
             return f"{inputs['reply']} {OPENING}"
-        rationale = (
-            f"{inputs['rationale']}\n\n" if inputs.get("rationale") and "rationale" in _inputs(signature) else ""
-        )
-        return rationale + answer_opening(self.answer_form) if self._chooses(signature) else rationale
+        rationale = f"{inputs['rationale']}\n\n" if inputs.get("rationale") and shape.shows_rationale else ""
+        return rationale + answer_opening(self.answer_form) if shape.chooses else rationale
 
     def _solved(self, signature: Signature, demo: Fields) -> str:
         parts = [demo["rationale"]] if demo.get("rationale") and "rationale" in signature.fields else []
@@ -234,21 +213,23 @@ class ExamAdapter(SingleCallAdapter):
         return "\n\n".join(parts)
 
 
-def _weighed(choices: tuple[str, ...]) -> dict[str, Any]:
-    continuation_request = ContinuationRequest(texts=choices, given_opening=True, template=True)
-    return {CONTINUATIONS: continuation_request.model_dump(mode="json")}
+class _Shape(NamedTuple):
+    """What a signature asks for; DSPy collects its fields anew at each look."""
+
+    outputs: frozenset[str]
+    cites: bool
+    closes_thinking: bool
+    shows_rationale: bool
+    chooses: bool
+    """Whether the answer is one of the options' numbers and nothing else."""
 
 
-def _cites(signature: Signature) -> bool:
-    return "citation" in _outputs(signature)
-
-
-def _inputs(signature: Signature) -> frozenset[str]:
-    return _names(cast("Any", signature))[0]
-
-
-def _outputs(signature: Signature) -> frozenset[str]:
-    return _names(cast("Any", signature))[1]
+@lru_cache(maxsize=256)
+def _find_shape(signature: Any, guided: bool) -> _Shape:
+    inputs, outputs = frozenset(signature.input_fields), frozenset(signature.output_fields)
+    closes = "thinking" in inputs
+    chooses = closes or (guided and outputs == {"answer"})
+    return _Shape(outputs, "citation" in outputs, closes, "rationale" in inputs, chooses)
 
 
 def _instructions(signature: Signature) -> str:
@@ -259,12 +240,6 @@ def _instructions(signature: Signature) -> str:
 def _cleaned(signature: Any, docstring: str | None) -> str:  # noqa: ARG001
     """Return the instructions that `docstring` holds, which DSPy frees from their indentation at each look."""
     return str(signature.instructions)
-
-
-@lru_cache(maxsize=256)
-def _names(signature: Any) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the names of inputs and outputs, which DSPy collects anew at each look."""
-    return frozenset(signature.input_fields), frozenset(signature.output_fields)
 
 
 def _question(fields: Fields) -> Question:

@@ -90,7 +90,7 @@ class ChatInBulk(dspy.ChatAdapter):
         if not all(isinstance(message["content"], str) and len(message) == 2 for message in messages):
             return None
         dialogue = Dialogue.of(messages, Sampling.of(settings))
-        if dialogue is None or not writer.writes(dialogue):
+        if not (dialogue.is_encodable and dialogue.is_chat and writer.writes(dialogue)):
             return None
         with dspy_errors(lm.model):
             generation = await writer.write(dialogue)

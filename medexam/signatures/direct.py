@@ -6,6 +6,7 @@ request of the same engine, and the same errors come out. If anything listens, i
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol, cast, runtime_checkable
@@ -16,6 +17,7 @@ from pydantic_core import PydanticUndefined
 
 from medexam.dspy_internals import current_settings, dspy_errors
 from medexam.model_calls import Dialogue, Generation
+from medexam.signatures.requests import build_request, drawn_seed, read_generations
 
 Fields = dict[str, Any]
 _OTHERS = "medexam_models"
@@ -77,17 +79,35 @@ def is_heard() -> bool:
     return bool(listeners) or settings["trace"] is not None or not settings["disable_history"]
 
 
-async def ask_model(lm: dspy.LM, request: Request, options: Fields) -> Response:
-    """Return what `lm.acall` gives for a request.
+async def ask_dialogue(lm: dspy.LM, dialogue: Dialogue, settings: Fields, *, heard: bool) -> list[Generation]:
+    """Return the replies that `lm.acall` gives to a dialogue; `heard` says whether anything of DSPy's listens.
 
     Directly only for a model with a `direct_engine`, which itself retries and never caches.
     """
     engine: DirectEngine | None = getattr(lm, "direct_engine", None)
-    if engine is None or options or lm.callbacks or is_heard() or not _is_writable(request):
-        reply: Response = await lm.acall(request, **options)
-        return reply
+    options = _call_options(settings)
+    if engine is None or options or lm.callbacks or heard or not dialogue.is_encodable:
+        return read_generations(await lm.acall(build_request(lm.model, dialogue), **options), dialogue, settings)
+    writer = engine.writer
+    if writer is not None and dialogue.is_chat and writer.writes(dialogue):
+        with dspy_errors(lm.model):
+            generation = await writer.write(dialogue)
+        seed = drawn_seed(settings)
+        return [generation if seed is None else replace(generation, seed=seed)]
+    request = build_request(lm.model, dialogue)
     with dspy_errors(lm.model):
-        return await engine.complete(request)
+        response = await engine.complete(request)
+    return read_generations(response, dialogue, settings)
+
+
+def ask_blocking(lm: dspy.LM, dialogue: Dialogue, settings: Fields) -> list[Generation]:
+    """Return the replies that `lm` gives to a dialogue, in a thread that waits."""
+    response = lm(build_request(lm.model, dialogue), **_call_options(settings))
+    return read_generations(response, dialogue, settings)
+
+
+def _call_options(settings: Fields) -> Fields:
+    return {} if settings.get("rollout_id") is None else {"rollout_id": settings["rollout_id"]}
 
 
 def find_writer(lm: dspy.LM) -> DialogueWriter | None:
@@ -122,7 +142,7 @@ async def ask_predictor(
             and _takes(signature, inputs)
             and _SEVERAL.isdisjoint([*config, *lm.kwargs])
         ):
-            outputs = await adapter.ask_unheard(lm, config, signature, attributes["demos"], dict(inputs))
+            outputs = await adapter.ask(lm, config, signature, attributes["demos"], dict(inputs))
             return dspy.Prediction.from_completions(outputs, signature=signature)
     with dspy.context(adapter=adapter):
         return await predictor.acall(**inputs, **options)
@@ -140,15 +160,3 @@ def _inputs(signature: Any) -> frozenset[str] | None:
     if any(field.default is not PydanticUndefined for field in fields.values()):
         return None
     return frozenset(fields)
-
-
-def _is_writable(request: Request) -> bool:
-    """Return whether its texts can be sent; DSPy says what is wrong with halves of surrogate pairs, which cannot."""
-    system = request.system
-    texts = [system] if isinstance(system, str) else [getattr(part, "text", "") for part in system or ()]
-    texts += [getattr(part, "text", "") for message in request.messages for part in message.parts]
-    try:
-        "".join(texts).encode()
-    except UnicodeEncodeError:
-        return False
-    return True

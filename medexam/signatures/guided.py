@@ -10,17 +10,16 @@ from enum import Enum
 from typing import Any, Literal, get_args, get_origin
 
 import dspy
-from dspy.lm15 import Request, Response
 
-from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
+from medexam.model_calls import ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.predictions import normalise_scores
-from medexam.signatures.single_call import Fields, Signature, call_settings, chat_request, read_reply_text
+from medexam.signatures.direct import ask_blocking, ask_dialogue, is_heard
+from medexam.signatures.single_call import Fields, Signature, call_settings
 
-CHOICE = "choice"
 _NEXT = "[[ ## "
 """Opens the next output."""
 _OPTIONS = "medexam_option_numbers"
-_Steps = Generator[Request, Response, list[Fields]]
+_Steps = Generator[Dialogue, Generation, list[Fields]]
 
 
 @contextmanager
@@ -47,11 +46,11 @@ class GuidedAdapter(dspy.ChatAdapter):
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """Return one dictionary of outputs."""
-        steps = self._steps(lm.model, call_settings(lm, lm_kwargs), signature, demos, inputs)
-        request = next(steps)
+        steps = self._steps(call_settings(lm, lm_kwargs), signature, demos, inputs)
+        dialogue = next(steps)
         while True:
             try:
-                request = steps.send(lm(request))
+                dialogue = steps.send(ask_blocking(lm, dialogue, {})[0])
             except StopIteration as stop:
                 return stop.value  # type: ignore[no-any-return]
 
@@ -59,15 +58,15 @@ class GuidedAdapter(dspy.ChatAdapter):
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """Return one dictionary of outputs, without blocking."""
-        steps = self._steps(lm.model, call_settings(lm, lm_kwargs), signature, demos, inputs)
-        request = next(steps)
+        steps = self._steps(call_settings(lm, lm_kwargs), signature, demos, inputs)
+        dialogue = next(steps)
         while True:
             try:
-                request = steps.send(await lm.acall(request))
+                dialogue = steps.send((await ask_dialogue(lm, dialogue, {}, heard=is_heard()))[0])
             except StopIteration as stop:
                 return stop.value  # type: ignore[no-any-return]
 
-    def _steps(self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields) -> _Steps:
+    def _steps(self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields) -> _Steps:
         chat = [_checked(message) for message in self.format(signature, demos, inputs)]
         transcript, probabilities = "", {}
         texts: dict[str, str] = {}
@@ -77,14 +76,14 @@ class GuidedAdapter(dspy.ChatAdapter):
             opening = f"{transcript}[[ ## {name} ## ]]\n"
             choices = self._choices(name, field.annotation)
             step_settings = settings if choices else {**settings, "stop": [_NEXT, *settings.get("stop", ())]}
-            extensions = self._extensions(choices) if choices else {}
-            response = yield chat_request(
-                model, [*chat, {"role": "assistant", "content": opening}], step_settings, extensions
-            )
+            extras: dict[str, Any] = {"choices": choices} if choices else {}
             if choices and self._weighs:
-                probabilities[name] = _shares(choices, response)
+                extras = {"continuations": ContinuationRequest(texts=choices, given_opening=True, template=True)}
+            generation = yield Dialogue(chat, opening, Sampling.of(step_settings), **extras)
+            if choices and self._weighs:
+                probabilities[name] = _shares(choices, generation)
             # Servers differ in whether the text at which they stopped is part of the reply.
-            text = read_reply_text(response) if choices else read_reply_text(response).split(_NEXT)[0].rstrip()
+            text = generation.words if choices else generation.words.split(_NEXT)[0].rstrip()
             texts[name] = text
             chosen |= {name} if choices else set()
             transcript = f"{opening}{text}\n\n"
@@ -114,12 +113,6 @@ class GuidedAdapter(dspy.ChatAdapter):
                 outputs[name] = None
         return outputs
 
-    def _extensions(self, choices: Sequence[str]) -> dict[str, Any]:
-        if not self._weighs:
-            return {CHOICE: list(choices)}
-        continuation_request = ContinuationRequest(texts=tuple(choices), given_opening=True, template=True)
-        return {CONTINUATIONS: continuation_request.model_dump(mode="json")}
-
     def _choices(self, name: str, kind: Any) -> tuple[str, ...]:
         """Return the legal texts of an output; empty if any text is."""
         if get_origin(kind) is Literal:
@@ -134,9 +127,9 @@ class GuidedAdapter(dspy.ChatAdapter):
         return ()
 
 
-def _shares(choices: Sequence[str], response: Response) -> dict[str, float]:
-    reading = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
-    totals = {place: continuation.total for place, continuation in enumerate(reading.continuations)}
+def _shares(choices: Sequence[str], generation: Generation) -> dict[str, float]:
+    assert generation.reading is not None  # noqa: S101 - it was asked for
+    totals = {place: continuation.total for place, continuation in enumerate(generation.reading.continuations)}
     return dict(zip(choices, normalise_scores(totals).values(), strict=True))
 
 

@@ -8,12 +8,11 @@ from string import Template
 from typing import Literal
 
 import dspy
-from dspy.lm15 import Request, Response
 
-from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, ReadBy
+from medexam.model_calls import ContinuationLogprobs, ContinuationRequest, Dialogue, Generation, ReadBy, Sampling
 from medexam.questions import Question
 from medexam.signatures.rendering import put_passages_before, render_question
-from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter, chat_request, read_generation
+from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 
 
 class WeighOptions(dspy.Signature):
@@ -51,14 +50,13 @@ class LikelihoodAdapter(SingleCallAdapter):
         """Write the context as one user turn."""
         return [{"role": "user", "content": self._context(signature, inputs)}]
 
-    def build_request(
+    def build_dialogue(
         self,
-        model: str,
         settings: Fields,  # noqa: ARG002
         signature: Signature,
         demos: list[Fields],  # noqa: ARG002
         inputs: Fields,
-    ) -> Request:
+    ) -> Dialogue:
         """Build the context, and the texts that are read behind it; nothing is sampled, so no setting matters."""
         context = self._context(signature, inputs)
         lead = "" if self.chat_template or context[-1:].isspace() else " "
@@ -69,12 +67,11 @@ class LikelihoodAdapter(SingleCallAdapter):
             template=self.chat_template,
         )
         turns = [{"role": "user", "content": context}]
-        return chat_request(model, turns, {}, {CONTINUATIONS: continuation_request.model_dump(mode="json")})
+        return Dialogue(turns, "", Sampling(), continuations=continuation_request)
 
-    def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:  # noqa: ARG002
+    def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:  # noqa: ARG002
         """Take the reading, and who gave it."""
-        reading = ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
-        return {"reading": reading, "generation": replace(read_generation(response), reply=None)}
+        return {"reading": generation.reading, "generation": replace(generation, reply=None)}
 
     def _context(self, signature: Signature, inputs: Fields) -> str:
         question = inputs["question"]

@@ -9,15 +9,13 @@ not known here.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 import dspy
-from dspy.lm15 import Request, Response
 from dspy.signatures.signature import make_signature
 
 from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.signatures.rendering import put_passages_before
-from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter, chat_request, read_generation
+from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 from medexam.signatures.task_words import fill
 from medexam.signatures.thinking import split_thinking
 from medexam.tasks import Task
@@ -105,24 +103,10 @@ class TaskAdapter(SingleCallAdapter):
             turns.append({"role": "assistant", "content": task_prompt.prefill})
         return turns
 
-    def build_request(
-        self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
-    ) -> Request:
-        """Build the prompt as turns, with the choices attached, if any."""
-        task_prompt: AskedTask = inputs["asked"]
-        extensions: dict[str, Any] = {"choice": list(task_prompt.choices)} if task_prompt.choices else {}
-        return chat_request(model, self.format(signature, demos, inputs), settings, extensions)
-
-    def build_dialogue(
-        self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
-    ) -> Dialogue | None:
+    def build_dialogue(self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields) -> Dialogue:
         """Build the prompt as messages, with the choices, if any."""
         choices = tuple(inputs["asked"].choices) or None
-        return Dialogue.of(self.format(signature, demos, inputs), Sampling.of(settings), choices)
-
-    def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:
-        """Read what was said, and the reply itself."""
-        return self.read_outputs(signature, inputs, read_generation(response))
+        return Dialogue.of(self.format(signature, demos, inputs), Sampling.of(settings), choices=choices)
 
     def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:  # noqa: ARG002
         """Read what was said, and the reply itself, behind the words that it was begun with."""

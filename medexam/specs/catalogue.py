@@ -124,11 +124,7 @@ def _open(entry: CatalogueEntry) -> CatalogueEntry:
 
 _EXAMS = (
     CatalogueEntry(
-        name="headqa_sample",
-        title="HEAD-QA v1, four questions of each exam",
-        questions=120,
-        folder="sample",
-        **_V1,
+        name="headqa_sample", title="HEAD-QA v1, four questions of each exam", questions=120, folder="sample", **_V1
     ),
     CatalogueEntry(
         name="headqa_study",
@@ -138,11 +134,7 @@ _EXAMS = (
         **_V1,
     ),
     CatalogueEntry(
-        name="headqa_v1",
-        title="HEAD-QA v1, exams of 2013-2017",
-        questions=6765,
-        hub="EleutherAI/headqa",
-        **_V1,
+        name="headqa_v1", title="HEAD-QA v1, exams of 2013-2017", questions=6765, hub="EleutherAI/headqa", **_V1
     ),
     CatalogueEntry(
         name="headqa_v2",

@@ -52,23 +52,12 @@ def identity(
     of, None for any other program; `pictures` is what is shown beside the words, None where nothing is.
     """
     program = cell.program.normal(cell.dataset.language)
+    by_facts = ({"retriever"} if retriever else _RETRIEVING) | (_READER if reader else set())
+    excluded = program.by_content | {"max_tokens", "reading"} | by_facts
+    dataset = {"language": cell.dataset.language, "fingerprint": fingerprint}
     facts: dict[str, Any] = {
-        "dataset": {
-            **cell.dataset.known_as,
-            "language": cell.dataset.language,
-            "fingerprint": fingerprint,
-            **cell.dataset.form,
-        },
-        "program": {
-            **program.model_dump(
-                mode="json",
-                exclude=program.by_content
-                | {"max_tokens", "reading"}
-                | ({"retriever"} if retriever else _RETRIEVING)
-                | (_READER if reader else set()),
-            ),
-            "version": program.version,
-        },
+        "dataset": {**cell.dataset.known_as, **dataset, **cell.dataset.form},
+        "program": {**program.model_dump(mode="json", exclude=excluded), "version": program.version},
     }
     if retriever:
         facts["retriever"] = dict(retriever)
@@ -85,9 +74,7 @@ def identity(
             draws = program.sets_temperature
             facts["models"] = {name: _further(cell.models[name], known, draws=draws) for name, known in models.items()}
         facts["words"] = dict(words)
-        if request := {
-            name: cell.model.request_settings[name] for name in _REQUEST if name in cell.model.request_settings
-        }:
+        if request := _request(cell.model):
             facts["request"] = request
     if (budget := program.budget(cell.model.max_tokens)) is not None:
         facts["sampling"] = _sampling(cell.model, budget, draws=program.sets_temperature)
@@ -96,12 +83,12 @@ def identity(
 
 def _further(model: ModelSpec, known: Mapping[str, Any], *, draws: bool) -> dict[str, Any]:
     """Return what an answer depends on of a further model; the tokens of its replies stand with the program's."""
-    settings = {name: value for name, value in model.request_settings.items() if name in _REQUEST}
-    return {
-        **known,
-        "sampling": _sampling(model, 0, draws=draws) | {"max_tokens": model.max_tokens},
-        "request": settings,
-    }
+    sampling = _sampling(model, 0, draws=draws) | {"max_tokens": model.max_tokens}
+    return {**known, "sampling": sampling, "request": _request(model)}
+
+
+def _request(model: ModelSpec) -> dict[str, Any]:
+    return {name: model.request_settings[name] for name in _REQUEST if name in model.request_settings}
 
 
 def _sampling(model: ModelSpec, budget: int | dict[str, int], *, draws: bool) -> dict[str, Any]:

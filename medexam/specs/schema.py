@@ -66,8 +66,10 @@ def _shorten_steps(parts: dict[str, Any]) -> None:
     """Let the kind of a program stand for it in `use`, and one step for a branch."""
     use = parts["UseStep"]["properties"]["use"]
     use["anyOf"] = [{"enum": sorted(KINDS)}, {"type": "string"}, *use.pop("oneOf")]
-    (branches,) = (choice for choice in parts["AllStep"]["properties"]["all"]["anyOf"] if "minItems" in choice)
-    branches["items"] = {"anyOf": [*branches["items"]["items"]["oneOf"], branches["items"]]}
+    (branches,) = (
+        choice for choice in parts["AllStep"]["properties"]["all"]["anyOf"] if choice["items"].get("type") == "array"
+    )
+    branches |= {"items": {"anyOf": [*branches["items"]["items"]["oneOf"], branches["items"]]}, "minItems": 2}
     parts["AllStep"]["properties"]["all"] = branches
 
 

@@ -3,42 +3,37 @@
 from medexam.experiments.run.executor import RunObserver
 from medexam.experiments.run.spending import Stop
 from medexam.library_logging import quiet_transformers
-from medexam.model_calls import is_cut
+from medexam.model_calls import Dialogue, Generation, Sampling, is_cut
 from medexam.programs import ProgramOutput
 from medexam.programs.base import AskingProgram, Call, Steps
 from medexam.serve.batches.batch_folder import Batch
-from medexam.serve.contract import PLAIN
 from medexam.serve.naming import known_model, with_served_name
 from medexam.signatures.lenient import read_leniently
 from medexam.signatures.single_call import (
     Fields,
     Signature,
     SingleCallAdapter,
-    chat_request,
-    read_generation,
-    read_reply_text,
 )
 from medexam.signatures.word_files import validate_words
 
 __all__ = [
-    "PLAIN",
     "AskingProgram",
     "Batch",
     "Call",
+    "Dialogue",
     "Fields",
+    "Generation",
     "ProgramOutput",
     "RunObserver",
+    "Sampling",
     "Signature",
     "SingleCallAdapter",
     "Steps",
     "Stop",
-    "chat_request",
     "is_cut",
     "known_model",
     "quiet_transformers",
-    "read_generation",
     "read_leniently",
-    "read_reply_text",
     "validate_words",
     "with_served_name",
 ]

@@ -1,5 +1,6 @@
 """A command: its options and settings, what it prints and where."""
 
+from medexam.cli.flags.result_files import ImportSettings
 from medexam.cli.options import (
     INCOMPLETE,
     FailuresOption,
@@ -13,7 +14,7 @@ from medexam.cli.options import (
     refuse_others,
     settings_as_flags,
 )
-from medexam.cli.result_files import ImportedRun, ImportSettings, take_files
+from medexam.cli.settings import Setting, as_words
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_by_kind, print_json, send_to_mlflow, write_file
 from medexam.cli.views.runs import (
@@ -25,13 +26,11 @@ from medexam.cli.views.runs import (
     read_current,
 )
 from medexam.experiments.store.paths import default_runs_dir, run_paths
-from medexam.settings import Setting, as_words
 
 __all__ = [
     "INCOMPLETE",
     "FailuresOption",
     "ImportSettings",
-    "ImportedRun",
     "JsonOption",
     "OverridesOption",
     "PathOption",
@@ -55,6 +54,5 @@ __all__ = [
     "run_paths",
     "send_to_mlflow",
     "settings_as_flags",
-    "take_files",
     "write_file",
 ]

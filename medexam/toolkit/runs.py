@@ -1,5 +1,6 @@
 """Stored runs: where they lie, what they hold, what was asked, and their scores."""
 
+from medexam.cli.result_files import ImportedRun, take_files
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.entry.carry_out import Carriers, carry_out, plan_lines, plan_spec
 from medexam.experiments.entry.report import Report
@@ -8,13 +9,7 @@ from medexam.experiments.plan.document import plan_document, prompt_of
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.derived import score_cell
-from medexam.experiments.store.answerers import (
-    MODELS,
-    AnswererCount,
-    count_answerers,
-    describe_answerers,
-    read_models,
-)
+from medexam.experiments.store.answerers import MODELS, AnswererCount, count_answerers, describe_answerers, read_models
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.environment import describe_environment
@@ -32,6 +27,7 @@ __all__ = [
     "AnyRun",
     "Carriers",
     "ExamRun",
+    "ImportedRun",
     "Plan",
     "Report",
     "RunFolder",
@@ -56,4 +52,5 @@ __all__ = [
     "read_models",
     "run_document",
     "score_cell",
+    "take_files",
 ]

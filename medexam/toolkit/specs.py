@@ -1,14 +1,6 @@
 """What a YAML says, checked, and the digest of it."""
 
-from medexam.specs import (
-    CellSpec,
-    DatasetSpec,
-    ModelSpec,
-    RetrieverSpec,
-    load_document,
-    parse_overrides,
-    parse_yaml,
-)
+from medexam.specs import CellSpec, DatasetSpec, ModelSpec, RetrieverSpec, load_document, parse_overrides, parse_yaml
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import BUILT, CATALOGUE, SAMPLED, TERMS, check_language
 from medexam.specs.dataset import Alteration, Variant

@@ -9,8 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from medexam.cli.options import JsonOption, refuse, settings_as_flags
+from medexam.cli.settings import Setting
 from medexam.errors import SpecError
-from medexam.settings import Setting
 
 
 def read_sum(text: str) -> int:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from dspy.lm15 import ServerError
 from wire_server import Wire, serving
 
 from medexam.datasets import load_exam_set
+from medexam.errors import ServerError
 from medexam.serve import ScriptedEngine
 from medexam.specs import DatasetSpec
 from waiting import BACKSTOP_S, until

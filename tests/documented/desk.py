@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from fake_vllm import free_port
 from wire_server import Wire
 
 from documented.printed import PAGES, Command, commands_of, specs_of
-from documented.reader import Reader
+from documented.reader import Ended, Reader
 from documented.servers import start_servers
 from documented.shelf import Shelf, fill_shelf
 from documented.tables import BEFORE, EVERY, TRACKED, WORDS
@@ -44,6 +44,8 @@ class Desk:
     shelf: Shelf
     addresses: dict[str, str]
     """Those of the servers in this process, by name."""
+    outcomes: dict[Path, Ended] = field(default_factory=dict)
+    """What the readers know of commands that run once."""
 
     def open(self, page: str, folder: Path) -> Reader:
         """A reader of the page, in a folder that is made."""
@@ -57,7 +59,8 @@ class Desk:
         shutil.copy(self.folder / "kept.yaml", folder)
         known = self.addresses | {"PORT": str(free_port())}
         words = {name: typed.format(**known) for name, typed in (WORDS[EVERY] | WORDS.get(page, {})).items()}
-        reader = Reader(folder, words, self.addresses, str(self.shelf.cpu_site), tracks=page in TRACKED)
+        cpu_site = str(self.shelf.cpu_site)
+        reader = Reader(folder, words, self.addresses, cpu_site, tracks=page in TRACKED, outcomes=self.outcomes)
         for line in BEFORE.get(page, ()):
             ended = reader.type(Command.read(line.format(**known)))
             assert ended.code == 0, f"{line}: {ended.err}"

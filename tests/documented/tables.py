@@ -72,6 +72,9 @@ TRACKED = ("docs/tutorial.md", "docs/optimizing.md")
 
 _SERVED = """--set 'model={{engine: vllm, endpoints: ["{LLAMA}"]}}'"""
 
+ONCE: Mapping[tuple[str, ...], str] = {("demo",): "demo"}
+"""Words of a command that reads nothing of its folder -> the folder that it writes: it runs once for all pages."""
+
 BEFORE: Mapping[str, tuple[str, ...]] = {
     "docs/referee.md": (
         f"medexam run headqa_v1 --set dataset.language=en --set program.kind=likelihood --limit 12 {_SERVED}",

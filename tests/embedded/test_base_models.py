@@ -5,8 +5,9 @@ import sys
 
 import pytest
 import yaml
-from dspy.lm15 import Config, Message, Request, UnsupportedFeatureError
+from dspy.lm15 import Config, Message, Request
 
+from medexam.errors import UnsupportedFeatureError
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
 from medexam.serve.contract import PLAIN

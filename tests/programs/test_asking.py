@@ -4,16 +4,22 @@ import dspy
 import pytest
 
 from medexam.predictions import Prediction, Reason, Status
-from medexam.programs import build_failure, build_prediction, build_program, read_again
+from medexam.programs import (
+    AsyncRecordingEngine,
+    RecordingEngine,
+    build_failure,
+    build_prediction,
+    build_program,
+    read_again,
+)
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
 from medexam.specs import ChainOfThoughtSpec, FewShotSpec, ZeroShotSpec
 
 
 def _lm(engine: ScriptedEngine) -> dspy.LM:
-    return dspy.LM(
-        "medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0, temperature=0.0
-    )
+    recorders = {"engine": RecordingEngine(engine.sync), "async_engine": AsyncRecordingEngine(engine)}
+    return dspy.LM("medexam/scripted", **recorders, cache=False, num_retries=0, temperature=0.0)
 
 
 def _ask(spec, question, replies, language="en"):

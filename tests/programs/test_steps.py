@@ -16,7 +16,8 @@ from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import Spending
 from medexam.predictions import Reason, Status
-from medexam.programs import ProgramContext, build_prediction, build_program, read_again
+from medexam.programs import AskingProgram, ProgramContext, build_prediction, build_program, read_again
+from medexam.programs.recording import digest_request
 from medexam.retrievers.building import plan_retriever
 from medexam.serve import ScriptedEngine
 from medexam.signatures.direct import in_bulk
@@ -410,7 +411,7 @@ def test_the_digest_covers_steps_and_what_their_files_hold(document, tmp_path) -
         (
             [{"all": [{"use": "random"}, {"use": "longest"}], "combine": "stacked"}],
             "program.steps.0.combine: ",
-            "kind ensemble",
+            "go together",
         ),
         (
             [{"ask": "question -> q: list[str]"}, {"each": "q", "do": [{"ask": "entry -> x"}]}, {"use": "longest"}],
@@ -516,3 +517,94 @@ def test_steps_take_the_arguments_of_their_adapter(document, tmp_path: Path) -> 
         (cell,) = plan_experiment(document(steps, program=part), {}, runs_dir=tmp_path / "runs").cells
         digests.add(cell.spec_digest)
     assert len(digests) == 2
+
+
+SIGNED = {"ask": "question, options -> answer: int"}
+WAYS = [
+    SIGNED,
+    {**SIGNED, "answer_format": "guided"},
+    {**SIGNED, "by": "chain_of_thought"},
+    {**SIGNED, "by": "likelihood"},
+    {**SIGNED, "by": "react"},
+    {**SIGNED, "words": "zero_shot"},
+    {"use": {"kind": "chain_of_thought", "answer_format": "guided"}},
+    {"use": {"kind": "likelihood", "read": "label"}},
+    {"use": {"kind": "retrieve_then_answer", "retriever": BM25, "cite": True, "answer_format": "guided"}},
+    {"use": {"kind": "retrieve_verify", "retriever": BM25}},
+    {"use": {"kind": "iterative_retrieval", "retriever": BM25, "rounds": 2}},
+    {"use": {"kind": "signature", "signature": SIGNED["ask"]}},
+    {"use": "random"},
+    {"use": {"steps": [{"all": [SIGNED, {"use": "longest"}], "combine": "vote"}]}},
+    {"use": {"steps": [{"repeat": 2, "do": [{"use": "zero_shot"}]}]}},
+]
+CHANGES = [{}, {"samples": 2}, {"orders": "reversed"}, {"samples": 2, "orders": "reversed"}]
+PLACES = {
+    "alone": lambda step: [step],
+    "behind": lambda step: [{"ask": "question -> hint"}, step],
+    "in all": lambda step: [{"all": [step, step], "combine": "mean_probability"}],
+    "in all in all": lambda step: [{"all": [[{"all": [step, step], "combine": "vote"}], step], "combine": "vote"}],
+    "in repeat": lambda step: [{"repeat": 2, "do": [step]}],
+    "in each": lambda step: [
+        {"ask": "question -> notes: list[str]"},
+        {"each": "notes", "most": 2, "do": [{**step, "as": "draft"}]},
+        step,
+    ],
+    "in else": lambda step: [{"ask": "question -> sure: bool"}, {"unless": "sure", "do": [step], "else": [step]}],
+    "used": lambda step: [{"use": {"steps": [step]}}],
+}
+EVERYTHING = {"hint": "So.", "notes": '["a", "b"]', "sure": "True", "query": "insulin", "reasoning": "Because."}
+EVERYTHING |= {"next_thought": "I know.", "next_tool_name": "finish", "next_tool_args": "{}", "answer": "2"}
+ANY_REPLY = "\n\n".join(f"[[ ## {name} ## ]]\n{text}" for name, text in EVERYTHING.items())
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_whatever_answers_stands_anywhere(place, question, tmp_path) -> None:
+    """No two replies to one prompt are drawn under one seed, a plan counts enough, and what is read again is the same.
+
+    Each combination is asked in one of the places.
+    """
+    replies = {"*": {**WEIGHED, "text": f"{ANY_REPLY}\n\n[[ ## completed ## ]]\n{{Answer: 3}} [1]"}}
+    for row, way in enumerate(WAYS):
+        for column, changes in enumerate(CHANGES):
+            judges = str(way).count("retrieve_verify") + str(way).count("iterative")
+            if (row + 3 * column) % len(PLACES) != list(PLACES).index(place) or (judges and "orders" in changes):
+                continue
+            program = {"steps": PLACES[place]({**way, **changes})}
+            prediction, requests, made = ask(program, question, replies, tmp_path)
+            assert prediction.status is Status.ANSWERED, program
+            draws = [digest_request(request) for request in requests if request.config.temperature]
+            assert len(set(draws)) == len(draws), program
+            if isinstance(made, AskingProgram):
+                assert len(requests) <= made.calls_for(question), program
+                again = read_again(made, question, prediction)
+                assert again is None or (again.answer, again.votes) == (prediction.answer, prediction.votes), program
+
+
+def test_stacked_branches_are_runs_that_an_ensemble_weighs(document, tmp_path) -> None:
+    """As kind `ensemble` does: each branch is a run of its own, which also answers the exams that weights come from."""
+    steps = [{"use": "zero_shot"}, [{"ask": "question -> note"}, {"use": "chain_of_thought", "model": "strong"}]]
+    stacked = {"all": steps, "combine": "stacked", "train": {"years": [2013]}}
+    parts = {**further_models(tmp_path, [stacked]), "dataset": {"name": "headqa_sample", "years": [2016]}}
+    replies = FIELDS.replace("argument", "note").replace("]]\n2", "]]\n{Answer: 2}")
+    plan = plan_experiment({**document([stacked], replies), **parts}, {}, runs_dir=tmp_path / "runs")
+    runs, _ = Runner(plan, Silent()).run()
+    assert [cell.label for cell in plan.cells] == ["zero_shot en", "flow en", "ensemble2-stacked en"]
+    assert len(runs[-1].folder.read_json("environment.json")["ensemble"]["members"]) == 2
+    with pytest.raises(SpecError, match=r"steps\.1: stacked weighs whole programs"):
+        digest_of({**document([]), **parts, "program": {"steps": [{"ask": "question -> note"}, stacked]}}, tmp_path)
+    with pytest.raises(SpecError, match="go together"):
+        digest_of({**document([]), **parts, "program": {"steps": [{**stacked, "combine": "vote"}]}}, tmp_path)
+
+
+def test_a_plan_counts_the_calls_of_each_model(document, tmp_path) -> None:
+    strong = {"use": "zero_shot", "model": "strong", "samples": 2, "temperature": 1}
+    steps = [
+        {"ask": "question -> sure: bool"},
+        {"when": "sure", "do": [{"use": "chain_of_thought"}], "else": [strong]},
+        {"use": {"steps": [{"repeat": 3, "do": [{"ask": "question -> note", "model": "strong"}]}, {"use": "longest"}]}},
+    ]
+    parts = further_models(tmp_path, steps, price=[0, 1000], max_tokens=10)
+    plan = plan_experiment({**document(steps), **parts}, {}, runs_dir=tmp_path / "runs")
+    (entry,) = plan_document(plan)
+    assert (entry["calls"], entry["calls_by_model"]) == (6 * 6, {"scripted": 6 * 2, "strong: scripted": 6 * 5})
+    assert plan_document(plan_experiment(document(DEBATE), {}, runs_dir=tmp_path / "runs"))[0].keys() < entry.keys()

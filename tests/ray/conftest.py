@@ -1,5 +1,6 @@
 """One Ray cluster on this machine, for all tests here."""
 
+import contextlib
 import logging
 import os
 import secrets
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from waiting import BACKSTOP_S
+from waiting import BACKSTOP_S, until
 
 # Read when Ray is first imported: it listens on the loopback address alone, and sends no statistics.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
@@ -21,9 +22,24 @@ sys.path.append(str(Path(__file__).parent))
 def cluster():
     """An open cluster of our own, whose scripted engines take their time."""
     import slow_script
+    from ray._private import services
 
     import ray
     from medexam.experiments.run.ray.cluster import Cluster
+
+    get_node = services.get_node
+
+    def get_node_when_there(*address):
+        """Wait longer than the half minute that Ray grants the first node, and that no setting changes."""
+        nodes = []
+
+        def comes():
+            with contextlib.suppress(RuntimeError):
+                nodes.append(get_node(*address))
+            return nodes
+
+        until(comes, "a node of Ray")
+        return nodes[0]
 
     # Workers need not find the module.
     ray.cloudpickle.register_pickle_by_value(slow_script)
@@ -33,6 +49,7 @@ def cluster():
         # Ray gives them half a minute, and a busy machine needs more.
         for name in ("RAY_gcs_server_port_wait_time_s", "RAY_worker_register_timeout_seconds"):
             patch.setenv(name, f"{BACKSTOP_S:.0f}")
+        patch.setattr(services, "get_node", get_node_when_there)
         ray.init(
             include_dashboard=False,
             log_to_driver=False,

@@ -306,6 +306,17 @@ def test_another_version_of_ray_is_told_in_one_line(cluster, monkeypatch) -> Non
     assert "\n" not in str(raised.value)
 
 
+def test_a_node_that_does_not_start_in_time_is_told_in_one_line(monkeypatch) -> None:
+    def start(**_) -> None:
+        raise Exception("The current node timed out during startup.\nThe GCS is overloaded.")
+
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.init", start)
+    message = "a Ray cluster on this machine cannot be started: The current node timed out during startup. The GCS"
+    with pytest.raises(EngineError, match=f"^{message} is overloaded.$"), open_cluster(None):
+        pass
+
+
 def test_something_else_at_the_address_is_refused(monkeypatch) -> None:
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -6,12 +6,15 @@ import pytest
 from dspy.lm15 import Config, Message, Request
 
 from medexam.serve.contract import CHOICE
+from waiting import BACKSTOP_S
 
 
 @pytest.fixture(autouse=True)
-def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Faults are asked again at once."""
+def _waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faults are asked again at once; a first reply may take long, since a busy machine still imports what it needs."""
     monkeypatch.setattr("medexam.serve.network.retry.FIRST_WAIT_S", 0.001)
+    for asker in ("serve.naming", "serve.engines.connect", "serve.engines.litellm_probe"):
+        monkeypatch.setattr(f"medexam.{asker}.PROBE_TIMEOUT_S", BACKSTOP_S)
 
 
 @pytest.fixture(scope="session")

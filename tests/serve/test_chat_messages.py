@@ -3,8 +3,9 @@
 from itertools import pairwise
 
 import pytest
-from dspy.lm15 import Config, ImagePart, InvalidRequestError, Message, Request, TextPart, UnsupportedFeatureError
+from dspy.lm15 import Config, ImagePart, Message, Request, TextPart
 
+from medexam.errors import InvalidRequestError, UnsupportedFeatureError
 from medexam.serve.chat_messages import (
     TemplateRules,
     cut_at_stop,

@@ -4,14 +4,15 @@ import asyncio
 
 import dspy
 import pytest
-from dspy.lm15 import ContextLengthError, ServerError
 from dspy.utils.exceptions import LMServerError
 
+from medexam.errors import ContextLengthError, ServerError
 from medexam.experiments.run.language_model import build_lm
+from medexam.model_calls import Dialogue, Sampling
 from medexam.predictions import Status
 from medexam.programs import build_prediction, build_program
 from medexam.serve import ScriptedEngine
-from medexam.signatures.direct import ask_model, in_bulk
+from medexam.signatures.direct import ask_dialogue, in_bulk, is_heard
 from medexam.specs import (
     ChainOfThoughtSpec,
     FewShotSpec,
@@ -123,6 +124,6 @@ def test_a_prompt_that_does_not_fit_reaches_the_program(context, question) -> No
 @pytest.mark.parametrize("context", [in_bulk, _heard])
 def test_text_that_cannot_be_sent_is_refused(context) -> None:
     lm = build_lm(MODEL, ScriptedEngine(REPLY))
-    request = dspy.lm15.Request(model=lm.model, messages=(dspy.lm15.Message.user("half \ud800"),))
+    dialogue = Dialogue([{"role": "user", "content": "half \ud800"}], "", Sampling())
     with context(lm), pytest.raises(ValueError, match="not valid Unicode"):
-        asyncio.run(ask_model(lm, request, {}))
+        asyncio.run(ask_dialogue(lm, dialogue, {}, heard=is_heard()))

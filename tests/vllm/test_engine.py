@@ -2,21 +2,21 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
 import httpx
 import pytest
-from dspy.lm15 import Config, ContextLengthError, Message, Request, Response
+from dspy.lm15 import Config, Message, Request, Response
 
 from medexam.cli.main import load_command
 from medexam.datasets import load_exam_set
-from medexam.errors import EndpointUnreachableError
+from medexam.errors import ContextLengthError, EndpointUnreachableError
 from medexam.serve import build_engine
 from medexam.serve.contract import CHOICE, Engine
+from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import named_endpoints
-from medexam.serve.discovery.probe import probe_endpoint
 from medexam.serve.engines.prompt_text import ServerRenderer
 from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.local_model.template import LocalTemplate
@@ -68,28 +68,30 @@ async def engine(endpoint: str) -> AsyncIterator[Engine]:
     await built.aclose()
 
 
-async def limited(endpoint: str, *, renderer: bool, **changes: Any) -> VLLMEngine:
-    """An engine that believes less of the server than it honours."""
-    (address,) = named_endpoints(ModelSpec(engine="vllm", endpoints=(endpoint,)))
-    seen = (await probe_endpoint(address, None)).model_copy(update=changes)
+@pytest.fixture
+def limited(endpoint: str, capabilities: Capabilities) -> Callable[..., Awaitable[VLLMEngine]]:
+    """`await limited(renderer=..., FIELD=VALUE)` -> an engine that believes less of the server than it honours."""
 
-    async def build() -> VLLMEngine:
-        servers = ServerPool([address], 600.0)
-        return VLLMEngine(servers, [seen], ServerRenderer(servers.available, seen.model) if renderer else None)
+    async def build(renderer: bool, fewer: Capabilities) -> VLLMEngine:
+        servers = ServerPool(named_endpoints(ModelSpec(engine="vllm", endpoints=(endpoint,))), 600.0)
+        return VLLMEngine(servers, [fewer], ServerRenderer(servers.available, fewer.model) if renderer else None)
 
-    return await background_loop().run_async(build())
+    async def call(*, renderer: bool, **changes: Any) -> VLLMEngine:
+        return await background_loop().run_async(build(renderer, capabilities.model_copy(update=changes)))
+
+    return call
 
 
 @pytest.mark.parametrize("language", ["en", "es"])
 async def test_every_choice_is_legal_and_the_same_by_prefill_and_by_grammar(
-    engine: Engine, endpoint: str, language: str
+    engine: Engine, limited: Callable[..., Awaitable[VLLMEngine]], language: str
 ) -> None:
     asked = questions(language, 30)
     by_prefill = await answers(engine, asked)
     assert engine.info().guided_by == "prefill"
     assert all(answer in one.choices for answer, one in zip(by_prefill, asked, strict=True))
     assert len(set(by_prefill)) > 1
-    slower = await limited(endpoint, renderer=True, allowed_token_ids=False)
+    slower = await limited(renderer=True, allowed_token_ids=False)
     by_grammar = await answers(slower, asked)
     assert slower.info().guided_by == "structured_outputs"
     await background_loop().run_async(slower.close())
@@ -97,10 +99,10 @@ async def test_every_choice_is_legal_and_the_same_by_prefill_and_by_grammar(
 
 
 async def test_a_grammar_on_the_chat_endpoint_keeps_the_promise_without_a_renderer(
-    engine: Engine, endpoint: str
+    engine: Engine, limited: Callable[..., Awaitable[VLLMEngine]]
 ) -> None:
     asked = questions("en", 12)
-    blind = await limited(endpoint, renderer=False, renders=False)
+    blind = await limited(renderer=False, renders=False)
     by_chat = await answers(blind, asked)
     await background_loop().run_async(blind.close())
     assert all(answer in one.choices for answer, one in zip(by_chat, asked, strict=True))
@@ -165,8 +167,8 @@ async def test_local_and_server_rendering_are_the_same(engine: Engine, endpoint:
     await server.aclose()
 
 
-async def test_merged_words_are_read(endpoint: str) -> None:
-    merging = await limited(endpoint, renderer=True, system_turn=False)
+async def test_merged_words_are_read(limited: Callable[..., Awaitable[VLLMEngine]]) -> None:
+    merging = await limited(renderer=True, system_turn=False)
     assert merging.info().system_turn == "merged"
     replies = await answers(merging, questions("en", 4))
     await background_loop().run_async(merging.close())
@@ -209,7 +211,7 @@ async def test_the_litellm_engine_reaches_it_too(endpoint: str, engine: Engine, 
 
 def test_doctor_says_what_is_honoured(endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = load_command("doctor")
-    with command.make_context("doctor", [endpoint, "--burst", "20", "--json"]) as context:
+    with command.make_context("doctor", [endpoint, "--burst", "8", "--json"]) as context:
         command.invoke(context)
     (document,) = json.loads(capsys.readouterr().out)["endpoints"]
     honoured = (

@@ -27,6 +27,11 @@ def reference() -> tuple[list[int], list[float]]:
     return tokens, scores.gather(1, torch.tensor(tokens[1:])[:, None])[:, 0].tolist()
 
 
+@pytest.fixture
+def _probed_once() -> None:
+    """Each engine looks at the server itself."""
+
+
 def identify(endpoint: str):
     async def look():
         engine = await build_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)))

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 from dspy.lm15 import Config, Message, Request
 
+from medexam.model_calls import SAMPLES
 from medexam.serve import build_engine
-from medexam.serve.contract import CHOICE, SAMPLES
+from medexam.serve.contract import CHOICE
 from medexam.serve.engines.vllm import VLLMEngine
-from medexam.signatures.single_call import split_samples
+from medexam.signatures.requests import split_samples
 from medexam.specs import EngineNeeds, ModelSpec
 
 pytestmark = pytest.mark.vllm

@@ -66,7 +66,7 @@ class PairedExams(PairedRuns[PairedRun]):
                 for facet, field in ((self.group, "by_discipline"), ("year", "by_year"))
                 for name, pair in several
                 if (groups := getattr(pair, field))
-            ),
+            )
         ]
 
     def flipped_tables(self, names: Sequence[str], limit: int) -> list[Captioned]:
@@ -108,12 +108,7 @@ class PairedExams(PairedRuns[PairedRun]):
 
 
 def compare_exams(
-    questions: Sequence[Question],
-    key: AnswerKey,
-    runs: Sequence[Outcomes],
-    metrics: Sequence[Metrics],
-    *,
-    group: str,
+    questions: Sequence[Question], key: AnswerKey, runs: Sequence[Outcomes], metrics: Sequence[Metrics], *, group: str
 ) -> PairedExams:
     """Compare the first of `runs` with each other one on exactly `questions`, which every run has scored.
 

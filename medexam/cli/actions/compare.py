@@ -7,23 +7,28 @@ from pathlib import Path
 
 import typer
 
-from medexam.cli.flags.compare import GateSettings, TrackSettings, WaySettings
+from medexam.cli.flags.compare import CompareSettings, GateSettings, SectionSettings, TrackSettings, WaySettings
+from medexam.cli.flags.result_files import ImportSettings
+from medexam.cli.result_files import replace_files
 from medexam.cli.terminal import Terminal
-from medexam.cli.views.output import print_json, write_file
+from medexam.cli.views.output import print_json, write_bibtex, write_file
 from medexam.cli.views.runs import print_notice
+from medexam.errors import SpecError
 from medexam.experiments.compare.ensembles import compare_ensemble
-from medexam.experiments.compare.gate import check_gate, render_junit
+from medexam.experiments.compare.further import find_further
+from medexam.experiments.compare.gate import Gate, check_gate, render_junit
 from medexam.experiments.compare.languages import compare_run_languages
 from medexam.experiments.compare.margins import NonInferiority
 from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison
-from medexam.experiments.compare.runs import compare_runs
+from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.compare.section import Finder
 from medexam.experiments.report.comparison_tables import comparison_latex, paired_report
 from medexam.experiments.report.language_tables import consistency_latex, consistency_report
 from medexam.experiments.report.run_blocks import comparison_blocks, consistency_blocks
 from medexam.experiments.report.shown import Block, print_blocks
 from medexam.experiments.score.readings import reading_warnings
+from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.track.comparisons import track_comparison
 from medexam.experiments.track.store import default_tracking_uri
@@ -34,29 +39,31 @@ GATE_FAILED = 1
 
 
 def compare_stored(
-    folders: Sequence[RunFolder],
-    finders: Sequence[Finder],
+    importing: ImportSettings,
+    gating: GateSettings,
     way: WaySettings,
+    sections: SectionSettings,
     tracking: TrackSettings,
-    gate: GateSettings | None,
-    files: tuple[Path | None, Path | None],
-    runs_dir: Path | None,
-    *,
-    as_json: bool,
+    settings: CompareSettings,
 ) -> None:
-    """Compare runs that are found with the first; `gate` is None if nothing is to be judged.
-
-    `files` are those for Markdown and LaTeX, None for what is not written.
-    """
+    """Compare runs with the first; show, send and judge what differs."""
+    gate = _read_gate(gating)
+    finders = [*find_further(**vars(sections)), *([gate.find] if gate is not None else [])]
+    root = settings.runs_dir or default_runs_dir()
+    paths = replace_files(settings.runs, importing, root) if settings.runs else [root]
+    if settings.baseline is not None:
+        baseline_path, *_ = replace_files([settings.baseline], importing, root)
+        paths = [baseline_path, *(path for path in paths if path.resolve() != baseline_path.resolve())]
+    folders = find_compared(paths)
+    write_bibtex(folders, settings.bibtex)
     for warning in reading_warnings(folders):
         print_notice(f"warning: {warning}")
     comparison, report, blocks, in_latex = _find(folders, way, finders)
-    markdown, latex = files
-    if markdown is not None:
-        write_file(report(), markdown)
-    if latex is not None:
-        write_file(in_latex(), latex, "--latex")
-    if as_json:
+    if settings.markdown is not None:
+        write_file(report(), settings.markdown)
+    if settings.latex is not None:
+        write_file(in_latex(), settings.latex, "--latex")
+    if settings.as_json:
         print_json(comparison.document())
     else:
         print_blocks(Terminal(), blocks())
@@ -65,9 +72,15 @@ def compare_stored(
     for note in mixed_notes(comparison.runs):
         print_notice(f"warning: {note}")
     if tracking.sends:
-        _send(comparison, tracking.tracking_uri, runs_dir or folders[0].path.resolve().parent)
-    if gate is not None and not _passes(comparison, gate.junit):
+        _send(comparison, tracking.tracking_uri, settings.runs_dir or folders[0].path.resolve().parent)
+    if gate is not None and not _passes(comparison, gating.junit):
         raise typer.Exit(GATE_FAILED)
+
+
+def _read_gate(gating: GateSettings) -> Gate | None:
+    if gating.fail_if is None and gating.junit is not None:
+        raise SpecError("--junit writes what --fail-if finds: give --fail-if worse:POINTS with it")
+    return None if gating.fail_if is None else Gate.parse(gating.fail_if)
 
 
 def _send(comparison: Comparison, uri: str | None, runs_dir: Path) -> None:

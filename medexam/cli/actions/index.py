@@ -69,7 +69,7 @@ def _build(corpus: ReadableCorpus, encoder: Encoder, out: Path, build: Callable[
         raise typer.Exit(INCOMPLETE) from None
 
 
-def print_manifest(manifest: "IndexManifest", folder: Path, as_json: bool) -> None:
+def print_manifest(manifest: IndexManifest, folder: Path, as_json: bool) -> None:
     """Print what an index holds, line by line or as JSON."""
     if as_json:
         typer.echo(manifest.model_dump_json(indent=2, by_alias=True))
@@ -78,7 +78,7 @@ def print_manifest(manifest: "IndexManifest", folder: Path, as_json: bool) -> No
         typer.echo(f"{name:<10} {value}")
 
 
-def _lines(manifest: "IndexManifest", folder: Path) -> dict[str, Any]:
+def _lines(manifest: IndexManifest, folder: Path) -> dict[str, Any]:
     corpus, encoder = manifest.corpus, manifest.encoder
     settings = ", ".join(f"{name} {value}" for name, value in manifest.parameters.items())
     omissions = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""

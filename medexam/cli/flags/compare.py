@@ -4,7 +4,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from medexam.settings import Setting
+import typer
+
+from medexam.cli.help.completion import complete_run
+from medexam.cli.options import BaselineOption, BibtexOption, JsonOption, LatexOption, RunsDirOption, TrustOption
+from medexam.cli.settings import Setting
+
+RunsArgument = Annotated[
+    tuple[Path, ...],
+    typer.Argument(
+        metavar="[RUN RUN...]",
+        autocompletion=complete_run,
+        help="The baseline, then what to compare with it: run folders, folders of runs, ids in the runs directory, or "
+        "other harnesses' files of results, as `medexam import` reads them; all runs there by default.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -74,3 +88,17 @@ class SectionSettings:
         int | None, Setting("With --overlap: words in a row that are shared; 13 by default.", metavar="N", min=3)
     ] = None
     protocol: Annotated[bool, Setting("Show where the protocols of the runs differ.")] = False
+
+
+@dataclass(frozen=True)
+class CompareSettings:
+    """Which runs are compared, and what is written; None or () for what is not asked for."""
+
+    runs: RunsArgument = ()
+    baseline: BaselineOption = None
+    as_json: JsonOption = False
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None
+    latex: LatexOption = None
+    bibtex: BibtexOption = None
+    runs_dir: RunsDirOption = None
+    trust: TrustOption = False

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from medexam.settings import Setting
+from medexam.cli.settings import Setting
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from medexam.cli.options import RayAddressOption
-from medexam.settings import Setting
+from medexam.cli.settings import Setting
 
 
 @dataclass(frozen=True)
@@ -15,8 +15,7 @@ class BuildSettings:
     """What is encoded, by which encoder, and by whom."""
 
     corpus: Annotated[
-        str | None,
-        Setting("A file, folder or hub data set of passages; $MEDEXAM_DATA's by default.", metavar="PATH"),
+        str | None, Setting("A file, folder or hub data set of passages; $MEDEXAM_DATA's by default.", metavar="PATH")
     ] = None
     encoder: Annotated[str, Setting("medcpt, minilm, a folder or a hub id.")] = "medcpt"
     revision: Annotated[str | None, Setting("Revision of a hub encoder; the newest by default.")] = None

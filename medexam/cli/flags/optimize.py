@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from medexam.cli.options import OverridesOption, RunsDirOption, TrackingOption
-from medexam.settings import Setting
+from medexam.cli.settings import Setting
 
 
 @dataclass(frozen=True)

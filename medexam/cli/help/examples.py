@@ -23,10 +23,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "show": ("medexam show 3c2aae", "medexam show 3c2aae headqa-v1/2016/biology/8"),
         "watch": ("medexam watch",),
         "rm": ("medexam rm 3c2aae",),
-        "compare": (
-            "medexam compare 3c2aae ff221f",
-            "medexam compare base new --fail-if worse:1.0 --junit gate.xml",
-        ),
+        "compare": ("medexam compare 3c2aae ff221f", "medexam compare base new --fail-if worse:1.0 --junit gate.xml"),
         "import": ("medexam import samples_headqa_en.jsonl --dataset headqa_v1",),
         "export": ("medexam export 3c2aae --to lm-eval --out export",),
         "trend": ("medexam trend runs",),
@@ -44,10 +41,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "medexam serve llama-3.1-8b --replicas 4",
             "medexam serve llama-3.1-70b --slurm --nodes 2 --span --print",
         ),
-        "doctor": (
-            "medexam doctor http://127.0.0.1:8000/v1",
-            "medexam doctor --cluster --model llama-3.1-70b",
-        ),
+        "doctor": ("medexam doctor http://127.0.0.1:8000/v1", "medexam doctor --cluster --model llama-3.1-70b"),
         "data init": ("medexam data init my.csv",),
         "data build": ("medexam data build --booklet 2020.pdf --key 2020.csv --name biology-2020 --out exam",),
         "data translate": ("medexam data translate headqa_v1 --from es --to en --limit 30",),

@@ -1,6 +1,5 @@
 """`medexam board`: models over several benchmarks, from stored runs."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,8 +7,7 @@ import typer
 
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import BibtexOption, JsonOption, LatexOption, RunsDirOption, TrustOption
-from medexam.cli.views.output import check_endings, print_json, write_bibtex, write_file
-from medexam.cli.views.runs import read_current
+from medexam.cli.views.output import check_endings
 
 
 def board(
@@ -32,26 +30,6 @@ def board(
 ) -> None:
     """Show models over several benchmarks: scores, mean rank, mean z, and what is missing; asks no model."""
     check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--bibtex": bibtex})
-    from medexam.cli.terminal import Terminal
-    from medexam.experiments.report.leaderboard import make_leaderboard
-    from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.store.paths import default_runs_dir, run_paths
-    from medexam.experiments.store.run_folder import find_runs
+    from medexam.cli.stored.actions.board import show_board
 
-    root = runs_dir or default_runs_dir()
-    stored_runs = read_current(find_runs(run_paths(runs, root) if runs else [root]))
-    leaderboard = make_leaderboard(stored_runs)
-    write_bibtex([run.folder for run in stored_runs], bibtex)
-    if markdown is not None:
-        write_file(leaderboard.markdown(), markdown)
-    if latex is not None:
-        write_file(leaderboard.latex(), latex, "--latex")
-    if html is not None:
-        from medexam.experiments.report.leaderboard.page import write_leaderboard
-
-        write_leaderboard(leaderboard, html)
-        sys.stderr.write(f"wrote {html}\n")
-    if as_json:
-        print_json(leaderboard.document())
-    else:
-        print_blocks(Terminal(), leaderboard.blocks())
+    show_board(runs, runs_dir, markdown=markdown, latex=latex, bibtex=bibtex, html=html, as_json=as_json)

@@ -25,6 +25,10 @@ def print_plan(plan: Plan) -> None:
         console.print(note)
     if note := describe_prices(plan.cells):
         console.print(note)
+    for planned, entry in zip(plan.cells, entries, strict=True):
+        if entry["calls"] and (calls := entry.get("calls_by_model")):
+            counts = ", ".join(f"{model} at most {count:,}" for model, count in calls.items())
+            console.print(f"Calls of {planned.label}: {counts}.", markup=False, highlight=False)
     for line in describe_records(plan.cells):
         console.print(line, markup=False, highlight=False)
     for planned, entry in zip(plan.cells, entries, strict=True):

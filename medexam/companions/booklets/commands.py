@@ -5,24 +5,23 @@ It parses, calls `medexam.companions.booklets` and prints; it knows nothing of P
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
+from rich.table import Table
 
-from medexam.toolkit.commands import JsonOption, print_by_kind
+from medexam.companions.booklets import BuildReport, BuildRequest, Built, build_exam
+from medexam.toolkit.commands import JsonOption, Terminal, print_by_kind
+from medexam.toolkit.data import Discipline, Language, parse_discipline
 from medexam.toolkit.errors import DatasetError
-
-if TYPE_CHECKING:
-    from medexam.companions.booklets import BuildReport, Built
-    from medexam.toolkit.commands import Terminal
-    from medexam.toolkit.data import Discipline, Language
+from medexam.toolkit.progress import open_bars
+from medexam.toolkit.specs import BUILT, check_language
 
 
 def build(
     booklet: Annotated[Path, typer.Option(metavar="PDF", help="The exam as the Ministry publishes it.")],
     key: Annotated[
-        list[Path],
-        typer.Option(metavar="CSV|PDF", help="The official answers; may be repeated, then they must agree."),
+        list[Path], typer.Option(metavar="CSV|PDF", help="The official answers; may be repeated, then they must agree.")
     ],
     name: Annotated[str, typer.Option(help="Such as Cuaderno_2020_0_B: year, version, discipline.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the data set; it may hold other exams.")],
@@ -37,10 +36,7 @@ def build(
     ] = None,
     formula_reader: Annotated[
         str | None,
-        typer.Option(
-            metavar="CMD",
-            help="A command that gets the PNG of a chemical structure and prints its SMILES.",
-        ),
+        typer.Option(metavar="CMD", help="A command that gets the PNG of a chemical structure and prints its SMILES."),
     ] = None,
     language: Annotated[str, typer.Option(help="The language that the booklet is in.")] = "es",
     year: Annotated[int | None, typer.Option(help="Year of the exam; that in --name by default.")] = None,
@@ -48,10 +44,6 @@ def build(
     as_json: JsonOption = False,
 ) -> None:
     """Turn an exam booklet and its answer key into a data set, with a report and a page to check it by."""
-    from medexam.companions.booklets import BuildRequest, build_exam
-    from medexam.toolkit.progress import open_bars
-    from medexam.toolkit.specs import BUILT, check_language
-
     check_language(BUILT.name, language)
     request = BuildRequest(
         booklet=booklet,
@@ -72,25 +64,17 @@ def build(
     if as_json:
         typer.echo(exam.report.model_dump_json(indent=2))
         return
-    from medexam.toolkit.commands import Terminal
-
     _print_built(Terminal(highlight=False, markup=False, soft_wrap=True), exam, out, time.monotonic() - start)
 
 
-def _parse_discipline(name: str | None) -> "Discipline | None":
-    from medexam.toolkit.data import Discipline, parse_discipline
-
+def _parse_discipline(name: str | None) -> Discipline | None:
     discipline = None if name is None else parse_discipline(name)
     if name is not None and discipline is None:
         raise DatasetError(f"--discipline {name!r}: the disciplines are {', '.join(Discipline)}")
     return discipline
 
 
-def _print_built(console: "Terminal", exam: "Built", out: Path, seconds: float) -> None:
-    from rich.table import Table
-
-    from medexam.toolkit.specs import BUILT
-
+def _print_built(console: Terminal, exam: Built, out: Path, seconds: float) -> None:
     report = exam.report
     console.print(
         f"{report.name}: {report.discipline} {report.year}, {report.language}, {report.pages} pages in {seconds:.1f} s",
@@ -110,7 +94,7 @@ def _print_built(console: "Terminal", exam: "Built", out: Path, seconds: float) 
     console.print(f"check it:  medexam data check {BUILT.name} --path {out} --language {report.language}")
 
 
-def _count(report: "BuildReport") -> list[tuple[str, int, str]]:
+def _count(report: BuildReport) -> list[tuple[str, int, str]]:
     announced = f"the cover announces {report.announced}" if report.announced else ""
     options = ", ".join(f"{count} with {number} options" for number, count in report.by_option_count.items())
     return [

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import jinja2
 from pydantic import ValidationError
 
 from medexam.companions.booklets.drafts import Draft
@@ -55,8 +56,6 @@ def render_card(reports: Sequence[BuildReport]) -> str:
     """Render the data card: a README with the hub's front matter, and what the Ministry asks of those who reuse its
     exams.
     """
-    import jinja2
-
     environment = jinja2.Environment(autoescape=False, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
     template = environment.from_string(CARD.read_text(encoding="utf-8"))
     languages = sorted({report.language for report in reports})

@@ -3,10 +3,13 @@
 Pictures come in a folder of their own, as the Ministry gives them, their number the last in the file's name.
 """
 
+import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from PIL import Image, UnidentifiedImageError
 
 from medexam.toolkit.errors import DatasetError
 
@@ -73,10 +76,6 @@ def read_booklet_pictures(folder: Path, number_by_picture: Mapping[int, int]) ->
 
     Raises `DatasetError` naming what is missing, or a file that is no picture.
     """
-    import io
-
-    from PIL import Image, UnidentifiedImageError
-
     path_by_number = find_pictures(folder)
     if missing := sorted(set(number_by_picture) - set(path_by_number)):
         names = ", ".join(path.name for path in list(path_by_number.values())[:3]) or "no picture"

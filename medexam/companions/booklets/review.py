@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jinja2
+from PIL import Image
+
 from medexam.companions.booklets.drafts import Draft
 from medexam.companions.booklets.images import BookletPicture
 from medexam.companions.booklets.pages.opening import OpenBooklet
@@ -42,8 +45,6 @@ class ReviewEntry:
 
 def render_review(report: BuildReport, drafts: Sequence[Draft], booklet: OpenBooklet) -> str:
     """Render the page, in HTML."""
-    import jinja2
-
     doubts: defaultdict[int, list[str]] = defaultdict(list)
     for finding in (*report.left_out, *report.suspicious):
         doubts[finding.number].append(f"{finding.kind.replace('_', ' ')}: {finding.detail}")
@@ -72,8 +73,6 @@ def _crop(draft: Draft, booklet: OpenBooklet) -> tuple[str, ...]:
 def _show(picture: BookletPicture | None) -> str | None:
     if picture is None:
         return None
-    from PIL import Image
-
     with Image.open(io.BytesIO(picture.content)) as opened:
         image = opened.convert("RGB")
     image.thumbnail((_WIDEST, _WIDEST))

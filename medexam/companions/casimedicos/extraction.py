@@ -8,12 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from medexam.companions.casimedicos.documents import (
-    CaseDocument,
-    CaseLanguage,
-    read_casimedicos,
-    shared_options,
-)
+from medexam.companions.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos, shared_options
 from medexam.companions.casimedicos.exam import VERSION, casimedicos_place
 from medexam.toolkit.benchmarks import Component, TaskReading, TaskRow
 from medexam.toolkit.data import Task, TaskGold, read_squad
@@ -90,12 +85,7 @@ def _read_archive(path: Path, spec: DatasetSpec) -> TaskReading:
     documents = read_casimedicos(path, language)
     repeated = frozenset(shared_options(documents))
     rows = tuple(row for document in documents for row in _rows(document, repeats_training=document.key in repeated))
-    return TaskReading(
-        source=str(path),
-        version=VERSION,
-        rows=rows,
-        notes=(NO_SPANS,),
-    )
+    return TaskReading(source=str(path), version=VERSION, rows=rows, notes=(NO_SPANS,))
 
 
 def _rows(document: CaseDocument, *, repeats_training: bool) -> Iterator[TaskRow]:

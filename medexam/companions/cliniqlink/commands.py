@@ -1,24 +1,14 @@
 """`medexam cliniqlink`: score submissions, rank them, and run participants' containers; asks no model itself."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from medexam.companions.cliniqlink.container import Engine
 from medexam.companions.cliniqlink.ranking import Profile
 from medexam.companions.cliniqlink.submissions import Missing
-from medexam.toolkit.commands import (
-    INCOMPLETE,
-    JsonOption,
-    RunsDirOption,
-    Terminal,
-    default_runs_dir,
-    print_json,
-    print_notice,
-    print_tables,
-    write_file,
-)
+from medexam.toolkit.commands import INCOMPLETE, JsonOption, RunsDirOption, print_notice
 
 app = typer.Typer(help="Score, rank and run submissions to ClinIQLink.", no_args_is_help=True)
 DataOption = Annotated[
@@ -45,24 +35,9 @@ def score_submission(
     as_json: JsonOption = False,
 ) -> None:
     """Score a participant's outputs by the released code's rules and by the paper's; the run is kept."""
-    from medexam.companions.cliniqlink.feedback import format_table, overall_text, write_feedback
-    from medexam.companions.cliniqlink.submissions import read_submissions
+    from medexam.companions.cliniqlink.actions import score_outputs
 
-    entries = read_submissions([submission], data, runs_dir or default_runs_dir(), missing)
-    for entry in entries:
-        if entry.coverage:
-            print_notice(f"warning: {entry.coverage}")
-        print_notice(f"{entry.run.folder.path}")
-    if feedback is not None:
-        write_file("\n".join(write_feedback(entry, show_expected=show_expected) for entry in entries), feedback)
-    if as_json:
-        print_json([_document(entry) for entry in entries])
-        return
-    for entry in entries:
-        caption = (
-            f"Percent: {overall_text(entry)} Lost by form: what closed answers would gain if their form did not count."
-        )
-        print_tables(Terminal(), [(format_table(entry), caption)])
+    score_outputs(submission, data, missing, feedback, runs_dir, show_expected=show_expected, as_json=as_json)
 
 
 @app.command("board")
@@ -82,36 +57,9 @@ def print_board(
     as_json: JsonOption = False,
 ) -> None:
     """Rank submissions, and show list F1 against multi-hop inverse, and semantic minus BLEU by model size."""
-    from medexam.companions.cliniqlink.ranking import rank_submissions, ranking_document, ranking_tables
-    from medexam.companions.cliniqlink.submissions import read_submissions
-    from medexam.toolkit.report import captioned, join_markdown, render_latex
+    from medexam.companions.cliniqlink.actions import rank_outputs
 
-    entries = read_submissions(submissions, data, runs_dir or default_runs_dir(), missing)
-    for entry in entries:
-        if entry.coverage:
-            print_notice(f"warning: {entry.coverage}")
-    ranked = rank_submissions(entries, by)
-    tables = ranking_tables(ranked, by)
-    if markdown is not None:
-        write_file(join_markdown(["# ClinIQLink", *captioned(tables)]), markdown)
-    if latex is not None:
-        write_file(render_latex(tables), latex, "--latex")
-    if as_json:
-        print_json(ranking_document(ranked, by))
-    else:
-        print_tables(Terminal(), tables)
-
-
-def _document(entry: Any) -> dict[str, Any]:
-    from medexam.toolkit.runs import run_document
-
-    return {
-        "submission": entry.name,
-        **run_document(entry.run),
-        "metrics": entry.metrics.model_dump(mode="json"),
-        "absent": list(entry.absent),
-        "missing": entry.missing,
-    }
+    rank_outputs(submissions, by, data, missing, markdown, latex, runs_dir, as_json=as_json)
 
 
 @app.command("run")

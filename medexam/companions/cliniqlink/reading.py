@@ -60,11 +60,7 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
     if absent:
         notes.append(f"{folder} lacks {', '.join(absent)}: those formats have no items")
     return TaskReading(
-        source=str(folder),
-        version="2025",
-        rows=tuple(rows),
-        references=tuple(references),
-        notes=tuple(notes),
+        source=str(folder), version="2025", rows=tuple(rows), references=tuple(references), notes=tuple(notes)
     )
 
 

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from medexam import Prediction
 from medexam.companions.harnesses.imports.words.submission import is_submission
-from medexam.toolkit.commands import ImportSettings, read_current, run_paths, take_files
+from medexam.toolkit.commands import ImportSettings, read_current, run_paths
 from medexam.toolkit.data import Reason, Status, find_benchmark
 from medexam.toolkit.errors import SpecError
-from medexam.toolkit.runs import AnyRun, find_runs
+from medexam.toolkit.runs import AnyRun, find_runs, take_files
 
 BENCHMARK = "cliniqlink"
 Missing = Literal["leave-out", "zero"]
@@ -66,7 +66,7 @@ def read_submissions(
     if folders:
         overrides = () if data is None else (f"path={data}",)
         settings = ImportSettings(dataset=BENCHMARK, overrides=overrides)
-        imports = take_files(folders, settings, settings.read_dataset(), runs_dir)
+        imports = take_files(folders, settings, runs_dir)
         runs += [(folder.resolve().name, entry.run) for folder, (entry,) in zip(folders, imports, strict=True)]
     if others:
         stored = read_current(find_runs(run_paths(others, runs_dir)))

@@ -120,11 +120,7 @@ class TwoSides:
         return {
             "not_told": self.leftover_count,
             **{
-                header.lower(): {
-                    "n": side.n,
-                    "clusters": side.exams,
-                    "mean": dict(zip(keys, side.means, strict=True)),
-                }
+                header.lower(): {"n": side.n, "clusters": side.exams, "mean": dict(zip(keys, side.means, strict=True))}
                 for header, side in zip(self.words.headers, self.sides, strict=True)
             },
             "difference": {

@@ -9,12 +9,7 @@ from medexam.companions.casimedicos.statistics import compute_explanation_statis
 from medexam.companions.papers.beside import Beside
 from medexam.companions.papers.catalogue import PaperEntry
 from medexam.companions.papers.paper import Grid
-from medexam.toolkit.data import (
-    Discipline,
-    Statistics,
-    compute_statistics,
-    find_benchmark,
-)
+from medexam.toolkit.data import Discipline, Statistics, compute_statistics, find_benchmark
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.plots import PlotPicture, render_plot, statistics_plots
 from medexam.toolkit.report import length_tables

@@ -2,23 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from medexam.toolkit.commands import print_json, print_ranking_notes, print_tables, write_file
-
-if TYPE_CHECKING:
-    from medexam.toolkit.runs import ExamRun
+from medexam.companions.papers.narrow import build_paper_tables
+from medexam.companions.papers.paper import load_paper
+from medexam.companions.papers.paper_tables import paper_tables, render_paper_latex, render_paper_report
+from medexam.toolkit.commands import Terminal, print_json, print_ranking_notes, print_tables, write_file
+from medexam.toolkit.runs import ExamRun, ranking_notes
 
 
 def print_layout(
-    runs: "Sequence[ExamRun]", layout: str, markdown: Path | None, latex: Path | None, *, as_json: bool
+    runs: Sequence[ExamRun], layout: str, markdown: Path | None, latex: Path | None, *, as_json: bool
 ) -> None:
     """Print the tables of the paper that `layout` names, as JSON if asked; write them as Markdown and in LaTeX."""
-    from medexam.companions.papers.narrow import build_paper_tables
-    from medexam.companions.papers.paper import load_paper
-    from medexam.companions.papers.paper_tables import paper_tables, render_paper_latex, render_paper_report
-    from medexam.toolkit.runs import ranking_notes
-
     tables = paper_tables(runs, load_paper(layout))
     if markdown is not None:
         write_file(render_paper_report(tables, ranking_notes(runs)), markdown)
@@ -27,15 +22,6 @@ def print_layout(
     if as_json:
         print_json([table.document() for table in tables])
         return
-    from medexam.toolkit.commands import Terminal
-
     console = Terminal()
     print_tables(console, build_paper_tables(tables, console.width))
     print_ranking_notes(console, runs)
-
-
-def check_layout(layout: str) -> None:
-    """Raise `SpecError` if no paper has this name."""
-    from medexam.companions.papers.paper import load_paper
-
-    load_paper(layout)

@@ -95,10 +95,7 @@ class PaperPlan:
         }
 
     def make(
-        self,
-        carriers: Carriers,
-        watch: Callable[[], AbstractContextManager[RunObserver]],
-        say: Callable[[str], None],
+        self, carriers: Carriers, watch: Callable[[], AbstractContextManager[RunObserver]], say: Callable[[str], None]
     ) -> Reproduced:
         """Ask the pending questions of each part that can run, then make the table of all; a stop ends the asking.
 

@@ -1,18 +1,15 @@
 """What `medexam reproduce` prints: the list, a plan, and what was made."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
+from medexam.companions.papers.catalogue import PaperEntry, list_entries
+from medexam.companions.papers.making import PaperPlan, Reproduced
 from medexam.toolkit.commands import Terminal, print_json, print_lines, print_tables
+from medexam.toolkit.report import print_blocks
 from medexam.toolkit.tables import NONE, Table
 
-if TYPE_CHECKING:
-    from medexam.companions.papers.catalogue import PaperEntry
-    from medexam.companions.papers.making import PaperPlan, Reproduced
 
-
-def print_list(entries: "Sequence[PaperEntry]", *, as_json: bool) -> None:
+def print_list(*, as_json: bool) -> None:
     """Print every table and figure, paper by paper."""
+    entries = list_entries()
     if as_json:
         print_json(
             [
@@ -35,12 +32,12 @@ def print_list(entries: "Sequence[PaperEntry]", *, as_json: bool) -> None:
     print_lines(console, ["medexam reproduce NAME makes one; with --plan it says first what that needs"])
 
 
-def _title(entry: "PaperEntry") -> str:
+def _title(entry: PaperEntry) -> str:
     """Return what the entry holds, and why it is not made if it is not."""
     return f"{entry.item.title} (not made: {entry.item.obstacle})" if entry.item.obstacle else entry.item.title
 
 
-def print_paper_plan(planned: "PaperPlan", *, as_json: bool) -> None:
+def print_paper_plan(planned: PaperPlan, *, as_json: bool) -> None:
     """Print what making the entry needs: runs, questions, GPUs and hours, and what is missing here."""
     if as_json:
         print_json(planned.document())
@@ -61,10 +58,8 @@ def print_paper_plan(planned: "PaperPlan", *, as_json: bool) -> None:
     print_lines(console, [*planned.lines, *dict.fromkeys(lines)])
 
 
-def print_reproduced(product: "Reproduced") -> None:
+def print_reproduced(product: Reproduced) -> None:
     """Print the tables, and what a reader should know."""
-    from medexam.toolkit.report import print_blocks
-
     console = Terminal()
     print_tables(console, product.tables)
     print_blocks(console, [*product.footer, *([product.entry.item.note] if product.entry.item.note else [])])

@@ -48,9 +48,7 @@ class VLLMBatches:
             output.unlink(missing_ok=True)
             launch = await asyncio.to_thread(self.plan, batch.requests, output)
             _log.warning(
-                "medexam: vLLM's run-batch answers %s requests; its log is %s",
-                f"{batch.record.requests:,}",
-                batch.log,
+                "medexam: vLLM's run-batch answers %s requests; its log is %s", f"{batch.record.requests:,}", batch.log
             )
             ended = await self._run(ServerProcess(launch, batch.log, None, ""))
             results = output.read_bytes() if output.exists() else b""

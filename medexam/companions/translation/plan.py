@@ -233,11 +233,7 @@ def digest_words(spec: TranslationSpec, identity: Mapping[str, Any], words: Setu
 def _identity(spec: TranslationSpec, exam_set: ExamSet) -> dict[str, Any]:
     """Build what a folder holds replies for; it also holds a wider selection and other set-ups."""
     return {
-        "dataset": {
-            "name": exam_set.name,
-            "language": exam_set.language,
-            "fingerprint": exam_set.fingerprint,
-        },
+        "dataset": {"name": exam_set.name, "language": exam_set.language, "fingerprint": exam_set.fingerprint},
         "target": spec.target,
         "model": _model(spec.model),
         **({"base": _model(spec.base)} if spec.base is not None else {}),

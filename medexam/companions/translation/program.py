@@ -12,24 +12,22 @@ from string import Template
 from typing import Any
 
 import dspy
-from dspy.lm15 import Request, Response
 from pydantic import Field
 
 from medexam import Prediction
 from medexam.companions.translation.layout import QuestionText, render_layout, text_of_task
 from medexam.companions.translation.validity import clean_reply
 from medexam.toolkit.asking import (
-    PLAIN,
     AskingProgram,
     Call,
+    Dialogue,
     Fields,
+    Generation,
     ProgramOutput,
+    Sampling,
     Signature,
     SingleCallAdapter,
     Steps,
-    chat_request,
-    read_generation,
-    read_reply_text,
     validate_words,
 )
 from medexam.toolkit.data import Task
@@ -178,20 +176,17 @@ class TranslationAdapter(SingleCallAdapter):
         system = [] if self.words.system is None else [{"role": "system", "content": self.words.system}]
         return [*system, {"role": "user", "content": self.words.render_user(inputs["source"])}]
 
-    def build_request(
-        self, model: str, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields
-    ) -> Request:
-        """Build the request: the turns, and where to stop."""
+    def build_dialogue(self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields) -> Dialogue:
+        """Build the turns, and say where to stop."""
         # A chat model ends by itself, and providers allow few stop strings.
         labels = [keyword for keyword in self.words.keywords[: None if self.plain else 2] if keyword]
         stop = (*(f"\n{label}" for label in labels), f"\n{inputs['source'].numbers[-1] + 1}. ")
-        extensions = {PLAIN: True} if self.plain else {}
-        return chat_request(model, self.format(signature, demos, inputs), {**settings, "stop": stop}, extensions)
+        turns = self.format(signature, demos, inputs)
+        return Dialogue.of(turns, Sampling.of({**settings, "stop": stop}), plain=self.plain)
 
-    def read_response(self, signature: Signature, inputs: Fields, response: Response) -> Fields:  # noqa: ARG002
+    def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:  # noqa: ARG002
         """Read what was said, without what was thought."""
-        text = read_reply_text(response)
-        return {"reply": text, "generation": replace(read_generation(response), reply=text)}
+        return {"reply": generation.words, "generation": replace(generation, reply=generation.words)}
 
 
 class Translate(AskingProgram):

@@ -109,10 +109,7 @@ def plan_back(
 
 
 def measure_back(
-    plan: TranslationPlan,
-    outcome: TranslationOutcome,
-    back_runs: Mapping[str, SetupRun],
-    bert: BertScore | None,
+    plan: TranslationPlan, outcome: TranslationOutcome, back_runs: Mapping[str, SetupRun], bert: BertScore | None
 ) -> tuple[list[TextScores], list[str]]:
     """Score the round trip by set-up and for the chosen ones; return the signatures of the scores too.
 

@@ -6,6 +6,7 @@ Both come with the extra `translate`. They see texts alone; which texts are comp
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,6 @@ class BertScore:
     @property
     def signature(self) -> str:
         """What tells the score apart: the model by its name and its content, a folder's fingerprint or a hub commit."""
-        from importlib.metadata import version
-
         library = f"bert-score {version('bert-score')}"
         return f"BERTScore {Path(self.model).name} {self._content} layer {self.layer}, no idf, not rescaled ({library})"
 

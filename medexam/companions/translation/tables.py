@@ -90,10 +90,7 @@ def terms_table(qualities: Sequence[Quality]) -> Captioned:
 def review_table(reviews: Sequence[Review]) -> Captioned:
     """Build the table of the mean marks of each reviewer."""
     rows = tuple(
-        (
-            review.reviewer,
-            *(f"{decimal(review.mean(aspect))} ({len(review.marks[aspect])})" for aspect in ASPECTS),
-        )
+        (review.reviewer, *(f"{decimal(review.mean(aspect))} ({len(review.marks[aspect])})" for aspect in ASPECTS))
         for review in reviews
     )
     return (

@@ -12,12 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from medexam.datasets.altering.words import (
-    NONE_OF_THEM,
-    OPTION_WITHHELD,
-    STEM_WITHHELD,
-    refers_to_options,
-)
+from medexam.datasets.altering.words import NONE_OF_THEM, OPTION_WITHHELD, STEM_WITHHELD, refers_to_options
 from medexam.datasets.rows import Row
 from medexam.datasets.selection import draw_lot
 from medexam.questions import Option, Question

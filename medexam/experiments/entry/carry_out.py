@@ -59,12 +59,7 @@ def plan_spec(
         overrides["dataset.limit"] = limit
     document, overrides = ask_addresses(read_spec(spec), overrides, only_look=only_look)
     plan = plan_experiment(
-        document,
-        overrides,
-        runs_dir=runs_dir or default_runs_dir(),
-        fresh=fresh,
-        repeat=repeat,
-        only_look=only_look,
+        document, overrides, runs_dir=runs_dir or default_runs_dir(), fresh=fresh, repeat=repeat, only_look=only_look
     )
     if not only_look:
         check_keys(plan.cells)
@@ -141,11 +136,12 @@ def _open_ray(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], Non
     if any(planned.cell.model.engine == "batch" for planned in cells):
         raise SpecError("--executor ray: engine batch submits and waits in one process; leave --executor out")
     from medexam.experiments.run.ray.cluster import open_cluster
-    from medexam.experiments.run.ray.launcher import RayLauncher
 
     address = carriers.ray_address
     say(f"Preparing {f'the Ray cluster at {address}' if address else 'a Ray cluster on this machine'} ...")
     embedded = any(planned.cell.model.loads_weights for planned in cells)
     number = None if carriers.workers == "auto" else carriers.workers
     with open_cluster(address) as cluster:
+        from medexam.experiments.run.ray.launcher import RayLauncher
+
         yield RayLauncher(cluster, workers=number, a_gpu_each=embedded)

@@ -10,7 +10,7 @@ from medexam.errors import EngineError, SpecError
 from medexam.specs import SpecSource, load_document
 from medexam.specs.loading import TABLES
 from medexam.specs.matrix import replace_model
-from medexam.specs.model_words import ADDRESSES
+from medexam.specs.model_words import ADDRESSES, read_model
 
 Document = dict[str, Any]
 
@@ -63,7 +63,6 @@ def ask_addresses(
 
 def _find(address: str, keys: Mapping[str, Any], *, only_look: bool) -> Document:
     from medexam.serve.naming import find_server
-    from medexam.specs.model_words import read_model
 
     try:
         return find_server(address, **keys)

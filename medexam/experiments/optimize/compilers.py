@@ -15,14 +15,7 @@ from functools import partial
 from typing import Any
 
 import dspy
-from dspy.teleprompt import (
-    COPRO,
-    GEPA,
-    BootstrapFewShot,
-    BootstrapFewShotWithRandomSearch,
-    LabeledFewShot,
-    MIPROv2,
-)
+from dspy.teleprompt import COPRO, GEPA, BootstrapFewShot, BootstrapFewShotWithRandomSearch, LabeledFewShot, MIPROv2
 from dspy.teleprompt.teleprompt import Teleprompter
 from dspy.utils.exceptions import AdapterParseError, LMError
 

@@ -140,6 +140,12 @@ class PlannedCell(Generic[S_co]):
             return 0
         return sum(self.program.calls_for(question) for question in self.pending)
 
+    def calls_of(self, model: str | None) -> int:
+        """Count those of the calls that ask one of the further models at most; None: the run's own."""
+        if not isinstance(self.program, AskingProgram):
+            return 0
+        return sum(self.program.calls_of(question, model) for question in self.pending)
+
     def shuffled(self) -> Self:
         """Return the cell with its pending questions in the order of its repeat, which is drawn by lot."""
         order = sorted(self.pending, key=lambda question: draw_lot(self.repeat, question.key))

@@ -37,11 +37,19 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
             "questions": len(planned.question_set.questions),
             "owed": len(planned.pending),
             "calls": planned.calls,
+            **({"calls_by_model": calls} if (calls := _calls_by_model(planned)) else {}),
             "warnings": [*planned.warnings, *faults],
             "prompt": prompt,
         }
         for planned, program, (prompt, faults) in zip(plan.cells, programs, prompts_and_faults, strict=True)
     ]
+
+
+def _calls_by_model(planned: AnyCell) -> dict[str, int]:
+    """Count the most calls of each model by its label; empty where one alone is asked."""
+    further = planned.cell.asked_models if planned.asks_model else {}
+    counts = {planned.cell.model.label: planned.calls_of(None)} if further else {}
+    return {**counts, **{f"{name}: {model.label}": planned.calls_of(name) for name, model in further.items()}}
 
 
 def prompt_of(planned: AnyCell, question: Question | Task) -> list[dict[str, str]]:

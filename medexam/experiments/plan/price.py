@@ -12,6 +12,7 @@ from medexam.experiments.store.environment import list_prices
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.engines.provider_tables import read_tables
 from medexam.serve.request_settings import thinking_room
+from medexam.specs import ModelSpec
 
 _SAMPLE_SIZE = 40
 """Questions whose prompts are counted, spread over all that are pending."""
@@ -34,21 +35,30 @@ class Estimate:
 
 def estimate_price(planned: AnyCell) -> Estimate | None:
     """Estimate what asking a cell's pending questions costs; None where nothing is billed or no price is known."""
-    if not planned.asks_model or not planned.pending or (prices := list_prices(planned.cell.model)) is None:
+    if not planned.asks_model or not planned.pending:
         return None
-    count, model = get_litellm().token_counter, planned.cell.model.name
+    further = planned.cell.asked_models
+    estimates = []
+    for name, model in ((None, planned.cell.model), *further.items()):
+        if (prices := list_prices(model)) is not None:
+            calls = planned.calls_of(name) if further else planned.calls
+            prompt_usd = calls * _mean_prompt(planned, model) * prices["prompt_usd"]
+            estimates.append(Estimate(prompt_usd, calls * _longest_reply(planned, model) * prices["completion_usd"]))
+    if not estimates:
+        return None
+    return Estimate(sum(one.prompt_usd for one in estimates), sum(one.most_reply_usd for one in estimates))
+
+
+def _mean_prompt(planned: AnyCell, model: ModelSpec) -> float:
+    """Count the tokens of the first prompts of pending questions, on average."""
     step = max(len(planned.pending) // _SAMPLE_SIZE, 1)
-    sizes = [count(model=model, messages=prompt_of(planned, question)) for question in planned.pending[::step]]
-    prompt_tokens = sum(sizes) / len(sizes) * planned.calls
-    return Estimate(
-        prompt_usd=prompt_tokens * prices["prompt_usd"],
-        most_reply_usd=planned.calls * _longest_reply(planned) * prices["completion_usd"],
-    )
+    prompts = [prompt_of(planned, question) for question in planned.pending[::step]]
+    sizes: list[int] = [get_litellm().token_counter(model=model.name, messages=prompt) for prompt in prompts]
+    return sum(sizes) / len(sizes)
 
 
-def _longest_reply(planned: AnyCell) -> int:
+def _longest_reply(planned: AnyCell, model: ModelSpec) -> int:
     """Count the tokens that a reply of the program may have, with those of its thinking."""
-    model = planned.cell.model
     budget = planned.cell.program.budget(model.max_tokens)
     reply_tokens = max(budget.values()) if isinstance(budget, Mapping) else budget or 0
     if model.endpoints or not reply_tokens:

@@ -199,7 +199,4 @@ def _contrast(contrast: Contrast) -> list[str]:
     """Render what passages change against one baseline, and the first questions that flipped."""
     table, caption = contrast_table(contrast)
     flip_tables = [table for against in contrast.against for table in flipped_tables(against)]
-    return [
-        f"{_section(table)}\n\n{caption}",
-        *(_section(table, level=3) for table in flip_tables),
-    ]
+    return [f"{_section(table)}\n\n{caption}", *(_section(table, level=3) for table in flip_tables)]

@@ -5,12 +5,7 @@ from collections.abc import Sequence
 from medexam.experiments.compare.languages import Consistency, CrossLanguages
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import Comparison
-from medexam.experiments.report.comparison_tables import (
-    SHOWN_PAIRS,
-    comparison_lines,
-    comparison_tables,
-    verdicts,
-)
+from medexam.experiments.report.comparison_tables import SHOWN_PAIRS, comparison_lines, comparison_tables, verdicts
 from medexam.experiments.report.findings import findings
 from medexam.experiments.report.language_tables import consistency_tables
 from medexam.experiments.report.run_tables import failure_tables

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dspy.lm15 import LM15Error, Request, Response
+from dspy.lm15 import Request, Response
 from dspy.utils.exceptions import LMError
 
+from medexam.dspy_internals import CALL_ERRORS
 from medexam.errors import ProgramFaultError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.language_model import build_lm
@@ -21,7 +22,7 @@ from medexam.programs.replay import request_turns
 from medexam.serve import Engine, build_engine
 from medexam.serve.contract import EngineInfo, SyncEngine
 from medexam.signatures.direct import in_bulk, run_program
-from medexam.signatures.single_call import read_generation
+from medexam.signatures.requests import read_generation
 
 Show = Callable[[dict[str, Any]], None]
 """Takes what is known of one call: `messages`, `settings` and either `reply` with its tokens or `fault`."""
@@ -72,7 +73,7 @@ class _SeenEngine:
         """Answer one request, and show it."""
         try:
             response = await self._engine.complete(request)
-        except LM15Error as error:
+        except CALL_ERRORS as error:
             self._see(request, fault=error)
             raise
         self._see(request, response)
@@ -81,13 +82,13 @@ class _SeenEngine:
     def _answer(self, request: Request) -> Response:
         try:
             response = self._engine.sync.complete(request)
-        except LM15Error as error:
+        except CALL_ERRORS as error:
             self._see(request, fault=error)
             raise
         self._see(request, response)
         return response
 
-    def _see(self, request: Request, response: Response | None = None, fault: LM15Error | None = None) -> None:
+    def _see(self, request: Request, response: Response | None = None, fault: Exception | None = None) -> None:
         config = request.config
         names = ("temperature", "top_p", "top_k", "seed", "max_tokens", "stop", "response_format", "tool_choice")
         settings = {name: value for name in names if (value := getattr(config, name, None)) not in (None, ())}

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import dspy
-from dspy.lm15 import Config, Message, Request, Response
+from dspy.lm15 import Request, Response
 
-from medexam.model_calls import CONTINUATIONS, Continuation, ContinuationLogprobs, ContinuationRequest
+from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.programs import AsyncRecordingEngine, Draws, RecordingEngine
-from medexam.serve import CHOICE, Engine
+from medexam.serve import Engine
 from medexam.serve.contract import SyncEngine
 from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
+from medexam.signatures.requests import build_request, read_generations
 from medexam.specs import ModelSpec
 
 
@@ -49,8 +50,7 @@ class EngineLM(dspy.LM):
 
         The prompt is a user's message in the model's chat template. The model chooses token by token.
         """
-        text: str = self._ask(prompt, {CHOICE: list(options)}).message.text
-        return text
+        return self._ask(prompt, choices=tuple(options)).words
 
     def score(self, prompt: str, texts: Sequence[str], *, chat: bool = False) -> tuple[Continuation, ...]:
         """Score how likely the model finds each of `texts` right behind `prompt`: log-probabilities of tokens, in nats.
@@ -60,13 +60,15 @@ class EngineLM(dspy.LM):
         `LogprobsUnavailableError` if the model's server tells none.
         """
         request = ContinuationRequest(texts=tuple(texts), template=chat)
-        response = self._ask(prompt, {CONTINUATIONS: request.model_dump(mode="json")})
-        return ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS]).continuations
+        reading = self._ask(prompt, continuations=request).reading
+        assert reading is not None  # noqa: S101 - it was asked for
+        return reading.continuations
 
-    def _ask(self, prompt: str, extensions: dict[str, Any]) -> Response:
-        config = Config(temperature=self.kwargs.get("temperature"), extensions=extensions)
+    def _ask(self, prompt: str, **more: Any) -> Generation:
+        sampling = Sampling(temperature=self.kwargs.get("temperature"))
+        dialogue = Dialogue([{"role": "user", "content": prompt}], "", sampling, **more)
         engine: SyncEngine = self.engine
-        return engine.complete(Request(model=self.model, messages=(Message.user(prompt),), config=config))
+        return read_generations(engine.complete(build_request(self.model, dialogue)), dialogue, {})[0]
 
 
 def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None) -> EngineLM:

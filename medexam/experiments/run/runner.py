@@ -47,12 +47,7 @@ class Runner:
     """Carries out one plan, once."""
 
     def __init__(
-        self,
-        plan: Plan,
-        observer: RunObserver,
-        *,
-        limits: Limits = NO_LIMITS,
-        executor: Executor | None = None,
+        self, plan: Plan, observer: RunObserver, *, limits: Limits = NO_LIMITS, executor: Executor | None = None
     ) -> None:
         """Take the plan; `limits` count over all cells, `executor` asks the models, None stands for this process."""
         self._plan = plan

@@ -40,20 +40,8 @@ from medexam.experiments.track.copies import (
     put_copy,
 )
 from medexam.experiments.track.database import find_sent, sqlite_path
-from medexam.experiments.track.payload import (
-    DIGEST_LENGTH,
-    run_params,
-    run_tags,
-    started_at,
-    version_tags,
-)
-from medexam.experiments.track.run_list import (
-    NOTE,
-    describe_experiment,
-    main_scores,
-    put_view,
-    sort_best_first,
-)
+from medexam.experiments.track.payload import DIGEST_LENGTH, run_params, run_tags, started_at, version_tags
+from medexam.experiments.track.run_list import NOTE, describe_experiment, main_scores, put_view, sort_best_first
 from medexam.experiments.track.store import default_tracking_uri, experiment_id, open_store
 from medexam.files import write_whole
 from medexam.version import __version__

@@ -63,9 +63,7 @@ def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:
     check_port(host, port)
     # A session of its own, so that Ctrl-C reaches the server and its workers once, through this process.
     process = subprocess.Popen(  # noqa: S603
-        ui_command(tracking_uri, host=host, port=port),
-        env={**os.environ, **SERVER_ENVIRONMENT},
-        start_new_session=True,
+        ui_command(tracking_uri, host=host, port=port), env={**os.environ, **SERVER_ENVIRONMENT}, start_new_session=True
     )
     old_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

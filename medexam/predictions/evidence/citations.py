@@ -86,8 +86,5 @@ def _tables(figures: CitationMetrics, others: Collection[str]) -> Iterator[Capti
 
 
 CITATIONS = Kind(
-    figures="evidence.citations",
-    measure=_measure,
-    tables=_tables,
-    page=lambda prediction: {"cited": prediction.cited},
+    figures="evidence.citations", measure=_measure, tables=_tables, page=lambda prediction: {"cited": prediction.cited}
 )

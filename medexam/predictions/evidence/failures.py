@@ -37,10 +37,7 @@ class FailureFields(CorePrediction):
 
 def _cells(prediction: FailureFields, item: object) -> dict[str, Any]:  # noqa: ARG001
     failure = prediction.failure
-    return {
-        "failure_kind": failure.kind if failure else None,
-        "failure_message": failure.message if failure else None,
-    }
+    return {"failure_kind": failure.kind if failure else None, "failure_message": failure.message if failure else None}
 
 
 def _page(prediction: FailureFields) -> dict[str, Any]:

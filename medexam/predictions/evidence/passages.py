@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -177,8 +178,6 @@ def score_correctness(scores: Sequence[float], right: Sequence[bool]) -> Correla
     None with fewer than four questions, and where the scores (but for rounding) or the outcomes are all the same.
     Correa-Guillén et al. (2025) report r = 0.07 for MedCPT's scores.
     """
-    from statistics import NormalDist
-
     import numpy as np
 
     if len(scores) < _FEWEST or len(set(right)) < 2 or np.allclose(scores, scores[0], rtol=_SAME, atol=0.0):

@@ -160,11 +160,7 @@ def _tables(figures: VoteMetrics, others: Collection[str]) -> Iterator[Captioned
     """Show how the score grows with the number of replies."""
     points = [point for point in figures.curve if point.samples in {2**n for n in range(10)} | {figures.samples}]
     rows = tuple(
-        (
-            str(point.samples),
-            with_interval(percent(point.accuracy), point.accuracy_interval),
-            percent(point.pass_at),
-        )
+        (str(point.samples), with_interval(percent(point.accuracy), point.accuracy_interval), percent(point.pass_at))
         for point in points
     )
     caption = (

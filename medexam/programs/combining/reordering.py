@@ -10,7 +10,7 @@ from functools import partial
 
 from medexam.predictions import Prediction, Reading
 from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram, altered
-from medexam.programs.combining.voting import shares, winner
+from medexam.programs.combining.voting import count_votes, recount
 from medexam.programs.orders import Order, orders_of, original, shown_in
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
@@ -39,21 +39,7 @@ class Reordered(WrappingProgram):
         for order in orders:
             outcome = yield from altered(self.program.steps(question), partial(_show, shown_in(question, order)))
             outcomes.append(outcome)
-        votes = _votes(question, orders, outcomes)
-        answer = winner(votes)
-        votes_per_order = len(votes) // len(orders)
-        first_place = next((place for place, vote in enumerate(votes) if vote.answer == answer), 0)
-        best_outcome = outcomes[first_place // votes_per_order]
-        fields = {
-            "answer": answer,
-            "scores": shares(question, votes),
-            "votes": tuple(vote.answer for vote in votes),
-            "orders": tuple(orders),
-            "last_generation": best_outcome.last_generation or best_outcome.generations[-1],
-            "keeps_replies": True,
-            "generations": [generation for outcome in outcomes for generation in outcome.generations],
-        }
-        return best_outcome.copy(**fields)
+        return count_votes(question, _votes(question, orders, outcomes), outcomes).copy(orders=tuple(orders))
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read the answers in the stored replies of each order, counted anew."""
@@ -73,12 +59,7 @@ class Reordered(WrappingProgram):
             if outcome is None:
                 return None
             outcomes.append(outcome)
-        votes = _votes(question, orders, outcomes)
-        answer = winner(votes)
-        rationale = next((vote.rationale for vote in votes if vote.answer == answer), None)
-        return ProgramOutput(
-            answer=answer, rationale=rationale, votes=tuple(vote.answer for vote in votes), orders=orders
-        )
+        return recount(_votes(question, orders, outcomes)).copy(orders=orders)
 
 
 def _show(question: Question, call: Call) -> Call:

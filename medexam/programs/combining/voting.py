@@ -56,8 +56,8 @@ class Voting(WrappingProgram):
             break
         answers = []
         for number, (run, step) in enumerate(zip(runs, next_steps, strict=True)):
-            answers.append((yield from _finish(run, step, number)))
-        return self._count(question, answers)
+            answers.append((yield from _finish(run, step, number, self.samples)))
+        return count_votes(question, answers, answers)
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read the votes in the stored replies, counted anew."""
@@ -73,22 +73,7 @@ class Voting(WrappingProgram):
             if outcome is None:
                 return None
             outcomes.append(outcome)
-        answer = winner(outcomes)
-        rationale = next((outcome.rationale for outcome in outcomes if outcome.answer == answer), None)
-        return ProgramOutput(answer=answer, rationale=rationale, votes=tuple(outcome.answer for outcome in outcomes))
-
-    def _count(self, question: Question, outcomes: Sequence[ProgramOutput]) -> ProgramOutput:
-        answer = winner(outcomes)
-        best_outcome = next((outcome for outcome in outcomes if outcome.answer == answer), outcomes[0])
-        fields = {
-            "answer": answer,
-            "scores": shares(question, outcomes),
-            "votes": tuple(outcome.answer for outcome in outcomes),
-            "last_generation": best_outcome.generations[-1],
-            "keeps_replies": True,
-            "generations": [generation for outcome in outcomes for generation in outcome.generations],
-        }
-        return best_outcome.copy(**fields)
+        return recount(outcomes).copy(orders=stored.orders)
 
 
 def _shares_prompt(calls: Sequence[Call | ProgramOutput]) -> bool:
@@ -109,16 +94,38 @@ def _step(run: Steps, reply: dspy.Prediction) -> Call | ProgramOutput:
         return answer
 
 
-def _finish(run: Steps, step: Call | ProgramOutput, number: int) -> Steps:
-    """Yield the steps of one reply from a call on to its answer, each under its own seed."""
+def _finish(run: Steps, step: Call | ProgramOutput, number: int, samples: int) -> Steps:
+    """Yield the steps of one reply from a call on to its answer, each under a seed that no other reply has."""
     while isinstance(step, Call):
         try:
-            reply = yield replace(step, seeds_later=number)
+            reply = yield replace(step, seeds_later=number + samples * step.seeds_later)
         except ContextWindowExceededError as error:
             step = run.throw(error)
             continue
         step = _step(run, reply)
     return step
+
+
+def count_votes(question: Question, votes: Sequence[ProgramOutput], outcomes: Sequence[ProgramOutput]) -> ProgramOutput:
+    """Make one output of several, each of which has as many of the votes."""
+    answer = winner(votes)
+    first_place = next((place for place, vote in enumerate(votes) if vote.answer == answer), 0)
+    best_outcome = outcomes[first_place * len(outcomes) // len(votes)]
+    return best_outcome.copy(
+        answer=answer,
+        scores=shares(question, votes),
+        votes=tuple(vote.answer for vote in votes),
+        last_generation=best_outcome.last_generation or next(reversed(best_outcome.generations), None),
+        keeps_replies=True,
+        generations=[generation for outcome in outcomes for generation in outcome.generations],
+    )
+
+
+def recount(votes: Sequence[ProgramOutput]) -> ProgramOutput:
+    """Return what votes that were read in stored replies make the answer, and the reasoning of the first with it."""
+    answer = winner(votes)
+    rationale = next((vote.rationale for vote in votes if vote.answer == answer), None)
+    return ProgramOutput(answer=answer, rationale=rationale, votes=tuple(vote.answer for vote in votes))
 
 
 def winner(outcomes: Sequence[ProgramOutput]) -> int | None:

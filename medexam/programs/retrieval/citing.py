@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import dspy
 
 from medexam.predictions import Prediction, Reading
-from medexam.programs.asking import ChainOfThought, DirectAnswer
+from medexam.programs.asking import AnsweringProgram
 from medexam.programs.base import Call, Steps
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.fitting import fitted
@@ -27,7 +27,7 @@ class CitingPassages(BehindText):
     """
 
     def __init__(
-        self, program: DirectAnswer | ChainOfThought, finder: PassageFinder, note: str, reader: SupportReader | None
+        self, program: AnsweringProgram, finder: PassageFinder, note: str, reader: SupportReader | None
     ) -> None:
         """Make the program; `note` asks for the citation, and stands behind the passages."""
         super().__init__(program)

@@ -81,17 +81,9 @@ class OptionRelevance(Control):
         super().__init__()
         self._finder = finder
 
-    def choose(self, question: Question) -> int | None:
-        """Return the number of that option."""
-        best = self._best(question)
-        return max(best, key=lambda number: best[number].score, default=None)
-
     def say(self, question: Question) -> ProgramOutput:
         """Return the answer; `hits` holds the passage that decided, if any."""
-        answer = self.choose(question)
-        hits = [] if answer is None else [self._best(question)[answer]]
+        best = {number: hits[0] for number, hits in self._finder.find_per_option(question).items() if hits}
+        answer = max(best, key=lambda number: best[number].score, default=None)
+        hits = [] if answer is None else [best[answer]]
         return ProgramOutput(answer=answer, rationale=None, generations=[], hits=hits)
-
-    def _best(self, question: Question) -> dict[int, Hit]:
-        hits_by_option = self._finder.find_per_option(question)
-        return {number: hits[0] for number, hits in hits_by_option.items() if hits}

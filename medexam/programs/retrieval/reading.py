@@ -129,6 +129,8 @@ class SupportReader(Protocol):
 class ReadSupports(dspy.Module):
     """A step that asks a local reader; called with `question=`, it returns `supports`."""
 
+    asks_model = False
+
     def __init__(self, reader: SupportReader) -> None:
         super().__init__()
         self._reader = reader
@@ -146,11 +148,6 @@ class _ReadingChoice(Control):
     def __init__(self, reader: QuestionReader) -> None:
         super().__init__()
         self._reader = reader
-
-    def choose(self, question: Question) -> int | None:
-        """Return the number of the option."""
-        answer: int | None = self.say(question).answer
-        return answer
 
     async def aforward(self, question: Question) -> ProgramOutput:
         """Answer one question, in a thread of its own."""

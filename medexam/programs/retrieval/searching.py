@@ -1,7 +1,7 @@
 """Looking up texts while a question is asked, as a step among its calls."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import dspy
 
@@ -23,15 +23,17 @@ class PassageSearch(Protocol):
 class LookUp(dspy.Module):
     """A step that asks no model: called with `queries=`, it returns `found`, the hits of each."""
 
+    asks_model = False
+
     def __init__(self, search: PassageSearch, k: int) -> None:
         super().__init__()
         self._search = search
         self._k = k
 
-    def forward(self, queries: Sequence[str], config: Any = None) -> dspy.Prediction:  # noqa: ARG002
-        """Look up; `config` is what calls of a model take."""
+    def forward(self, queries: Sequence[str]) -> dspy.Prediction:
+        """Look up."""
         return dspy.Prediction(found=self._search.search(queries, self._k))
 
-    async def aforward(self, queries: Sequence[str], config: Any = None) -> dspy.Prediction:  # noqa: ARG002
+    async def aforward(self, queries: Sequence[str]) -> dspy.Prediction:
         """Look up without blocking."""
         return dspy.Prediction(found=await self._search.asearch(queries, self._k))

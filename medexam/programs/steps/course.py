@@ -92,7 +92,7 @@ class StepPlan:
             for place, part in self.parts.items()
         }
         self.replies = {
-            place: getattr(part.program, "samples", None) or part.step.outer_samples or 1
+            place: getattr(part.program, "samples", 1) * (part.step.outer_samples or 1)
             for place, part in self.parts.items()
         }
 
@@ -196,7 +196,9 @@ class Course:
         drawn = later = self.times.get(asking, 0)
         if later and not (lm or dspy.settings.lm).kwargs.get("temperature"):
             later = 0
-        self.times[asking] = drawn + self.plan.replies[part.place]
+        # Steps inside may ask alike too.
+        inner = program.calls_for(self.question) if isinstance(part.program, FlowSpec) else 1
+        self.times[asking] = drawn + inner * self.plan.replies[part.place]
         if isinstance(program, Aside):
             steps = program.steps_given(self.question, inputs, [text for text, _ in self.found])
         else:

@@ -1,6 +1,6 @@
 """A program that does the steps of a spec over one set of named fields."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dspy
@@ -69,7 +69,17 @@ class StepProgram(AskingProgram):
 
     def calls_for(self, question: Asked) -> int:
         """Count the most that it may take: every step, as often as it may be done."""
-        return self._most_calls(self.spec.steps, "steps", question, {})
+        return self._most_calls(self.spec.steps, "steps", lambda part: self._part_calls(part, question), {})
+
+    def calls_of(self, question: Asked, model: str | None) -> int:
+        """Count the most that one model may be asked; there are branches that ask more of one and less of another."""
+
+        def count(part: StepPart) -> int:
+            names: list[str | None] = [] if model is None else [model]
+            names += [None] if part.step.model == model else []
+            return sum(self._part_calls(part, question, name) for name in names)
+
+        return self._most_calls(self.spec.steps, "steps", count, {})
 
     def forward(self, question: Asked) -> ProgramOutput:
         """Answer one question."""
@@ -96,8 +106,8 @@ class StepProgram(AskingProgram):
         others = [part for part in answering if not isinstance(self._program(part), Abstention)]
         reader = self._program(others[0])
         if len(others) == 1 and isinstance(reader, AskingProgram) and not isinstance(reader, OwnProgram):
-            if others[0].step.draws or others[0].step.outer_orders is not None:
-                if len(programs) > 1:
+            if others[0].step.samples is not None or others[0].step.outer_orders is not None:
+                if len(programs) > 1 or reader.replayed:
                     return None
                 reader = repeated(others[0].step, reader)
             outcome = reader.read_again(question, stored, reading)
@@ -113,18 +123,17 @@ class StepProgram(AskingProgram):
         program: dspy.Module = vars(self.programs)[part.attribute]
         return program
 
-    def _most_calls(self, steps: StepSpecs, place: str, question: Asked, lists: dict[str, int]) -> int:
-        """Count the calls of steps; `lists` says how many entries passages have at most."""
+    def _most_calls(self, steps: StepSpecs, place: str, count: Callable[[StepPart], int], lists: dict[str, int]) -> int:
+        """Count the calls of steps, by part; `lists` says how many entries passages have at most."""
         calls = 0
         for position, step in enumerate(steps):
             step_place = f"{place}.{position}"
             inner = [
-                self._most_calls(branch, f"{step_place}.{name}", question, lists)
-                for name, branch in step.branches.items()
+                self._most_calls(branch, f"{step_place}.{name}", count, lists) for name, branch in step.branches.items()
             ]
             match step:
                 case AskingStep():
-                    calls += self._part_calls(self._parts[step_place], question)
+                    calls += count(self._parts[step_place])
                 case RetrieveStep(add=None):
                     lists[step.rename or "passages"] = step.k
                 case ConditionStep():
@@ -137,11 +146,12 @@ class StepProgram(AskingProgram):
                     calls += sum(inner)
         return calls
 
-    def _part_calls(self, part: StepPart, question: Asked) -> int:
+    def _part_calls(self, part: StepPart, question: Asked, *model: str | None) -> int:
+        """Count the calls of a part, or those in which its program asks one `model`."""
         program, step = self._program(part), part.step
         if not isinstance(program, AskingProgram):
             return 0
-        calls = program.calls_for(question)
+        calls = program.calls_of(question, *model) if model else program.calls_for(question)
         if step.outer_orders is not None and isinstance(question, Question):
             calls *= len(orders_of(question, step.outer_orders))
         return calls * (step.outer_samples or 1)

@@ -13,9 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dspy.lm15 import LM15Error
-
-from medexam.errors import RunFolderError
+from medexam.errors import CallError, RunFolderError
 from medexam.files import write_whole
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import UnreadableError, parse_json, read_json
@@ -88,7 +86,7 @@ class Batch:
         except (OSError, UnreadableError, KeyError, TypeError) as error:
             raise RunFolderError(f"{self.requests} is damaged ({error}); remove {self.path} to ask it again") from None
 
-    def read_results(self) -> Iterator[tuple[str, dict[str, Any] | LM15Error]]:
+    def read_results(self) -> Iterator[tuple[str, dict[str, Any] | CallError]]:
         """Yield the `custom_id` of each result with the reply's body, or with the error if there is none."""
         for line in self.results.read_bytes().splitlines():
             result = read_result(line)

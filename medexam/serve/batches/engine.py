@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from dspy.lm15 import UnsupportedFeatureError
-
+from medexam.errors import UnsupportedFeatureError
 from medexam.serve.batches.batch_folder import BatchFolder
 from medexam.serve.batches.waves import BatchService, Waves
 
@@ -42,7 +41,7 @@ class Batching:
             await asyncio.gather(working, return_exceptions=True)
 
     async def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask a chat request with its wave and return the reply's body; raises `dspy.lm15` errors."""
+        """Ask a chat request with its wave and return the reply's body; raises `CallError`s."""
         return await self.check().ask(body)
 
     def check(self) -> Waves:

@@ -10,9 +10,7 @@ import logging
 from functools import partial
 from typing import Any
 
-from dspy.lm15 import InvalidRequestError
-
-from medexam.errors import EngineError
+from medexam.errors import EngineError, InvalidRequestError
 from medexam.serve.batches.batch_folder import URL, Batch
 from medexam.serve.engines.litellm_calls import call_in_thread
 from medexam.serve.network.retry import CURABLE, ask_again

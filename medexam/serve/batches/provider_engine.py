@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from dspy.lm15 import Request, Response
 
-from medexam.errors import EngineError
+from medexam.errors import EngineError, FilteredError
 from medexam.serve.batches.engine import CONCURRENCY, Batching
 from medexam.serve.batches.hosted import HostedBatches
 from medexam.serve.engines.hosted import check_needs
@@ -21,7 +21,6 @@ from medexam.serve.engines.litellm import LiteLLMEngine
 from medexam.serve.engines.litellm_calls import get_litellm, read_chat, reading_reply, withheld_response
 from medexam.serve.engines.litellm_probe import look
 from medexam.serve.engines.provider_tables import BATCH_PROVIDERS, find_provider
-from medexam.serve.network.fault_words import FilteredError
 from medexam.specs import EngineNeeds, ModelSpec
 
 

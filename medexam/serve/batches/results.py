@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from dspy.lm15 import LM15Error, ServerError
-
+from medexam.errors import CallError, ServerError
 from medexam.inputs import UnreadableError, parse_json
 from medexam.serve.network.fault_words import refine
 from medexam.serve.network.http_calls import status_error
@@ -14,7 +13,7 @@ _MESSAGE_CHARS = 500
 """Characters of an error that are kept."""
 
 
-def read_result(line: bytes) -> tuple[str, dict[str, Any] | LM15Error] | None:
+def read_result(line: bytes) -> tuple[str, dict[str, Any] | CallError] | None:
     """Parse a result's line into the request's `custom_id` and the body or the error; None for a line that names no
     request.
     """
@@ -33,7 +32,7 @@ def read_result(line: bytes) -> tuple[str, dict[str, Any] | LM15Error] | None:
     return key, _fault(text, status if isinstance(status, int) else None)
 
 
-def no_result(status: str) -> LM15Error:
+def no_result(status: str) -> CallError:
     """Build the error for a request that has no line in a batch that ended in this way."""
     return ServerError(f"the batch ended as {status} without a reply to this request")
 
@@ -45,7 +44,7 @@ def _error_text(detail: Any) -> str:
     return " ".join(str(detail or "").split())
 
 
-def _fault(text: str, status: int | None) -> LM15Error:
+def _fault(text: str, status: int | None) -> CallError:
     message = hide_secrets(writable(text))[:_MESSAGE_CHARS] or "the batch says no reason"
     if status is None:
         return refine(ServerError(message))

@@ -9,8 +9,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from dspy.lm15 import Request, Response, UnsupportedFeatureError
+from dspy.lm15 import Request, Response
 
+from medexam.errors import UnsupportedFeatureError
 from medexam.model_identity import ModelIdentity
 from medexam.plugins import load_part
 from medexam.serve.batches.engine import CONCURRENCY, Batching

@@ -11,9 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from dspy.lm15 import ConfigurationError, LM15Error
-
-from medexam.errors import MedExamError
+from medexam.errors import CallError, ConfigurationError, MedExamError
 from medexam.serve.batches.batch_folder import Batch, BatchFolder
 from medexam.serve.batches.results import no_result
 from medexam.serve.waits import question_id
@@ -35,7 +33,7 @@ class BatchService(Protocol):
     async def work(self, batch: Batch) -> None:
         """Bring a batch to its end from whatever its record says, so that its results are on disk.
 
-        Raises `EngineError` for what no other request of it would escape, and `dspy.lm15` errors.
+        Raises `EngineError` for what no other request of it would escape, and `CallError`s.
         """
 
 
@@ -152,11 +150,8 @@ class Waves:
         try:
             await self._service.work(batch)
             results = await asyncio.to_thread(lambda: dict(batch.read_results()))
-        except MedExamError as fault:
-            for key in keys:
-                self._fail(key, ConfigurationError(str(fault)))
-            return
-        except LM15Error as fault:
+        except MedExamError as error:
+            fault = error if isinstance(error, CallError) else ConfigurationError(str(error))
             for key in keys:
                 self._fail(key, fault)
             return
@@ -165,14 +160,14 @@ class Waves:
             self._followed.remove(batch)
         for key in keys:
             result = results.get(key) or no_result(batch.record.status)
-            if isinstance(result, LM15Error):
+            if isinstance(result, CallError):
                 self._fail(key, result)
             elif (future := self._futures.get(key)) is None:
                 self._folder.replies[key] = result
             elif not future.done():
                 future.set_result(result)
 
-    def _fail(self, key: str, fault: LM15Error) -> None:
+    def _fail(self, key: str, fault: CallError) -> None:
         future = self._futures.get(key)
         if future is not None and not future.done():
             # One exception that many tasks raise would collect the traceback of each.

@@ -12,9 +12,8 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
-from dspy.lm15 import LM15Error
 
-from medexam.errors import EndpointSilentError, EngineError
+from medexam.errors import CallError, EndpointSilentError, EngineError
 from medexam.frozen_model import FrozenModel
 from medexam.model_calls import ContinuationLogprobs
 from medexam.model_identity import ModelIdentity
@@ -174,7 +173,7 @@ async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | No
     except EngineError as fault:
         silent = isinstance(fault, EndpointSilentError)
         return Diagnosis(endpoint=endpoint.base, fault=str(fault), silent=silent), None
-    except (httpx.TransportError, LM15Error) as fault:
+    except (httpx.TransportError, CallError) as fault:
         message = (
             f"{endpoint.base} stopped answering while it was asked ({str(fault) or type(fault).__name__}); ask again"
         )
@@ -200,13 +199,7 @@ async def _ask(target: ModelSpec, endpoint: Endpoint) -> tuple[Diagnosis, Contin
             if capabilities.chat
             else ()
         )
-    diagnosis = Diagnosis(
-        endpoint=endpoint.base,
-        seen=capabilities,
-        reads=tuple(reads),
-        api=api,
-        clock_ahead_s=clock,
-    )
+    diagnosis = Diagnosis(endpoint=endpoint.base, seen=capabilities, reads=tuple(reads), api=api, clock_ahead_s=clock)
     return diagnosis, sample
 
 

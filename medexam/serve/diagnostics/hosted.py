@@ -8,9 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
-from dspy.lm15 import LM15Error
-
-from medexam.errors import AnswerFormatError, EngineError
+from medexam.errors import AnswerFormatError, CallError, EngineError
 from medexam.frozen_model import FrozenModel
 from medexam.serve.discovery.capabilities import HostedCapabilities
 from medexam.serve.engines.litellm import LiteLLMEngine
@@ -72,7 +70,7 @@ async def _ask(spec: ModelSpec) -> HostedDiagnosis:
         await _check_ways(probe, engine)
     except EngineError as error:
         fault = str(error)
-    except (LM15Error, ImportError) as error:
+    except (CallError, ImportError) as error:
         fault = describe_refusal(engine.record, error)
     finally:
         await engine.close()

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from dspy.lm15 import LM15Error
 
+from medexam.errors import CallError
 from medexam.frozen_model import FrozenModel
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
 from medexam.serve.network.connections import open_client
@@ -155,7 +155,7 @@ class _Step:
         while not self.failed and time.monotonic() < deadline:
             try:
                 reply = await reply_object(self.client.post(address, json=body), address)
-            except LM15Error:
+            except CallError:
                 self.failed += 1
                 return
             self.prompts += len(reply.get("choices") or ())

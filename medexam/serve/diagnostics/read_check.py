@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from dspy.lm15 import Config, LM15Error, Message, Request
+from dspy.lm15 import Config, Message, Request
 
-from medexam.errors import LogprobsUnavailableError
+from medexam.errors import CallError, LogprobsUnavailableError
 from medexam.frozen_model import FrozenModel
 from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.serve.contract import Engine
@@ -45,7 +45,7 @@ async def check_reads(engine: Engine) -> list[ReadCheck]:
             numbers = await read_texts(engine, _LABELS, way, given_opening=True)
             seconds = time.perf_counter() - start
             text = await read_texts(engine, _TEXTS, way) if way != "label" else None
-        except (LogprobsUnavailableError, LM15Error) as error:
+        except (LogprobsUnavailableError, CallError) as error:
             verdicts.append(ReadCheck(way=way, refusal=str(error)))
             continue
         pairs = [(numbers, labels), (text, words)]
@@ -64,9 +64,7 @@ async def check_reads(engine: Engine) -> list[ReadCheck]:
 async def read_texts(
     engine: Engine, texts: Sequence[str], way: ReadBy | Literal["auto"], *, given_opening: bool = False
 ) -> ContinuationLogprobs:
-    """Read the log-probabilities of texts after a fixed question; raises `LogprobsUnavailableError`, `dspy.lm15`
-    errors.
-    """
+    """Read the log-probabilities of texts after a fixed question; raises `LogprobsUnavailableError`, `CallError`s."""
     continuations = ContinuationRequest(texts=tuple(texts), read_by=way, given_opening=given_opening)
     config = Config(extensions={CONTINUATIONS: continuations.model_dump(mode="json")})
     request = Request(model="check", messages=(Message.user(f"{_QUESTION}\nAnswer:"),), config=config)

@@ -39,7 +39,7 @@ class ReplicaComparison(FrozenModel):
 
 
 async def take_sample(engine: Engine) -> ContinuationLogprobs | None:
-    """Read a few fixed texts; None if the server reports no log-probabilities. Raises `dspy.lm15` errors."""
+    """Read a few fixed texts; None if the server reports no log-probabilities. Raises `CallError`s."""
     try:
         return await read_texts(engine, _TEXTS, "auto")
     except LogprobsUnavailableError:

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from dspy.lm15 import LM15Error, TransportError
 
-from medexam.errors import EndpointSilentError, EndpointUnreachableError
+from medexam.errors import CallError, EndpointSilentError, EndpointUnreachableError, TransportError
 from medexam.inputs import UnreadableError, parse_json
 from medexam.serve.discovery.token_counts import rename_limit
 from medexam.serve.network.connections import certificate_fault, open_client, redirect_fault
@@ -130,7 +129,7 @@ class ServerCalls:
                 timeout = httpx.Timeout(**{**self.client.timeout.as_dict(), "read": None})
                 call = self.client.post(address, json={"model": self.model, **body}, timeout=timeout)
                 return _sound(await reply_object(self._unless_silent(call), address))
-            except LM15Error as fault:
+            except CallError as fault:
                 if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
                     raise
                 if feature:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from dspy.lm15 import InvalidRequestError
-
+from medexam.errors import InvalidRequestError
 from medexam.serve.engines.litellm_calls import reading_reply
 from medexam.serve.engines.posted_calls import post_completions
 from medexam.serve.engines.vllm_wire import Completion, order_choices, read_completions

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 import dspy
-from dspy.lm15 import Config, LM15Error, Request, Response, request_from_openai_chat
+from dspy.lm15 import Config, Request, Response, request_from_openai_chat
 
-from medexam.errors import AnswerFormatError, EngineError
+from medexam.errors import AnswerFormatError, CallError, EngineError
 from medexam.model_identity import ModelIdentity
 from medexam.serve.contract import EngineInfo, SyncEngine
 from medexam.serve.engines.hosted import check_needs
@@ -78,7 +78,7 @@ def _read_settings(lm: dspy.BaseLM) -> Config:
     try:
         message = {"role": "user", "content": "Hello"}
         config: Config = request_from_openai_chat({"model": lm.model, "messages": [message], **settings}).config
-    except (LM15Error, TypeError, ValueError) as error:
+    except (CallError, TypeError, ValueError) as error:
         raise EngineError(f"{lm.model}: not all of its settings can be part of a run: {error}; {_OTHER_WAYS}") from None
     if several:
         raise EngineError(f"{lm.model}: its setting {several[0]} asks for several replies; {_OTHER_WAYS}")

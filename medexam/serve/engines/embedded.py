@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from dspy.lm15 import ConfigurationError, Message, Request, Response, ServerError, UnsupportedFeatureError, Usage
+from dspy.lm15 import Message, Request, Response, Usage
 
-from medexam.errors import EngineError
-from medexam.model_calls import CONTINUATIONS, ContinuationRequest
+from medexam.errors import ConfigurationError, EngineError, ServerError, UnsupportedFeatureError
+from medexam.model_calls import CONTINUATIONS, SAMPLES, ContinuationRequest
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import (
     continues_plain_text,
@@ -28,7 +28,7 @@ from medexam.serve.chat_messages import (
     requested_continuations,
     to_messages,
 )
-from medexam.serve.contract import CHOICE, PLAIN, SAMPLES, EngineInfo, SyncEngine, join_samples
+from medexam.serve.contract import CHOICE, PLAIN, EngineInfo, SyncEngine, join_samples
 from medexam.serve.local_model.batches import BatchLimits, BatchThread, PendingRequest, plan_batches
 from medexam.serve.local_model.constrained_choice import ChoiceJob, make_choice_job, pick_choices
 from medexam.serve.local_model.generation import (

@@ -16,22 +16,19 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-from dspy.lm15 import (
-    Config,
-    LM15Error,
-    Message,
+from dspy.lm15 import Config, Message, Request, Response, TextPart, ToolCallPart
+
+from medexam.dspy_internals import chat_request_fields
+from medexam.errors import (
+    CallError,
+    EndpointUnreachableError,
+    EngineError,
+    FilteredError,
     ProviderError,
     RateLimitError,
-    Request,
-    Response,
-    TextPart,
-    ToolCallPart,
     TransportError,
     UnsupportedFeatureError,
 )
-
-from medexam.dspy_internals import chat_request_fields
-from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.model_calls import UNSEEDED
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import (
@@ -70,7 +67,6 @@ from medexam.serve.engines.posted_calls import has_callbacks, post_chat, renames
 from medexam.serve.engines.provider_tables import find_provider, read_tables
 from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
-from medexam.serve.network.fault_words import FilteredError
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.request_settings import hosted_fields, thinking_room
@@ -313,7 +309,7 @@ class LiteLLMEngine(HostedEngine):
         """Return the reply up to the texts at which the request ends it, where the model takes no such texts."""
         return response if self.record.stops else _cut(response, fields.get("stop"))
 
-    def lost(self, fault: LM15Error) -> EndpointUnreachableError:
+    def lost(self, fault: CallError) -> EndpointUnreachableError:
         """Build the error to raise where asking again did not help."""
         if self._address and self.answered and isinstance(fault, TransportError):
             return EndpointUnreachableError(

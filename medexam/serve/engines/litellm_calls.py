@@ -16,19 +16,10 @@ from functools import cache
 from typing import Any
 
 import httpx
-from dspy.lm15 import (
-    AuthError,
-    InvalidRequestError,
-    LM15Error,
-    RefusalPart,
-    Response,
-    ServerError,
-    TransportError,
-    response_from_openai_chat,
-)
-from dspy.lm15 import TimeoutError as CallTimeoutError
+from dspy.lm15 import RefusalPart, Response, response_from_openai_chat
 
 from medexam.dspy_internals import read_litellm_error
+from medexam.errors import AuthError, CallError, CallTimeoutError, InvalidRequestError, ServerError, TransportError
 from medexam.model_calls import FINISH_REASON, Ending, read_ending
 from medexam.serve.engines.token_usage import read_usage
 from medexam.serve.network.connections import causes, redirect_fault
@@ -76,7 +67,7 @@ def get_litellm() -> Any:
 
 
 async def call_litellm(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
-    """Call `litellm.<function>` once; raises `dspy.lm15` errors, after `timeout_s` seconds at the latest."""
+    """Call `litellm.<function>` once; raises `CallError`s, after `timeout_s` seconds at the latest."""
     async with call_errors(model, timeout_s), asyncio.timeout(timeout_s):
         litellm = await load_litellm()
         return await getattr(litellm, function)(model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)
@@ -91,7 +82,7 @@ async def load_litellm() -> Any:
 
 @asynccontextmanager
 async def call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
-    """Turn litellm's errors into `dspy.lm15` errors; any other is one of a reply that cannot be read.
+    """Turn litellm's errors into `CallError`s; any other is one of a reply that cannot be read.
 
     None of them contains a key.
     """
@@ -105,23 +96,19 @@ async def call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
             or _redirect(replies)
             or read_litellm_error(error, model)
         )
-        if fault is error and isinstance(error, LM15Error | Warning | ImportError):
+        if fault is error and isinstance(error, CallError | Warning | ImportError):
             raise
         if fault is error:
             fault = ServerError(f"the reply cannot be read: {error}")
-        if isinstance(fault, LM15Error):
+        if isinstance(fault, CallError):
             fault.message = _one_line(fault.message)
-            fault.args = tuple(_one_line(part) if isinstance(part, str) else part for part in fault.args)
             fault = refine(fault)
-        if isinstance(fault, LM15Error) and fault.retry_after is None:
-            # litellm drops the server's `Retry-After`.
-            pauses = (retry_after_s(reply.headers.get("retry-after")) for reply in replies)
-            fault.retry_after = next((pause for pause in pauses if pause is not None), read_pause(fault.message))
+            if fault.retry_after is None:
+                # litellm drops the server's `Retry-After`.
+                pauses = (retry_after_s(reply.headers.get("retry-after")) for reply in replies)
+                fault.retry_after = next((pause for pause in pauses if pause is not None), read_pause(fault.message))
         # A server may quote the key in its reply. The cause is cut off then, because a traceback would print it.
         quoted = any(hide_secrets(str(link)) != str(link) for link in causes(error))
-        if quoted and isinstance(fault, LM15Error):
-            fault.message = hide_secrets(fault.message)
-            fault.args = tuple(hide_secrets(str(part)) for part in fault.args)
         raise fault from None if quoted else error
 
 
@@ -222,13 +209,13 @@ def check_ending(reason: Any) -> str | None:
     return reason or None
 
 
-def _missing_credentials(error: Exception) -> LM15Error | None:
+def _missing_credentials(error: Exception) -> CallError | None:
     """Recognise a cloud's client without credentials, which litellm calls a lost connection or a server's fault."""
     words = (str(link) for link in causes(error))
     return next((AuthError(message) for message in words if _NO_CREDENTIALS.search(message)), None)
 
 
-def _transport_fault(error: Exception, timeout_s: float) -> LM15Error | None:
+def _transport_fault(error: Exception, timeout_s: float) -> CallError | None:
     """Recognise a lost connection or a timeout, which litellm may report as the server's own HTTP 500."""
     import openai
 
@@ -238,10 +225,10 @@ def _transport_fault(error: Exception, timeout_s: float) -> LM15Error | None:
     link = next((link for link in links if isinstance(link, httpx.ConnectTimeout)), links[0] if links else None)
     if isinstance(link, timeouts):
         return CallTimeoutError(f"no reply within {timeout_s:g} s")
-    return link and TransportError(f"the connection failed: {link.__cause__ or link}")
+    return None if link is None else TransportError(f"the connection failed: {link.__cause__ or link}")
 
 
-def _redirect(replies: list[httpx.Response]) -> LM15Error | None:
+def _redirect(replies: list[httpx.Response]) -> CallError | None:
     """Recognise a redirect, which litellm calls an error of the provider's."""
     redirects = ((redirect_fault(reply), reply.status_code) for reply in replies)
     return next((InvalidRequestError(fault, status=status) for fault, status in redirects if fault is not None), None)
@@ -259,7 +246,7 @@ def _replies(error: Exception) -> list[httpx.Response]:
 async def call_in_thread(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
     """Call a synchronous `litellm.<function>` once, for those whose asynchronous twins leave connections open.
 
-    `timeout_s` holds for each step of the connection. Raises `dspy.lm15` errors.
+    `timeout_s` holds for each step of the connection. Raises `CallError`s.
     """
     async with call_errors(model, timeout_s):
         call = getattr(get_litellm(), function)

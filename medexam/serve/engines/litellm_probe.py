@@ -10,21 +10,20 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import httpx
-from dspy.lm15 import (
+from dspy.lm15 import Config, Response, ThinkingPart, ToolCallPart
+
+from medexam.errors import (
+    AnswerFormatError,
     AuthError,
     BillingError,
-    Config,
+    CallError,
+    EndpointUnreachableError,
+    EngineError,
     InvalidRequestError,
-    LM15Error,
     ProviderError,
-    Response,
-    ThinkingPart,
-    ToolCallPart,
     UnsupportedFeatureError,
     UnsupportedModelError,
 )
-
-from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
 from medexam.model_calls import ChatMessage
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import no_sight
@@ -84,7 +83,7 @@ async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
         await probe.find_rules()
     except BaseException as error:
         await engine.close()
-        if isinstance(error, LM15Error | ImportError):
+        if isinstance(error, CallError | ImportError):
             raise EngineError(describe_refusal(engine.record, error)) from None
         raise
     engine.timeout_s, engine.patience_s = spec.timeout_s, None
@@ -335,7 +334,7 @@ def _read(response: Response) -> dict[str, Any]:
     return {"choices": [{"message": message}], "usage": usage}
 
 
-def _check_redirect(error: LM15Error) -> None:
+def _check_redirect(error: CallError) -> None:
     """Raise `EndpointUnreachableError` for a redirect."""
     if error.status and httpx.codes.is_redirect(error.status):
         raise EndpointUnreachableError(error.message) from error

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import httpx
-from dspy.lm15 import InvalidRequestError
 
+from medexam.errors import InvalidRequestError
 from medexam.model_calls import ChatMessage
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
@@ -52,7 +52,7 @@ class Renderer(Tokenizer, Protocol):
     """Whether the model may write thoughts before its reply, as far as the template tells."""
 
     async def render(self, messages: Sequence[ChatMessage]) -> str:
-        """Render the dialogue's text, open for the assistant's reply; raises `dspy.lm15` errors."""
+        """Render the dialogue's text, open for the assistant's reply; raises `CallError`s."""
         ...
 
 

@@ -11,24 +11,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from dspy.lm15 import (
-    ContextLengthError,
-    InvalidRequestError,
-    LM15Error,
-    Message,
-    RateLimitError,
-    Request,
-    Response,
-    ServerError,
-    TextPart,
-    TimeoutError,  # noqa: A004 - lm15's own name, a subclass of the builtin
-    ToolCallPart,
-    TransportError,
-    Usage,
-)
+from dspy.lm15 import Message, Request, Response, TextPart, ToolCallPart, Usage
 from pydantic import Field, ValidationError, model_validator
 
-from medexam.errors import LogprobsUnavailableError, SpecError
+from medexam.errors import (
+    CallError,
+    CallTimeoutError,
+    ContextLengthError,
+    InvalidRequestError,
+    LogprobsUnavailableError,
+    RateLimitError,
+    ServerError,
+    SpecError,
+    TransportError,
+)
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import UnreadableError, decode, read_regular
 from medexam.model_calls import ContinuationRequest, ReadBy
@@ -48,10 +44,10 @@ from medexam.specs import parse_yaml
 ANY = "*"
 """Key of the reply to everything that no other key matches."""
 
-_ERRORS: dict[str, type[LM15Error]] = {
+_ERRORS: dict[str, type[CallError]] = {
     "transport": TransportError,
     "server": ServerError,
-    "timeout": TimeoutError,
+    "timeout": CallTimeoutError,
     "rate_limit": RateLimitError,
     "context": ContextLengthError,
 }

@@ -7,9 +7,7 @@ told must change what it writes.
 import asyncio
 from collections.abc import Sequence
 
-from dspy.lm15 import LM15Error
-
-from medexam.errors import EngineError
+from medexam.errors import CallError, EngineError
 from medexam.serve.discovery.behaviour import DIALOGUE
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.server_calls import CHAT
@@ -82,7 +80,7 @@ async def _send_once(endpoint: Endpoint, capabilities: Capabilities, settings: R
     async with open_client(endpoint, 60.0) as client:
         try:
             await reply_object(client.post(f"{endpoint.base}{path}", json=body, headers=endpoint.headers), path)
-        except LM15Error as error:
+        except CallError as error:
             if isinstance(error, CURABLE):
                 raise
             message = " ".join(error.message.split())

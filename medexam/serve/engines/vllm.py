@@ -15,14 +15,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from dspy.lm15 import (
-    Config,
-    Request,
-    Response,
-    UnsupportedFeatureError,
-)
+from dspy.lm15 import Config, Request, Response
 
-from medexam.errors import LogprobsUnavailableError
+from medexam.errors import FilteredError, LogprobsUnavailableError, UnsupportedFeatureError
 from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.serve.chat_messages import (
     TemplateRules,
@@ -59,7 +54,6 @@ from medexam.serve.engines.vllm_wire import (
 from medexam.serve.logprobs.tokens import ReadMethods, respond
 from medexam.serve.logprobs.vllm import ContinuationReader, Tokenizer
 from medexam.serve.network.event_loop import background_loop
-from medexam.serve.network.fault_words import FilteredError
 from medexam.serve.pool.server_pool import Server, ServerPool
 from medexam.serve.request_settings import RequestSettings
 from medexam.serve.thinking import CLOSED, append
@@ -131,9 +125,9 @@ class VLLMEngine(HostedEngine):
         return await background_loop().run_async(self._write_tracked(dialogue))
 
     async def _write_tracked(self, dialogue: Dialogue) -> Generation:
-        messages, opening, sampling, choices = dialogue
+        opening, sampling, choices = dialogue.opening, dialogue.sampling, dialogue.choices
         with self.limit.track():
-            prompt = await self._render(self._rules.fit(messages), opening, choosing=choices is not None)
+            prompt = await self._render(self._rules.fit(dialogue.messages), opening, choosing=choices is not None)
             if choices is not None:
                 fields = self._fields(sampling, choosing=True)
                 ((reply, text),) = await self._choose_token(prompt, opening, choices, fields)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from dspy.lm15 import Config, FinishReason, Message, ProviderError, Request, Response, ServerError, Usage
+from dspy.lm15 import Config, FinishReason, Message, Request, Response, Usage
 
 from medexam.dspy_internals import chat_request_fields
+from medexam.errors import ProviderError, ServerError
 from medexam.model_calls import FINISH_REASON, Ending, Generation, read_ending
 from medexam.serve.engines.litellm_calls import check_ending, is_withheld
 from medexam.serve.engines.token_usage import read_usage

@@ -141,11 +141,7 @@ class BatchLimits:
 
 
 def plan_batches(
-    jobs: Sequence[T],
-    limits: BatchLimits,
-    *,
-    size: Callable[[T], tuple[int, int]],
-    group: Callable[[T], Hashable],
+    jobs: Sequence[T], limits: BatchLimits, *, size: Callable[[T], tuple[int, int]], group: Callable[[T], Hashable]
 ) -> list[list[T]]:
     """Cut jobs into batches of one group each, neighbours in length, none over the limits unless it is one job.
 

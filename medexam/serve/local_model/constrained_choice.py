@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from dspy.lm15 import InvalidRequestError, Request
+from dspy.lm15 import Request
 
+from medexam.errors import InvalidRequestError
 from medexam.serve.contract import take_samples
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.sampling import TokenSampling, add_gumbel_noise, random_stream, seeds

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
-from dspy.lm15 import ContextLengthError, Request
+from dspy.lm15 import Request
 from transformers import (
     LogitsProcessorList,
     MinPLogitsWarper,
@@ -21,6 +21,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from medexam.errors import ContextLengthError
 from medexam.serve.chat_messages import cut_at_stop
 from medexam.serve.contract import take_samples
 from medexam.serve.local_model.model import LocalModel

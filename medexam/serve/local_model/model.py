@@ -10,12 +10,11 @@ from functools import partial
 from typing import Any
 
 import torch
-from dspy.lm15 import InvalidRequestError, UnsupportedFeatureError
 from jinja2 import TemplateError
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from medexam.errors import EngineError
+from medexam.errors import EngineError, InvalidRequestError, UnsupportedFeatureError
 from medexam.library_logging import quiet_transformers
 from medexam.model_calls import ChatMessage
 from medexam.serve.chat_messages import TemplateRules, no_template, probe_template, template_digest

@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dspy.lm15 import InvalidRequestError
 from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
 from jinja2 import TemplateError
@@ -21,6 +20,7 @@ from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
+from medexam.errors import InvalidRequestError
 from medexam.inputs import read_json
 from medexam.model_calls import ChatMessage
 from medexam.serve.chat_messages import template_digest

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dspy.lm15 import InvalidRequestError, Message, Response, Usage
+from dspy.lm15 import Message, Response, Usage
 
-from medexam.errors import LogprobsUnavailableError
+from medexam.errors import InvalidRequestError, LogprobsUnavailableError
 from medexam.model_calls import CONTINUATIONS, Continuation, ContinuationLogprobs, ReadBy
 
 TokenPath = tuple[int, ...]

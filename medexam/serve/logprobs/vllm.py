@@ -11,9 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from dspy.lm15 import InvalidRequestError
-
-from medexam.errors import LogprobsUnavailableError
+from medexam.errors import InvalidRequestError, LogprobsUnavailableError
 from medexam.model_calls import ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.serve.logprobs.tokens import (
     STRIDE,

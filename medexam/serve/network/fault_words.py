@@ -6,7 +6,15 @@ named API's documentation or its users' reports. This module knows errors and wo
 
 import re
 
-from dspy.lm15 import AuthError, BillingError, ContextLengthError, InvalidRequestError, LM15Error, RateLimitError
+from medexam.errors import (
+    AuthError,
+    BillingError,
+    CallError,
+    ContextLengthError,
+    FilteredError,
+    InvalidRequestError,
+    RateLimitError,
+)
 
 _UNAUTHORIZED, _PAYMENT_REQUIRED = 401, 402
 _TOO_LONG = re.compile(
@@ -41,17 +49,13 @@ _WRONG_KEY = re.compile(
 )
 
 
-class FilteredError(InvalidRequestError):
-    """A filter of the provider's withheld the reply; asking again would bring none."""
-
-
 def read_pause(message: str) -> float | None:
     """Return the seconds after which a provider asks to be asked again, as its words say; None if they do not."""
     later = _LATER.search(message)
     return float(later[1]) if later else None
 
 
-def refine(fault: LM15Error) -> LM15Error:
+def refine(fault: CallError) -> CallError:
     """Return the fault as what its words say that it is, or as it is."""
     status, message = fault.status, fault.message
     if isinstance(fault, AuthError | BillingError | ContextLengthError | FilteredError):

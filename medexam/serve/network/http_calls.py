@@ -10,24 +10,24 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
-from dspy.lm15 import (
+
+from medexam.errors import (
     AuthError,
     BillingError,
+    CallError,
+    CallTimeoutError,
     InvalidRequestError,
-    LM15Error,
     ProviderError,
     RateLimitError,
     ServerError,
     TransportError,
 )
-from dspy.lm15 import TimeoutError as CallTimeoutError
-
 from medexam.inputs import UnreadableError, parse_json
 from medexam.serve.network.connections import redirect_fault
 from medexam.serve.network.fault_words import refine
 from medexam.text import hide_secrets
 
-_BY_STATUS: dict[int, type[LM15Error]] = {
+_BY_STATUS: dict[int, type[CallError]] = {
     **dict.fromkeys((400, 404, 409, 413, 422), InvalidRequestError),
     **dict.fromkeys((401, 403), AuthError),
     402: BillingError,
@@ -44,7 +44,7 @@ MISFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 async def reply_object(sending: Awaitable[httpx.Response], source: str) -> dict[str, Any]:
-    """Return the JSON object of a reply; raises `dspy.lm15` errors that open with `source`, which was asked."""
+    """Return the JSON object of a reply; raises `CallError`s that open with `source`, which was asked."""
     try:
         reply = await sending
     except httpx.TimeoutException as error:
@@ -77,7 +77,7 @@ def retry_after_s(header: str | None) -> float | None:
         return None
 
 
-def _http_error(reply: httpx.Response) -> LM15Error:
+def _http_error(reply: httpx.Response) -> CallError:
     message = redirect_fault(reply) or _message(reply) or f"HTTP {reply.status_code}"
     return status_error(reply.status_code, hide_secrets(message), retry_after_s(reply.headers.get("retry-after")))
 
@@ -105,7 +105,7 @@ def _problem(problem: Any) -> str:
     return f"{field}: {problem.get('msg')}" if field else str(problem.get("msg"))
 
 
-def status_error(status: int, message: str, retry_after: float | None = None) -> LM15Error:
+def status_error(status: int, message: str, retry_after: float | None = None) -> CallError:
     """Build DSPy's error for an HTTP status and its words; `retry_after`: seconds to wait, None if the server says
     none.
     """

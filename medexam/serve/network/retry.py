@@ -7,8 +7,6 @@ faults and time, no servers.
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from dspy.lm15 import LM15Error, RateLimitError, ServerError, TransportError
-from dspy.lm15 import TimeoutError as CallTimeoutError
 from tenacity import (
     AsyncRetrying,
     RetryCallState,
@@ -19,6 +17,8 @@ from tenacity import (
     wait_exponential,
     wait_random_exponential,
 )
+
+from medexam.errors import CallError, CallTimeoutError, RateLimitError, ServerError, TransportError
 
 T = TypeVar("T")
 
@@ -63,20 +63,17 @@ async def ask_again(
 
     enough = stop_after_delay(PATIENCE_S + 2 * timeout_s) if patience_s is None else stop_before_delay(patience_s)
     retrying = AsyncRetrying(
-        retry=retry_if_exception_type(CURABLE),
-        stop=stop_after_attempt(ATTEMPTS) | enough,
-        wait=wait,
-        reraise=True,
+        retry=retry_if_exception_type(CURABLE), stop=stop_after_attempt(ATTEMPTS) | enough, wait=wait, reraise=True
     )
     return await retrying(attempt)
 
 
-def is_refusal(fault: LM15Error) -> bool:
+def is_refusal(fault: CallError) -> bool:
     """Return whether a server said that it has too much to do."""
     return isinstance(fault, RateLimitError) or fault.status == _OVERLOADED
 
 
 def _hint(fault: BaseException | None) -> float | None:
     """Return the seconds that the server asked to wait; None if it did not say."""
-    hint = fault.retry_after if isinstance(fault, LM15Error) else None
+    hint = fault.retry_after if isinstance(fault, CallError) else None
     return None if hint is None else min(max(float(hint), 0.0), LONGEST_HINT_S)

@@ -11,9 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from dspy.lm15 import ConfigurationError, TransportError
-
-from medexam.errors import EndpointSilentError, EngineError
+from medexam.errors import ConfigurationError, EndpointSilentError, EngineError, TransportError
 from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal

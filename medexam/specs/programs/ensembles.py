@@ -71,6 +71,11 @@ class EnsembleSpec(ProgramSpec):
         return self.members
 
     @property
+    def models(self) -> tuple[str, ...]:
+        """The experiment's `models` that its members ask beside their own."""
+        return tuple(dict.fromkeys(name for member in self.members for name in member.program.models))
+
+    @property
     def fitted_on(self) -> PartSpec | None:
         """The exams that its weights are fitted on; None where nothing is fitted."""
         return self.train

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings
 from medexam.specs.programs.own import ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.programs.replies import SideWordsSpec
 from medexam.specs.programs.step_fields import check_fields
 from medexam.specs.programs.steps import (
     BY,
@@ -73,12 +73,19 @@ class FlowSpec(ModuleSpec):
         if self.query != "stem" or self.query_language is not None:
             raise ValueError("query and query_language belong to other kinds: a step `retrieve` names what it looks up")
         for place, step in walk_steps(self.steps):
+            if isinstance(step, AllStep) and step.train is not None and (place, len(self.steps)) != ("steps.0", 1):
+                raise PlacedError(
+                    place, "stacked weighs whole programs: let `all` be the only step, or combine: mean_probability"
+                )
             if self.look_up is None and isinstance(step, RetrieveStep) and (step.query, step.query_language) != _STEM:
                 raise PlacedError(place, "query and query_language belong to the only `retrieve`, one of `stem`")
             if self.look_up is None and place in self.parts and isinstance(self.parts[place].program, AsideSpec):
                 aside = self.parts[place].program
                 if aside.local_reader is not None:
                     raise PlacedError(place, "a reader judges the passages of one `retrieve: stem`: write it before")
+        for place, part in self.parts.items():
+            if part.step.outer_orders is not None and _judges(part.program):
+                raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
         _ = self.fields_at, self.retrieval, self.local_reader
         return self
 
@@ -215,7 +222,9 @@ class FlowSpec(ModuleSpec):
     def draws(self) -> bool:
         """Whether a step asks the same several times at the temperature of the experiment's model."""
         return any(
-            (part.step.draws or part.program.draws) and part.step.temperature is None and part.step.model is None
+            (part.step.samples is not None or part.program.draws)
+            and part.step.temperature is None
+            and part.step.model is None
             for part in self.parts.values()
         )
 
@@ -236,11 +245,6 @@ class FlowSpec(ModuleSpec):
         """What reads its replies, by the names in `READINGS`."""
         return tuple(dict.fromkeys(name for part in self.parts.values() for name in part.program.readers))
 
-    @property
-    def read_as(self) -> Reading:
-        """How its replies are read where they are scored: strictly."""
-        return "strict"
-
     def budget(self, of_model: int | None) -> Any:
         """Return the tokens that the replies of each part may have, by its name."""
         return {part.name: part.program.budget(of_model) for part in self.parts.values()}
@@ -257,6 +261,13 @@ class FlowSpec(ModuleSpec):
     def describe_steps(self, language: Language) -> list[dict[str, Any]]:
         """Describe the steps as JSON-ready data without paths: what files hold is told beside them."""
         return list(_described(self.steps, "steps", self.parts, language))
+
+
+def _judges(program: ProgramSpec) -> bool:
+    """Return whether a program asks beside the question, or has a local model read."""
+    inner = program.parts.values() if isinstance(program, FlowSpec) else ()
+    is_aside = isinstance(program, AsideSpec | SideWordsSpec) or program.local_reader is not None
+    return is_aside or any(_judges(part.program) for part in inner)
 
 
 _STEM = ("stem", None)

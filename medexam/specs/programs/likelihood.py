@@ -20,6 +20,7 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
 
     asks_model: ClassVar[bool] = True
     asks_in_words: ClassVar[bool] = True
+    readers: ClassVar[tuple[str, ...]] = ("choice",)
     kind: Literal["likelihood"] = "likelihood"
     read: Literal["option_text", "label"] = "option_text"
     """`option_text` reads the words of each option; `label` reads each option's number, the options being shown."""
@@ -77,11 +78,6 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
         """Return the same program for questions in `language`, with values instead of what stands for them."""
         context = self.context or ("stem_and_options" if self.read == "label" else "stem")
         return super().normal(language).model_copy(update={"context": context})
-
-    @property
-    def readers(self) -> tuple[str, ...]:
-        """What chooses by the scores, by its name in `READINGS`."""
-        return ("choice",)
 
     @property
     def shows_options(self) -> bool:

@@ -5,7 +5,7 @@ A DSPy signature says what a step reads and writes. Conditions are names of fiel
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, Union
 
 from pydantic import (
     AfterValidator,
@@ -22,11 +22,13 @@ from pydantic import (
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.names import part_name
+from medexam.specs.optimizer import PartSpec
 from medexam.specs.programs.asides import SIDE_WORDS, AsideSpec, check_words
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Query
 from medexam.specs.programs.orders import Orders
 from medexam.specs.programs.own import PROGRAMS
+from medexam.specs.programs.replies import SideWordsSpec
 from medexam.specs.programs.signature_text import QUESTION_FIELDS, SignatureText, read_signature
 from medexam.specs.validation import PlacedError
 
@@ -40,7 +42,7 @@ BY = ("predict", "chain_of_thought", "react", "likelihood")
 """Modules of DSPy's and ours that an `ask` may be asked by; any other is a class of the user's own."""
 
 
-COMBINE = ("vote", "mean_probability")
+COMBINE = ("vote", "mean_probability", "stacked")
 """Ways to make one answer of those of several branches; any other is a function of the user's own."""
 
 
@@ -54,7 +56,8 @@ class StepSpec(Spec):
     @property
     def branches(self) -> "Mapping[str, Steps]":
         """The steps inside this one, by their place in it; empty if it has none."""
-        return {}
+        inner = {"do": getattr(self, "do", None), "else": getattr(self, "otherwise", None)}
+        return {name: steps for name, steps in inner.items() if steps is not None}
 
 
 class AskingStep(StepSpec):
@@ -84,11 +87,6 @@ class AskingStep(StepSpec):
         if self.rename is not None and self.add is not None:
             raise ValueError("as names a field and add a list: leave one out")
         return self
-
-    @property
-    def draws(self) -> bool:
-        """Whether equal prompts are asked several times."""
-        return self.samples is not None
 
     @property
     def outer_samples(self) -> int | None:
@@ -209,17 +207,23 @@ class UseStep(AskingStep):
     def program(self) -> ProgramSpec:
         """The program with what the step changes of it."""
         names = ["max_tokens", "answer_format", "answer_form"]
-        return self.changed(self.use, [*names, *({"samples", "orders"} & type(self.use).model_fields.keys())])
+        return self.changed(self.use, [*names, *self._inner])
+
+    @property
+    def _inner(self) -> set[str]:
+        """Which of samples and orders the program has itself."""
+        is_asked_once = isinstance(self.use, SideWordsSpec) or getattr(self.use, "cite", False)
+        return set() if is_asked_once else {"samples", "orders"} & type(self.use).model_fields.keys()
 
     @property
     def outer_samples(self) -> int | None:
         """Samples that are asked around the program; None if there are none, or it has them itself."""
-        return None if "samples" in type(self.use).model_fields else self.samples
+        return None if "samples" in self._inner else self.samples
 
     @property
     def outer_orders(self) -> Orders | None:
         """Orders that are asked around the program; None if there are none, or it has them itself."""
-        return None if "orders" in type(self.use).model_fields else self.orders
+        return None if "orders" in self._inner else self.orders
 
 
 class RetrieveStep(StepSpec):
@@ -255,11 +259,6 @@ class EachStep(StepSpec):
     """Keep the entries for which the steps make this field true; None keeps all."""
     do: "Steps"
 
-    @property
-    def branches(self) -> "Mapping[str, Steps]":
-        """Its steps."""
-        return {"do": self.do}
-
 
 class RepeatStep(StepSpec):
     """Do steps again and again."""
@@ -273,11 +272,6 @@ class RepeatStep(StepSpec):
     """The field that ends it once it is false or empty; None: never."""
     do: "Steps"
 
-    @property
-    def branches(self) -> "Mapping[str, Steps]":
-        """Its steps."""
-        return {"do": self.do}
-
 
 class ConditionStep(StepSpec):
     """Base of the steps that do others if a field says so."""
@@ -289,12 +283,7 @@ class ConditionStep(StepSpec):
     @property
     def condition(self) -> str:
         """The field that decides."""
-        raise NotImplementedError
-
-    @property
-    def branches(self) -> "Mapping[str, Steps]":
-        """Its steps."""
-        return {"do": self.do, **({} if self.otherwise is None else {"else": self.otherwise})}
+        return str(getattr(self, self.step))
 
 
 class WhenStep(ConditionStep):
@@ -303,11 +292,6 @@ class WhenStep(ConditionStep):
     step: ClassVar[str] = "when"
     when: FieldName
 
-    @property
-    def condition(self) -> str:
-        """The field that decides."""
-        return self.when
-
 
 class UnlessStep(ConditionStep):
     """Do steps if a field is false or empty."""
@@ -315,30 +299,37 @@ class UnlessStep(ConditionStep):
     step: ClassVar[str] = "unless"
     unless: FieldName
 
-    @property
-    def condition(self) -> str:
-        """The field that decides."""
-        return self.unless
+
+def _at_least_two(branches: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(branches) < 2:
+        raise ValueError("what stands side by side is two branches or more")
+    return branches
 
 
 class AllStep(StepSpec):
     """Do several steps side by side; each sees the fields as they were before."""
 
     step: ClassVar[str] = "all"
-    all: Annotated[tuple["Branch", ...], Field(min_length=2)]
+    all: Annotated[tuple["Branch", ...], AfterValidator(_at_least_two)]
     """Branches: a step each, or a list of steps."""
     combine: str | None = _LEFT_OUT
-    """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or a function `./x.py:f` of the question
-    and the branches' predictions; None: each branch writes names of its own."""
+    """Makes one `answer` of those of the branches: `vote`, `mean_probability`, `stacked` (the only step then, each of
+    whose branches is a run of its own), or a function `./x.py:f` of the question and the branches' predictions; None:
+    each branch writes names of its own."""
+    train: PartSpec | None = _LEFT_OUT
+    """`stacked`: the exams that the weights are fitted on, which must not be asked."""
 
     @field_validator("combine")
     @classmethod
     def _names_rule(cls, combine: str | None) -> str | None:
-        if combine == "stacked":
-            raise ValueError(
-                "weights of 'stacked' are fitted on stored runs: use kind ensemble for it, or combine: mean_probability"
-            )
         return combine and part_name(combine, COMBINE, PROGRAMS)
+
+    @model_validator(mode="after")
+    def _is_fitted(self) -> Self:
+        if (self.train is not None) != (self.combine == "stacked"):
+            advice = "name the exams, such as train: {split: train}, or combine: mean_probability"
+            raise PlacedError("combine", f"'stacked' and train go together: {advice}")
+        return self
 
     @property
     def branches(self) -> "Mapping[str, Steps]":
@@ -386,20 +377,8 @@ def _branch(branch: object) -> object:
 if TYPE_CHECKING:
     Step = StepSpec
 else:
-    Step = Annotated[
-        Annotated[
-            Annotated[AskStep, Tag("(ask)")]
-            | Annotated[UseStep, Tag("(use)")]
-            | Annotated[RetrieveStep, Tag("(retrieve)")]
-            | Annotated[EachStep, Tag("(each)")]
-            | Annotated[RepeatStep, Tag("(repeat)")]
-            | Annotated[WhenStep, Tag("(when)")]
-            | Annotated[UnlessStep, Tag("(unless)")]
-            | Annotated[AllStep, Tag("(all)")],
-            Discriminator(_step_name),
-        ],
-        BeforeValidator(_one_step),
-    ]
+    _tagged = [Annotated[spec, Tag(f"({name})")] for name, spec in STEPS.items()]
+    Step = Annotated[Annotated[Union[(*_tagged,)], Discriminator(_step_name)], BeforeValidator(_one_step)]
 
 
 def _at_least_one(steps: tuple[Step, ...]) -> tuple[Step, ...]:

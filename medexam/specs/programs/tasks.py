@@ -82,14 +82,10 @@ class ByFormatSpec(TaskLookUpSpec):
     """Ask each question in the words of its format."""
 
     task_forms: ClassVar[tuple[Form, ...]] = ("formats",)
+    readers: ClassVar[tuple[str, ...]] = ("format", "thinking")
     kind: Literal["by_format"] = "by_format"
     prompt: str | Path = find_words("formats")
     """A named set of words, by default that of the shared task, or a path to a YAML file with one's own."""
-
-    @property
-    def readers(self) -> tuple[str, ...]:
-        """What reads its replies, by the names in `READINGS`."""
-        return ("format", "thinking")
 
     @property
     def own_budgets(self) -> Mapping[str, int]:
@@ -106,21 +102,13 @@ class ShortAnswerSpec(TaskLookUpSpec):
     """Have the model answer in a few words."""
 
     task_forms: ClassVar[tuple[Form, ...]] = ("short_answer",)
+    readers: ClassVar[tuple[str, ...]] = ("thinking",)
+    could_be_guided: ClassVar[bool] = False
     kind: Literal["short_answer"] = "short_answer"
     prompt: str | Path = "short_answer"
     """A named set of words (`short_answer`) or a path to a YAML file with one's own."""
     answer_format: Literal["free"] = "free"
     """`free`: an answer in words has no form that could be enforced."""
-
-    @property
-    def could_be_guided(self) -> bool:
-        """It could not: any words may be the answer."""
-        return False
-
-    @property
-    def readers(self) -> tuple[str, ...]:
-        """What reads its replies, by the names in `READINGS`."""
-        return ("thinking",)
 
     @property
     def own_budgets(self) -> Mapping[str, int]:

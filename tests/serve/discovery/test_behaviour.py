@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import pytest
-from dspy.lm15 import Config, LM15Error, Message, Request
+from dspy.lm15 import Config, Message, Request
 from wire_server import Wire, is_identifying, serving
 
-from medexam.errors import EndpointUnreachableError
+from medexam.errors import CallError, EndpointUnreachableError
 from medexam.serve import build_engine
 from medexam.serve.discovery.behaviour import hash_dialogue, read_behaviour
 from medexam.serve.discovery.probe import probe_endpoint
@@ -88,7 +88,7 @@ async def ask(*wires: Wire) -> str:
 
 
 async def test_a_server_that_comes_back_as_another_ends_the_run() -> None:
-    with serving(Swapped()) as wire, pytest.raises(LM15Error, match=r"came back as another: .* 0\.300 nats a token"):
+    with serving(Swapped()) as wire, pytest.raises(CallError, match=r"came back as another: .* 0\.300 nats a token"):
         await ask(wire)
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from dspy.lm15 import Config, InvalidRequestError, Message, Request
+from dspy.lm15 import Config, Message, Request
 from wire_server import Wire, serving
 
 from medexam.datasets import load_exam_set
-from medexam.errors import LogprobsUnavailableError
+from medexam.errors import InvalidRequestError, LogprobsUnavailableError
 from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
 from medexam.serve import ScriptedEngine, build_engine
 from medexam.serve.diagnostics.read_check import check_reads

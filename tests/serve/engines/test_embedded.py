@@ -6,9 +6,14 @@ from itertools import product
 
 import pytest
 import torch
-from dspy.lm15 import ConfigurationError, ContextLengthError, InvalidRequestError, UnsupportedFeatureError
 
-from medexam.errors import EngineError
+from medexam.errors import (
+    ConfigurationError,
+    ContextLengthError,
+    EngineError,
+    InvalidRequestError,
+    UnsupportedFeatureError,
+)
 from medexam.serve.build import build_engine
 from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.serve.local_model.constrained_choice import make_choice_job, pick_choices

@@ -7,10 +7,10 @@ from typing import Any
 
 import openai
 import pytest
-from dspy.lm15 import Config, ImagePart, InvalidRequestError, Message, Request, TextPart, UnsupportedFeatureError
+from dspy.lm15 import Config, ImagePart, Message, Request, TextPart
 from wire_server import Wire, serving
 
-from medexam.errors import AnswerFormatError, EngineError
+from medexam.errors import AnswerFormatError, EngineError, InvalidRequestError, UnsupportedFeatureError
 from medexam.serve import build_engine
 from medexam.serve.chat_messages import take_pictures, to_messages
 from medexam.serve.contract import CHOICE, PLAIN

@@ -7,10 +7,11 @@ import pytest
 from dspy.lm15 import Config, Message, Request, Response
 from wire_server import Wire, serving
 
+from medexam.model_calls import SAMPLES
 from medexam.serve import build_engine
-from medexam.serve.contract import CHOICE, SAMPLES
+from medexam.serve.contract import CHOICE
 from medexam.serve.engines.embedded import EmbeddedEngine
-from medexam.signatures.single_call import split_samples
+from medexam.signatures.requests import split_samples
 from medexam.specs import EngineNeeds, ModelSpec
 
 CHOICES = ["1", "2", "3", "4"]

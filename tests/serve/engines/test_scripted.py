@@ -2,10 +2,16 @@
 
 import dspy
 import pytest
-from dspy import lm15
-from dspy.lm15 import InvalidRequestError, ServerError
 
-from medexam.errors import SpecError
+from medexam.errors import (
+    CallTimeoutError,
+    ContextLengthError,
+    InvalidRequestError,
+    RateLimitError,
+    ServerError,
+    SpecError,
+    TransportError,
+)
 from medexam.serve import ScriptedEngine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -47,11 +53,11 @@ def test_only_the_last_user_turn_counts(ask) -> None:
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        ("transport", lm15.TransportError),
+        ("transport", TransportError),
         ("server", ServerError),
-        ("timeout", lm15.TimeoutError),
-        ("rate_limit", lm15.RateLimitError),
-        ("context", lm15.ContextLengthError),
+        ("timeout", CallTimeoutError),
+        ("rate_limit", RateLimitError),
+        ("context", ContextLengthError),
     ],
 )
 def test_failures_on_demand(ask, error, kind) -> None:

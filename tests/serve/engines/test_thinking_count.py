@@ -5,7 +5,7 @@ from dspy.lm15 import Message, Response, TextPart, ThinkingPart, Usage
 
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.thinking import append, is_open
-from medexam.signatures.single_call import read_generation
+from medexam.signatures.requests import read_generation
 
 
 class Words:

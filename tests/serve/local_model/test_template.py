@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from dspy.lm15 import InvalidRequestError
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
+from medexam.errors import InvalidRequestError
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.local_model.template import load_template
 

@@ -4,11 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from dspy.lm15 import InvalidRequestError
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from medexam.datasets import load_exam_set
-from medexam.errors import LogprobsUnavailableError
+from medexam.errors import InvalidRequestError, LogprobsUnavailableError
 from medexam.serve.local_model.weights import smollm2_folder
 from medexam.serve.logprobs.tokens import Candidates, ReadMethods, build_logprobs, group_forks, split_tokens
 from medexam.serve.logprobs.vllm import read_walk

@@ -8,10 +8,10 @@ from pathlib import Path
 import openai
 import pytest
 import trustme
-from dspy.lm15 import Config, LM15Error, Message, Request
+from dspy.lm15 import Config, Message, Request
 from wire_server import Wire, serving
 
-from medexam.errors import EndpointUnreachableError, EngineError, SpecError
+from medexam.errors import CallError, EndpointUnreachableError, EngineError, SpecError
 from medexam.serve import build_engine
 from medexam.serve.contract import CHOICE, Engine
 from medexam.serve.network.connections import open_client, open_model_client
@@ -117,7 +117,7 @@ async def test_a_redirect_in_the_middle_of_a_run(choice: bool) -> None:
         engine = await reach(wire)
         wire.moved[f"/v1{path}"] = thief.address + path
         wire.requests.clear()
-        with pytest.raises(LM15Error) as caught:
+        with pytest.raises(CallError) as caught:
             await engine.complete(Request(model="m", messages=messages, config=HELLO.config))
         await engine.aclose()
     assert not isinstance(caught.value, CURABLE)
@@ -180,7 +180,7 @@ async def test_litellm_follows_no_redirect_of_an_endpoint(name: str, guided: boo
         wire.moved["/v1/responses"] = f"{thief.address}/responses"
         wire.requests.clear()
         config = replace(HELLO.config, temperature=None, extensions={CHOICE: ["1", "2"]} if guided else None)
-        with pytest.raises(LM15Error) as caught:
+        with pytest.raises(CallError) as caught:
             await engine.complete(Request(model="m", messages=HELLO.messages, config=config))
         await engine.aclose()
     said = caught.value.message

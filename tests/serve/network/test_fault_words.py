@@ -1,24 +1,23 @@
 """What providers say in words, as their documentation and their users' reports quote them."""
 
 import pytest
-from dspy.lm15 import (
-    AuthError,
-    BillingError,
-    Config,
-    ContextLengthError,
-    InvalidRequestError,
-    LM15Error,
-    Message,
-    RateLimitError,
-    Request,
-    ServerError,
-)
+from dspy.lm15 import Config, Message, Request
 from provider_wire import serve_provider
 from provider_wires import Mistral, OpenAI
 from wire_server import Wire, serving
 
+from medexam.errors import (
+    AuthError,
+    BillingError,
+    CallError,
+    ContextLengthError,
+    FilteredError,
+    InvalidRequestError,
+    RateLimitError,
+    ServerError,
+)
 from medexam.serve import build_engine
-from medexam.serve.network.fault_words import FilteredError, refine
+from medexam.serve.network.fault_words import refine
 from medexam.specs import EngineNeeds, ModelSpec
 
 HELLO = Request(model="m", messages=(Message.user("Hello"),), config=Config(temperature=0.0, max_tokens=8))
@@ -53,7 +52,7 @@ HELLO = Request(model="m", messages=(Message.user("Hello"),), config=Config(temp
         ("something broke", 500, ServerError),
     ],
 )
-def test_words_say_what_a_status_does_not(said: str, fault: int, meant: type[LM15Error]) -> None:
+def test_words_say_what_a_status_does_not(said: str, fault: int, meant: type[CallError]) -> None:
     kind = {429: RateLimitError, 500: ServerError}.get(fault, InvalidRequestError)
     refined = refine(kind(said, status=fault))
     assert type(refined) is meant

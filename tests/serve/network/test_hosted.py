@@ -7,27 +7,24 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from dspy.lm15 import (
+from dspy.lm15 import Config, Message, Request, Response, TextPart, ThinkingPart
+from other_servers import TGI, Ollama
+from wire_server import HeldWire, Wire, serving
+
+from medexam.errors import (
+    AnswerFormatError,
     AuthError,
-    Config,
+    CallError,
     ContextLengthError,
+    EndpointUnreachableError,
+    EngineError,
     InvalidRequestError,
-    LM15Error,
-    Message,
     RateLimitError,
-    Request,
-    Response,
     ServerError,
-    TextPart,
-    ThinkingPart,
     TransportError,
     UnsupportedFeatureError,
     UnsupportedModelError,
 )
-from other_servers import TGI, Ollama
-from wire_server import HeldWire, Wire, serving
-
-from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError
 from medexam.serve import build_engine
 from medexam.serve.contract import CHOICE, PLAIN, Engine
 from medexam.serve.network.retry import ATTEMPTS
@@ -224,7 +221,7 @@ async def test_one_prompt_that_is_too_long_does_not_spoil_the_others() -> None:
 )
 @pytest.mark.parametrize("choices", [CHOICES, None], ids=["guided", "free"])
 async def test_faults_become_errors_that_dspy_knows_and_only_those_that_may_pass_are_asked_again(
-    status: int, error: type[LM15Error], attempts: int, choices: list[str] | None
+    status: int, error: type[CallError], attempts: int, choices: list[str] | None
 ) -> None:
     with serving(Wire()) as wire:
         async with reaching(wire) as engine:

@@ -5,12 +5,11 @@ import time
 from dataclasses import replace
 
 import pytest
-from dspy.lm15 import Config, LM15Error, Message, Request, Response, ServerError, TransportError
-from dspy.lm15 import TimeoutError as CallTimeoutError
+from dspy.lm15 import Config, Message, Request, Response
 from hostile_server import HostileWire
 from wire_server import serving
 
-from medexam.errors import EndpointSilentError
+from medexam.errors import CallError, CallTimeoutError, EndpointSilentError, ServerError, TransportError
 from medexam.model_calls import Ending
 from medexam.predictions import Prediction, Status
 from medexam.serve import build_engine
@@ -20,7 +19,7 @@ from medexam.serve.network import connections, retry
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint
 from medexam.serve.network.http_calls import reply_object
-from medexam.signatures.single_call import read_generation
+from medexam.signatures.requests import read_generation
 from medexam.specs import ModelSpec
 from medexam.text import visible, writable
 from waiting import BACKSTOP_S
@@ -50,16 +49,16 @@ async def ask(how: str, timeout_s: float = BACKSTOP_S, request: Request = HELLO)
         ("huge", TransportError),
         ("bomb", TransportError),
         ("drip", CallTimeoutError),
-        ("deep", LM15Error),
-        ("page", LM15Error),
-        ("list", LM15Error),
-        ("empty object", LM15Error),
-        ("null", LM15Error),
-        ("large id", LM15Error),
+        ("deep", CallError),
+        ("page", CallError),
+        ("list", CallError),
+        ("empty object", CallError),
+        ("null", CallError),
+        ("large id", CallError),
         ("infinite", ServerError),
     ],
 )
-async def test_what_is_no_reply_is_a_fault_in_one_line(how: str, fault: type[LM15Error]) -> None:
+async def test_what_is_no_reply_is_a_fault_in_one_line(how: str, fault: type[CallError]) -> None:
     with pytest.raises(fault) as caught:
         await ask(how, timeout_s=2.0 if fault is CallTimeoutError else BACKSTOP_S)
     said = str(caught.value)
@@ -115,7 +114,7 @@ async def test_a_plain_call_ends(how: str) -> None:
     with serving(HostileWire(how=how, paths=("/x",), megabytes=50)) as wire:
         root = wire.address.removesuffix("/v1")
         async with open_client(Endpoint(wire.address, NO_KEY), 1.0) as client:
-            with pytest.raises(LM15Error) as caught:
+            with pytest.raises(CallError) as caught:
                 await reply_object(client.get(f"{root}/x"), "/x")
     assert "\n" not in str(caught.value)
     assert time.monotonic() - begun < BACKSTOP_S

@@ -5,17 +5,17 @@ from time import time
 
 import httpx
 import pytest
-from dspy.lm15 import (
+
+from medexam.errors import (
     AuthError,
     BillingError,
+    CallError,
+    CallTimeoutError,
     InvalidRequestError,
-    LM15Error,
     ProviderError,
     RateLimitError,
     ServerError,
 )
-from dspy.lm15 import TimeoutError as CallTimeoutError
-
 from medexam.serve.network.http_calls import reply_object, retry_after_s
 from medexam.text import remember_secret
 
@@ -43,10 +43,10 @@ async def call(answer: httpx.Response, **headers: str) -> dict:
         (599, ServerError),
     ],
 )
-async def test_a_status_is_the_error_that_dspy_has_for_it(status: int, kind: type[LM15Error]) -> None:
+async def test_a_status_is_the_error_that_dspy_has_for_it(status: int, kind: type[CallError]) -> None:
     remember_secret("s3cret")
     answer = httpx.Response(status, json={"error": {"message": "no, s3cret"}}, headers={"Retry-After": "7"})
-    with pytest.raises(LM15Error) as raised:
+    with pytest.raises(CallError) as raised:
         await call(answer, Authorization="Bearer s3cret")
     assert type(raised.value) is kind
     assert (raised.value.status, raised.value.retry_after) == (status, 7.0)

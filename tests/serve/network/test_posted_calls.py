@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from dspy.lm15 import LM15Error, Response
+from dspy.lm15 import Response
 from wire_server import Wire, serving
 
+from medexam.errors import CallError
 from medexam.serve import build_engine
 from medexam.serve.engines.litellm import LiteLLMEngine
 from medexam.serve.engines.posted_calls import renames_fields
@@ -74,11 +75,11 @@ async def ask_both(engine: LiteLLMEngine, fields: dict[str, Any]) -> tuple[Any, 
     return posted, await _ask(engine, fields)
 
 
-async def _ask(engine: LiteLLMEngine, fields: dict[str, Any]) -> Response | type[LM15Error]:
+async def _ask(engine: LiteLLMEngine, fields: dict[str, Any]) -> Response | type[CallError]:
     call = {"messages": [{"role": "user", "content": "Which?"}], **fields}
     try:
         return await background_loop().run_async(engine.chat(call))
-    except LM15Error as error:
+    except CallError as error:
         return type(error)
 
 

@@ -4,9 +4,8 @@ import asyncio
 import logging
 
 import pytest
-from dspy.lm15 import TransportError
 
-from medexam.errors import EndpointSilentError, EndpointUnreachableError
+from medexam.errors import EndpointSilentError, EndpointUnreachableError, TransportError
 from medexam.serve.discovery import finder
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool import server_pool, silence

@@ -30,6 +30,8 @@ from medexam.datasets.readers import count_explanations
 from medexam.errors import SpecError
 from medexam.experiments.report.dataset_statistics import compute_statistics
 from medexam.experiments.report.dataset_tables import explanation_tables, statistics_tables
+from medexam.experiments.report.plots.datasets import statistics_plots
+from medexam.experiments.report.plots.pictures import render_plot, write_pictures
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.validation import validate
@@ -73,9 +75,6 @@ def count_questions(
     exams = load_exam_set(spec)
     statistics = compute_statistics(exams.questions, exams.golds, name=exams.name, language=exams.language)
     if pictures is not None:
-        from medexam.experiments.report.plots.datasets import statistics_plots
-        from medexam.experiments.report.plots.pictures import render_plot, write_pictures
-
         for picture_path in write_pictures(map(render_plot, statistics_plots(statistics)), pictures, "--pictures"):
             typer.echo(f"wrote {picture_path}", err=True)
     if as_json:

@@ -11,6 +11,9 @@ from medexam.cli.views.questions import print_question, print_task
 from medexam.cli.views.runs import print_notice
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.report.current import current_run
+from medexam.experiments.report.findings import findings, lead
+from medexam.experiments.report.markdown import describe_settings, describe_state
+from medexam.experiments.report.shown import Unbroken, print_blocks
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import RunFolder
@@ -35,10 +38,6 @@ def show_run(run: str, question: str | None, runs_dir: Path | None, *, as_json: 
 
 
 def _print_run(stored_run: AnyRun) -> None:
-    from medexam.experiments.report.findings import findings, lead
-    from medexam.experiments.report.markdown import describe_settings, describe_state
-    from medexam.experiments.report.shown import Unbroken, print_blocks
-
     lines = [
         f"{stored_run.record.cell.name}: {stored_run.title}",
         *filter(None, [lead([stored_run])]),

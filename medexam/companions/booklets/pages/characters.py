@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from medexam.companions.booklets.pages import pdfium
 from medexam.companions.booklets.pages.symbols import find_symbol
 
 _SPELLED_OUT = {"\x02": "-", "\xad": "-", "\u2010": "-", "\u2011": "-", "\xa0": " "} | {
@@ -49,8 +50,6 @@ class PageFonts:
 
     def find_font(self, place: int) -> EmbeddedFont:
         """Find the font of the character at `place`."""
-        import pypdfium2.raw as pdfium
-
         item = pdfium.FPDFText_GetTextObject(self._text, place)
         font = pdfium.FPDFTextObj_GetFont(item) if item else None
         if not font:
@@ -101,8 +100,6 @@ def _read_names(content: bytes) -> dict[int, str]:
 
 
 def _read_base_name(font: Any) -> str:
-    import pypdfium2.raw as pdfium
-
     length = pdfium.FPDFFont_GetBaseFontName(font, None, 0)
     buffer = ctypes.create_string_buffer(max(length, 1))
     pdfium.FPDFFont_GetBaseFontName(font, buffer, length)
@@ -110,8 +107,6 @@ def _read_base_name(font: Any) -> str:
 
 
 def _read_content(font: Any) -> bytes:
-    import pypdfium2.raw as pdfium
-
     if pdfium.FPDFFont_GetIsEmbedded(font) != 1:
         return b""
     length = ctypes.c_size_t()

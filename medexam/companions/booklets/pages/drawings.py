@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from medexam.companions.booklets.pages import pdfium
 from medexam.companions.booklets.pages.frames import Box, Frame
 from medexam.companions.booklets.pages.glyphs import Glyph
 
@@ -50,8 +51,6 @@ def find_drawings(page: Any, frame: Frame, glyphs: Sequence[Glyph]) -> tuple[Box
 
 
 def _find_strokes(page: Any, frame: Frame) -> Iterator[_Stroke]:
-    import pypdfium2.raw as pdfium
-
     kinds = (pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_PATH, pdfium.FPDF_PAGEOBJ_SHADING)
     for item in page.get_objects(filter=kinds, max_depth=_MAX_NESTING):
         box = frame.place_box(*_find_bounds(item))
@@ -81,8 +80,6 @@ def _find_bounds(item: Any) -> tuple[float, float, float, float]:
 
 def _read_paint(item: Any) -> tuple[bool, bool, float]:
     """Return whether a path is filled, whether it is stroked, and how bright its fill is, from 0 to 1."""
-    import pypdfium2.raw as pdfium
-
     mode, stroke = ctypes.c_int(), ctypes.c_int()
     pdfium.FPDFPath_GetDrawMode(item, mode, stroke)
     red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
@@ -94,8 +91,6 @@ def _read_paint(item: Any) -> tuple[bool, bool, float]:
 
 def _is_rectangle(item: Any) -> bool:
     """Return whether a path has only straight sides that meet at right angles to the page."""
-    import pypdfium2.raw as pdfium
-
     x, y = ctypes.c_float(), ctypes.c_float()
     points = []
     for place in range(pdfium.FPDFPath_CountSegments(item)):

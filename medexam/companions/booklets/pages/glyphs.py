@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from medexam.companions.booklets.pages import pdfium
 from medexam.companions.booklets.pages.characters import PageFonts, clean_character
 from medexam.companions.booklets.pages.frames import Box, Frame, find_turn
 
@@ -93,8 +94,6 @@ def read_glyphs(page: Any, text: Any, number: int) -> tuple[Frame, tuple[Glyph, 
 
 
 def _read_characters(text: Any) -> Iterator[_Drawn]:
-    import pypdfium2.raw as pdfium
-
     fonts = PageFonts(text)
     left, right, bottom, top, x, y = (ctypes.c_double() for _ in range(6))
     matrix, loose = pdfium.FS_MATRIX(), pdfium.FS_RECTF()

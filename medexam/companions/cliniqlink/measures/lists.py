@@ -178,9 +178,7 @@ def list_figures(items: Sequence[Picks]) -> ListFigures | None:
     if not items:
         return None
     return ListFigures(
-        label_macro_f1=label_macro_f1(items),
-        item_macro_f1=_mean([item.f1 for item in items]),
-        micro_f1=micro_f1(items),
+        label_macro_f1=label_macro_f1(items), item_macro_f1=_mean([item.f1 for item in items]), micro_f1=micro_f1(items)
     )
 
 

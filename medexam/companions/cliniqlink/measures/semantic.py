@@ -167,11 +167,7 @@ def _equal(gold: str, predicted: str) -> bool:
 
 
 def _match_pieces(
-    gold: Sequence[str],
-    predicted: Sequence[str],
-    weights: dict[str, float],
-    rows: dict[str, int],
-    vectors: Vectors,
+    gold: Sequence[str], predicted: Sequence[str], weights: dict[str, float], rows: dict[str, int], vectors: Vectors
 ) -> float:
     """Compute F1 of each piece's best cosine on the other side; an unknown piece weighs 1, the least a piece can."""
     if not gold or not predicted:

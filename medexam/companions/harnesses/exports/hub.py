@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from medexam.companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
 from medexam.companions.harnesses.exports.words import ExportedWords, words_schema
 from medexam.toolkit.files import whole_file, write_whole
@@ -33,9 +36,6 @@ AnyExport = ExportedRun | ExportedWords
 
 def write_hub(runs: Sequence[AnyExport], folder: Path) -> list[Path]:
     """Write the Parquet files and the card; raises `OSError`."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     (folder / "data").mkdir(parents=True, exist_ok=True)
     paths = []
     for run in runs:
@@ -52,8 +52,6 @@ def write_hub(runs: Sequence[AnyExport], folder: Path) -> list[Path]:
 
 
 def _schema() -> Any:
-    import pyarrow as pa
-
     texts = ("key", "question", "language", "exam", "discipline", "status", "reason", "reply", "rationale", "program")
     types = dict.fromkeys(texts, pa.string()) | {"model": pa.string(), "options": pa.list_(pa.string())}
     types |= dict.fromkeys(("year", "gold", "answer"), pa.int32()) | {"right": pa.bool_()}

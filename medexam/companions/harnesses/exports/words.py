@@ -10,6 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from medexam import Prediction, __version__
 from medexam.toolkit.data import AuditItem, Status, Task, TaskSet, find_benchmark
 from medexam.toolkit.errors import SpecError
@@ -100,8 +102,6 @@ class ExportedWords:
 
 def words_schema() -> Any:
     """Return the columns of a run in words, for the hub."""
-    import pyarrow as pa
-
     texts = ("key", "group", "question", "context", "given_answer", "language", "text", "reply", "rationale")
     types = dict.fromkeys((*texts, "alignment", "outputs", "status", "reason", "program", "model"), pa.string())
     types |= dict.fromkeys(("options", "given_reasoning", "gold"), pa.list_(pa.string()))

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from medexam.companions.harnesses.imports.document import last_question
 from medexam.companions.harnesses.imports.samples import (
     MISSHAPEN,
@@ -94,8 +96,6 @@ def _unpack_member(packed: bytes, member: zipfile.ZipInfo) -> bytes:
 
 
 def _unpack_zstandard(packed: bytes, limit: int) -> bytes:
-    import pyarrow as pa
-
     with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as unpacked:
         content: bytes = unpacked.read(limit)
     return content

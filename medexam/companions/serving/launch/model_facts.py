@@ -57,11 +57,7 @@ def profile_of(model: str, folder: Path, nodes: int = 1) -> Profile | None:
     if facts["weights_gb"] <= 0:
         return None
     draft = Profile(
-        model=model,
-        dtype="auto",
-        licence=_LICENCE,
-        **facts,
-        layouts=(Layout(gpu_gb=_SIZES_GB[0], max_context=1),),
+        model=model, dtype="auto", licence=_LICENCE, **facts, layouts=(Layout(gpu_gb=_SIZES_GB[0], max_context=1),)
     )
     layouts = make_layouts(draft, heads, nodes)
     return draft.model_copy(update={"layouts": layouts}) if layouts else None

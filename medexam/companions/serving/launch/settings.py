@@ -37,8 +37,7 @@ class ServerSettings:
         ContainerRuntime | None, Setting("What runs the container; docker by default, apptainer in a Slurm job.")
     ] = None
     port: Annotated[
-        int | None,
-        Setting("Port of the first server; the first free ones from 8000 on by default.", min=1, max=65535),
+        int | None, Setting("Port of the first server; the first free ones from 8000 on by default.", min=1, max=65535)
     ] = None
     host: Annotated[str, Setting("Address to serve on; 0.0.0.0 is every one.")] = "127.0.0.1"
     served_name: Annotated[

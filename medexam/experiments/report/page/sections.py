@@ -31,11 +31,7 @@ def stack(tables: Sequence[Table], names: Sequence[str]) -> list[Table]:
         before = stacked.get(table.headers)
         if before is None:
             stacked[table.headers] = replace(
-                table,
-                headers=("Run", *table.headers),
-                rows=rows,
-                best=frozenset(),
-                text_columns=table.text_columns + 1,
+                table, headers=("Run", *table.headers), rows=rows, best=frozenset(), text_columns=table.text_columns + 1
             )
         else:
             stacked[table.headers] = replace(before, rows=before.rows + rows)

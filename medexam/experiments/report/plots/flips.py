@@ -81,7 +81,7 @@ def draw_flow(axes: Any, flow: Flow, heading: str) -> None:
     low_high = flow.accuracy.interval
     interval = "" if low_high is None else f" [{decimal(100 * low_high[0])}, {decimal(100 * low_high[1])}]"
     difference = f"accuracy {100 * flow.accuracy.value:+.1f} pp{interval}"
-    axes.set_title(f"{wrap(heading, 40)}\n{difference}", fontsize="small")
+    axes.set_title(f"{wrap(heading, 40)}\n{difference}", fontsize="small", y=1.0)
 
 
 def _total(counts: Mapping[Band, int], part: FlowMark, side: int) -> int:

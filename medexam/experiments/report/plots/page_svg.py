@@ -34,14 +34,15 @@ def render_svg(plot: Plot) -> str:
         with quiet_matplotlib():
             from matplotlib import rc_context
             from matplotlib.figure import Figure
+            from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     buffer = io.BytesIO()
     with rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": plot.name}), quiet_matplotlib():
-        figure = Figure(figsize=plot.size, layout="constrained")
+        figure = Figure(figsize=plot.size)
         plot.draw(figure)
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # The layout is found: saving would find it once more.
+        # A figure that has a layout engine is drawn three times.
+        ConstrainedLayoutEngine().execute(figure)
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     # A name may hold characters that XML does not take.
     return _for_page(ET.fromstring(visible(buffer.getvalue().decode())), plot)  # noqa: S314 - written just now

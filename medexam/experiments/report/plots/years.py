@@ -121,7 +121,7 @@ def _draw(figure: Any, scored: Sequence[RunStyle], panels: Mapping[str, Sequence
             draw_accuracies(axes, look, [year + shift for year in group_by_year], list(group_by_year.values()))
         for year in years:
             axes.hlines(levels[year], year - 0.38, year + 0.38, zorder=1, **CHANCE)
-        axes.set_title(wrap(heading, 60), fontsize="medium")
+        axes.set_title(wrap(heading, 60), fontsize="medium", y=1.0)
         axes.set_xticks(years, [str(year) for year in years])
         axes.xaxis.set_tick_params(labelbottom=True)
         axes.grid(axis="y", alpha=0.3)

@@ -100,7 +100,7 @@ def open_cluster(address: str | None) -> Iterator[Cluster]:
             )
         else:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (RuntimeError, ConnectionError, ValueError, OSError) as error:
+    except Exception as error:  # Ray raises bare ones, as where its node starts too slowly
         raise EngineError(_why_not(address, str(error))) from None
     try:
         yield Cluster(ray, ray.get_runtime_context().gcs_address)

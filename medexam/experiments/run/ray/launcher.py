@@ -5,6 +5,9 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from ray.exceptions import RayActorError, RayTaskError
+
+import ray
 from medexam.experiments.run.ray.cluster import Cluster
 from medexam.experiments.run.workers.remote import RemoteWorker, WorkerLostError
 from medexam.experiments.run.workers.worker import Worker
@@ -62,8 +65,6 @@ class RayHandle:
         self, method: Callable[Concatenate[Worker, P], Coroutine[Any, Any, T]], *arguments: P.args, **keywords: P.kwargs
     ) -> T:
         """Call a method of the actor, as `Handle.call` does."""
-        from ray.exceptions import RayActorError, RayTaskError
-
         try:
             reply: T = await getattr(self._actor, method.__name__).remote(*arguments, **keywords)
         except RayTaskError as error:
@@ -75,6 +76,4 @@ class RayHandle:
 
     def kill(self) -> None:
         """Kill the actor, as `Handle.kill` does."""
-        import ray
-
         ray.kill(self._actor)

@@ -1,0 +1,23 @@
+"""What `medexam run` and `medexam plan` read before they load what plans: specs, and the flags that change them."""
+
+from collections.abc import Sequence
+
+from medexam.cli.run import PlanSettings
+from medexam.cli.views.meaning import add_axes
+from medexam.errors import SpecError
+from medexam.experiments.entry.named_parts import ask_addresses, read_spec
+from medexam.specs import parse_overrides
+from medexam.specs.suite import SuiteEntry, load_entries
+
+
+def read_entries(specs: Sequence[str], settings: PlanSettings, *, only_look: bool = False) -> list[SuiteEntry]:
+    """Read specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
+    flags, changes = settings.flags, parse_overrides(settings.changes)
+    entries = []
+    for entry in load_entries(specs, read_spec):
+        overrides = {**entry.overrides, **flags.overrides(entry.document), **changes}
+        document = add_axes(entry.document, flags.axes())
+        entries.append(SuiteEntry(*ask_addresses(document, overrides, only_look=only_look)))
+    if settings.save is not None and len(entries) > 1:
+        raise SpecError("--save keeps one spec: give one SPEC that is no suite, or leave it out")
+    return entries

@@ -1,0 +1,119 @@
+"""What `medexam run` and `medexam plan` do: plan a spec, carry it out or show it, and say what came of it."""
+
+from dataclasses import replace
+from functools import partial
+
+import typer
+
+from medexam.cli.actions.outcome import print_runs
+from medexam.cli.options import INCOMPLETE
+from medexam.cli.progress.run import TerminalProgress
+from medexam.cli.run import PlanSettings, RunSettings
+from medexam.cli.views.meaning import print_meaning, save_meaning
+from medexam.cli.views.output import print_json, send_to_mlflow
+from medexam.cli.views.plan import print_plan
+from medexam.cli.views.runs import describe_stop, print_notice
+from medexam.errors import SpecError
+from medexam.experiments.entry.carry_out import Carriers, carry_out, plan_entries, plan_lines
+from medexam.experiments.plan.cells import Plan
+from medexam.experiments.plan.document import plan_document
+from medexam.experiments.plan.planner import plan_resume
+from medexam.experiments.run.spending import Limits, Stop
+from medexam.experiments.store.paths import default_runs_dir
+from medexam.experiments.store.repeats import is_repeat
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.track.store import named_tracking_uri
+from medexam.specs.catalogue import CATALOGUE
+from medexam.specs.suite import SuiteEntry
+
+
+def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettings, *, as_json: bool) -> None:
+    """Run experiments that are read from `specs`, or continue one where it stopped."""
+    if settings.resume is None:
+        plan = _plan(entries, settings, fresh=settings.fresh, repeat=settings.repeat)
+        _say_language(specs, settings, plan)
+    else:
+        plan = _warn(plan_resume(settings.resume, runs_dir=settings.runs_dir or default_runs_dir()))
+    if settings.debug and as_json:
+        raise SpecError("--debug prints calls as they come: leave out --json")
+    if settings.debug:
+        from medexam.cli.views.debugging import debug_plan
+
+        debug_plan(plan)
+        return
+    if settings.accept_model_change and not any(planned.asks_model for planned in plan.cells):
+        raise SpecError("--accept-model-change: no program of this plan asks a model; leave it out")
+    plan = replace(plan, accept_model_change=settings.accept_model_change, accept_refusals=settings.accept_refusals)
+    limits = Limits(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes)
+    carriers = Carriers(settings.executor, settings.ray_address, settings.workers, limits)
+    runs, stop = carry_out(plan, carriers, partial(TerminalProgress, plan.cells), print_notice)
+    is_complete = stop is None and all(run.complete for run in runs)
+    incomplete, runs_dir = "" if is_complete else _incomplete(" ".join(specs), plan, runs, stop), plan.runs_dir
+    runs = [run for run in runs if not is_repeat(run.folder)]
+    # MLflow weighs as much as a hundred thousand questions; it takes their place.
+    del plan
+    from medexam.experiments.track.runs import track
+
+    print_runs(runs_dir, runs, settings.tracking_uri or named_tracking_uri(), as_json=as_json)
+    send = partial(track, page=True, only_new=True)
+    send_to_mlflow(send, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
+    if incomplete:
+        print_notice(incomplete)
+        raise typer.Exit(INCOMPLETE)
+
+
+def _say_language(specs: list[str], settings: RunSettings, plan: Plan) -> None:
+    """Say that a shipped data set is asked in Spanish where the user named no language and there is another."""
+    if settings.language or any(change.startswith("dataset") for change in settings.changes):
+        return
+    datasets = {(planned.cell.dataset.name, planned.cell.dataset.language) for planned in plan.cells}
+    for name, language in datasets:
+        if [name] == specs and language == "es" and len(datasets) == 1 and "en" in CATALOGUE[name].languages:
+            print_notice(f"{name} is asked in Spanish, as the exams were held; for English add --language en")
+
+
+def show_plan(entries: list[SuiteEntry], settings: PlanSettings, *, as_json: bool) -> None:
+    """Say what would run."""
+    planned = _plan(entries, settings, only_look=True)
+    if as_json:
+        print_json(plan_document(planned))
+    else:
+        print_plan(planned)
+
+
+def _plan(
+    entries: list[SuiteEntry], settings: PlanSettings, *, fresh: bool = False, repeat: int = 0, only_look: bool = False
+) -> Plan:
+    planned = plan_entries(
+        entries, settings.limit, runs_dir=settings.runs_dir, fresh=fresh, repeat=repeat, only_look=only_look
+    )
+    limit = {} if settings.limit is None else {"dataset.limit": settings.limit}
+    for entry in entries:
+        if settings.save is not None:
+            save_meaning(entry.document, {**entry.overrides, **limit}, settings.save)
+        if not settings.flags.is_empty:
+            print_meaning(entry.document, {**entry.overrides, **limit}, settings.save)
+    return _warn(planned)
+
+
+def _warn(planned: Plan) -> Plan:
+    """Return the plan, after what its reader should know."""
+    for line in plan_lines(planned):
+        print_notice(line)
+    return planned
+
+
+def _incomplete(spec: str, plan: Plan, runs: list[AnyRun], stop: Stop | None) -> str:
+    """Say in one line why the run is incomplete, how much is pending, what failed, and which command continues it."""
+    pending = {run.folder: run.metrics.failed + run.metrics.missing for run in runs}
+    pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}
+    folders = [folder for folder, count in pending.items() if count]
+    failures = sorted((failure for run in runs for failure in run.failures), key=lambda failure: -failure.questions)
+    mostly = f"; most failures were {failures[0].kind}: {failures[0].example}" if failures else ""
+    if not folders:
+        go_on = "nothing is left to ask"
+    elif len(folders) == 1 and folders[0].exists():
+        go_on = f"{folders[0].resume_command} asks them"
+    else:
+        go_on = f"run {spec} again with the same settings to ask them"
+    return f"{describe_stop(stop)}: {sum(pending.values())} questions are still pending{mostly}; {go_on}"
