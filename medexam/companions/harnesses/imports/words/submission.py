@@ -90,7 +90,8 @@ def _sample(item: Mapping[str, Any], group: str, response: object) -> HarnessSam
         options=tuple(map(str, options)) if isinstance(options, list) else (),
         group=group,
         given_answer=text_or_none(given) if group.endswith("inverse") else None,
-        target="\n".join(expected) or None,
+        # The answer that a question itself shows says nothing of what is expected.
+        target=None if expected == [given] and group.endswith("inverse") else "\n".join(expected) or None,
         reply=response_text(response),
     )
 
