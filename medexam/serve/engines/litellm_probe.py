@@ -92,9 +92,10 @@ class HostedProbe:
         self._budget = max(HOSTED_TOKENS, spec.max_tokens or 0) if thinks else HOSTED_TOKENS
         """Tokens of a reply; the spec's own may have to hold the thinking too."""
 
-    def _dialogue(self, temperature: float) -> dict[str, Any]:
-        """Build the fields of a request for a short reply to the fixed dialogue."""
-        return {"messages": DIALOGUE, "temperature": temperature, "max_tokens": self._budget}
+    def _dialogue(self, temperature: float | None) -> dict[str, Any]:
+        """Build the fields of a request for a short reply to the fixed dialogue; None: the provider's temperature."""
+        sampling = {} if temperature is None else {"temperature": temperature}
+        return {"messages": DIALOGUE, **sampling, "max_tokens": self._budget}
 
     def check_key(self) -> None:
         """Raise `EngineError` where a provider's key is in no variable that litellm reads.
