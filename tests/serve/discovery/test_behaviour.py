@@ -36,7 +36,7 @@ async def test_two_looks_at_one_server_agree_and_cost_three_requests() -> None:
     ("change", "said"),
     [
         (Wire(drift=0.3), "0.300 nats a token"),
-        (Wire(echo=False), "its log-probabilities can no more be had"),
+        (Wire(echo=False), "its log-probabilities are no longer available"),
         (Wire(tokenize=False), "chat template and tokenizer untold"),
     ],
 )
