@@ -83,7 +83,7 @@ def test_json_is_read_to_a_depth_and_without_halves_of_pairs() -> None:
     assert parse_json('{"a": ["\\ud800", "\\ud83d\\ude00"]}') == {"a": ["\\ud800", "😀"]}
     assert parse_json("[" * 100 + "]" * 100)
     for deep in (101, 900, 100_000):
-        with pytest.raises(UnreadableError, match="more than 100 deep"):
+        with pytest.raises(UnreadableError, match="more than 100 levels deep"):
             parse_json("[" * deep + "]" * deep)
     with pytest.raises(UnreadableError, match=r"Exceeds the limit \(4300 digits\)"):
         parse_json("9" * 5000)
@@ -148,11 +148,11 @@ READERS: dict[str, Callable[[Path], object]] = {
         ("HEAD_EN.json.gz", _bytes(gzip.compress(LINE)[:-6]), "is not a complete archive"),
         ("HEAD_EN.json.gz", _bytes(b"\x1f\x8b\x08" + b"\xff" * 50), "is not a complete archive"),
         ("HEAD_EN.json", _bytes(lzma.compress(LINE * 99)[:-9]), "is not a complete archive"),
-        ("HEAD_EN.json", _bytes(b"[" * 200_000), "more than 100 deep"),
+        ("HEAD_EN.json", _bytes(b"[" * 200_000), "more than 100 levels deep"),
         ("HEAD_EN.json", _bytes(b'{"exams": %b}' % (b"9" * 5000)), "Exceeds the limit"),
         ("own.csv.gz", _bytes(BOMB), "unpacks to more than"),
         ("own.csv.gz", _bytes(gzip.compress(b"a,b\n1,2\n" * 99)[:-6]), "is not a complete archive"),
-        ("own.json", _bytes(b"[" * 200_000), "more than 100 deep"),
+        ("own.json", _bytes(b"[" * 200_000), "more than 100 levels deep"),
         ("own.xlsx", _xlsx, "unpacks to more than"),
         ("own.xlsx", _bytes(b"PK\x03\x04" + b"\xff" * 99), "is not a complete Excel file"),
         ("casimedicos-arg.tar.gz", _large_tar, "unpacks to more than"),
@@ -160,9 +160,9 @@ READERS: dict[str, Callable[[Path], object]] = {
         ("casimedicos-arg.tar.gz", _tar, "is not a complete tar archive"),
         ("p.jsonl.gz", _bytes(BOMB), "unpacks to more than"),
         ("p.jsonl.gz", _bytes(gzip.compress(LINE)[:-6]), "is not a complete archive"),
-        ("p.jsonl", _bytes(LINE + b"[" * 200_000), "more than 100 deep"),
+        ("p.jsonl", _bytes(LINE + b"[" * 200_000), "more than 100 levels deep"),
         ("p.jsonl", _bytes(b'{"id": %b}\n' % (b"9" * 5000)), "Exceeds the limit"),
-        ("spans.json", _bytes(b"[" * 200_000), "more than 100 deep"),
+        ("spans.json", _bytes(b"[" * 200_000), "more than 100 levels deep"),
         *(
             (name, _bytes(b"PAR1\x00\xff\xffPAR1"), "is not a complete Parquet file")
             for name in READERS

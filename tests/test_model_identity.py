@@ -37,13 +37,13 @@ HOSTED = ModelIdentity(engine="litellm", name="gpt-1", behaviour=Behaviour(reply
         (SERVED, {"commit": "b" * 40}, "its weights come from bbbb"),
         (SERVED, {"behaviour": behaviour(0.2)}, "differ by 0.200 nats a token"),
         (SERVED, {"behaviour": behaviour(tokens=(1, 2, 4))}, "its tokenizer splits a fixed text into other tokens"),
-        (SERVED, {"behaviour": behaviour(logprobs=())}, "its log-probabilities can no more be had"),
+        (SERVED, {"behaviour": behaviour(logprobs=())}, "its log-probabilities are no longer available"),
         (SERVED, {"behaviour": None}, "its answers to a fixed text are no longer available"),
         (LOCAL, {"content": "sha256:2"}, "weights sha256:2, not sha256:1"),
         (LOCAL, {"dtype": "bfloat16"}, "dtype bfloat16, not float32"),
         (HOSTED, {"name": "gpt-1-2026-11"}, "it is gpt-1-2026-11, not gpt-1"),
         (HOSTED, {"behaviour": Behaviour(reply="Tibia", noise=0.0)}, "continues a fixed text with 'Tibia', not"),
-        (HOSTED, {"behaviour": None}, "can no more be had"),
+        (HOSTED, {"behaviour": None}, "no longer available"),
     ],
 )
 def test_another_model(first: ModelIdentity, change: dict, said: str) -> None:

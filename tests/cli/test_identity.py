@@ -140,7 +140,7 @@ def test_a_run_of_an_earlier_version_is_told_and_not_taken_up(ask, medexam) -> N
         renamed = path.parent.rename(path.parent.with_name(path.parent.name.replace(first["spec_digest"], "0" * 12)))
         _, second, err = ask(wire, limit=4)
     assert second["run_id"] == first["run_id"]
-    assert f"run {first['run_id']}an earlier version of medexam made run " in err
+    assert f"an earlier version of medexam made run {first['run_id']}" in err
     code, out, _ = medexam("report", renamed)
     assert code == 0
     assert "zero_shot" in out

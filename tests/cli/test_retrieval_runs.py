@@ -86,7 +86,7 @@ def test_bad_rows_are_named_with_the_way_out_or_counted(medexam, bad_corpus, enc
     assert "--skip-bad" in err
     code, out, err = medexam(*build, "--skip-bad", "--json")
     assert (code, json.loads(out)["corpus"]["skipped"]) == (0, 2)
-    assert f"2 rows of {bad_corpus} without a passage" in err
+    assert f"left out of {bad_corpus}: 2 rows without a passage" in err
     assert f"9 passages from {bad_corpus}, 2 rows left out" in medexam("index", "info", tmp_path / "index")[1]
 
 

@@ -40,5 +40,5 @@ def test_a_file_without_keys_is_refused_in_one_line(tmp_path, text, said) -> Non
 
 
 def test_questions_in_words_have_no_such_file() -> None:
-    with pytest.raises(SpecError, match="only works on"):
+    with pytest.raises(SpecError, match="only belongs to"):
         build_cells({"name": "x", "dataset": {"name": "cliniqlink", "only": "keys.txt"}, "program": "short_answer"}, {})

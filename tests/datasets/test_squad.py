@@ -130,7 +130,7 @@ def test_long_texts_are_quoted_in_part(write) -> None:
         ({"question": 3}, "row 1: question of 'a' is 3, not text"),
         ({"answers": None}, "answers is None, not a mapping of text and answer_start, or a list"),
         ({"answers": ["x"]}, "not a mapping"),
-        ({"answers": {"text": ["x", "y"], "answer_start": [0]}}, "answers holds 2 of text and 1 of answer_start"),
+        ({"answers": {"text": ["x", "y"], "answer_start": [0]}}, "answers has 2 values of text and 1 of answer_start"),
         ({"answers": {"text": ["x"], "answer_start": [None]}}, "an answer has text 'x' and answer_start None"),
         ({"answers": [{"text": 5, "answer_start": 0}]}, "an answer has text 5 and answer_start 0"),
         ({"answers": {"text": ["x"], "answer_start": [1.5]}}, "answer_start 1.5"),
@@ -153,7 +153,7 @@ def test_numbers_are_keys_too(write) -> None:
         ([_row(ITEMS[0]), _row(ITEMS[0])], "spans.json", "row 2: id 'a' occurs twice"),
         ([], "spans.json", "holds no question"),
         ("", "spans.jsonl", "holds no question"),
-        ({"data": 3}, "spans.json", "is not SQuAD's object with a list data"),
+        ({"data": 3}, "spans.json", "is not SQuAD's object with a list `data`"),
         ("3", "spans.json", "is not SQuAD's object"),
         ([3], "spans.json", "row 1: is 3, not an object with id, context, question and answers"),
         (

@@ -31,7 +31,10 @@ def test_the_mean_over_the_runs() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({"best": 1}, "a weight is given for 'best', which no run has; the groups are short, list, true_false"),
+        (
+            {"best": 1},
+            "a weight is given for the group 'best', which no run has; the groups are short, list",
+        ),
         ({"short": -1, "list": 2}, "weights must be 0 or more"),
         ({}, "at least one above 0"),
     ],

@@ -12,10 +12,10 @@ from medexam import MedExamError
 from medexam.companions.audit.folder import ASPECTS, CODE, AuditFolder, AuditKey, KeyEntry, shown_digest
 from medexam.companions.audit.items import read_audit_items
 from medexam.companions.audit.review_sheets import Review, load_review_sheets
-from medexam.text import count_of
 from medexam.toolkit.data import AuditItem
 from medexam.toolkit.errors import DatasetError
 from medexam.toolkit.runs import RunFolder
+from medexam.toolkit.tables import count_of
 
 
 @dataclass(frozen=True)

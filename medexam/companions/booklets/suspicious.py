@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from medexam.companions.booklets.drafts import Draft
 from medexam.companions.booklets.images import mentions_picture, parse_links
 from medexam.companions.booklets.pages.numbering import MOST_OPTIONS
-from medexam.text import count_of
+from medexam.toolkit.tables import count_of
 
 LONGEST_OPTION = 400
 """Characters of an option over which two may have run together."""

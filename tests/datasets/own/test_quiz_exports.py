@@ -240,7 +240,7 @@ ENTITY = '<!DOCTYPE quiz [<!ENTITY a "b"><!ENTITY c SYSTEM "file:///etc/passwd">
         ("a.xml", "<quiz><question>", "is not XML"),
         ("a.xml", "<html/>", "holds XML of <html>: it is read from Moodle"),
         ("a.xml", "<quiz/>", "holds no row"),
-        ("a.xml", "<b>" * 101 + "</b>" * 101, "more than 100 deep"),
+        ("a.xml", "<b>" * 101 + "</b>" * 101, "more than 100 levels deep"),
         ("a.zip", "x", "is not XML"),
         ("a.txt", "Only a text.\nAnd another.\n", "holds no table, and no questions as Aiken, GIFT or Anki"),
         ("a.apkg", "x", "also with .gz after it; export its notes as plain text"),

@@ -36,7 +36,7 @@ async def test_two_looks_at_one_server_agree_and_cost_three_requests() -> None:
     ("change", "said"),
     [
         (Wire(drift=0.3), "0.300 nats a token"),
-        (Wire(echo=False), "its log-probabilities can no more be had"),
+        (Wire(echo=False), "its log-probabilities are no longer available"),
         (Wire(tokenize=False), "chat template and tokenizer untold"),
     ],
 )
@@ -88,7 +88,10 @@ async def ask(*wires: Wire) -> str:
 
 
 async def test_a_server_that_comes_back_as_another_ends_the_run() -> None:
-    with serving(Swapped()) as wire, pytest.raises(CallError, match=r"came back as another: .* 0\.300 nats a token"):
+    with (
+        serving(Swapped()) as wire,
+        pytest.raises(CallError, match=r"serves another model since it is back: .* 0\.300 nats a token"),
+    ):
         await ask(wire)
 
 

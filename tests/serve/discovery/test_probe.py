@@ -248,9 +248,9 @@ def test_a_path_with_a_version_is_kept(path: str) -> None:
     ("address", "message"),
     [
         ("ftp://gpu1", "only http"),
-        ("http://", "no address"),
-        ("", "no address"),
-        ("http://gpu 1", "no address"),
+        ("http://", "not the address"),
+        ("", "not the address"),
+        ("http://gpu 1", "not the address"),
         ("http://gpu1:port", "its port is not a number"),
         ("http://gpu1:8000/v1?x=1", "no '\\?'"),
         ("http://me:secret@gpu1", "api_key_env"),

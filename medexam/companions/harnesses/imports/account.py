@@ -8,8 +8,8 @@ from typing import Any
 from medexam import Prediction
 from medexam.companions.harnesses.imports.matching import MatchReport
 from medexam.companions.harnesses.imports.samples import Results
-from medexam.text import count_of
 from medexam.toolkit.data import Reason
+from medexam.toolkit.tables import count_of
 
 _LEFT_OUT = {
     "unmatched": "match no question",

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from medexam.companions.serving.launch.gpus import Gpu
 from medexam.companions.serving.launch.profile import Layout, Profile
-from medexam.text import count_of
 from medexam.toolkit.errors import EngineError
+from medexam.toolkit.tables import count_of
 
 _MOST_GPUS = 64
 MARGIN = 0.02

@@ -303,8 +303,8 @@ def test_filters_without_a_name_are_runs_of_their_own(importer, tmp_path) -> Non
         ("mmlu_m.json", {"score": 0.5, "score:std": 0.1}, "give the *_allresults.json of simple-evals"),
         ("results_x.json", {"config_general": {}, "results": {}, "versions": {}}, "has totals alone, no answers"),
         ("list.jsonl", [1, 2], "entry 1: is no JSON object"),
-        ("simple_allresults.json", {"convos": [[{}]]}, "record 1 is none of simple_evals"),
-        ("oc.json", {"0": {"origin_prompt": 5, "prediction": "A"}}, "record 1 is none of opencompass"),
+        ("simple_allresults.json", {"convos": [[{}]]}, "record 1 is not in the format of simple_evals"),
+        ("oc.json", {"0": {"origin_prompt": 5, "prediction": "A"}}, "record 1 is not in the format of opencompass"),
     ],
 )
 def test_what_holds_no_answers_is_refused_in_one_line(name, document, said, importer, tmp_path) -> None:
