@@ -41,7 +41,7 @@ def examine_servers(
     identify: bool,
     as_json: bool,
 ) -> None:
-    """Ask servers and hosted models what they are and what they honour, and say what to change."""
+    """Check servers, hosted models or this machine: what they support, and what to change."""
     if hosted := _find_hosted(endpoints or ()):
         options = {"endpoints", "api_key_env", "api_key_file", "as_json"}
         refuse_others(context, options, "a hosted model is asked by its name alone: leave it out")
@@ -192,7 +192,7 @@ def _column(diagnosis: Diagnosis) -> dict[str, str]:
         "print": record.identity.print,
         "context": f"{record.max_context} tokens" if record.max_context else "not told",
         "dialogues": _yes(record.chat),
-        "system turn": "kept" if record.system_turn else "refused: its words open the first user turn",
+        "system turn": "kept" if record.system_turn else "refused: instructions open the first user turn",
         "repeated turns": "kept" if record.repeated_turns else "refused: joined into one",
         "empty system turn": "kept" if record.system_turn and record.empty_system_turn else "refused: left out",
         "renders its chat template": _yes(record.renders),
@@ -236,7 +236,7 @@ def _memory(block: int | None, share: str) -> str:
 
 def _agreement(replicas: ReplicaComparison) -> str:
     if replicas.same_tokens is None:
-        return "Whether the servers agree is not known: fewer than two report log-probabilities."
+        return "It is unknown whether the servers agree: fewer than two report log-probabilities."
     if not replicas.same_tokens:
         return "The servers cut the same text into different tokens."
     if replicas.difference is None:
@@ -259,8 +259,8 @@ def _verdict(verdict: ReadCheck) -> str:
     if verdict.refusal is not None:
         return f"no: {verdict.refusal}"
     if verdict.difference is None:
-        return f"yes, the measure of the others, {verdict.seconds:.2f} s"
-    return f"yes, {verdict.difference:.1e} nats a token from it, {verdict.seconds:.2f} s"
+        return f"yes, the reference of the others, {verdict.seconds:.2f} s"
+    return f"yes, {verdict.difference:.1e} nats a token from the reference, {verdict.seconds:.2f} s"
 
 
 def _yes(honoured: bool) -> str:

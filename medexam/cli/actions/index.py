@@ -20,6 +20,7 @@ from medexam.retrievers.corpora import ReadableCorpus, stream_corpus
 from medexam.retrievers.encoders import Encoder, build_encoder, find_encoder
 from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_manifest import IndexManifest, count_encoded, read_manifest, read_progress
+from medexam.text import count_of
 
 
 def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
@@ -32,7 +33,7 @@ def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
         chunk_overlap=settings.chunk_overlap,
     )
     if corpus.skipped:
-        sys.stderr.write(f"medexam: {corpus.skipped:,} rows of {corpus.source} are no passages and are left out\n")
+        sys.stderr.write(f"medexam: left out of {corpus.source}: {count_of(corpus.skipped, 'row')} without a passage\n")
     sys.stderr.write(f"Loading {settings.encoder} ...\n")
     encoder = build_encoder(settings.encoder, revision, settings.device, settings.dtype)
     folder = settings.out or usual_index(corpus, encoder, cache_dir())
@@ -88,7 +89,7 @@ def _lines(manifest: IndexManifest, folder: Path) -> dict[str, Any]:
     settings = ", ".join(f"{name} {value}" for name, value in manifest.parameters.items())
     omissions = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
     if corpus.chunk_tokens is not None:
-        omissions += f", in chunks of {corpus.chunk_tokens} tokens that share {corpus.chunk_overlap}"
+        omissions += f", in chunks of {corpus.chunk_tokens} tokens that overlap by {corpus.chunk_overlap}"
     lines = {
         "index": f"{folder}, {sum(manifest.bytes.values()) / 1e6:,.1f} MB",
         "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{omissions}",
@@ -97,7 +98,7 @@ def _lines(manifest: IndexManifest, folder: Path) -> dict[str, Any]:
         "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
         "kind": f"{manifest.kind} {settings}".rstrip(),
         "digest": manifest.digest[:16],
-        "files": f"{len(manifest.sha256)}, all as they were built, by SHA-256",
+        "files": f"{len(manifest.sha256)}, all unchanged since the build, by SHA-256",
     }
     if manifest.recall is not None:
         recall = manifest.recall

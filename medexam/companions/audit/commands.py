@@ -7,7 +7,7 @@ import typer
 
 from medexam.toolkit.commands import JsonOption, RunsDirOption
 
-app = typer.Typer(help="Have people or a model judge answers, and compare them.", no_args_is_help=True)
+app = typer.Typer(help="Have people or a model judge answers, and compare their marks.", no_args_is_help=True)
 
 
 @app.command("judge")

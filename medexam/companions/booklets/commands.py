@@ -22,7 +22,7 @@ def build(
         Path | None, typer.Option(metavar="DIR", help="The exam's pictures, numbered in their names.")
     ] = None,
     without_images: Annotated[
-        bool, typer.Option("--without-images", help="Build questions that are linked to pictures without them.")
+        bool, typer.Option("--without-images", help="Build questions without the pictures that they are linked to.")
     ] = False,
     corrections: Annotated[
         Path | None, typer.Option(metavar="YAML", help="Corrections by question, each with a reason.")

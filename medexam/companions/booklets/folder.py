@@ -100,7 +100,7 @@ def _check_ours(out: Path, report: BuildReport) -> None:
     if not out.is_dir() or not _holds_files(out):
         return
     if not any(out.glob("*.report.json")):
-        raise DatasetError(f"{out}: holds something else than built exams: give --out a new or empty folder")
+        raise DatasetError(f"{out}: holds files that are not built exams: give --out a new or empty folder")
     if parquet_path(out, report).exists() and not report_path(out, report).exists():
         raise DatasetError(
             f"{parquet_path(out, report)}: was not written by a build: move it, or give --out another folder"

@@ -16,7 +16,7 @@ def finetune(
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fine-tune an encoder on spans, into a folder that `span_reader` reads with."""
+    """Fine-tune an encoder on spans, for the program `span_reader`."""
     if not settings.intermediate:
         refuse(context, {"intermediate_epochs"}, "name the questions to learn from first with --intermediate FILE")
     if settings.validation is None:
@@ -41,7 +41,7 @@ def finetune_grid(
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fine-tune encoders in every training and variant of a grid, or continue where that stopped."""
+    """Fine-tune encoders in every training and variant of a grid, or continue an interrupted grid."""
     from medexam.companions.finetuning.actions import train_grid
 
     train_grid(

@@ -32,10 +32,10 @@ class FinetuningSettings:
     ] = ()
     validation: Annotated[Path | None, Setting("Score the result on these questions.", metavar="FILE")] = None
     variant: Annotated[
-        str | None, Setting("Of --train and --validation, the questions of this variant alone.", metavar="VARIANT")
+        str | None, Setting("Use only the questions of this variant, in --train and --validation.", metavar="VARIANT")
     ] = None
     unstructured: Annotated[
-        bool, Setting('Take "(answer 4 correct)" and the like out of the contexts of --train and --validation.')
+        bool, Setting('Remove phrases such as "(answer 4 correct)" from the contexts of --train and --validation.')
     ] = False
     revision: Annotated[str | None, Setting("Revision of a hub model; the newest by default.")] = None
     epochs: Annotated[int, Setting("Times that --train is read.", min=1)] = 20

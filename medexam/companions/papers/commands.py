@@ -20,11 +20,11 @@ def reproduce(
     name: Annotated[
         str | None, typer.Argument(metavar="PAPER/TABLE", help="A name of --list.", show_default=False)
     ] = None,
-    show_list: Annotated[bool, typer.Option("--list", help="Name all tables and figures.")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List all tables and figures.")] = False,
     show_plan: Annotated[bool, typer.Option("--plan", help="Say what it needs and about how long it takes.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a table or figure of a paper again, beside the one that is printed."""
+    """Make a table or figure of a paper again, beside the printed one."""
     if show_list or name is None:
         if name is not None:
             raise SpecError("--list names everything: leave out PAPER/TABLE, or --list")

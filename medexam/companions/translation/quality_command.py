@@ -46,9 +46,13 @@ def _check(context: typer.Context, settings: QualitySettings, folders: list[Path
     refuse(context, {"seed"}, "it chooses the questions of a sheet: name the sheet with --sheet FILE")
     if not settings.back:
         asking = {"back_setup", "only_selected", "max_failures"}
-        refuse(context, asking, "it is for the way back: leave it out, or --no-back")
+        refuse(context, asking, "it is for translating back, and --no-back turns that off: leave one of them out")
     if not settings.bert:
-        refuse(context, {"bert_model", "bert_layer"}, "it is for BERTScore: leave it out, or --no-bert")
+        refuse(
+            context,
+            {"bert_model", "bert_layer"},
+            "it is for BERTScore, and --no-bert turns that off: leave one of them out",
+        )
     if not settings.scored:
         scoring = {"bert_model", "bert_layer"} | ({"bert"} if settings.bert else set())
         refuse(context, scoring, "nothing is scored with --no-back: leave it out, or add --reference")

@@ -107,8 +107,8 @@ class BertScore:
             raise EngineError(f"--bert-layer {layer}: {model} has layers 1 to {layers}")
         if "t5" in model and "t5" not in str(config.model_type):
             raise EngineError(
-                f"bert-score takes {model} for a T5 model, since its path holds 't5': move the folder or link to it "
-                "under another name"
+                f"bert-score would read {model} as a T5 model, because its path contains 't5': rename the folder, or "
+                "make a link with another name"
             )
 
 

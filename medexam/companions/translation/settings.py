@@ -17,7 +17,7 @@ from medexam.toolkit.commands import (
 class TranslateSettings:
     """From which language into which, how, and where to."""
 
-    source: Annotated[str, Setting("The language that is read.", flag="--from", metavar="LANGUAGE")] = "es"
+    source: Annotated[str, Setting("The language to translate from.", flag="--from", metavar="LANGUAGE")] = "es"
     target: Annotated[str, Setting("A code such as en, or a name such as Basque.", flag="--to", metavar="LANGUAGE")] = (
         "en"
     )
@@ -44,12 +44,14 @@ class QualitySettings:
     back: Annotated[
         bool, Setting("Translate back with the same model, for the round trip.", flag="--back/--no-back")
     ] = True
-    back_setup: Annotated[str, Setting("The set-up whose prompt asks for the way back.", metavar="SETUP")] = "expert"
-    only_selected: Annotated[bool, Setting("Translate back the chosen translations alone.")] = False
+    back_setup: Annotated[str, Setting("The setup with the prompt for translating back.", metavar="SETUP")] = "expert"
+    only_selected: Annotated[bool, Setting("Translate back only the chosen translations.")] = False
     reference: Annotated[bool, Setting("Compare with the data set's own translation, if it has one.")] = False
     bert: Annotated[bool, Setting("Compute BERTScore beside BLEU.", flag="--bert/--no-bert")] = True
     bert_model: Annotated[str | None, Setting("A folder or a hub id.", metavar="MODEL")] = None
-    bert_layer: Annotated[int | None, Setting("Which layer; for known hub ids bert-score's.", min=1)] = None
+    bert_layer: Annotated[int | None, Setting("The layer; for known hub ids that of bert-score by default.", min=1)] = (
+        None
+    )
     sheet: Annotated[
         Path | None, Setting("Write a CSV sheet of 60 questions for reviewers and stop.", metavar="FILE")
     ] = None

@@ -203,7 +203,7 @@ class Evaluate(dspy.Evaluate):
             if evaluation.pending:
                 raise EngineError(
                     f"{evaluation.run.id}: {evaluation.pending} examples of a candidate are pending; start the "
-                    "optimizer again, which asks them"
+                    "optimizer again; it asks them"
                 )
             return evaluation
 

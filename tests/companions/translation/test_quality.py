@@ -65,7 +65,7 @@ def test_a_model_that_cannot_score_is_refused(bert_folder, tmp_path, monkeypatch
         BertScore(str(tmp_path / "nothing"), 1)
     misleading = tmp_path / "t5"
     misleading.symlink_to(bert_folder)
-    with pytest.raises(EngineError, match="holds 't5': move the folder"):
+    with pytest.raises(EngineError, match="contains 't5': rename the folder"):
         BertScore(str(misleading), 2)
 
 

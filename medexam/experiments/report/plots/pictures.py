@@ -162,5 +162,5 @@ def _find_tex_engine() -> str:
     """Return the first LaTeX engine that is installed; raises `MedExamError` without one."""
     engine = next((name for name in TEX_ENGINES if shutil.which(name)), None)
     if engine is None:
-        raise MedExamError(f"a PGF needs LaTeX: install {' or '.join(TEX_ENGINES)}, or write a PDF")
+        raise MedExamError(f"a PGF file needs LaTeX: install {' or '.join(TEX_ENGINES)}, or write a PDF")
     return engine
