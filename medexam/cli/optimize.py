@@ -1,8 +1,8 @@
 """`medexam optimize`: better demonstrations and instructions for a program, chosen on exams that are not tested."""
 
 from medexam.cli.flags.optimize import OptimizeSettings
+from medexam.cli.flags.run import OptionalSpec
 from medexam.cli.options import JsonOption, check_resumed, settings_as_flags
-from medexam.cli.run import OptionalSpec
 from medexam.errors import SpecError
 
 

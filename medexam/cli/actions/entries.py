@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from medexam.cli.run import PlanSettings
+from medexam.cli.flags.run import PlanSettings
 from medexam.cli.views.meaning import add_axes
 from medexam.errors import SpecError
 from medexam.experiments.entry.named_parts import ask_addresses, read_spec

@@ -4,8 +4,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from medexam.cli.flags.run import RunSettings
 from medexam.cli.options import check_resumed
-from medexam.cli.run import RunSettings
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import print_notice

@@ -6,9 +6,9 @@ from functools import partial
 import typer
 
 from medexam.cli.actions.outcome import print_runs
+from medexam.cli.flags.run import PlanSettings, RunSettings
 from medexam.cli.options import INCOMPLETE
 from medexam.cli.progress.run import TerminalProgress
-from medexam.cli.run import PlanSettings, RunSettings
 from medexam.cli.views.meaning import print_meaning, save_meaning
 from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.cli.views.plan import print_plan

@@ -6,8 +6,8 @@ import typer
 
 from medexam import Limits
 from medexam.companions.papers.catalogue import find_paper_entry
-from medexam.companions.papers.commands import ReproduceSettings
 from medexam.companions.papers.making import Reproduced, plan
+from medexam.companions.papers.settings import ReproduceSettings
 from medexam.companions.papers.views import print_paper_plan, print_reproduced
 from medexam.toolkit.commands import INCOMPLETE, print_json, print_notice, send_to_mlflow, write_file
 from medexam.toolkit.errors import SpecError

@@ -20,9 +20,9 @@ from medexam.companions.translation.plan import (
     check_goes_on,
     plan_translation,
 )
+from medexam.companions.translation.settings import TranslateSettings
 from medexam.companions.translation.tables import error_table, selection_table
 from medexam.companions.translation.tracking import track_translation
-from medexam.companions.translation.translate_command import TranslateSettings
 from medexam.toolkit.asking import Stop
 from medexam.toolkit.commands import (
     INCOMPLETE,

@@ -13,8 +13,8 @@ from medexam.companions.translation.layout import text_of
 from medexam.companions.translation.outcome import TranslationOutcome, find_outcome
 from medexam.companions.translation.plan import TranslationPlan, load_plan
 from medexam.companions.translation.quality import Quality, count_terms, measure_back, measure_reference, plan_back
-from medexam.companions.translation.quality_command import QualitySettings
 from medexam.companions.translation.scores import BERT_MODEL, BertScore
+from medexam.companions.translation.settings import QualitySettings
 from medexam.companions.translation.tables import agreement_table, review_table, score_table, terms_table
 from medexam.companions.translation.tracking import track_translation
 from medexam.companions.translation.writing import ASPECTS, SHEET_QUESTIONS, read_reviews, write_sheet

@@ -1,54 +1,18 @@
 """`medexam data quality`: how good translations are, by machine and by people."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from medexam.companions.translation.settings import QualitySettings
 from medexam.toolkit.commands import (
-    FailuresOption,
     JsonOption,
-    RunsDirOption,
-    Setting,
-    TrackingOption,
     refuse,
     refuse_others,
     settings_as_flags,
 )
 from medexam.toolkit.errors import SpecError
-
-
-@dataclass(frozen=True)
-class QualitySettings:
-    """What is measured of translations, or which sheet is written or read."""
-
-    back: Annotated[
-        bool, Setting("Translate back with the same model, for the round trip.", flag="--back/--no-back")
-    ] = True
-    back_setup: Annotated[str, Setting("The setup with the prompt for translating back.", metavar="SETUP")] = "expert"
-    only_selected: Annotated[bool, Setting("Translate back only the chosen translations.")] = False
-    reference: Annotated[bool, Setting("Compare with the data set's own translation, if it has one.")] = False
-    bert: Annotated[bool, Setting("Compute BERTScore beside BLEU.", flag="--bert/--no-bert")] = True
-    bert_model: Annotated[str | None, Setting("A folder or a hub id.", metavar="MODEL")] = None
-    bert_layer: Annotated[int | None, Setting("The layer; for known hub ids that of bert-score by default.", min=1)] = (
-        None
-    )
-    sheet: Annotated[
-        Path | None, Setting("Write a CSV sheet of 60 questions for reviewers and stop.", metavar="FILE")
-    ] = None
-    seed: Annotated[int, Setting("Chooses the questions of --sheet.")] = 0
-    reviews: Annotated[
-        tuple[Path, ...], Setting("A filled-in sheet; may be repeated. Reads them and stops.", metavar="FILE")
-    ] = ()
-    runs_dir: RunsDirOption = None
-    max_failures: FailuresOption = None
-    tracking_uri: TrackingOption = None
-
-    @property
-    def scored(self) -> bool:
-        """Whether there are texts to compare."""
-        return self.back or self.reference
 
 
 @settings_as_flags
