@@ -382,8 +382,8 @@ def test_the_digest_covers_steps_and_what_their_files_hold(document, tmp_path) -
     [
         ([{"ask": "question, passage -> answer: int"}], "program.steps.0.ask: ", "the fields here are question"),
         ([{"ask": "question, passages -> answer: int"}], "program.steps.0.ask: ", "put `retrieve` before it"),
-        ([{"ask": "question -> text"}], "program.steps: ", "end with a step that writes `answer`"),
-        ([{"ask": "question"}], "program.steps.0.ask: ", "write such as"),
+        ([{"ask": "question -> text"}], "program.steps: ", "end with a step that always writes `answer`"),
+        ([{"ask": "question"}], "program.steps.0.ask: ", "is not a signature, such as"),
         ([{"aks": "question"}], "program.steps.0: ", "a step is one of ask, use, retrieve"),
         ([{"use": "zero_shot", "smaples": 3}], "'program.steps.0.smaples'", "did you mean 'samples'?"),
         ([{"use": "zero_sho"}], "program.steps.0.use.kind: ", "did you mean 'zero_shot'?"),
@@ -429,8 +429,8 @@ def test_the_digest_covers_steps_and_what_their_files_hold(document, tmp_path) -
             "program.steps.1.orders: ",
             "leave orders out",
         ),
-        ([{"ask": "stem -> question"}, {"use": "longest"}], "program.steps.0: ", "write another name"),
-        ([{"when": "context", "do": [{"use": "zero_shot"}]}], "program.steps: ", "they give no answer"),
+        ([{"ask": "stem -> question"}, {"use": "longest"}], "program.steps.0: ", "choose another name"),
+        ([{"when": "context", "do": [{"use": "zero_shot"}]}], "program.steps: ", "the steps may end without an answer"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_its_place(steps, place, way_out, document, tmp_path) -> None:

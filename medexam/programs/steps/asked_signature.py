@@ -103,7 +103,7 @@ def _make_module(step: AskStep, signature: type[dspy.Signature], *, looks_up: bo
     except Exception as error:
         raise SpecError(f"by {step.by}: making it failed: {type(error).__name__}: {error}") from error
     if not isinstance(module, dspy.Module):
-        raise SpecError(f"by {step.by} makes {type(module).__name__}, and not a dspy.Module: name a module's class")
+        raise SpecError(f"by {step.by} makes {type(module).__name__}, not a dspy.Module: name the class of a module")
     return module
 
 
@@ -116,5 +116,7 @@ def instruct(program: dspy.Module, step: UseStep, language: Language) -> None:
     """Replace the instructions of a used program; raises `SpecError` unless it has one predictor."""
     predictors = program.predictors()
     if len(predictors) != 1:
-        raise SpecError(f"instructions: {step.use.kind} asks in {len(predictors)} ways: leave instructions out")
+        raise SpecError(
+            f"instructions: {step.use.kind} has {len(predictors)} prompts of its own: leave instructions out"
+        )
     predictors[0].signature = predictors[0].signature.with_instructions(read_step_words(step, language)["instructions"])

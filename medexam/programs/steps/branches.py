@@ -28,7 +28,7 @@ def combine_branches(
     Raises `ProgramFaultError` for a question without numbered options.
     """
     if not isinstance(question, Question):
-        raise ProgramFaultError("TypeError", f"{question.key} has no numbered options, whose answers combine takes")
+        raise ProgramFaultError("TypeError", f"{question.key} has no numbered options, and `combine` needs them")
     scores: OptionScores | None = None
     if rule in rules:
         with naming_faults(rules[rule]) as returned:

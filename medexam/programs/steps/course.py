@@ -186,7 +186,9 @@ class Course:
         step, program = part.step, self.programs[part.attribute]
         inputs = _given(step, scope)
         if step.samples is not None and step.outer_samples and not isinstance(self.question, Question):
-            raise ProgramFaultError("TypeError", f"{self.question.key} has no numbered options, which samples vote on")
+            raise ProgramFaultError(
+                "TypeError", f"{self.question.key} has no numbered options, and votes of `samples` need them"
+            )
         is_changed = step.model is not None or step.temperature is not None
         lm = find_lm(step.model, step.temperature) if is_changed else None
         asking = self.plan.askings[part.place]

@@ -58,11 +58,11 @@ class EnsembleSpec(ProgramSpec):
             raise ValueError("an ensemble needs two members or more")
         if (self.train is not None) != (self.combine == "stacked"):
             raise ValueError(
-                "combine 'stacked' and train go together: name the exams that the weights are fitted on, such as "
-                "train: {split: train}, or leave train out"
+                "combine 'stacked' and train go together: name the exams to fit the weights on, such as train: "
+                "{split: train}, or leave train out"
             )
         if any(member.program.made_of for member in self.members):
-            raise ValueError("a member is an ensemble itself: list its members instead")
+            raise ValueError("one member is an ensemble: list its members instead")
         return self
 
     @property

@@ -97,8 +97,8 @@ class ModuleSpec(LookUpSpec):
         return ("module",)
 
     def budget(self, of_model: int | None) -> int:
-        """Return the tokens a reply may have, where the model's own spec says `of_model`."""
-        return self.max_tokens or of_model or 512
+        """Return the tokens a reply may have, where the model's own spec says `of_model`; 0 leaves it to a provider."""
+        return self.max_tokens or (512 if of_model is None else of_model)
 
     @property
     def label_words(self) -> list[str]:

@@ -83,9 +83,7 @@ class ReplySpec(WordsSpec):
         if self.image_side != PICTURE_SIDE and self.images == "hidden":
             raise ValueError("image_side belongs to images: shown, not to hidden: leave it out")
         if self.answer_after_budget and self.images != "hidden":
-            raise ValueError(
-                "answer_after_budget continues a reply, which cannot be done behind a picture: leave it out"
-            )
+            raise ValueError("answer_after_budget continues a reply, which is impossible after a picture: leave it out")
         if self.answer_after_budget and self.answer_format == "guided":
             raise ValueError("answer_after_budget closes free replies, and guided ones end in a choice: leave it out")
         return self
@@ -210,7 +208,7 @@ class BehindPassagesSpec(ReplySpec):
     @model_validator(mode="after")
     def _examples_are_shown(self) -> Self:
         if self.then != "few_shot" and "examples" in self.model_fields_set and self.examples != "paper":
-            raise ValueError(f"examples belongs to then 'few_shot', and then is {self.then!r}: leave it out")
+            raise ValueError(f"examples belongs to `then: few_shot`, and `then` is {self.then!r}: leave it out")
         return self
 
     @property
@@ -339,11 +337,11 @@ class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
             return self
         if exams_own := [name for name in _OF_OPTIONS if name in self.model_fields_set and self._is_own(name)]:
             raise ValueError(
-                f"{', '.join(exams_own)} belongs to numbered options, and then {self.then!r} answers in words: leave "
-                "it out"
+                f"{', '.join(exams_own)} belongs to numbered options, and `then: {self.then!r}` answers in words: "
+                "leave it out"
             )
         if self.then == "short_answer" and self.answer_format == "guided":
-            raise ValueError("answer_format guided has no form to enforce in short answers: leave it out")
+            raise ValueError("answer_format guided cannot constrain short answers: leave it out")
         return self
 
     def _is_own(self, name: str) -> bool:
