@@ -401,7 +401,7 @@ def test_the_digest_covers_steps_and_what_their_files_hold(document, tmp_path) -
         (
             [{"all": [{"ask": "question -> a"}, {"ask": "question -> a"}]}, {"use": "longest"}],
             "program.steps.0.all.1: ",
-            "with as",
+            "with `as`",
         ),
         (
             [{"all": [{"ask": "question -> a"}, {"use": "longest"}], "combine": "vote"}],
@@ -416,7 +416,7 @@ def test_the_digest_covers_steps_and_what_their_files_hold(document, tmp_path) -
         (
             [{"ask": "question -> q: list[str]"}, {"each": "q", "do": [{"ask": "entry -> x"}]}, {"use": "longest"}],
             "program.steps.1.each: ",
-            "add most",
+            "add `most`",
         ),
         (
             [{"each": "question", "do": [{"ask": "entry -> x"}]}, {"use": "longest"}],
