@@ -41,14 +41,12 @@ class Call:
     def options(self) -> dict[str, Any]:
         """What the predictor is called with beside the inputs."""
         config: dict[str, Any] = {}
-        if not getattr(self.predictor, "asks_model", True):
-            return {}
         if self.seeds_later:
             lm = self.lm or getattr(self.predictor, "lm", None) or dspy.settings.lm
             config["seed"] = (lm.kwargs.get("seed") or 0) + self.seeds_later
         if self.samples > 1:
             config[SAMPLES] = self.samples
-        return {"config": config} if config else {}
+        return {"config": config} if config and getattr(type(self.predictor), "asks_model", True) else {}
 
 
 def _settings_of(call: Call) -> AbstractContextManager[None]:

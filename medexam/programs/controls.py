@@ -5,6 +5,7 @@ The blind choice and the longest option are those of Vilares and Gómez-Rodrígu
 
 import random
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import dspy
 
@@ -25,15 +26,15 @@ class Control(dspy.Module):
         super().__init__()
         self._choose = choose
 
-    def forward(self, question: Question) -> ProgramOutput:
+    def forward(self, question: Any) -> ProgramOutput:
         """Answer one question."""
         return self.say(question)
 
-    async def aforward(self, question: Question) -> ProgramOutput:
+    async def aforward(self, question: Any) -> ProgramOutput:
         """Answer one question; nothing here waits."""
         return self.say(question)
 
-    def say(self, question: Question) -> ProgramOutput:
+    def say(self, question: Any) -> ProgramOutput:
         """Return what both give."""
         check_question(question)
         return ProgramOutput(answer=self._choose(question), rationale=None, generations=[])

@@ -12,7 +12,6 @@ from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.needs import (
     NO_NEEDS,
     EngineNeeds,
-    PictureSettings,
     ReaderSettings,
     RetrievalSettings,
     WordFiles,
@@ -50,7 +49,6 @@ __all__ = [
     "ModelSpec",
     "OptimizerSpec",
     "PartSpec",
-    "PictureSettings",
     "ProgramSpec",
     "QuoteSpec",
     "RandomInOrderSpec",

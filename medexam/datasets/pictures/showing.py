@@ -15,7 +15,7 @@ from medexam.datasets.pictures.scaling import RULE, scale_picture
 from medexam.errors import DatasetError
 from medexam.items import ExamSet
 from medexam.questions import Question
-from medexam.specs import DatasetSpec, PictureSettings
+from medexam.specs import DatasetSpec
 from medexam.text import count_of
 
 _SHOWN = 3
@@ -23,7 +23,7 @@ _SHOWN = 3
 
 
 def show_pictures(
-    exams: ExamSet, spec: DatasetSpec, settings: PictureSettings, keys: Collection[str] | None = None
+    exams: ExamSet, spec: DatasetSpec, longest_side: int, keys: Collection[str] | None = None
 ) -> tuple[ExamSet, dict[str, Any]]:
     """Give each selected question its picture; also return what a run's identity says of the pictures.
 
@@ -45,7 +45,7 @@ def show_pictures(
             missing.append(question)
             continue
         if digest not in scaled:
-            scaled[digest] = scale_picture(content, settings.longest_side, f"{question.image} of {question.key}")
+            scaled[digest] = scale_picture(content, longest_side, f"{question.image} of {question.key}")
         picture_by_key[question.key] = scaled[digest]
     if not digests:
         raise DatasetError(f"{exams.source}: no question refers to a picture: set program.images to hidden")
@@ -58,7 +58,7 @@ def show_pictures(
         for question in exams.questions
     )
     listing = json.dumps(sorted(digests, key=str)).encode()
-    identity = {"fingerprint": hashlib.sha256(listing).hexdigest(), "longest_side": settings.longest_side, "rule": RULE}
+    identity = {"fingerprint": hashlib.sha256(listing).hexdigest(), "longest_side": longest_side, "rule": RULE}
     return replace(exams, questions=questions), identity
 
 

@@ -21,7 +21,7 @@ from medexam.plugins import hash_source
 from medexam.questions import Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.serve.naming import known_model
-from medexam.specs import CellSpec, DatasetSpec, ModelSpec, PictureSettings, ReaderSettings, RetrieverSpec
+from medexam.specs import CellSpec, DatasetSpec, ModelSpec, ReaderSettings, RetrieverSpec
 from medexam.specs.identity import digest, identity
 from medexam.specs.names import OWN_METRICS
 
@@ -50,7 +50,7 @@ class Sources:
     def __init__(self, *, only_look: bool) -> None:
         self._only_look = only_look
         self._question_sets: dict[DatasetSpec, AnySet] = {}
-        self._picture_sets: dict[tuple[DatasetSpec, PictureSettings], tuple[AnySet, dict[str, Any]]] = {}
+        self._picture_sets: dict[tuple[DatasetSpec, int], tuple[AnySet, dict[str, Any]]] = {}
         self._retrievers: dict[RetrieverSpec, PlannedRetriever | MedExamError] = {}
         self._models: dict[ModelSpec, dict[str, Any]] = {}
 
@@ -103,17 +103,17 @@ class Sources:
         self, cell: CellSpec, items: AnySet, spec: DatasetSpec, keys: Collection[str] | None
     ) -> tuple[AnySet, dict[str, Any] | None]:
         """Return the questions with their pictures if they are shown, and what the identity says of these."""
-        settings = cell.program.pictures
-        if settings is None:
+        longest_side = cell.program.pictures
+        if longest_side is None:
             return items, None
         if spec.is_own:
             raise SpecError(
                 f"program.images: code of your own reads the questions of {spec.called}, without "
                 "pictures: set it to hidden"
             )
-        if (spec, settings) not in self._picture_sets:
-            self._picture_sets[spec, settings] = show_pictures(items, spec, settings, keys)
-        return self._picture_sets[spec, settings]
+        if (spec, longest_side) not in self._picture_sets:
+            self._picture_sets[spec, longest_side] = show_pictures(items, spec, longest_side, keys)
+        return self._picture_sets[spec, longest_side]
 
     def _check_metrics(self, cell: CellSpec) -> None:
         """Raise `SpecError` before anything is asked if a metric cannot be run; a look at a plan imports none."""

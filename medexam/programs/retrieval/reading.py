@@ -8,7 +8,7 @@ import asyncio
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import dspy
 
@@ -21,6 +21,7 @@ from medexam.retrievers.base import Hit, Span
 from medexam.signatures import Generation
 from medexam.tasks import Task
 
+R = TypeVar("R")
 UNIT = "nats (log-probability of entailment)"
 _LEAST = math.log(1e-300)
 """The score of an option for which no passage was found, in nats."""
@@ -71,22 +72,21 @@ class ContextReader(Protocol):
         ...
 
 
-class SpanExtraction(dspy.Module):
-    """The span of a task's context that a question answering model found: predictions hold `text` and `span`."""
-
-    def __init__(self, reader: ContextReader) -> None:
+class _ReadingProgram(Control, Generic[R]):
+    def __init__(self, reader: R) -> None:
         super().__init__()
         self._reader = reader
 
-    def forward(self, question: Task) -> ProgramOutput:
-        """Answer one task."""
-        return self._extract(question)
+    async def aforward(self, question: Any) -> ProgramOutput:
+        """Answer one question, in a thread of its own."""
+        return await asyncio.to_thread(self.say, question)
 
-    async def aforward(self, question: Task) -> ProgramOutput:
-        """Answer one task, in a thread of its own."""
-        return await asyncio.to_thread(self._extract, question)
 
-    def _extract(self, question: Task) -> ProgramOutput:
+class SpanExtraction(_ReadingProgram[ContextReader]):
+    """The span of a task's context that a question answering model found: predictions hold `text` and `span`."""
+
+    def say(self, question: Task) -> ProgramOutput:
+        """Return the answer."""
         reading = self._reader.read_context(question)
         span = reading.span
         if span is None or not span.text:
@@ -144,17 +144,7 @@ class ReadSupports(dspy.Module):
         return dspy.Prediction(supports=await asyncio.to_thread(self._reader.read_supports, question))
 
 
-class _ReadingChoice(Control):
-    def __init__(self, reader: QuestionReader) -> None:
-        super().__init__()
-        self._reader = reader
-
-    async def aforward(self, question: Question) -> ProgramOutput:
-        """Answer one question, in a thread of its own."""
-        return await asyncio.to_thread(self.say, question)
-
-
-class SpanChoice(_ReadingChoice):
+class SpanChoice(_ReadingProgram[QuestionReader]):
     """The option with the largest share of its stems in the span that a question answering model found.
 
     Stop words do not count, neither in the option nor in the span.
@@ -172,7 +162,7 @@ class SpanChoice(_ReadingChoice):
         return ProgramOutput(answer=answer, rationale=None, generations=generations, hits=list(reading.hits))
 
 
-class EntailedChoice(_ReadingChoice):
+class EntailedChoice(_ReadingProgram[QuestionReader]):
     """The option whose hypothesis, the stem with the option, some sentence of the passages entails most.
 
     A prediction's reply is the sentence that decided, and `option_scores` are log-probabilities of entailment, so that

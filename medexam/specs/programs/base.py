@@ -16,7 +16,6 @@ from medexam.specs.optimizer import Metric, OptimizerKind, PartSpec
 from medexam.specs.programs.needs import (
     NO_NEEDS,
     EngineNeeds,
-    PictureSettings,
     ReaderSettings,
     RetrievalSettings,
     WordFiles,
@@ -105,7 +104,8 @@ class ProgramSpec(Spec):
     @property
     def model_name(self) -> str | None:
         """The model whose answers it holds without asking it; None for every program that answers by itself."""
-        return None
+        name: str | None = getattr(self, "answered_by", None)
+        return name
 
     @property
     def asked_as(self) -> str:
@@ -118,8 +118,8 @@ class ProgramSpec(Spec):
         return True
 
     @property
-    def pictures(self) -> PictureSettings | None:
-        """How the pictures of questions are shown; None where they are not."""
+    def pictures(self) -> int | None:
+        """Pixels that the longest side of a question's picture has at most, if it is shown; None where none is."""
         return None
 
     @property
@@ -154,8 +154,8 @@ class ProgramSpec(Spec):
 
     @property
     def takes_labels(self) -> bool:
-        """Whether a question with its answer alone is a demonstration of what it asks."""
-        return False
+        """Whether a question with its answer alone is a demonstration of what it asks: not of one that reasons."""
+        return not getattr(self, "reasons", True)
 
     @property
     def saved_as(self) -> dict[str, Any]:
@@ -227,7 +227,8 @@ class ProgramSpec(Spec):
     @property
     def read_as(self) -> Reading:
         """How its replies are read where they are scored."""
-        return "strict"
+        reading: Reading = getattr(self, "reading", "strict")
+        return reading
 
     @property
     def readers(self) -> tuple[str, ...]:

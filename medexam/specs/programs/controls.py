@@ -122,8 +122,3 @@ class ImportedSpec(ProgramSpec):
     def label(self) -> str:
         """Short name for tables and folders."""
         return f"{self.harness}-{self.task}-{self.measure}"
-
-    @property
-    def model_name(self) -> str | None:
-        """The model whose answers these are."""
-        return self.answered_by

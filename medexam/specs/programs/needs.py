@@ -74,14 +74,6 @@ class RetrievalSettings:
 
 
 @dataclass(frozen=True)
-class PictureSettings:
-    """How a question's picture is shown."""
-
-    longest_side: int
-    """Pixels that its longest side has at most; a larger picture is scaled down."""
-
-
-@dataclass(frozen=True)
 class ReaderSettings:
     """The local model that a program has texts read by."""
 

@@ -16,7 +16,6 @@ from medexam.specs.programs.needs import (
     AnswerForm,
     AnswerFormat,
     EngineNeeds,
-    PictureSettings,
     ReaderSettings,
     RetrievalSettings,
     WordFiles,
@@ -98,19 +97,14 @@ class ReplySpec(WordsSpec):
         )
 
     @property
-    def pictures(self) -> PictureSettings | None:
-        """How the pictures of questions are shown; None where they are hidden."""
-        return None if self.images == "hidden" else PictureSettings(self.image_side)
+    def pictures(self) -> int | None:
+        """Pixels of the longest side of the pictures of questions; None where they are hidden."""
+        return None if self.images == "hidden" else self.image_side
 
     @property
     def words(self) -> WordFiles:
         """The files of its words."""
         return WordFiles("instructions", self.prompt, (self.asked_as,), self.answer_form, language=self.prompt_language)
-
-    @property
-    def takes_labels(self) -> bool:
-        """Whether a question with its answer alone is a demonstration: not of a reply that reasons."""
-        return not self.reasons
 
     @property
     def saved_as(self) -> dict[str, Any]:
@@ -122,11 +116,6 @@ class ReplySpec(WordsSpec):
     def readers(self) -> tuple[str, ...]:
         """What reads its replies, by the names in `READINGS`."""
         return ("answer", "thinking", "lenient")
-
-    @property
-    def read_as(self) -> Reading:
-        """How its replies are read where they are scored."""
-        return self.reading
 
     @property
     def reasons(self) -> bool:

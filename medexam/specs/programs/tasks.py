@@ -80,14 +80,12 @@ class ByFormatSpec(TaskLookUpSpec):
 
     task_forms: ClassVar[tuple[Form, ...]] = ("formats",)
     readers: ClassVar[tuple[str, ...]] = ("format", "thinking")
+    own_budgets: ClassVar[Mapping[str, int]] = {
+        kind: CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS for kind in get_args(Format)
+    }
     kind: Literal["by_format"] = "by_format"
     prompt: str | Path = find_words("formats")
     """A named set of words, by default that of the shared task, or a path to a YAML file with one's own."""
-
-    @property
-    def own_budgets(self) -> Mapping[str, int]:
-        """Format -> tokens a reply may have by default."""
-        return {kind: CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS for kind in get_args(Format)}
 
     @property
     def asked_groups(self) -> tuple[str, ...]:
@@ -101,16 +99,12 @@ class ShortAnswerSpec(TaskLookUpSpec):
     task_forms: ClassVar[tuple[Form, ...]] = ("short_answer",)
     readers: ClassVar[tuple[str, ...]] = ("thinking",)
     could_be_guided: ClassVar[bool] = False
+    own_budgets: ClassVar[Mapping[str, int]] = dict.fromkeys(("answer", "answer_from_text"), SHORT_TOKENS)
     kind: Literal["short_answer"] = "short_answer"
     prompt: str | Path = "short_answer"
     """A named set of words (`short_answer`) or a path to a YAML file with one's own."""
     answer_format: Literal["free"] = "free"
     """`free`: an answer in words has no form that could be enforced."""
-
-    @property
-    def own_budgets(self) -> Mapping[str, int]:
-        """Group of words, with a text or without, -> tokens a reply may have by default."""
-        return dict.fromkeys(("answer", "answer_from_text"), SHORT_TOKENS)
 
 
 class ExtractExplanationSpec(TaskSpec):

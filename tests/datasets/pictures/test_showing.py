@@ -13,14 +13,14 @@ from medexam.datasets.pictures.originals import find_picture
 from medexam.datasets.pictures.scaling import scale_picture
 from medexam.datasets.pictures.showing import show_pictures
 from medexam.errors import DatasetError
-from medexam.specs import DatasetSpec, PictureSettings
+from medexam.specs import DatasetSpec
 
-SETTINGS = PictureSettings(1024)
+LONGEST_SIDE = 1024
 HUB = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 
-def shown(spec: DatasetSpec, asked=None, settings: PictureSettings = SETTINGS):
-    exams, known = show_pictures(load_exam_set(spec), spec, settings, asked)
+def shown(spec: DatasetSpec, asked=None, longest_side: int = LONGEST_SIDE):
+    exams, known = show_pictures(load_exam_set(spec), spec, longest_side, asked)
     return {question.key: question.picture for question in exams.questions}, known
 
 
@@ -117,7 +117,7 @@ def test_the_fingerprint_is_of_the_pictures_of_the_whole_source(tmp_path) -> Non
     path = write_own(tmp_path, "a.png", "b.png", None)
     _, whole = shown(own(path))
     _, part = shown(own(path, limit=1))
-    _, small = shown(own(path), settings=PictureSettings(64))
+    _, small = shown(own(path), longest_side=64)
     assert whole == part
     assert (small["fingerprint"], small["longest_side"]) == (whole["fingerprint"], 64)
     words = load_exam_set(own(path)).fingerprint

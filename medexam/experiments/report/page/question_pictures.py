@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from medexam.datasets.pictures.showing import show_pictures
 from medexam.errors import DatasetError
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.specs import PictureSettings
 
 SIDE = 640
 """Pixels of the longest side."""
@@ -36,7 +35,7 @@ def read_pictures(runs: Sequence[AnyRun]) -> dict[str, str]:
 def _pictures_of(run: AnyRun) -> dict[str, str]:
     spec = run.record.cell.dataset.whole
     try:
-        items, identity = show_pictures(run.benchmark.load(spec), spec, PictureSettings(SIDE), run.record.questions)
+        items, identity = show_pictures(run.benchmark.load(spec), spec, SIDE, run.record.questions)
     except DatasetError:
         return {}
     if identity["fingerprint"] != run.record.identity.get("pictures", {}).get("fingerprint"):
