@@ -79,7 +79,7 @@ class PlannedRetriever:
         messages = warn_of_language(self.spec, self.encoder, language)
         if self.corpus is not None and self.corpus.skipped:
             messages.append(
-                f"{self.corpus.skipped:,} rows of {self.corpus.source} are no passages and were left out "
+                f"{self.corpus.skipped:,} rows of {self.corpus.source} are not passages and were left out "
                 "(retriever.skip_bad)"
             )
         return tuple(messages)
@@ -130,7 +130,7 @@ class PlannedRetriever:
 
     def _corpus(self) -> Corpus:
         if not isinstance(self.corpus, Corpus):
-            raise SpecError(f"retriever.kind {self.spec.kind} needs the passages themselves: set retriever.corpus")
+            raise SpecError(f"retriever.kind {self.spec.kind} needs the text of the passages: set retriever.corpus")
         return self.corpus
 
 
@@ -151,8 +151,8 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     if manifest is not None and not spec.uses_words and spec.corpus is None:
         if spec.skip_bad or spec.chunk_tokens is not None:
             raise SpecError(
-                "retriever.skip_bad and retriever.chunk_tokens say how a corpus is read, but retriever.index "
-                "replaces it: name retriever.corpus as well, or leave them out"
+                "retriever.skip_bad and retriever.chunk_tokens apply to a corpus, and only retriever.index is set: "
+                "set retriever.corpus as well, or leave them out"
             )
         fingerprint, size = manifest.corpus.fingerprint, manifest.corpus.count
     else:

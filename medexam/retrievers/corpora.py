@@ -238,7 +238,9 @@ def chunk_corpus(corpus: Corpus, size: int, overlap: int = 0) -> Corpus:
 
 def _chunk(passages: Iterable[Passage], size: int, overlap: int) -> Iterator[Passage]:
     if not 0 <= overlap < size:
-        raise ValueError(f"chunks of {size} tokens cannot share {overlap}: the size must be larger than the overlap")
+        raise ValueError(
+            f"chunks of {size} tokens cannot overlap by {overlap}: the size must be larger than the overlap"
+        )
     for passage in passages:
         spans = [token.span() for token in _TOKEN.finditer(passage.content)]
         if len(spans) <= size:
@@ -260,8 +262,8 @@ def _finish(name: str, passages: tuple[Passage, ...], source: str, licence: str 
 
 
 def _no_passages(name: str, source: str, skipped: int) -> DatasetError:
-    left_out = f" ({skipped} rows that are none were left out)" if skipped else ""
-    return DatasetError(f"corpus {name} holds no passages{left_out}: see whether {source} is what you mean")
+    left_out = f" ({skipped} rows that are not passages were left out)" if skipped else ""
+    return DatasetError(f"corpus {name} holds no passages{left_out}: check that {source} is the right file")
 
 
 def _stands_twice(name: str, key: str) -> DatasetError:

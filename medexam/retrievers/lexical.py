@@ -302,7 +302,7 @@ def _hash_files(place: Path) -> dict[str, str]:
 
 def corpus_without_words(corpus: ReadableCorpus) -> DatasetError:
     """Build the error of a corpus in which no word can be searched."""
-    return DatasetError(f"corpus {corpus.name} has no words other than stop words: see whether its text was read right")
+    return DatasetError(f"corpus {corpus.name} has only stop words: check that its text was read correctly")
 
 
 def import_library(name: str) -> Any:

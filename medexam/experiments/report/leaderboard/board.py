@@ -23,14 +23,14 @@ from medexam.model_identity import ModelIdentity
 from medexam.tables import NONE, Captioned, Table, decimal, percent, with_interval
 
 _CAPTION = (
-    "Accuracy, or the measure that a benchmark is known by, percent, in brackets 95 % intervals. Mean rank and mean z: "
-    "over all columns, among the rows that have a whole score in each; z is the distance from their mean in standard "
-    "deviations. They say nothing of whether two rows differ: `medexam compare` tests that. *: pending questions or "
-    "mixed models, so not ranked."
+    "Accuracy, or the measure that a benchmark is known by, percent, in brackets 95 % intervals. Mean rank and mean "
+    "z: over all columns, among the rows that have a whole score in each; z is the distance from their mean in "
+    "standard deviations. They do not show whether two rows differ: `medexam compare` tests that. *: pending "
+    "questions or mixed models, so not ranked."
 )
 _NUMBERS_CAPTION = (
-    "Protocol: digest of all that can change the number, the model and the harness's version apart; equal ones came "
-    "about alike. `medexam report RUN --protocol` shows its lines. Date: when the run was last asked."
+    "Protocol: digest of all that can change the number, the model and the harness's version apart; equal digests "
+    "mean equal protocols. `medexam report RUN --protocol` shows its lines. Date: when the run was last asked."
 )
 NAMED = 4
 """Rows that a sentence names."""

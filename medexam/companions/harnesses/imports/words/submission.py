@@ -74,7 +74,9 @@ def _read_format(path: Path, group: str, notes: list[str]) -> Iterator[HarnessSa
         responses = [None] * len(inputs)
     for place, (item, response) in enumerate(zip(inputs, responses, strict=True), start=1):
         if not isinstance(item, Mapping) or not isinstance(item.get("question"), str):
-            raise ResultsError(f"{path}, input {place}: is no object with a question: copy it as it was given")
+            raise ResultsError(
+                f"{path}, input {place}: is not an object with a question: copy it from the original file"
+            )
         yield _sample(item, group, response)
 
 
