@@ -21,7 +21,7 @@ from medexam.files import whole_folder
 from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import ReadableCorpus
-from medexam.retrievers.lexical import import_library, load_stop_words, no_words, rank_scores
+from medexam.retrievers.lexical import corpus_without_words, import_library, load_stop_words, rank_scores
 from medexam.retrievers.passage_rows import load_datasets, to_passages, write_passages
 from medexam.specs.identity import digest
 
@@ -97,7 +97,7 @@ class HashedTfidfRetriever:
                 for path in blocks:
                     path.unlink()
                 if not terms:
-                    raise no_words(self.corpus)
+                    raise corpus_without_words(self.corpus)
                 stamp = {"digest": self.digest, "corpus": self.corpus.fingerprint, "passages": self.corpus.count}
                 (draft / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
         except OSError as error:

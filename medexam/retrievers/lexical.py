@@ -125,7 +125,7 @@ class BM25Retriever:
         index = import_library("bm25s").BM25(**BM25_SETTINGS)
         tokens = self._tokenize([passage.text for passage in self.corpus.passages], return_ids=True)
         if not tokens.vocab:
-            raise no_words(self.corpus)
+            raise corpus_without_words(self.corpus)
         index.index(tokens, show_progress=False)
         return index
 
@@ -209,7 +209,7 @@ class TfidfRetriever:
                 except ValueError as error:
                     if "empty vocabulary" not in str(error):
                         raise
-                    raise no_words(self.corpus) from None
+                    raise corpus_without_words(self.corpus) from None
                 self._by_term = documents.T.tocsr()
             return self._by_term
 
@@ -300,7 +300,7 @@ def _hash_files(place: Path) -> dict[str, str]:
     return dict(zip((file.name for file in files), hash_files(files, place), strict=True))
 
 
-def no_words(corpus: ReadableCorpus) -> DatasetError:
+def corpus_without_words(corpus: ReadableCorpus) -> DatasetError:
     """Build the error of a corpus in which no word can be searched."""
     return DatasetError(f"corpus {corpus.name} has only stop words: check that its text was read correctly")
 
