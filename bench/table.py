@@ -97,7 +97,7 @@ def client_lines(document: dict[str, Any]) -> Iterator[str]:
 
     yield ""
     ahead = [f"{SIDES[name]} (by {1 / ratio:.2f} times)" for name, ratio in ratios.items() if ratio < 1]
-    yield f"Ahead of guided medexam: {', '.join(ahead) or 'no peer'}."
+    yield f"Faster than guided medexam: {', '.join(ahead) or 'no peer'}."
     yield "Settings and versions: `bench/results/client.json`."
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, wraps
 from types import FunctionType
 from typing import Any, Self
 from urllib.request import getproxies
@@ -110,7 +110,7 @@ def from_dspy_error(error: lm15.LM15Error) -> errors.CallError:
 
 
 @contextmanager
-def raising_dspy_errors() -> Iterator[None]:
+def dspy_faults() -> Iterator[None]:
     """Raise what a call breaks with as DSPy's error."""
     try:
         yield
@@ -161,12 +161,54 @@ _OK = 200
 _SLOW_S = 0.02
 
 
+_CHECK = "medexam_model_check"
+_UNCHECKED: dict[Any, Any] = {}
+"""Method that checks the model before it is asked -> DSPy's own."""
+
+
+def model_check(check: Callable[[Any], None] | None) -> dict[str, Any]:
+    """Return the setting of `dspy.context` under which `check` is called with each model that is about to be asked.
+
+    It may raise; None ends the checks of a context around. A callback of DSPy's would hear of modules and adapters
+    too, for half of a client's time.
+    """
+    if check is not None and not _UNCHECKED:
+        # Libraries that trace calls may have given `dspy.LM` methods of its own.
+        for kind, name in itertools.product((dspy.BaseLM, dspy.LM), _CALLS):
+            if (own := vars(kind).get(name)) is not None:
+                checked = (_awaiting if name == "acall" else _calling)(own)
+                _UNCHECKED[checked] = own
+                setattr(kind, name, checked)
+    return {_CHECK: check}
+
+
+def _calling(own: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(own)
+    def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        if (check := thread_local_overrides.get().get(_CHECK)) is not None:
+            check(self)
+        return own(self, *arguments, **options)
+
+    return call
+
+
+def _awaiting(own: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(own)
+    async def call(self: Any, *arguments: Any, **options: Any) -> Any:
+        if (check := thread_local_overrides.get().get(_CHECK)) is not None:
+            check(self)
+        return await own(self, *arguments, **options)
+
+    return call
+
+
 def is_plain_lm(lm: Any) -> bool:
-    """Return whether a model is a `dspy.LM` and no more, so that it is known what a call of it does."""
-    if type(lm) is not dspy.LM or lm.callbacks or not _OWN.isdisjoint(vars(lm)):
+    """Return whether a model is a `dspy.LM` and no more, unchecked, so that it is known what a call of it does."""
+    is_checked = thread_local_overrides.get().get(_CHECK) is not None
+    if type(lm) is not dspy.LM or is_checked or lm.callbacks or not _OWN.isdisjoint(vars(lm)):
         return False
     # Libraries that trace calls replace the methods of the class.
-    methods = {name: getattr(dspy.LM, name) for name in _CALLS}
+    methods = {name: _UNCHECKED.get(getattr(dspy.LM, name), getattr(dspy.LM, name)) for name in _CALLS}
     return all(
         type(method) is FunctionType and method.__code__ is _CALLS[name].__code__ for name, method in methods.items()
     )

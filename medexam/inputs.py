@@ -66,7 +66,7 @@ class _Unpacked(io.RawIOBase):
         try:
             count: int = self._packed.readinto(buffer)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-            raise UnreadableError(f"is not packed whole: {first_line(error)}") from None
+            raise UnreadableError(f"is not a complete archive: {first_line(error)}") from None
         self._read += count
         if self._read > self._most:
             raise UnreadableError(_too_large(self._most))
@@ -108,7 +108,7 @@ def check_regular(path: Path) -> None:
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-        raise UnreadableError(f"is {kinds.get(stat.S_IFMT(mode), 'a device')} and no file: move it away")
+        raise UnreadableError(f"is {kinds.get(stat.S_IFMT(mode), 'a device')} and not a file: move it away")
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -196,7 +196,7 @@ def read_record(path: Path) -> Any:
     """
     check_regular(path)
     if path.stat().st_size > LARGEST_RECORD:
-        raise UnreadableError(f"is larger than {LARGEST_RECORD >> 20} MiB, as none is that medexam writes: restore it")
+        raise UnreadableError(f"is larger than {LARGEST_RECORD >> 20} MiB, the most that medexam writes: restore it")
     return read_json(path)
 
 
@@ -247,7 +247,7 @@ def check_archive(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        raise UnreadableError(f"is not packed whole: {first_line(error)}") from None
+        raise UnreadableError(f"is not a complete archive: {first_line(error)}") from None
     if size > (most := _most_unpacked(path.stat().st_size)):
         raise UnreadableError(_too_large(most))
 
@@ -257,7 +257,7 @@ def first_line(error: Exception) -> str:
     return " ".join(str(error).split(";")[0].split())[:_SHOWN] or type(error).__name__
 
 
-_TOO_DEEP = f"holds lists and objects more than {MOST_LEVELS} deep in each other"
+_TOO_DEEP = f"holds lists and objects nested more than {MOST_LEVELS} levels deep"
 
 
 def _written_out(batch: Any) -> Any:
@@ -276,8 +276,8 @@ def _most_unpacked(size: int) -> int:
 
 def _too_large(most: int) -> str:
     return (
-        f"unpacks to more than {most >> 20:,} MiB, and a packed file may to {UNPACKED_FREELY >> 20} MiB or "
-        f"{MOST_TIMES} times its size"
+        f"unpacks to more than {most >> 20:,} MiB; the limit is {UNPACKED_FREELY >> 20} MiB or {MOST_TIMES} times "
+        "the file's size"
     )
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -67,6 +68,9 @@ class Sampling(NamedTuple):
         return {**self.drawing(), **{name: value for name, value in ends.items() if value is not None}}
 
 
+_content = itemgetter("content")
+
+
 class Dialogue(NamedTuple):
     """Messages that are asked for one reply."""
 
@@ -95,7 +99,7 @@ class Dialogue(NamedTuple):
     def is_encodable(self) -> bool:
         """Whether its texts can be sent: halves of surrogate pairs cannot."""
         try:
-            "".join([self.opening, *(message["content"] for message in self.messages)]).encode()
+            "".join([self.opening, *map(_content, self.messages)]).encode()
         except UnicodeEncodeError:
             return False
         return True
@@ -105,7 +109,7 @@ class Dialogue(NamedTuple):
         """Whether it asks for one reply to texts; DSPy's request says what is wrong with an empty one."""
         if self.continuations is not None or self.picture is not None or self.plain or self.sampling.samples > 1:
             return False
-        return all(message["content"] or message["role"] == "system" for message in self.messages)
+        return all(map(_content, self.messages[self.messages[0]["role"] == "system" :]))
 
 
 class Ending(StrEnum):

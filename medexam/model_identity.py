@@ -146,16 +146,16 @@ def _compare_behaviour(behaviour: Behaviour | None, other: Behaviour | None) -> 
         return (
             []
             if behaviour is other
-            else [f"its answers to a fixed text can {'now' if behaviour is None else 'no more'} be had"]
+            else [f"its answers to a fixed text are {'now' if behaviour is None else 'no longer'} available"]
         )
     if behaviour.tokens != other.tokens:
-        return ["its tokenizer makes other tokens of a fixed text"]
+        return ["its tokenizer splits a fixed text into other tokens"]
     if behaviour.logprobs and other.logprobs:
         gap = mean_gap(behaviour.logprobs, other.logprobs)
         limit = max(SAME_NATS, *(_NOISE_FACTOR * (reading.noise or 0.0) for reading in (behaviour, other)))
         return [f"its log-probabilities of a fixed text differ by {gap:.3f} nats a token"] if gap > limit else []
     if bool(behaviour.logprobs) != bool(other.logprobs):
-        return [f"its log-probabilities can {'no more' if behaviour.logprobs else 'now'} be had"]
+        return [f"its log-probabilities are {'no longer' if behaviour.logprobs else 'now'} available"]
     steady = behaviour.noise == other.noise == 0.0
     return [f"it continues a fixed text with {other.reply!r}, not {behaviour.reply!r}"] * (
         steady and behaviour.reply != other.reply

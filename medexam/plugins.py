@@ -45,8 +45,7 @@ def is_live_name(name: str) -> bool:
 def _find_live(name: str) -> Any:
     if name not in _LIVE:
         raise SpecError(
-            f"{name.rpartition(':')[2]} was an object of a script, and is not here: run that script, which "
-            "continues where it stopped"
+            f"{name.rpartition(':')[2]} was an object of a script, so only that script can continue: run it again"
         )
     return _LIVE[name]
 
@@ -182,7 +181,7 @@ def _source_file(name: str, place: str) -> Path:
     except (ImportError, ValueError, AttributeError) as error:
         raise SpecError(f"{name}: no module {place!r} can be imported here: {error}") from None
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        raise SpecError(f"{name}: no module {place!r} with a source can be imported here; is it installed?")
+        raise SpecError(f"{name}: no module {place!r} with source code can be imported; is it installed?")
     return Path(spec.origin).resolve()
 
 

@@ -6,6 +6,7 @@ Gold answers live in `medexam.items`, so that no program can see them.
 import hashlib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from operator import attrgetter
 from typing import Literal, Self
 
 from pydantic import ConfigDict, model_validator
@@ -113,7 +114,7 @@ class Question(SlottedModel):
     @property
     def option_numbers(self) -> tuple[int, ...]:
         """The printed numbers of the options, in the order of the booklet."""
-        return tuple(option.number for option in self.options)
+        return tuple(map(_number, self.options))
 
     @property
     def printed(self) -> str:
@@ -126,10 +127,13 @@ class Question(SlottedModel):
         return self.stem if self.context is None else f"{self.context}\n\n{self.stem}"
 
 
+_number = attrgetter("number")
+
+
 def check_question(value: object) -> None:
     """Raise `DatasetError` for a text instead of a question."""
     if isinstance(value, str):
         raise DatasetError(
-            f"a program answers a question with options, and {value[:60]!r} is a text alone: write "
+            f"a program answers a question with options, and {value[:60]!r} is only a text: write "
             'medexam.Question.of("Which vitamin ...?", ["A", "C", "D"]), or take one of medexam.load_questions()'
         )

@@ -72,6 +72,11 @@ def writable(value: Value) -> Value:
     return value
 
 
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 run`, `2,000 runs`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def composed(text: str) -> str:
     """Return the text in Unicode's NFC: an accented letter is one character, as keyboards write it, not two."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)

@@ -1,5 +1,8 @@
 """What is used of DSPy without being documented is there, and does what the product needs of it."""
 
+import asyncio
+import inspect
+
 import dspy
 import pytest
 from dspy.clients import costs
@@ -10,6 +13,8 @@ from medexam.dspy_internals import (
     chat_request_fields,
     current_settings,
     dspy_errors,
+    is_plain_lm,
+    model_check,
     prices_looked_up_once,
     read_litellm_error,
 )
@@ -64,3 +69,22 @@ def test_a_model_is_priced_as_ever_and_looked_up_once(monkeypatch) -> None:
     assert len(lookups) == 2
     assert price() == outside
     assert len(lookups) == 3
+
+
+def test_a_check_stops_a_model_before_it_is_asked_and_leaves_it_plain() -> None:
+    lm, heard = dspy.LM("openai/gpt-4o-mini", api_base="http://127.0.0.1:1"), []
+
+    def refuse(model: dspy.BaseLM) -> None:
+        heard.append(model)
+        raise KeyError("refused")
+
+    setting = model_check(refuse)
+    assert is_plain_lm(lm)
+    with dspy.context(**setting):
+        assert not is_plain_lm(lm)
+        with pytest.raises(KeyError, match="refused"):
+            lm("Hi")
+        with pytest.raises(KeyError, match="refused"):
+            asyncio.run(lm.acall("Hi"))
+    assert heard == [lm, lm]
+    assert inspect.iscoroutinefunction(dspy.LM.acall)

@@ -14,21 +14,24 @@ def doctor(
     endpoints: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Such as http://127.0.0.1:8000/v1, registry:FILE, or a hosted model such as openai/gpt-4o-mini; the "
-            "servers registered on this machine by default, and without any the machine itself.",
+            help=(
+                "An address such as http://127.0.0.1:8000/v1, registry:FILE, or a hosted model such as "
+                "openai/gpt-4o-mini. By default the servers registered on this machine; if none is registered, the "
+                "machine itself."
+            ),
             metavar="ENDPOINT|MODEL",
             show_default=False,
         ),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model to ask; the only one by default.")] = None,
     burst: Annotated[
-        float, typer.Option(help="Seconds that the throughput is measured; 0: not at all.", min=0, metavar="SECONDS")
+        float, typer.Option(help="Seconds to measure the throughput; 0 does not measure it.", min=0, metavar="SECONDS")
     ] = 10.0,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
     api_key_file: Annotated[Path | None, typer.Option(help="File that holds the key, of mode 600.")] = None,
     ca_bundle: Annotated[Path | None, typer.Option(help="Certificates (PEM) for https endpoints.")] = None,
     identify: Annotated[
-        bool, typer.Option("--identify", help="Only say which model answers, as runs record and compare it.")
+        bool, typer.Option("--identify", help="Only identify the model, as runs record and compare it.")
     ] = False,
     cluster: Annotated[
         bool, typer.Option("--cluster", help="In a Slurm job, by srun: say what would fail on its nodes.")
@@ -38,7 +41,7 @@ def doctor(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask servers and hosted models what they are and what they honour, and say what to change.
+    """Check servers, hosted models or this machine: what they support, and what to change.
 
     Without a server it says what this machine has: GPU, memory, disk, keys, data, extras, versions, network.
 
@@ -51,7 +54,7 @@ def doctor(
 
         load_part("cluster", SERVERS)(endpoints or (), model, container)
         return
-    refuse(context, {"container"}, "only the nodes of a job are examined for it: add --cluster")
+    refuse(context, {"container"}, "it belongs to the nodes of a job: add --cluster")
     if api_key_env is not None and api_key_file is not None:
         raise SpecError("--api-key-env, --api-key-file: there is one key; give one of them")
     from medexam.cli.actions.doctor import examine_servers

@@ -26,7 +26,6 @@ def build(settings: BuildSettings, as_json: JsonOption = False) -> None:
 @app.command()
 def info(folder: Annotated[Path, typer.Argument(metavar="DIR")], as_json: JsonOption = False) -> None:
     """Say what an index holds; exit code 2 where it cannot be used."""
-    from medexam.cli.actions.index import print_manifest
-    from medexam.retrievers.index_manifest import read_manifest
+    from medexam.cli.actions.index import print_index
 
-    print_manifest(read_manifest(folder), folder, as_json)
+    print_index(folder, as_json=as_json)

@@ -34,7 +34,7 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "init": (
             "start:init",
-            "Write a commented spec to start from: sample questions and the embedded model unless told otherwise.",
+            "Write a commented spec to start from, by default with sample questions and the embedded model.",
         ),
         "demo": ("start:demo", "Show what a study of fifteen ways of asking found, in seconds and without a model."),
         "run": ("run:run", "Run an experiment, or continue it where it stopped."),
@@ -44,13 +44,13 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "start:show_program",
             "Print a program that ships as YAML: its steps, with your settings, to run as they are or to change.",
         ),
-        "list": ("stored.runs:list_runs", "List the runs that are kept, the newest experiment last."),
+        "list": ("stored.runs:list_runs", "List the stored runs, the newest experiment last."),
         "show": (
             "stored.show:show",
             "Show a stored run: its state, settings and files, or what it answered to one question.",
         ),
         "watch": ("stored.watch:watch", "Serve the page of runs on 127.0.0.1 while they are asked, until Ctrl-C."),
-        "rm": ("stored.runs:remove", "Remove runs that are kept. Their copies in MLflow stay."),
+        "rm": ("stored.runs:remove", "Remove stored runs; their copies in MLflow stay."),
         "compare": (
             "compare:compare",
             "Compare stored runs with the first one on the questions that all have scored; asks no model.",
@@ -65,16 +65,16 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "optimize": (
             "optimize:optimize",
-            "Optimize a program's demonstrations and instructions, or continue where that stopped.",
+            "Optimize a program's demonstrations and instructions, or continue an interrupted optimization.",
         ),
         "track": ("track:track", "Send stored runs and optimizations to MLflow; what is already there is updated."),
         "ui": ("ui:ui", "Serve the MLflow UI until Ctrl-C."),
         "schema": ("start:schema", "Print the JSON Schema of a spec, for editors that complete and check YAML."),
         "doctor": (
             "doctor:doctor",
-            "Ask servers and hosted models what they are and what they honour, and say what to change.",
+            "Check servers, hosted models or this machine: what they support, and what to change.",
         ),
-        "data": ("data.commands:app", "Data sets: what is here, is it sound, what does it ask."),
+        "data": ("data.commands:app", "List, check, show and fetch data sets, and write specs for your own questions."),
         "index": ("index:app", "Vector indexes for dense retrieval."),
     }
 )

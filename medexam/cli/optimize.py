@@ -8,7 +8,7 @@ from medexam.errors import SpecError
 
 @settings_as_flags
 def optimize(settings: OptimizeSettings, spec: OptionalSpec = None, as_json: JsonOption = False) -> None:
-    """Optimize a program's demonstrations and instructions, or continue where that stopped."""
+    """Optimize a program's demonstrations and instructions, or continue an interrupted optimization."""
     if settings.plan and settings.tracking_uri is not None:
         raise SpecError("--plan sends nothing to MLflow: leave out --tracking-uri, or --plan")
     if settings.resume is not None and (spec is not None or settings.fresh):

@@ -169,6 +169,4 @@ def _is_given(context: typer.Context, parameter: str) -> bool:
 def check_resumed(run: str, runs_dir: Path | None) -> None:
     """Raise `SpecError` if `--resume` names a folder that does not lie in `--runs-dir`."""
     if runs_dir is not None and Path(run).is_dir() and Path(run).resolve().parent != runs_dir.resolve():
-        raise SpecError(
-            f"--resume {run} is a folder outside --runs-dir {runs_dir}: leave out --runs-dir, or give an id"
-        )
+        raise SpecError(f"--resume {run} is outside --runs-dir {runs_dir}: leave out --runs-dir, or give the run's id")

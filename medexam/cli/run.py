@@ -73,11 +73,14 @@ class PlanSettings:
         Setting("Ask each question N times and take the commonest answer.", metavar="N", panel=SPEC_PANEL),
     ] = ()
     save: Annotated[
-        Path | None, Setting("Keep the spec that these flags mean as this file.", metavar="FILE", panel=SPEC_PANEL)
+        Path | None, Setting("Write the spec that these flags mean to this file.", metavar="FILE", panel=SPEC_PANEL)
     ] = None
     price: Annotated[
         str | None,
-        Setting("US dollars of a million tokens, of prompts and of replies, such as 0.15,0.60.", metavar="IN,OUT"),
+        Setting(
+            "US dollars for a million tokens of prompts and for a million of replies, such as 0.15,0.60.",
+            metavar="IN,OUT",
+        ),
     ] = None
     limit: Annotated[int | None, Setting("Ask at most N questions, spread evenly over the exams.", min=1)] = None
     runs_dir: RunsDirOption = None
@@ -114,7 +117,7 @@ class RunSettings(PlanSettings):
         int, Setting("Ask every question N times more, in other orders, to see how far answers vary.", min=0)
     ] = 0
     accept_model_change: Annotated[
-        bool, Setting("Continue with another model than the first; every table then says so.")
+        bool, Setting("Continue although the model has changed; every table then says so.")
     ] = False
     accept_refusals: Annotated[
         bool, Setting("Count questions that a server refused in three runs in a row as unanswered.")
@@ -123,7 +126,7 @@ class RunSettings(PlanSettings):
     max_tokens: Annotated[
         int | None, Setting("Stop when N tokens of prompts and replies are spent.", metavar="N", min=1)
     ] = None
-    max_cost: Annotated[float | None, Setting("Stop when that many US dollars are spent.", metavar="USD", min=0)] = None
+    max_cost: Annotated[float | None, Setting("Stop when this many US dollars are spent.", metavar="USD", min=0)] = None
     max_minutes: Annotated[float | None, Setting("Stop after that time.", metavar="MINUTES", min=0)] = None
     tracking_uri: TrackingOption = None
     executor: Annotated[
@@ -132,8 +135,7 @@ class RunSettings(PlanSettings):
     workers: Annotated[
         int | Literal["auto"] | None,
         Setting(
-            "local: N processes ask, auto: as many as help; 1 by default. ray: N workers; one on each machine by "
-            "default.",
+            "local: N processes, or auto; 1 by default. ray: N workers; one on each machine by default.",
             metavar="N|auto",
             parse=_number_of_workers,
         ),

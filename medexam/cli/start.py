@@ -2,6 +2,7 @@
 
 import os
 import sys
+import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -66,8 +67,6 @@ def demo(
     sys.stderr.write(f"All {len(runs)} runs: medexam report {out}; the study: medexam run study\n")
     sys.stderr.write(f"Your own model: medexam run {SAMPLE.name} --model openai/gpt-4o-mini\n")
     if not no_open and _has_display():
-        import webbrowser
-
         webbrowser.open(page.absolute().as_uri())
 
 
@@ -88,7 +87,7 @@ def init(
         Path | None, typer.Option(metavar="TABLE", help="Questions of your own: CSV, TSV, JSON, JSONL, Parquet, XLSX.")
     ] = None,
 ) -> None:
-    """Write a commented spec to start from: sample questions and the embedded model unless told otherwise."""
+    """Write a commented spec to start from, by default with sample questions and the embedded model."""
     from medexam.specs import build_cells, parse_yaml
     from medexam.specs.starter import starter_spec
 
@@ -110,6 +109,6 @@ def init(
         raise SpecError(f"cannot write {file}: {error}; choose another name, medexam init FILE") from None
     sys.stderr.write(f"wrote {file}; medexam plan {file} shows what it would ask\n")
     for name, decision in undecided.items():
-        sys.stderr.write(f"medexam: to decide in it before a run, dataset.{name}: {decision}\n")
+        sys.stderr.write(f"medexam: before a run, set dataset.{name} in it: {decision}\n")
     if undecided:
         raise typer.Exit(INCOMPLETE)

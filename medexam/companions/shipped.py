@@ -23,12 +23,12 @@ class CompanionCommand(NamedTuple):
 SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
     {
         "import": CompanionCommand(
-            "medexam.companions.harnesses.import_command:import_results",
+            "medexam.companions.harnesses.commands:import_results",
             "trend",
             "Make runs of the results of other harnesses; asks no model.",
         ),
         "export": CompanionCommand(
-            "medexam.companions.harnesses.export_command:export",
+            "medexam.companions.harnesses.commands:export",
             "import",
             "Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.",
         ),
@@ -45,20 +45,22 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
         "reproduce": CompanionCommand(
             "medexam.companions.papers.commands:reproduce",
             "export",
-            "Make a table or figure of a paper again, beside the one that is printed.",
+            "Make a table or figure of a paper again, beside the printed one.",
         ),
         "finetune": CompanionCommand(
-            "medexam.companions.finetuning.finetune_command:finetune",
+            "medexam.companions.finetuning.commands:finetune",
             "optimize",
-            "Fine-tune an encoder on spans, into a folder that `span_reader` reads with.",
+            "Fine-tune an encoder on spans, for the program `span_reader`.",
         ),
         "finetune-grid": CompanionCommand(
-            "medexam.companions.finetuning.grid_command:finetune_grid",
+            "medexam.companions.finetuning.commands:finetune_grid",
             "finetune",
-            "Fine-tune encoders in every training and variant of a grid, or continue where that stopped.",
+            "Fine-tune encoders in every training and variant of a grid, or continue an interrupted grid.",
         ),
         "audit": CompanionCommand(
-            "medexam.companions.audit.commands:app", "index", "Have people or a model judge answers, and compare them."
+            "medexam.companions.audit.commands:app",
+            "index",
+            "Have people or a model judge answers, and compare their marks.",
         ),
         "cliniqlink": CompanionCommand(
             "medexam.companions.cliniqlink.commands:app", "audit", "Score, rank and run submissions to ClinIQLink."

@@ -228,7 +228,7 @@ def _find_notes(reading: Reading) -> Iterator[Anomaly]:
         if len(keys) > 1:
             yield Anomaly(kind="repeated_stem", place=keys[0], detail=f"same stem as {', '.join(keys[1:])}")
     for anomaly in _find_private(row.question for row in reading.rows):
-        detail = f"{anomaly.detail}; it stays as it is: look it up in the exam, and correct the file"
+        detail = f"{anomaly.detail}; it is not changed: look it up in the exam, and correct the file"
         yield anomaly.model_copy(update={"detail": detail})
     yield from _find_missing_pictures(reading)
 

@@ -21,11 +21,11 @@ def read_chosen(path: Path, all_keys: Collection[str]) -> frozenset[str]:
             keys = frozenset(filter(None, map(str.strip, text.splitlines())))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DatasetError(
-            f"dataset.only: cannot read keys from {path} ({type(error).__name__}: {error}): give a file with a key a "
-            "line, or what `medexam compare --subset N --json` prints"
+            f"dataset.only: cannot read keys from {path} ({type(error).__name__}: {error}): give a file with one key "
+            "on each line, or what `medexam compare --subset N --json` prints"
         ) from None
     if unknown := sorted(keys - set(all_keys)):
-        raise DatasetError(f"dataset.only: {path} names {unknown[0]}, which the data set has not; correct the file")
+        raise DatasetError(f"dataset.only: {path} names {unknown[0]}, which is not in the data set; correct the file")
     if not keys:
-        raise DatasetError(f"dataset.only: {path} names no question; write a key a line")
+        raise DatasetError(f"dataset.only: {path} names no question; write one key on each line")
     return keys

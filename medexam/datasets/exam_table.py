@@ -100,7 +100,7 @@ def read_record_files(paths: Sequence[Path], origins: list[str]) -> Iterator[Pla
         elif path.suffix == ".jsonl":
             yield from _read_json_lines(path)
         else:
-            raise DatasetError(f"{path}: is neither a .parquet nor a .jsonl file, the two that exams are read from")
+            raise DatasetError(f"{path}: is neither a .parquet nor a .jsonl file; exams are read from these")
 
 
 def count_pictures(path: Path) -> int:
@@ -134,7 +134,7 @@ def _read_json_lines(path: Path) -> Iterator[Placed]:
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error})") from None
     if first_fault and not readable:
-        raise DatasetError(f"{path}: is not JSON Lines ({first_fault}): it needs one object a line")
+        raise DatasetError(f"{path}: is not JSON Lines ({first_fault}): it needs one object on each line")
 
 
 def _read_parquet(path: Path, origins: list[str]) -> Iterator[Placed]:

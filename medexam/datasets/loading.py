@@ -172,8 +172,7 @@ def load_rows(
     """
     if find_entry(name).form != "choice":
         raise DatasetError(
-            f"{name} is no exam: its questions are answered in words; `medexam run` asks them, and nothing else here "
-            f"reads them"
+            f"{name} is not an exam: its questions are answered in words, and only `medexam run` reads them"
         )
     reading = find_exam_reader(name)(locate_files(name, language, path), language, explained)
     correctable = "as_published" in find_entry(name).fields
@@ -187,8 +186,8 @@ def find_question(exam_set: ExamSet, key: str) -> Question:
             return question
     if key in exam_set.left_out:
         raise DatasetError(
-            f"{exam_set.name}: {key} has no official answer, or several that must all be named, or cannot be altered, "
-            "and is left out"
+            f"{exam_set.name}: {key} is left out: it has no official answer, needs several answers at once, or "
+            "cannot be altered"
         )
     near = nearest(key, (question.key for question in exam_set.questions), most=3)
     hint = f"did you mean {near}?" if near else f"its keys look like {exam_set.questions[0].key}"

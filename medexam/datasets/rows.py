@@ -126,7 +126,7 @@ def _parse_options(answers: object, pool: Pool) -> tuple[Option, ...]:
         number = parse_whole_number(answer.get("aid")) if isinstance(answer, Mapping) else None
         text = answer.get("atext") if isinstance(answer, Mapping) else None
         if number is None or not isinstance(text, str):
-            raise RowError(f"answers holds {answer!r}, which is no option with a number aid and a text atext")
+            raise RowError(f"answers holds {answer!r}, which is not an option with a number aid and a text atext")
         option = pool.get((number, text))
         if option is None:
             option = pool[number, text] = Option(number=number, text=text)

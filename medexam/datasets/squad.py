@@ -88,7 +88,7 @@ def read_squad(path: Path) -> tuple[SpanItem, ...]:
     naming the row that lacks something, the id that stands twice, or the file that cannot be read.
     """
     if path.suffix not in {".json", ".jsonl", ".parquet"}:
-        raise DatasetError(f"{path}: is no .json, .jsonl or .parquet file, the three that spans are read from")
+        raise DatasetError(f"{path}: is not a .json, .jsonl or .parquet file; spans are read from these")
     items: dict[str, SpanItem] = {}
     for place, row in _read_parquet(path) if path.suffix == ".parquet" else _read_json(path):
         try:
@@ -138,12 +138,14 @@ def _parse_answers(answers: object) -> Iterator[SpanAnswer]:
             for value in (answers.get("text"), answers.get("answer_start"))
         )
         if len(texts) != len(starts):
-            raise ValueError(f"answers holds {len(texts)} of text and {len(starts)} of answer_start")
+            raise ValueError(f"answers has {len(texts)} values of text and {len(starts)} of answer_start")
         pairs = list(zip(texts, starts, strict=True))
     elif isinstance(answers, list) and all(isinstance(answer, Mapping) for answer in answers):
         pairs = [(answer.get("text"), answer.get("answer_start")) for answer in answers]
     else:
-        raise ValueError(f"answers is {answers!r:.60}, neither a mapping of text and answer_start nor a list of such")
+        raise ValueError(
+            f"answers is {answers!r:.60}, not a mapping of text and answer_start, or a list of such mappings"
+        )
     for text, stated in pairs:
         start = parse_whole_number(stated)
         if not isinstance(text, str) or start is None:
@@ -177,7 +179,7 @@ def _read_json(path: Path) -> Iterator[Placed]:
         return
     entries = document.get("data", [document]) if isinstance(document, dict) else document
     if not isinstance(entries, list):
-        raise DatasetError(f"{path}: is neither SQuAD's object with a list data, nor a list of rows, nor rows by line")
+        raise DatasetError(f"{path}: is not SQuAD's object with a list `data`, a list of rows, or one row on each line")
     for number, entry in enumerate(entries, start=1):
         if isinstance(entry, dict) and "paragraphs" in entry:
             yield from _read_paragraphs(entry["paragraphs"], f"data {number}", path)

@@ -40,9 +40,11 @@ def weigh(
     groups = list(dict.fromkeys(group for scores in runs.values() for group in scores))
     unknown = next((name for name in weights if name not in groups), None)
     if unknown is not None:
-        raise SpecError(f"a weight is given for {unknown!r}, which no run has; the groups are {', '.join(groups)}")
+        raise SpecError(
+            f"a weight is given for the group {unknown!r}, which no run has; the groups are {', '.join(groups)}"
+        )
     if min(weights.values(), default=0.0) < 0 or sum(weights.values()) <= 0:
-        raise SpecError(f"weights must be 0 or more, one of them above 0; they are {dict(weights)}")
+        raise SpecError(f"weights must be 0 or more, and at least one above 0; they are {dict(weights)}")
     group_weights = {group: weight for group, weight in weights.items() if weight > 0}
     rows = []
     for name, scores in runs.items():

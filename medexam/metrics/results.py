@@ -28,7 +28,7 @@ class Resampling(StrEnum):
     """There are fewer than five exams: each keeps its questions' number, and the interval says nothing of others."""
     TOO_FEW = "none: too few questions"
     """There are fewer than five clusters, and one holds fewer than five questions."""
-    ALIKE = "none: all questions of each exam alike"
+    ALIKE = "none: in each exam all questions have the same result"
     """There are fewer than five exams, and within each all questions came out the same."""
 
 

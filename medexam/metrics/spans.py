@@ -67,7 +67,7 @@ def score_span(prediction: str, references: Sequence[str], normalisation: Normal
     `references` is a string.
     """
     if isinstance(references, str):
-        raise ValueError(f"references is the text {references!r}: put it into a list, even where it is the only one")
+        raise ValueError(f"references is the text {references!r}: put it into a list, also a single one")
     if not references:
         raise ValueError("a span needs at least one reference: leave questions without an answer out")
     answer_words = comparable_words(prediction, normalisation)

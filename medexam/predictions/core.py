@@ -6,6 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
+from medexam.frozen_model import is_none
 from medexam.tasks import Alignment
 
 
@@ -67,7 +68,7 @@ def _read_completion_tokens(tokens: int | None, validation: ValidationInfo) -> i
 
 CompletionTokens = Annotated[Count | None, AfterValidator(_read_completion_tokens)]
 """None if they are unknown; 0 where nothing was written, only read."""
-ThinkingTokens = Annotated[Count | None, Field(exclude_if=lambda tokens: tokens is None)]
+ThinkingTokens = Annotated[Count | None, Field(exclude_if=is_none)]
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -88,7 +89,7 @@ class CorePrediction:
     """Only when unanswered."""
     answer: Number | None = None
     """The printed number of the chosen option; None unless answered so."""
-    lenient: Annotated[Number | None, Field(exclude_if=lambda lenient: lenient is None)] = None
+    lenient: Annotated[Number | None, Field(exclude_if=is_none)] = None
     """The option that only the lenient reader reads. It is `answer` too where the program reads leniently. Left out of
     a line where the strict reader reads an answer, or neither does."""
     text: str | None = None
@@ -110,7 +111,7 @@ class CorePrediction:
     """Those of the completion's that are thinking. Left out of a line where the engine did not report it."""
     latency_s: float | None = None
     """From asking to answer, with the time spent waiting for a place in a batch; None when no model was asked."""
-    waiting_s: Annotated[float | None, Field(exclude_if=lambda waiting: waiting is None)] = None
+    waiting_s: Annotated[float | None, Field(exclude_if=is_none)] = None
     """The part of `latency_s` in which the request waited in this process before it was sent or computed. Left out of a
     line where no model was asked, and in older files. The rest is the answering, a server's own queue included."""
     model: str | None = None

@@ -14,7 +14,7 @@ from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.predictions import Prediction, Reading
 from medexam.programs.program_output import ProgramOutput
-from medexam.questions import Question, check_question
+from medexam.questions import check_question
 from medexam.signatures import SAMPLES, ExamAdapter, Generation
 from medexam.signatures.direct import ask_predictor, is_heard
 from medexam.tasks import Task
@@ -160,10 +160,6 @@ class ExamProgram(AskingProgram):
     """
 
     adapter: ExamAdapter
-
-    def steps(self, question: Question) -> Steps:
-        """Yield the calls that lead to an answer."""
-        raise NotImplementedError
 
     def shown(self, demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
         """Return the question as a `Question`, then the rationale and the answer that there are; no passages."""

@@ -92,8 +92,8 @@ def load_program(
     predictors = {prefix + name: predictor for name, predictor in program.named_predictors()}
     if parts.keys() != predictors.keys():
         raise SpecError(
-            f"{path} holds predictors {sorted(parts)}, and the spec's program has {sorted(predictors)}; "
-            "it is another program"
+            f"{path} holds predictors {sorted(parts)}, and the spec's program has {sorted(predictors)}; they are "
+            "different programs"
         )
     with _naming_damage(path):
         for name, predictor in predictors.items():
@@ -113,7 +113,7 @@ def load_program(
     if not nearest_card or not isinstance(program, ExamProgram):
         return program
     if nearest is None:
-        raise ValueError("a program that chooses its demonstrations needs what chooses them")
+        raise ValueError("a program that chooses its demonstrations needs a selector")
     pool = program.predictors()[0].demos
     return WithNearest(program, nearest(pool, nearest_card["k"], nearest_card["encoder"]))
 
@@ -195,9 +195,9 @@ def demonstrations(program: AskingProgram) -> Iterator[tuple[str, dict[str, Any]
 def _example(demo: Mapping[str, Any]) -> dspy.Example:
     question = Question.model_validate(demo["question"])
     if demo.get("answer") is not None and demo["answer"] not in question.option_numbers:
-        raise ValueError(f"{question.key}: the answer {demo['answer']!r} is no option")
+        raise ValueError(f"{question.key}: the answer {demo['answer']!r} is not an option")
     if not isinstance(demo.get("rationale") or "", str):
-        raise TypeError(f"{question.key}: the rationale is no text")
+        raise TypeError(f"{question.key}: the rationale is not a text")
     return dspy.Example(**shown_of({**demo, "question": question})).with_inputs("question")
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import dspy
 from dspy.utils.exceptions import AdapterParseError, LMError
 
 from medexam.errors import ProgramFaultError
@@ -32,8 +31,8 @@ _OURS = {"medexam", "dspy"}
 
 
 @contextmanager
-def naming_faults(module: dspy.Module) -> Iterator[list[Any]]:
-    """Take what the module returned; it stays empty where a reply did not parse.
+def naming_faults(code: object) -> Iterator[list[Any]]:
+    """Take what the code, a module or a function, returned; it stays empty where a reply did not parse.
 
     Raises `ProgramFaultError` for whatever the user's code raises, but faults of models as they are.
     """
@@ -46,7 +45,7 @@ def naming_faults(module: dspy.Module) -> Iterator[list[Any]]:
     except (Exception, OtherModelError) as error:
         kind, text = type(error).__name__, str(error)
         message = f"{_THREAD} ({text})" if text.startswith(_NO_MODEL) else text
-        place = own_place(error, _package(type(module).__module__))
+        place = own_place(error, _package(code.__module__))
         raise ProgramFaultError(
             kind, f"{place}: {kind}: {message}" if place else message, "".join(traceback.format_exception(error))
         ) from error

@@ -112,24 +112,13 @@ def build_failure(
     answerer: Answerer | None = None,
 ) -> Prediction:
     """Build the prediction of a program whose model call broke, or whose own code raised."""
+    fields: dict[str, Any] = {"question": question.key, "program": program, "spec_digest": spec_digest}
     if isinstance(error, ContextWindowExceededError):
-        return Prediction(
-            question=question.key,
-            program=program,
-            spec_digest=spec_digest,
-            status=Status.UNANSWERED,
-            reason=Reason.CONTEXT_OVERFLOW,
-            answered_by=answerer.print_of(None, cut=True) if answerer else None,
-        )
-    return Prediction(
-        question=question.key,
-        program=program,
-        spec_digest=spec_digest,
-        status=Status.FAILED,
-        failure=Failure(kind=error.kind, message=str(error), traceback=error.traceback)
-        if isinstance(error, ProgramFaultError)
-        else Failure(kind=type(error).__name__, message=str(error)),
-    )
+        fields["answered_by"] = answerer.print_of(None, cut=True) if answerer else None
+        return Prediction(**fields, status=Status.UNANSWERED, reason=Reason.CONTEXT_OVERFLOW)
+    is_own = isinstance(error, ProgramFaultError)
+    kind, text = (error.kind, error.traceback) if is_own else (type(error).__name__, None)
+    return Prediction(**fields, status=Status.FAILED, failure=Failure(kind=kind, message=str(error), traceback=text))
 
 
 def _read_fields(

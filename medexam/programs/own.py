@@ -28,11 +28,12 @@ from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.module_faults import naming_faults, overdue, start_thread
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.recording import Calls, OtherModels, recorded_calls
+from medexam.programs.recording import Calls, no_other_model, recorded_calls
 from medexam.programs.replay import replay
 from medexam.programs.retrieval.passages import PassageFinder
 from medexam.programs.retrieval.searching import PassageSearch
 from medexam.questions import Question
+from medexam.signatures.chat_in_bulk import ChatInBulk
 from medexam.signatures.choices import read_choice
 from medexam.signatures.guided import GuidedAdapter, asked_options
 from medexam.signatures.span_alignment import find_span
@@ -76,7 +77,7 @@ class OwnProgram(AskingProgram):
         super().__init__(make_adapter(spec))
         self.module = module
         self._timeout_s = spec.timeout_s
-        self._max_tokens = spec.budget(max_tokens)
+        self._max_tokens = spec.budget(max_tokens) or None
         self._finder = finder
         self._search = search
         self._field_types: Wanted = wanted_fields(module, spec.label, more)
@@ -161,7 +162,7 @@ class OwnProgram(AskingProgram):
             "lm": lm and lm.copy(max_tokens=self._max_tokens, **config),
             "adapter": adapter,
             "rm": self._retrieve,
-            "callbacks": [*dspy.settings.callbacks, *([OtherModels(lm)] if lm else [])],
+            **(no_other_model(lm) if lm else {}),
             # `dspy.Refine` and `dspy.BestOfN` write into it, which is None in bulk.
             "trace": [] if dspy.settings.trace is None else dspy.settings.trace,
         }
@@ -228,7 +229,7 @@ def make_module(spec: OwnSpec) -> dspy.Module:
             raise SpecError(f"program {spec.kind}: making it failed: {type(error).__name__}: {error}") from error
     if not isinstance(module, dspy.Module):
         raise SpecError(
-            f"program {spec.kind} is {type(module).__name__}, not a dspy.Module or what returns one: {_FORM}"
+            f"program {spec.kind} is {type(module).__name__}, not a dspy.Module or a function that returns one: {_FORM}"
         )
     if not any(hasattr(type(module), method) for method in ("forward", "aforward")):
         raise SpecError(f"program {spec.kind}: {type(module).__name__} has no forward: {_FORM}")
@@ -241,7 +242,7 @@ def make_predictor(spec: SignatureSpec) -> dspy.Module:
     try:
         return kind(dspy.Signature(spec.signature, spec.instructions or None))
     except Exception as error:
-        raise SpecError(f"program.signature {spec.signature!r}: {error}") from None
+        raise SpecError(f"signature {spec.signature!r}: {error}") from None
 
 
 def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
@@ -253,7 +254,7 @@ def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
     if isinstance(make, dspy.Adapter) and not spec.adapter_args:
         return make
     if not (isinstance(make, partial) or (isinstance(make, type) and issubclass(make, dspy.Adapter))):
-        raise SpecError(f"program.adapter {name} is no class derived from dspy.Adapter: take {_KNOWN_ADAPTERS}")
+        raise SpecError(f"program.adapter {name} is not a subclass of dspy.Adapter: use {_KNOWN_ADAPTERS}")
     args = dict(spec.adapter_args)
     if isinstance(make, type) and "extraction_model" in inspect.signature(make).parameters:
         # The run's model takes its place for each question.
@@ -266,7 +267,7 @@ def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
 
 
 _ADAPTERS: dict[str, Callable[..., dspy.Adapter]] = {
-    "chat": partial(dspy.ChatAdapter, use_json_adapter_fallback=False),
+    "chat": partial(ChatInBulk, use_json_adapter_fallback=False),
     "json": partial(dspy.JSONAdapter),
     "xml": partial(dspy.XMLAdapter),
 }

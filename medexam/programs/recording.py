@@ -17,9 +17,8 @@ from typing import Any, Protocol
 
 import dspy
 from dspy.lm15 import Request, Response, response_to_events
-from dspy.utils.callback import BaseCallback
 
-from medexam.dspy_internals import CALL_ERRORS, raising_dspy_errors
+from medexam.dspy_internals import CALL_ERRORS, dspy_faults, model_check
 from medexam.model_calls import DRAWN_SEED, SAMPLES, Dialogue, Generation
 from medexam.signatures.direct import DialogueWriter
 from medexam.signatures.requests import read_generation
@@ -121,23 +120,24 @@ def recorded_calls() -> Iterator[Calls]:
 class OtherModelError(BaseException):
     """Code of a question's program asks another model than the run's, whose calls nobody would keep or count.
 
-    No `Exception`: DSPy logs those that callbacks raise, and asks all the same.
+    No `Exception`: code that asks it may take those for faults of the model.
     """
 
 
-class OtherModels(BaseCallback):
-    """A callback of DSPy's that stops every call of another model than `lm`, before it is asked."""
+def no_other_model(lm: Any) -> dict[str, Any]:
+    """Return the setting of `dspy.context` under which only `lm` and its copies, which share its engine, are asked.
 
-    def __init__(self, lm: Any) -> None:
-        self._engine = getattr(lm, "engine", None)
+    Any other model raises `OtherModelError` before it is asked.
+    """
 
-    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:  # noqa: ARG002 - DSPy's names
-        """Raise `OtherModelError` unless it is `lm` or a copy, which share their engine."""
-        if getattr(instance, "engine", None) is not self._engine:
+    def check(instance: Any) -> None:
+        if getattr(instance, "engine", None) is not lm.engine:
             raise OtherModelError(
-                f"{instance.model} is not the run's model: ask dspy.settings.lm, name the other in `models` of a "
-                "program of steps, or take medexam.Evaluate, which lets a module ask any"
+                f"{instance.model} is not the run's model: ask dspy.settings.lm, name further models in `models` of "
+                "a program of steps, or use medexam.Evaluate, where a module may ask any model"
             )
+
+    return model_check(check)
 
 
 class _Sync(Protocol):
@@ -168,7 +168,7 @@ class RecordingEngine:
         calls: Calls | None = dspy.settings.get(_KEY)
         draws = calls.draws if calls else self._draws
         sent = draws.redraw(request) if draws else request
-        with raising_dspy_errors(), calls.noting_fault() if calls else nullcontext():
+        with dspy_faults(), calls.noting_fault() if calls else nullcontext():
             response = _with_seed(self._engine.complete(sent), request, sent)
         if calls is not None:
             calls.generations.append(read_generation(response))
@@ -224,7 +224,7 @@ class AsyncRecordingEngine:
         calls: Calls | None = dspy.settings.get(_KEY)
         draws = calls.draws if calls else self._draws
         sent = draws.redraw(request) if draws else request
-        with raising_dspy_errors(), calls.noting_fault() if calls else nullcontext():
+        with dspy_faults(), calls.noting_fault() if calls else nullcontext():
             response = _with_seed(await self._engine.complete(sent), request, sent)
         if calls is not None:
             calls.generations.append(read_generation(response))

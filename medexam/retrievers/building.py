@@ -79,7 +79,7 @@ class PlannedRetriever:
         messages = warn_of_language(self.spec, self.encoder, language)
         if self.corpus is not None and self.corpus.skipped:
             messages.append(
-                f"{self.corpus.skipped:,} rows of {self.corpus.source} are no passages and were left out "
+                f"{self.corpus.skipped:,} rows of {self.corpus.source} are not passages and were left out "
                 "(retriever.skip_bad)"
             )
         return tuple(messages)
@@ -130,7 +130,7 @@ class PlannedRetriever:
 
     def _corpus(self) -> Corpus:
         if not isinstance(self.corpus, Corpus):
-            raise SpecError(f"retriever.kind {self.spec.kind} needs the passages themselves: set retriever.corpus")
+            raise SpecError(f"retriever.kind {self.spec.kind} needs the text of the passages: set retriever.corpus")
         return self.corpus
 
 
@@ -151,12 +151,12 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     if manifest is not None and not spec.uses_words and spec.corpus is None:
         if spec.skip_bad or spec.chunk_tokens is not None:
             raise SpecError(
-                "retriever.skip_bad and retriever.chunk_tokens say how a corpus is read, but retriever.index "
-                "replaces it: name retriever.corpus as well, or leave them out"
+                "retriever.skip_bad and retriever.chunk_tokens apply to a corpus, and only retriever.index is set: "
+                "set retriever.corpus as well, or leave them out"
             )
         fingerprint, size = manifest.corpus.fingerprint, manifest.corpus.count
     else:
-        corpus = _read_corpus_of(spec)
+        corpus = _read_corpus(spec)
         fingerprint, size = corpus.fingerprint, corpus.count
     identity["corpus"] = fingerprint
     revision = rerank_revision = None
@@ -182,13 +182,14 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     return PlannedRetriever(spec, identity, size, corpus, encoder, revision, precision, rerank_revision)
 
 
-def _read_corpus_of(spec: RetrieverSpec) -> ReadableCorpus:
-    """Read the corpus of a spec; one that is searched from disk is not kept in memory."""
-    if spec.kind != "hashed_tfidf":
-        return read_corpus(spec.corpus, spec.skip_bad, spec.chunk_tokens, spec.chunk_overlap)
-    return stream_corpus(
-        spec.corpus, skip_bad=spec.skip_bad, chunk_tokens=spec.chunk_tokens, chunk_overlap=spec.chunk_overlap
-    )
+def _read_corpus(spec: RetrieverSpec) -> ReadableCorpus:
+    """Read the corpus of a spec in its chunks; one that is searched from disk is not kept in memory."""
+    if spec.kind == "hashed_tfidf":
+        return stream_corpus(
+            spec.corpus, skip_bad=spec.skip_bad, chunk_tokens=spec.chunk_tokens, chunk_overlap=spec.chunk_overlap
+        )
+    corpus = load_corpus(spec.corpus, skip_bad=spec.skip_bad)
+    return corpus if spec.chunk_tokens is None else chunk_corpus(corpus, spec.chunk_tokens, spec.chunk_overlap)
 
 
 def _plan_own(spec: RetrieverSpec) -> PlannedRetriever:
@@ -196,9 +197,9 @@ def _plan_own(spec: RetrieverSpec) -> PlannedRetriever:
     identity: dict[str, Any] = {"kind": hash_source(spec.kind, RETRIEVERS), "args": spec.args}
     if spec.corpus is None:
         return PlannedRetriever(spec, identity, sys.maxsize, None, spec.encoder_name, None, "float32", None)
-    corpus = read_corpus(spec.corpus, spec.skip_bad, spec.chunk_tokens, spec.chunk_overlap)
+    corpus = _read_corpus(spec)
     identity["corpus"] = corpus.fingerprint
-    return PlannedRetriever(spec, identity, len(corpus.passages), corpus, spec.encoder_name, None, "float32", None)
+    return PlannedRetriever(spec, identity, corpus.count, corpus, spec.encoder_name, None, "float32", None)
 
 
 def _build_own(spec: RetrieverSpec, corpus: Corpus | None) -> Retriever:
@@ -212,12 +213,6 @@ def _build_own(spec: RetrieverSpec, corpus: Corpus | None) -> Retriever:
     if not callable(getattr(retriever, "search", None)):
         raise SpecError(f"retriever {spec.kind} has no search(queries, k): see docs/your-own-parts.md")
     return retriever
-
-
-def read_corpus(source: str | Path | None, skip_bad: bool, chunk_tokens: int | None, chunk_overlap: int) -> Corpus:
-    """Read the corpus at `source` as `load_corpus` reads it, in chunks where `chunk_tokens` is not None."""
-    corpus = load_corpus(source, skip_bad=skip_bad)
-    return corpus if chunk_tokens is None else chunk_corpus(corpus, chunk_tokens, chunk_overlap)
 
 
 def usual_index(corpus: ReadableCorpus, encoder: Encoder, cache: Path) -> Path:

@@ -6,7 +6,7 @@ It knows nothing of formats, nor of how passages are searched.
 import hashlib
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -69,13 +69,13 @@ class StreamedCorpus:
     skipped: int
     chunk_tokens: int | None
     chunk_overlap: int
-    passages: Iterable[Passage] = field(repr=False)
+    passages: Callable[[], Iterator[Passage]] = field(repr=False)
     """Reads the source anew."""
 
     def read(self) -> Iterator[Passage]:
         """Read its passages in order; raises `DatasetError` at the end if they are not those that were read before."""
         digest = Fingerprint()
-        for passage in self.passages:
+        for passage in self.passages():
             digest.add(passage)
             yield passage
         if digest.hexdigest() != self.fingerprint:
@@ -134,21 +134,23 @@ def stream_corpus(
     Eight bytes a passage are held, to find an id that stands twice. Raises what those two raise.
     """
     placed = PlacedPassages(find_source(source), skip_bad=skip_bad)
-    source_ids = _Ids()
-    stream = (source_ids.note(passage) for _, passage in placed)
-    has_chunks = chunk_tokens is not None
-    digest, ids, count, characters = Fingerprint(), _Ids(), 0, 0
-    for passage in _chunk(stream, chunk_tokens, chunk_overlap) if chunk_tokens is not None else stream:
-        if has_chunks:
+
+    def read(note: Callable[[Passage], Passage] = lambda passage: passage) -> Iterator[Passage]:
+        passages = (note(passage) for _, passage in placed)
+        return passages if chunk_tokens is None else _chunk(passages, chunk_tokens, chunk_overlap)
+
+    source_ids, ids = _Ids(), _Ids()
+    digest, count, characters = Fingerprint(), 0, 0
+    for passage in read(source_ids.note):
+        if chunk_tokens is not None:
             ids.note(passage)
         digest.add(passage)
         count += 1
         characters += len(passage.text)
     if repeated_id := source_ids.find_repeated(passage for _, passage in placed):
         raise placed.repeated(repeated_id)
-    passages = _ReadAgain(placed, chunk_tokens, chunk_overlap)
     origin = placed.source
-    if repeated_id := ids.find_repeated(passages):
+    if repeated_id := ids.find_repeated(read()):
         raise _stands_twice(origin.name, repeated_id)
     if not count:
         raise _no_passages(origin.name, origin.label, placed.skipped)
@@ -162,21 +164,8 @@ def stream_corpus(
         placed.skipped,
         chunk_tokens,
         chunk_overlap,
-        passages,
+        read,
     )
-
-
-class _ReadAgain:
-    """The passages of a source, in chunks where `chunk_tokens` is not None; every iteration reads it again."""
-
-    def __init__(self, placed: PlacedPassages, chunk_tokens: int | None, chunk_overlap: int) -> None:
-        self._placed = placed
-        self._chunk_tokens = chunk_tokens
-        self._chunk_overlap = chunk_overlap
-
-    def __iter__(self) -> Iterator[Passage]:
-        passages = (passage for _, passage in self._placed)
-        return passages if self._chunk_tokens is None else _chunk(passages, self._chunk_tokens, self._chunk_overlap)
 
 
 class _Ids:
@@ -249,7 +238,9 @@ def chunk_corpus(corpus: Corpus, size: int, overlap: int = 0) -> Corpus:
 
 def _chunk(passages: Iterable[Passage], size: int, overlap: int) -> Iterator[Passage]:
     if not 0 <= overlap < size:
-        raise ValueError(f"chunks of {size} tokens cannot share {overlap}: the size must be larger than the overlap")
+        raise ValueError(
+            f"chunks of {size} tokens cannot overlap by {overlap}: the size must be larger than the overlap"
+        )
     for passage in passages:
         spans = [token.span() for token in _TOKEN.finditer(passage.content)]
         if len(spans) <= size:
@@ -271,8 +262,8 @@ def _finish(name: str, passages: tuple[Passage, ...], source: str, licence: str 
 
 
 def _no_passages(name: str, source: str, skipped: int) -> DatasetError:
-    left_out = f" ({skipped} rows that are none were left out)" if skipped else ""
-    return DatasetError(f"corpus {name} holds no passages{left_out}: see whether {source} is what you mean")
+    left_out = f" ({skipped} rows that are not passages were left out)" if skipped else ""
+    return DatasetError(f"corpus {name} holds no passages{left_out}: check that {source} is the right file")
 
 
 def _stands_twice(name: str, key: str) -> DatasetError:

@@ -73,8 +73,8 @@ class PlacedPassages:
         """Build the error that says where the id `key` stands for the first and for the second time."""
         first, second = islice((place for place, row in self.source.rows() if find_id(place, row) == key), 2)
         return DatasetError(
-            f"{second}: id {key!r} already stands in {first}: give each passage an id of its own, or name the one "
-            "file that is to be read"
+            f"{second}: id {key!r} is already in {first}: give each passage an id of its own, or name the one file "
+            "that is to be read"
         )
 
 
@@ -133,7 +133,7 @@ def _parse(place: Place, row: Mapping[str, Any] | Unreadable, corpus: str, colle
     try:
         f"{key}{title}{content}".encode()
     except UnicodeEncodeError:
-        raise _RowError(f"passage {key!r} holds half a surrogate pair, which is no character") from None
+        raise _RowError(f"passage {key!r} holds half a surrogate pair, which is not a character") from None
     source = row.get("source") or read_metadata(row, "source")
     # MedRAG numbers the passages of a book behind its title: First_Aid_Step1_12 is of First_Aid_Step1.
     prefix, mark, _ = key.partition("_")

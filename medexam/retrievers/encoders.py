@@ -92,8 +92,8 @@ class SentenceEncoder:
             raise EngineError(f"{weights.label}: the model does not say how long its vectors are")
         if model.similarity_fn_name not in ("dot", "cosine"):
             raise EngineError(
-                f"{weights.label}: it compares vectors by {model.similarity_fn_name} distance, and an index by their "
-                "inner product; choose an encoder whose similarity is dot or cosine"
+                f"{weights.label}: it compares vectors by {model.similarity_fn_name} distance, and an index compares "
+                "them by their inner product; choose an encoder whose similarity is dot or cosine"
             )
         self.source = source
         self.label = weights.label

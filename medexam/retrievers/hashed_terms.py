@@ -9,12 +9,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from importlib import import_module
 from itertools import islice, pairwise
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +21,8 @@ from medexam.files import whole_folder
 from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import ReadableCorpus
-from medexam.retrievers.lexical import load_stop_words, rank_scores
+from medexam.retrievers.lexical import import_library, load_stop_words, no_words, rank_scores
+from medexam.retrievers.passage_rows import load_datasets, to_passages, write_passages
 from medexam.specs.identity import digest
 
 if TYPE_CHECKING:
@@ -32,8 +31,9 @@ if TYPE_CHECKING:
 BINS = 2**24
 BLOCK = 10_000
 """Passages whose terms are in memory at a time."""
-PAGE = 100
-"""Passages that are read from disk together."""
+PAGE = 1_000
+"""Passages that are written to disk together."""
+PASSAGES = "passages.arrow"
 STAMP = "hashed_terms.json"
 """The file that says what the folder is of; written last."""
 _STOP_LISTS: dict[Language, str] = {"en": "EN_PLUS", "es": "SPANISH", "it": "ITALIAN", "ru": "RUSSIAN"}
@@ -56,7 +56,7 @@ class HashedTfidfRetriever:
         """
         self.corpus = corpus
         self._stop_words = load_stop_words(language, _STOP_LISTS)
-        self._hash = _import("sklearn.utils").murmurhash3_32
+        self._hash = import_library("sklearn.utils").murmurhash3_32
         self.digest = digest(
             {
                 "method": "hashed_tfidf",
@@ -66,7 +66,7 @@ class HashedTfidfRetriever:
                 "stop_words": sorted(self._stop_words),
             }
         )
-        self._place = folder / f"hashed-tfidf-{self.digest}"
+        self._place = folder / f"hashed-terms-{self.digest}"
         self._terms: _StoredTerms | None = None
         self._opening = Lock()
 
@@ -78,7 +78,7 @@ class HashedTfidfRetriever:
         if not 1 <= k <= self.corpus.count:
             raise ValueError(f"k is {k}: it must be from 1 to the {self.corpus.count} passages of {self.corpus.name}")
         terms = self._open()
-        return [rank_scores(terms.score(self._count(query)), terms.passages, k) for query in queries]
+        return [rank_scores(terms.score(self._count(query)), terms.read, k) for query in queries]
 
     def _open(self) -> "_StoredTerms":
         with self._opening:
@@ -91,19 +91,13 @@ class HashedTfidfRetriever:
     def _build(self) -> None:
         try:
             with whole_folder(self._place) as draft:
-                blocks = []
-                with _PassageWriter(draft) as writer:
-                    for number, block in enumerate(_cut(self.corpus.read(), BLOCK)):
-                        writer.write(block)
-                        blocks.append(self._write_block(draft / f"block{number}.npy", block, number * BLOCK))
+                blocks = list[Path]()
+                write_passages(self._write_terms(draft, blocks), draft / PASSAGES, PAGE)
                 terms = _merge(blocks, draft)
                 for path in blocks:
                     path.unlink()
                 if not terms:
-                    raise DatasetError(
-                        f"corpus {self.corpus.name} has no words other than stop words: see whether its text was read "
-                        "right"
-                    )
+                    raise no_words(self.corpus)
                 stamp = {"digest": self.digest, "corpus": self.corpus.fingerprint, "passages": self.corpus.count}
                 (draft / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
         except OSError as error:
@@ -113,6 +107,14 @@ class HashedTfidfRetriever:
                     f"cannot keep the terms in {self._place} ({error}): set MEDEXAM_CACHE to a folder that can be "
                     "written"
                 ) from None
+
+    def _write_terms(self, folder: Path, blocks: list[Path]) -> Iterator[Passage]:
+        """Yield the passages of the corpus; the terms of each block of them are on disk before, in one of `blocks`."""
+        passages = self.corpus.read()
+        while block := tuple(islice(passages, BLOCK)):
+            first = len(blocks) * BLOCK
+            blocks.append(self._write_block(folder / f"block{len(blocks)}.npy", block, first))
+            yield from block
 
     def _write_block(self, path: Path, passages: Iterable[Passage], first: int) -> Path:
         """Write bin, passage and count of each term of some passages, `[n, 3]`, by bin and then by passage."""
@@ -139,15 +141,19 @@ class _StoredTerms:
     """The bins of a corpus on disk: which passages a bin's terms stand in, and how often."""
 
     def __init__(self, folder: Path) -> None:
-        self.passages = _StoredPassages(folder)
+        self._passages: Any = load_datasets().Dataset.from_file(str(folder / PASSAGES))
         self._bins = np.load(folder / "bins.npy", mmap_mode="r")
         self._ends = np.load(folder / "ends.npy", mmap_mode="r")
         self._rows = np.load(folder / "rows.npy", mmap_mode="r")
         self._counts = np.load(folder / "counts.npy", mmap_mode="r")
 
+    def read(self, rows: Sequence[int]) -> list[Passage]:
+        """Read the passages of these rows."""
+        return to_passages(self._passages[list(rows)])
+
     def score(self, query: Counter[int]) -> "NDArray[np.float64]":
         """Score every passage, `[n]`; entry i is passage i."""
-        n = len(self.passages)
+        n = len(self._passages)
         scores = np.zeros(n)
         for place, count in query.items():
             bin_row = int(np.searchsorted(self._bins, place))
@@ -161,72 +167,10 @@ class _StoredTerms:
         return scores
 
 
-class _PassageWriter:
-    """Writes passages as an Arrow file in pages of `PAGE`."""
-
-    def __init__(self, folder: Path) -> None:
-        import pyarrow as pa
-
-        self._schema = pa.schema([(name, pa.string()) for name in ("id", "title", "content", "source")])
-        self._writer: Any = pa.ipc.new_file(folder / "passages.arrow", self._schema)
-
-    def __enter__(self) -> "_PassageWriter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._writer.close()
-
-    def write(self, passages: Sequence[Passage]) -> None:
-        """Write a block, whose size is a multiple of `PAGE` unless it is the last one."""
-        import pyarrow as pa
-
-        for page in _cut(passages, PAGE):
-            columns = [[getattr(passage, name) for passage in page] for name in self._schema.names]
-            self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
-
-
-class _StoredPassages(Sequence[Passage]):
-    """Passages by row, read from disk when they are asked for."""
-
-    def __init__(self, folder: Path) -> None:
-        import pyarrow as pa
-
-        self._file: Any = pa.ipc.open_file(pa.memory_map(str(folder / "passages.arrow")))
-
-    @cached_property
-    def _length(self) -> int:
-        last = self._file.num_record_batches - 1
-        return int(last * PAGE + self._file.get_batch(last).num_rows)
-
-    def __len__(self) -> int:
-        return self._length
-
-    @overload
-    def __getitem__(self, row: int) -> Passage: ...
-
-    @overload
-    def __getitem__(self, row: slice) -> list[Passage]: ...
-
-    def __getitem__(self, row: int | slice) -> Passage | list[Passage]:
-        if isinstance(row, slice):
-            return [self[each] for each in range(*row.indices(len(self)))]
-        if not 0 <= row < len(self):
-            raise IndexError(row)
-        (fields,) = self._file.get_batch(row // PAGE).slice(row % PAGE, 1).to_pylist()
-        return Passage(**fields)
-
-
-def _cut(passages: Iterable[Passage], size: int) -> Iterator[tuple[Passage, ...]]:
-    """Yield `size` passages at a time."""
-    rest = iter(passages)
-    while block := tuple(islice(rest, size)):
-        yield block
-
-
 def _merge(blocks: Sequence[Path], folder: Path) -> int:
     """Merge blocks of terms into the files of `_StoredTerms`; return how many bins have a term."""
     counts = np.zeros(BINS, dtype=np.int64)
-    for table in _tables(blocks):
+    for table in map(np.load, blocks):
         counts += np.bincount(table[:, 0], minlength=BINS)
     bins = np.flatnonzero(counts)
     if not len(bins):
@@ -238,7 +182,7 @@ def _merge(blocks: Sequence[Path], folder: Path) -> int:
     total = int(counts.sum())
     rows = np.lib.format.open_memmap(folder / "rows.npy", "w+", np.uint32, (total,))
     counts = np.lib.format.open_memmap(folder / "counts.npy", "w+", np.uint32, (total,))
-    for table in _tables(blocks):
+    for table in map(np.load, blocks):
         block_bins, starts, sizes = np.unique(table[:, 0], return_index=True, return_counts=True)
         targets = np.repeat(places[block_bins] - starts, sizes) + np.arange(len(table))
         rows[targets], counts[targets] = table[:, 1], table[:, 2]
@@ -246,17 +190,3 @@ def _merge(blocks: Sequence[Path], folder: Path) -> int:
     rows.flush()
     counts.flush()
     return len(bins)
-
-
-def _tables(blocks: Sequence[Path]) -> "Iterator[NDArray[np.uint32]]":
-    for path in blocks:
-        yield np.load(path)
-
-
-def _import(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise DatasetError(
-            f"searching by hashed terms needs bm25s and scikit-learn ({error}): pip install 'medexam[retrieval]'"
-        ) from None

@@ -239,7 +239,7 @@ def _encode_shard(folder: Path, shard: Shard, encoder: Encoder, progress: Progre
 def _encode_block(encoder: Encoder, block: Sequence[Passage], start: int, progress: Progress) -> Vectors:
     vectors = encoder.encode_passages(block, lambda count: progress(start + count))
     if vectors.shape != (len(block), encoder.dimension):
-        raise ValueError(f"{encoder.label} made vectors {vectors.shape} of {len(block)} passages")
+        raise ValueError(f"{encoder.label} returned vectors of shape {vectors.shape} for {len(block)} passages")
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
@@ -293,7 +293,8 @@ def disk_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise IndexBuildError(
-            f"cannot write {folder}: {error.strerror or error}; cure that and build again: what is encoded is kept"
+            f"cannot write {folder}: {error.strerror or error}; correct that and build again: the encoded passages "
+            "are kept"
         ) from error
 
 

@@ -8,7 +8,7 @@ import importlib
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -21,7 +21,7 @@ from medexam.files import whole_folder
 from medexam.fingerprints import hash_files
 from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
-from medexam.retrievers.corpora import Corpus
+from medexam.retrievers.corpora import Corpus, ReadableCorpus
 from medexam.specs.identity import digest
 from medexam.text import composed
 
@@ -79,7 +79,7 @@ class BM25Retriever:
         of another corpus, language or version, or is damaged, is not used. Raises `DatasetError` if bm25s or
         PyStemmer are not installed.
         """
-        bm25s, stemmer = _import("bm25s"), _import("Stemmer")
+        bm25s, stemmer = import_library("bm25s"), import_library("Stemmer")
         self.corpus = corpus
         self.language = language
         self.digest = digest(
@@ -104,13 +104,11 @@ class BM25Retriever:
         """
         check_k(k, self.corpus)
         index = self._open()
-        rankings = []
+        rankings, read = list[list[Hit]](), partial(map, self.corpus.passages.__getitem__)
         for stems in self._tokenize(queries, return_ids=False):
             # Words that the corpus lacks have no number; a query of such words alone finds nothing.
             token_ids = index.get_tokens_ids(stems)
-            rankings.append(
-                rank_scores(index.get_scores_from_ids(token_ids), self.corpus.passages, k) if token_ids else []
-            )
+            rankings.append(rank_scores(index.get_scores_from_ids(token_ids), read, k) if token_ids else [])
         return rankings
 
     def _open(self) -> Any:
@@ -124,21 +122,21 @@ class BM25Retriever:
             return self._index
 
     def _build(self) -> Any:
-        index = _import("bm25s").BM25(**BM25_SETTINGS)
+        index = import_library("bm25s").BM25(**BM25_SETTINGS)
         tokens = self._tokenize([passage.text for passage in self.corpus.passages], return_ids=True)
         if not tokens.vocab:
-            raise _no_words(self.corpus)
+            raise no_words(self.corpus)
         index.index(tokens, show_progress=False)
         return index
 
     def _tokenize(self, texts: Sequence[str], *, return_ids: bool) -> Any:
         """Cut each text into stems, by a stemmer of its own for each call: threads may not share one."""
-        return _import("bm25s").tokenize(
+        return import_library("bm25s").tokenize(
             [self._singular(_drop_articles(text, self.language)) for text in texts],
             lower=False,
             token_pattern=WORD_PATTERN,
             stopwords=_stop_words(self.language),
-            stemmer=_import("Stemmer").Stemmer(_STEMMERS[self.language]),
+            stemmer=import_library("Stemmer").Stemmer(_STEMMERS[self.language]),
             return_ids=return_ids,
             show_progress=False,
         )
@@ -164,7 +162,7 @@ class TfidfRetriever:
 
         Raises `DatasetError` if scikit-learn or bm25s, whose stop words it takes, are not installed.
         """
-        sklearn, text = _import("sklearn"), _import("sklearn.feature_extraction.text")
+        sklearn, text = import_library("sklearn"), import_library("sklearn.feature_extraction.text")
         self.corpus = corpus
         words = _stop_words(language)
         self._vectorizer = text.TfidfVectorizer(
@@ -201,7 +199,7 @@ class TfidfRetriever:
         by_term = self._build()
         vectors = self._vectorizer.transform(queries)
         scores = ((vectors[i : i + 1] @ by_term).toarray().ravel() for i in range(len(queries)))
-        return [rank_scores(row, self.corpus.passages, k) for row in scores]
+        return [rank_scores(row, partial(map, self.corpus.passages.__getitem__), k) for row in scores]
 
     def _build(self) -> Any:
         with self._building:
@@ -211,7 +209,7 @@ class TfidfRetriever:
                 except ValueError as error:
                     if "empty vocabulary" not in str(error):
                         raise
-                    raise _no_words(self.corpus) from None
+                    raise no_words(self.corpus) from None
                 self._by_term = documents.T.tocsr()
             return self._by_term
 
@@ -240,7 +238,7 @@ def load_stop_words(language: Language, lists: Mapping[Language, str] = _STOP_LI
     """
     if language not in lists:
         return frozenset([*_GALICIAN_STOP_WORDS.split(), *_SINGLE[language]])
-    return frozenset(getattr(_import("bm25s.stopwords"), f"STOPWORDS_{lists[language]}"))
+    return frozenset(getattr(import_library("bm25s.stopwords"), f"STOPWORDS_{lists[language]}"))
 
 
 def check_k(k: int, corpus: Corpus) -> None:
@@ -249,19 +247,27 @@ def check_k(k: int, corpus: Corpus) -> None:
         raise ValueError(f"k is {k}: it must be from 1 to the {len(corpus.passages)} passages of corpus {corpus.name}")
 
 
-def rank_scores(scores: "NDArray[np.floating[Any]]", passages: Sequence[Passage], k: int) -> list[Hit]:
-    """Rank the `k` passages with the highest scores above zero; score i is passage i's, equal ones keep this order."""
+def rank_scores(
+    scores: "NDArray[np.floating[Any]]", read: Callable[[Sequence[int]], Iterable[Passage]], k: int
+) -> list[Hit]:
+    """Rank the `k` passages with the highest scores above zero; score i is passage i's, equal ones keep this order.
+
+    `read` gets the passages of rows.
+    """
     rows = np.flatnonzero(scores > 0)
     if len(rows) > k:
         threshold = np.partition(scores[rows], -k)[-k]
         rows = rows[scores[rows] >= threshold]
-    best = rows[np.argsort(-scores[rows], kind="stable")][:k]
-    return [Hit(passages[i], float(scores[i]), rank) for rank, i in enumerate(best.tolist(), start=1)]
+    best = rows[np.argsort(-scores[rows], kind="stable")][:k].tolist()
+    passages = read(best) if best else ()
+    return [
+        Hit(passage, float(scores[row]), at) for at, (row, passage) in enumerate(zip(best, passages, strict=True), 1)
+    ]
 
 
 def _load_index(place: Path, stamp: dict[str, Any]) -> Any:
     """Load the index kept at `place`; None if there is none, or it is damaged, changed or another's."""
-    bm25s = _import("bm25s")
+    bm25s = import_library("bm25s")
     try:
         disk_stamp = json.loads((place / STAMP_FILE).read_text(encoding="utf-8"))
         if disk_stamp != stamp | {"files": _hash_files(place)}:
@@ -294,11 +300,13 @@ def _hash_files(place: Path) -> dict[str, str]:
     return dict(zip((file.name for file in files), hash_files(files, place), strict=True))
 
 
-def _no_words(corpus: Corpus) -> DatasetError:
-    return DatasetError(f"corpus {corpus.name} has no words other than stop words: see whether its text was read right")
+def no_words(corpus: ReadableCorpus) -> DatasetError:
+    """Build the error of a corpus in which no word can be searched."""
+    return DatasetError(f"corpus {corpus.name} has only stop words: check that its text was read correctly")
 
 
-def _import(name: str) -> Any:
+def import_library(name: str) -> Any:
+    """Import a library of the retrieval extra; raises `DatasetError` with the install line where it is missing."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

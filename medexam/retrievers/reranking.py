@@ -43,7 +43,7 @@ class RerankingRetriever:
         each query; `corpus_size`, where known, bounds it. Raises `EngineError` if it cannot be loaded.
         """
         if depth < 1:
-            raise ValueError(f"the depth is {depth}, and at least one passage must be read")
+            raise ValueError(f"the depth is {depth}, and it must be at least 1")
         self.base = base
         self.depth = depth if corpus_size is None else min(depth, corpus_size)
         self._model, weights = _load(cross_encoder, revision)
@@ -97,7 +97,7 @@ def find_cross_encoder(name: str | Path, revision: str | None = None) -> tuple[E
     None tokens: as the model says itself. Raises what `find_weights` raises.
     """
     if name == MINILM:
-        raise EngineError("minilm encodes texts one by one: as a cross-encoder name medcpt, a folder or a hub id")
+        raise EngineError("minilm is not a cross-encoder: name medcpt, a folder or a hub id")
     if name == MEDCPT:
         return find_encoder_weights(MEDCPT_CROSS, revision or MEDCPT_CROSS_REVISION), MEDCPT_CROSS_TOKENS
     return find_encoder_weights(name, revision), None

@@ -148,11 +148,11 @@ def check_switches(spec: ModelSpec, model: str, *, changes: dict[str, bool], may
     """
     if spec.reasoning_effort is not None and not changes["reasoning_effort"]:
         raise EngineError(
-            f"{model}: its chat template has no words for model.reasoning_effort: leave it out, or set model.thinking"
+            f"{model}: its chat template does not take model.reasoning_effort: leave it out, or set model.thinking"
         )
     if spec.thinking is None or changes["thinking"]:
         return
     if spec.thinking == "off" and may_reason:
         raise EngineError(f"{model}: its chat template cannot switch thinking off: leave model.thinking out")
     if spec.thinking != "off" and not may_reason:
-        raise EngineError(f"{model}: its chat template knows no thinking: leave model.thinking out")
+        raise EngineError(f"{model}: its chat template does not take model.thinking: leave model.thinking out")

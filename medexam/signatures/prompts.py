@@ -122,7 +122,7 @@ def load_prompt(files: WordFiles, language: Language) -> Prompt:
     (kind,) = files.parts
     program_words: _Instructions | None = getattr(words, kind)
     if program_words is None:
-        raise SpecError(f"{source_name} has no words for {kind} in {files.language or language!r}")
+        raise SpecError(f"{source_name} has no prompt for {kind} in {files.language or language!r}")
     form = files.answer_form
     try:
         instructions = Template(program_words.instructions).substitute(
@@ -138,7 +138,7 @@ def load_likelihood_words(files: WordFiles, language: Language) -> LikelihoodWor
     """Load the words before the options that are read in `language`; raises `SpecError` as `load_prompt` does."""
     words, source_name = read_language_words(_Words, files, language)
     if words.likelihood is None:
-        raise SpecError(f"{source_name} has no words for likelihood in {files.language or language!r}")
+        raise SpecError(f"{source_name} has no prompt for likelihood in {files.language or language!r}")
     part, *other_parts = files.parts
     context = getattr(words.likelihood, part)
     try:
@@ -146,7 +146,7 @@ def load_likelihood_words(files: WordFiles, language: Language) -> LikelihoodWor
     except (KeyError, ValueError) as error:
         raise SpecError(f"{source_name}: likelihood: only $question may follow a $: {error}") from None
     if sample == context:
-        raise SpecError(f"{source_name}: likelihood: the words for {part} lack $question")
+        raise SpecError(f"{source_name}: likelihood: the prompt {part} lacks $question")
     return LikelihoodWords(context, words.likelihood.premise if "premise" in other_parts else None)
 
 
@@ -159,7 +159,9 @@ def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestio
     examples = []
     for number, example in enumerate(by_language[language], start=1):
         if not 1 <= example.answer <= len(example.options):
-            raise SpecError(f"{source_name}: example {number} in {language!r}: answer {example.answer} is no option")
+            raise SpecError(
+                f"{source_name}: example {number} in {language!r}: answer {example.answer} is not an option"
+            )
         options = tuple(Option(number=n, text=text) for n, text in enumerate(example.options, start=1))
         question = Question(
             key=f"examples/{number}",

@@ -58,7 +58,7 @@ def load_task_words(files: WordFiles, language: Language) -> TaskWords:
                 f"{source_name}: {language}.groups.{group}: only ${', $'.join(FIELDS)} is allowed there: {error}"
             ) from None
     if missing := [group for group in files.parts if group not in words.groups]:
-        raise SpecError(f"program.prompt {files.prompt}: has no words for {', '.join(missing)}")
+        raise SpecError(f"program.prompt {files.prompt}: has no prompt for {', '.join(missing)}")
     return TaskWords(words.system.strip(), {group: words.groups[group].strip() for group in files.parts})
 
 

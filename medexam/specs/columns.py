@@ -101,7 +101,7 @@ class ColumnsSpec(Spec):
 def _stated(field: str, value: Any) -> Any:
     """Return what a file says of a field: numbers of columns as names, and `null` as no column."""
     if value is None and field in _OPEN:
-        raise ValueError(f"{field} is open: say {_OPEN[field]}")
+        raise ValueError(f"{field} is not set: say {_OPEN[field]}")
     if value is None and field in ColumnsSpec.model_fields:
         return NOT_READ
     if isinstance(value, (list, tuple)):

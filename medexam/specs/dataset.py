@@ -168,23 +168,23 @@ class DatasetSpec(Spec):
                 f"{', '.join(names)}; questions of your own need a kind ({', '.join(get_args(OwnKind))}) and a path"
             )
         if own is not None and (name in CATALOGUE or not name.strip()):
-            raise ValueError(f"{name!r} is not free: choose another name for your own questions")
+            raise ValueError(f"{name!r} is already used: choose another name for your own questions")
         return name
 
     @model_validator(mode="after")
     def _settings_belong(self) -> Self:
         if self.alter_seed != type(self).model_fields["alter_seed"].default and self.alter not in _DRAWN:
             raise ValueError(
-                "alter_seed chooses what `alter: options_replaced` and `question_continued` take: leave it out, or "
-                "set alter so"
+                "alter_seed belongs to `alter: options_replaced` and `alter: question_continued`: set one of them, "
+                "or leave alter_seed out"
             )
         if (self.paraphrases is not None) != (self.alter == "paraphrased"):
             raise ValueError("paraphrases is the file of `alter: paraphrased`: set both, or leave both out")
         if self.is_own:
             if self.alter is not None:
-                raise ValueError("alter belongs to questions that medexam reads, not to a benchmark of your own")
+                raise ValueError("alter works on questions that medexam reads, not on your own benchmark")
             if self.only is not None:
-                raise ValueError("only belongs to questions that medexam reads, not to a benchmark of your own")
+                raise ValueError("only works on questions that medexam reads, not on your own benchmark")
             return self
         own_fields = _fields_of(self.kind, self.name)
         for field in _SPECIAL:

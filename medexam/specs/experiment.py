@@ -76,7 +76,7 @@ class CellSpec(Spec):
         if batched := [
             name for name, model in self.asked_models.items() if "batch" in (model.engine, self.model.engine)
         ]:
-            raise PlacedError(f"models.{batched[0]}", "engine 'batch' asks for one model alone: take another engine")
+            raise PlacedError(f"models.{batched[0]}", "engine 'batch' works with one model only: use another engine")
         return self
 
     @property

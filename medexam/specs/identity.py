@@ -96,7 +96,7 @@ def _sampling(model: ModelSpec, budget: int | dict[str, int], *, draws: bool) ->
     return {
         "temperature": model.temperature,
         "max_tokens": budget,
-        "seed": model.seed if model.temperature or draws else None,
+        "seed": model.seed if model.temperature != 0 or draws else None,
         **{name: value for name in _DRAWING if (value := getattr(model, name)) not in (None, ())},
     }
 

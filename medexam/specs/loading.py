@@ -60,8 +60,7 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
         where, folder = str(path), path.parent
         if path.suffix.lower() in TABLES and path.exists():
             raise SpecError(
-                f"{path} is a table of questions and no spec: `medexam data init {path}` looks at it and writes a spec "
-                "that asks them"
+                f"{path} is a table of questions, not a spec: `medexam data init {path}` writes a spec that asks them"
             )
         if path.is_dir():
             raise SpecError(f"{path} is a folder and no spec: name a file in it; `medexam report {path}` shows runs")
@@ -77,7 +76,7 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
     if not isinstance(document, Mapping):
         detail = "the file is empty" if document is None else "this is none"
         raise SpecError(
-            f"{where}: a spec is a mapping of keys to values, and {detail}; `medexam init` writes one to start from"
+            f"{where}: a spec is a mapping of keys to values, and {detail}; `medexam init` writes an example"
         )
     tree = {key: _placed(value, folder) for key, value in document.items()}
     if isinstance(tree.get("dataset"), Mapping):

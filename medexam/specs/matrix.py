@@ -231,7 +231,9 @@ def _ask_only_pictures(cell: CellSpec) -> CellSpec:
     if program.pictures is None or getattr(program, "images", None) != "only":
         return cell
     if cell.dataset.images == "without":
-        raise SpecError("program.images only asks questions with a picture, and dataset.images without leaves them out")
+        raise SpecError(
+            "program.images: only asks questions with a picture, and dataset.images: without leaves these out"
+        )
     dataset = validate(DatasetSpec, {**cell.dataset.model_dump(), "images": "with"})
     return cell.model_copy(update={"dataset": dataset, "program": program.model_copy(update={"images": "shown"})})
 
@@ -250,13 +252,13 @@ def _check_fit(cell: CellSpec) -> CellSpec:
     """Return the cell; raise `SpecError` where its program cannot answer its data set."""
     form, program = cell.dataset.question_form, cell.program
     if cell.dataset.alter == "question_withheld" and program.pictures is not None:
-        raise SpecError("dataset.alter question_withheld shows no picture: set program.images to hidden")
+        raise SpecError("with dataset.alter question_withheld no picture is shown: set program.images to hidden")
     for member in cell.members:
         _check_fit(member)
     if program.draws and not cell.model.temperature:
         raise SpecError(
-            f"program {program.label} asks the same several times, and at temperature 0 all replies are equal: set "
-            "model.temperature, such as 0.7"
+            f"program {program.label} asks each question several times, and at temperature 0 all replies are equal: "
+            "set model.temperature, such as 0.7"
         )
     if isinstance(program, FlowSpec) and program.votes and any(form in spec.task_forms for spec in KINDS.values()):
         raise SpecError(

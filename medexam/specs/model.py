@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from medexam.plugins import is_live_name
 from medexam.specs.base import Spec
 from medexam.specs.extra_body import check_extra_body
 from medexam.specs.names import ENGINES, Args, part_name, short_name
@@ -63,8 +64,8 @@ class ModelSpec(Spec):
     float32, which a processor measures once; else float32."""
     device: str = "auto"
     """embedded: `cpu`, `cuda`, `cuda:1` or `auto`."""
-    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    """0 takes the likeliest token at each step."""
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
+    """0 takes the likeliest token at each step. None, for a `dspy.LM` alone, leaves it to the provider."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     """Draw from the likeliest tokens that together have this probability; None draws from all."""
     top_k: Annotated[int, Field(ge=1)] | None = None
@@ -73,9 +74,10 @@ class ModelSpec(Spec):
     """Draw from the tokens that are at least this share as likely as the likeliest; None draws from all."""
     stop: tuple[str, ...] = ()
     """Texts at which a reply ends, in its thinking too; they are no part of it."""
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=0)] | None = None
     """Tokens a reply may have, its thinking included; None leaves it to the program, which knows how long its replies
-    are, and gives a hosted model that thinks 8,192 tokens more."""
+    are, and gives a hosted model that thinks 8,192 tokens more. 0, for a `dspy.LM` alone, has modules leave it to the
+    provider."""
     price: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = None
     """US dollars of a million tokens, of prompts and of replies; None: what litellm's list says of a hosted model."""
     seed: int | None = 0
@@ -135,16 +137,21 @@ class ModelSpec(Spec):
         if self.engine == "embedded" and self.name and self.path:
             raise ValueError("engine 'embedded' takes a name from the hub or a path, not both")
         if self.engine == "embedded" and self.name and self.name.startswith(("/", "./", "../", "~")):
-            raise ValueError(f"name is a model of the hub's: write the folder or file as path: {self.name}")
+            raise ValueError(f"name means a model of the hub: for a folder or file write path: {self.name}")
         return self
 
     def _check_sampling(self) -> None:
+        if not is_live_name(self.engine) and (self.temperature is None or self.max_tokens == 0):
+            name = "max_tokens, of at least 1" if self.max_tokens == 0 else "temperature, such as 0"
+            raise ValueError(f"only a dspy.LM of a script leaves this to the provider: set {name}")
         if not self.temperature and (self.top_p, self.top_k, self.min_p) != (None, None, None):
             raise ValueError(
                 "top_p, top_k and min_p change nothing at temperature 0: set a temperature, or leave them out"
             )
         if self.reasoning_effort == "none" and self.thinking not in (None, "off"):
-            raise ValueError(f"reasoning_effort: none thinks nothing, and thinking is {self.thinking!r}: leave one out")
+            raise ValueError(
+                f"reasoning_effort: none turns thinking off, and thinking is {self.thinking!r}: leave one out"
+            )
         unsupported_settings = {"embedded": ("extra_body",), "vllm": (), "litellm": (), "batch": ()}.get(
             self.engine, REQUEST_SETTINGS
         )
@@ -161,14 +168,16 @@ class ModelSpec(Spec):
         if self.start and self.profile is None:
             raise ValueError("start needs a profile, such as profile: smollm2-cpu")
         if self.start and self.endpoints:
-            raise ValueError("start begins a server of its own and takes no endpoints")
+            raise ValueError("start starts its own server and takes no endpoints")
         registries = [endpoint for endpoint in self.endpoints if endpoint.startswith(REGISTRY)]
         if registries and len(self.endpoints) > 1:
-            raise ValueError("endpoints has a registry and more: give the registry alone, since it names the servers")
+            raise ValueError("endpoints has a registry and addresses: give the registry alone, which names the servers")
         if any(mark in endpoint for endpoint in self.endpoints for mark in "@?#" if endpoint not in registries):
             raise ValueError(f"endpoints are addresses without user, password or query: {INSTEAD}")
         if self.api_key_env is not None and not is_variable(self.api_key_env):
-            raise ValueError("api_key_env is no name of an environment variable: write its name there, never the key")
+            raise ValueError(
+                "api_key_env is not the name of an environment variable: write the name there, never the key"
+            )
         if self.api_key_env and self.api_key_file:
             raise ValueError("api_key_env or api_key_file, not both")
 

@@ -74,7 +74,9 @@ class OptimizerSpec(Spec):
     @model_validator(mode="after")
     def _arguments_are_of_a_class(self) -> Self:
         if self.args and not self.is_class:
-            raise ValueError(f"args are those of a class, such as kind dspy.SIMBA; {self.kind} has fields of its own")
+            raise ValueError(
+                f"args belong to a kind that is a class, such as dspy.SIMBA; {self.kind} has its own fields"
+            )
         return self
 
     demos: Count = 3

@@ -64,7 +64,7 @@ class RetrieverSpec(Spec):
             raise ValueError(f"args belongs to a class of your own, not to {self.kind}: leave it out")
         field_names = {"index", "encoder", "revision", "rerank"} & self.model_fields_set
         if self.is_own and (set_ := sorted(name for name in field_names if getattr(self, name) is not None)):
-            raise ValueError(f"{', '.join(set_)}: a retriever of your own takes args alone, and corpus: leave it out")
+            raise ValueError(f"{', '.join(set_)}: your own retriever takes only args and corpus: leave it out")
         return self
 
     @model_validator(mode="after")

@@ -14,7 +14,7 @@ def check_secrets(tree: Any) -> None:
     """Raise `SpecError`, naming the place and not the value, for a text that looks like a key or holds a password."""
     for path, value in walk(tree):
         if looks_secret(value):
-            raise SpecError(f"{path} looks like a key, or holds a password, and specs are stored: {INSTEAD}")
+            raise SpecError(f"{path} looks like a secret, and specs are stored: {INSTEAD}")
 
 
 def looks_secret(value: object) -> bool:

@@ -28,10 +28,10 @@ matrix:
 $programs
 """)
 _CHOICE = """\
-    - {kind: zero_shot, answer_format: guided}          # the model can reply with nothing but an option
+    - {kind: zero_shot, answer_format: guided}          # the model can reply only with an option
     - {kind: chain_of_thought, answer_format: guided}   # it reasons first
     - {kind: likelihood}                                # it writes nothing: the likeliest option counts
-    - {kind: random}                                    # chance, beside which every score stands
+    - {kind: random}                                    # the chance level, for comparison
     # - {kind: "./my_strategies.py:Debate"}             # a DSPy module of your own, in a file beside this one"""
 _PROGRAMS: Mapping[str, str] = MappingProxyType(
     {

@@ -26,7 +26,7 @@ def parse_yaml(text: str, where: str, *, numbered: bool = False) -> Any:
     `numbered`: a key may be a whole number too.
     """
     if len(text) > LONGEST_TEXT:
-        raise SpecError(f"{where}: is longer than {LONGEST_TEXT:,} characters: take texts out of it")
+        raise SpecError(f"{where}: is longer than {LONGEST_TEXT:,} characters: shorten it")
     try:
         return writable(_construct(_Loader(text), frozenset({_TEXT, _NUMBER} if numbered else {_TEXT})))
     except yaml.YAMLError as error:
@@ -37,7 +37,7 @@ def parse_yaml(text: str, where: str, *, numbered: bool = False) -> Any:
     except _WrongError as error:
         raise SpecError(f"{where}, line {error.node.start_mark.line + 1}: {error}") from None
     except RecursionError:
-        raise SpecError(f"{where}: lists and mappings lie more than {MOST_LEVELS} deep in each other") from None
+        raise SpecError(f"{where}: lists and mappings are nested more than {MOST_LEVELS} levels deep") from None
 
 
 class _WrongError(Exception):
@@ -57,7 +57,7 @@ class _Loader(yaml.SafeLoader):
         except (ValueError, OverflowError) as error:
             raise _WrongError(f"a value cannot be read: {str(error).split(';')[0]}", node) from None
         if isinstance(value, str) and "\0" in value:
-            raise _WrongError("a text holds a null character, which no path and no prompt has", node)
+            raise _WrongError("a text holds a null character, which paths and prompts cannot have", node)
         return value
 
 
@@ -76,11 +76,11 @@ def _count(node: yaml.Node, counts: dict[int, int], level: int, keys: frozenset[
     """
     previous_count = counts.get(id(node))
     if previous_count == 0:
-        raise _WrongError("an alias stands inside what it names", node)
+        raise _WrongError("an alias is inside the value that it names", node)
     if previous_count is not None:
         return previous_count
     if level > MOST_LEVELS:
-        raise _WrongError(f"lists and mappings lie more than {MOST_LEVELS} deep in each other", node)
+        raise _WrongError(f"lists and mappings are nested more than {MOST_LEVELS} levels deep", node)
     counts[id(node)] = 0
     children = []
     if isinstance(node, yaml.MappingNode):
@@ -103,5 +103,5 @@ def _check_keys(node: yaml.MappingNode, keys: frozenset[str]) -> None:
         if not isinstance(key, yaml.ScalarNode) or key.tag not in keys:
             raise _WrongError("a key must be a text; put it in quotes", key)
         if key.value in lines:
-            raise _WrongError(f"key {key.value[:80]!r} stands twice, first in line {lines[key.value]}", key)
+            raise _WrongError(f"key {key.value[:80]!r} occurs twice, first in line {lines[key.value]}", key)
         lines[key.value] = key.start_mark.line + 1

@@ -100,3 +100,15 @@ def test_set_changes_a_program_that_the_suite_gives_to_all_its_specs(medexam) ->
     code, out, err = medexam("plan", "sample_suite", "--set", "program.kind=longest", "--json")
     assert code == 0, err
     assert {cell["program"] for cell in json.loads(out)} == {"longest"}
+
+
+def test_two_models_of_one_name_have_a_row_each(medexam, suite, tmp_path) -> None:
+    for reply in ("{Answer: 1}", "{Answer: 2}"):
+        table = tmp_path / f"{reply[-2]}.yaml"
+        table.write_text(yaml.safe_dump({"*": reply}))
+        model = {"engine": "scripted", "path": str(table)}
+        assert medexam("run", suite, "--set", f"model={json.dumps(model)}")[0] == 0
+    board = json.loads(medexam("board", "--json")[1])
+    assert [row["missing"] for row in board["rows"]] == [[], []]
+    assert all(row["name"].startswith("scripted (") for row in board["rows"])
+    assert [note for note in board["notes"] if "is not scripted (" in note and "weights" in note] == board["notes"]

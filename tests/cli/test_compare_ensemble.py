@@ -69,7 +69,7 @@ def test_runs_that_are_ensembles_are_compared_and_are_no_members(medexam, runs, 
     assert "ensemble2-vote" in (tmp_path / "found.md").read_text()
     code, _, err = medexam("compare", runs[0].path, runs[3].path, "--ensemble", "vote")
     assert code == 2
-    assert "needs two runs or more that are no ensembles" in err
+    assert "needs two runs or more, and none of them may be an ensemble" in err
 
 
 def test_what_does_not_go_with_it_is_refused(medexam, runs) -> None:

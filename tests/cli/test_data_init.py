@@ -69,7 +69,7 @@ def test_what_is_open_is_written_down_and_not_decided(medexam, tmp_path) -> None
     assert (code, "columns.numbering: zero or one: 1 of row 1 is option 2 as numbers from 0" in out) == (3, True)
     assert "    numbering:   # decide: zero or one" in (tmp_path / "my.yaml").read_text()
     code, _, err = medexam("run", "my.yaml")
-    assert (code, "numbering is open: say zero or one" in err) == (2, True)
+    assert (code, "numbering is not set: say zero or one" in err) == (2, True)
     assert medexam("run", "my.yaml", "--set", "dataset.columns.numbering=one", "--set", "program.kind=longest")[0] == 0
 
 

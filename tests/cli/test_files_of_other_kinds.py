@@ -97,7 +97,7 @@ def test_a_pipe_that_a_user_names_is_refused_and_not_waited_for(medexam, tmp_pat
         os.mkfifo(tmp_path / f"pipe.{ending}")
     code, _, err = medexam(*words.split())
     assert code == 2
-    assert "is a pipe and no file" in err or "is not there" in err, err
+    assert "is a pipe and not a file" in err or "is not there" in err, err
 
 
 def test_a_shard_that_leads_nowhere_holds_nothing(medexam, runs) -> None:

@@ -136,11 +136,11 @@ def test_a_run_of_an_earlier_version_is_told_and_not_taken_up(ask, medexam) -> N
         # Without a store to fill, a complete run is printed as it is.
         code, _, err = medexam("run", "--resume", first["run_dir"], "--tracking-uri", "sqlite:///none/x.db")
         assert code == 2
-        assert "an earlier version made it" in err
+        assert "an earlier version of medexam made it" in err
         renamed = path.parent.rename(path.parent.with_name(path.parent.name.replace(first["spec_digest"], "0" * 12)))
         _, second, err = ask(wire, limit=4)
     assert second["run_id"] == first["run_id"]
-    assert f"run {first['run_id']} was made by an earlier version" in err
+    assert f"run {first['run_id']}an earlier version of medexam made run " in err
     code, out, _ = medexam("report", renamed)
     assert code == 0
     assert "zero_shot" in out

@@ -7,7 +7,7 @@ NEEDS = [
     ("run --resume RUNS --runs-dir elsewhere", "outside --runs-dir elsewhere"),
     ("optimize quickstart --plan --tracking-uri sqlite:///x.db", "leave out --tracking-uri"),
     ("ui --runs-dir RUNS --tracking-uri sqlite:///x.db", "--runs-dir: --tracking-uri names another store"),
-    ("index map . --tracking-uri sqlite:///x.db", "name it with --run RUN"),
+    ("index map . --tracking-uri sqlite:///x.db", "RUN"),
     ("data show headqa_sample --key headqa-v1/2013/biology/1 --limit 2 --year 2013", "--limit, --year: --key names"),
     ("finetune --model M --train T --out O --intermediate-epochs 3", "--intermediate FILE"),
     ("finetune --model M --train T --out O --answer-tokens 3", "--validation FILE"),
@@ -29,7 +29,7 @@ NEEDS = [
     ("data quality F --seed 1", "--seed: it chooses the questions of a sheet"),
     (
         "data quality F --no-back --only-selected --back-setup one_shot",
-        "--back-setup, --only-selected: it is for the way",
+        "--back-setup, --only-selected: it is for translating back",
     ),
     ("data quality F --no-bert --bert-layer 3", "--bert-layer: it is for BERTScore"),
     ("data quality F --no-back --bert-model M", "--bert-model: nothing is scored"),

@@ -8,7 +8,7 @@ import pytest
 
 from waiting import BACKSTOP_S
 
-HEARD = "medexam: interrupted: the same command continues with what is kept\n"
+HEARD = "medexam: interrupted: the same command continues from there\n"
 DESTROYED = """
 import signal, time
 from medexam.cli.views.interrupts import interrupts_heard

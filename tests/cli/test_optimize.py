@@ -33,7 +33,7 @@ def test_a_raised_budget_of_a_complete_one_is_explained(begin, medexam, tmp_path
 def test_one_that_spent_its_budget_says_how_it_goes_on(begin, medexam) -> None:
     code, _, err = begin("--set", "optimizer.max_tokens=500")
     assert code == 0
-    assert "budget: 500 tokens do not suffice" in err
+    assert "budget: 500 tokens are too few" in err
     assert "continues under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)" in err
 
 
@@ -48,4 +48,4 @@ def test_a_complete_one_of_an_earlier_version_is_shown_and_does_not_go_on(begin,
     assert (code, json.loads(out)["models"], len(json.loads(out)["trials"])) == (0, [], 2)
     code, _, err = medexam("optimize", "--resume", folder, "--set", "optimizer.max_calls=5000")
     assert code == 2
-    assert "cannot continue: an earlier version made it" in err
+    assert "cannot continue: an earlier version of medexam made it" in err

@@ -53,7 +53,7 @@ def test_a_link_is_removed_by_nobody_nor_what_it_leads_to(medexam, folders) -> N
 def test_a_run_whose_file_is_gone_stops_at_its_next_flush(folders, tmp_path, how) -> None:
     folder = folders[0]
     answer = next(iter(folder.scan_predictions()))
-    with pytest.raises(RunFolderError, match="moved while answers were written to it, and asking stops: 1 "):
+    with pytest.raises(RunFolderError, match="moved while answers were written to it, so the run stops: 1 "):
         _write_and_lose(folder, answer, tmp_path, how)
 
 

@@ -86,7 +86,7 @@ def test_bad_rows_are_named_with_the_way_out_or_counted(medexam, bad_corpus, enc
     assert "--skip-bad" in err
     code, out, err = medexam(*build, "--skip-bad", "--json")
     assert (code, json.loads(out)["corpus"]["skipped"]) == (0, 2)
-    assert f"2 rows of {bad_corpus} are no passages and are left out" in err
+    assert f"2 rows of {bad_corpus} without a passage" in err
     assert f"9 passages from {bad_corpus}, 2 rows left out" in medexam("index", "info", tmp_path / "index")[1]
 
 
@@ -124,7 +124,7 @@ def test_a_run_says_that_its_queries_found_nothing(medexam, tmp_path, program, o
     for form in ([], ["--json"]):
         code, _, err = medexam("run", "spec.yaml", *form, *changes)
         assert code == 0, err
-        assert ("looking up found no passage for 1 of 4 questions: see whether the corpus" in err) is said
+        assert ("the search found no passage for 1 of 4 questions: check that the corpus" in err) is said
 
 
 def test_a_run_finds_the_index_of_the_same_chunks(medexam, run, corpus, encoder, cache, tmp_path) -> None:

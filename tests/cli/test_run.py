@@ -108,7 +108,7 @@ def test_an_incomplete_run_exits_with_3_and_says_how_to_go_on(medexam, spec, fai
     (failure,) = run["failures"]
     assert (failure["boundary"], failure["kind"], failure["questions"]) == ("server", "LMServerError", 6)
     last = err.strip().splitlines()[-1]
-    assert "incomplete: 6 questions are still pending" in last
+    assert "incomplete: 6 questions still pending" in last
     assert "scripted server failure" in last
     assert last.endswith(f"; medexam run --resume runs/{run['run_id']} asks them")
     code, out, _ = medexam("report", run["run_dir"])
@@ -208,7 +208,7 @@ def test_resume_of_an_edited_prompt_says_what_changed(medexam, spec, tmp_path) -
     answers.write_text("".join(answers.read_text().splitlines(keepends=True)[:-1]))
     code, out, err = medexam("run", "--resume", run["run_dir"])
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert re.search(r"changed \(words\..*\); restore it, or run its spec to start a run of it as it is now", err)
+    assert re.search(r"changed \(words\..*\); restore it, or run its spec to start another run", err)
 
 
 def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path) -> None:
@@ -217,7 +217,7 @@ def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path) ->
     assert code == 3
     assert "LMTransportError" in out
     last = err.strip().splitlines()[-1]
-    assert "stopped early: as many questions failed as --max-failures allows: 12 questions are still" in last
+    assert "stopped early: the limit --max-failures of failed questions is reached: 12 questions still" in last
     assert last.endswith(f"run {tmp_path / 'spec.yaml'} again with the same settings to ask them")
     (folder,) = (tmp_path / "runs").glob("trial-*")
     assert "| network | LMTransportError | " in (folder / "report.md").read_text()
@@ -227,9 +227,9 @@ def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path) ->
 def test_a_spent_budget_stops_the_run_and_the_next_one_goes_on(medexam, spec) -> None:
     two = {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}]}
     code, _, err = medexam("run", spec(matrix=two), "--max-tokens", 1)
-    assert (code, "what --max-tokens allows is spent: 6 questions are still pending" in err) == (3, True)
+    assert (code, "the limit --max-tokens is reached: 6 questions still pending" in err) == (3, True)
     code, _, err = medexam("run", spec(matrix=two), "--max-minutes", 0)
-    assert (code, "what --max-minutes allows is spent: 6 questions are still pending" in err) == (3, True)
+    assert (code, "the limit --max-minutes is reached: 6 questions still pending" in err) == (3, True)
     assert medexam("run", spec(matrix=two), "--max-tokens", 10**9, "--max-cost", 5)[0] == 0
     # Everything is answered: nothing is left that a budget could stop.
     assert medexam("run", spec(matrix=two), "--max-tokens", 1)[0] == 0
@@ -289,7 +289,7 @@ def test_the_first_ctrl_c_waits_for_what_is_in_flight(interrupted, tmp_path) -> 
     wire.gate.set()
     _, err = process.communicate(timeout=BACKSTOP_S)
     assert process.returncode == 3
-    assert err.splitlines()[-1] == "medexam: interrupted: 0 questions are still pending; nothing is left to ask"
+    assert err.splitlines()[-1] == "medexam: interrupted: 0 questions still pending; nothing is left to ask"
     (report,) = tmp_path.glob("runs/*/report.md")
     assert "Complete: 6 questions" in report.read_text()
 
@@ -299,7 +299,7 @@ def test_the_second_ctrl_c_does_not_wait(interrupted, tmp_path) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=BACKSTOP_S)
     assert process.returncode == 3
-    assert "interrupted: 6 questions are still pending; medexam run --resume" in err.splitlines()[-1]
+    assert "interrupted: 6 questions still pending; medexam run --resume" in err.splitlines()[-1]
     assert "Traceback" not in err
     (report,) = tmp_path.glob("runs/*/report.md")
     assert "Incomplete: 0 of 6 questions scored, 0 failed, 6 not asked yet." in report.read_text()

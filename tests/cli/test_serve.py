@@ -232,8 +232,8 @@ def test_what_is_submitted_is_what_print_shows(medexam, tmp_path: Path, monkeypa
         (["m", "--slurm", "--time", "0"], "give the job some time"),
         (["m", "--slurm", "--span"], "--span needs several nodes"),
         (["m", "--slurm", "--port", "8001"], "--port: a job's nodes choose port, address and logs themselves"),
-        (["m", "--in-job", "--nodes", "2"], "--nodes: the job has its nodes already"),
-        (["m", "--in-job"], "this is no step of a Slurm job: start it with srun inside a job"),
+        (["m", "--in-job", "--nodes", "2"], "--nodes: the job already has its nodes"),
+        (["m", "--in-job"], "this process is not in a Slurm job: start it with srun inside a job"),
     ],
 )
 def test_words_that_do_not_fit(medexam, words: list[str], message: str) -> None:

@@ -84,7 +84,7 @@ def test_init_reads_a_table_of_ones_own(medexam, tmp_path) -> None:
     assert [cell["questions"] for cell in json.loads(out)] == [2] * 4
     table.write_text("question,A,B,label\nWhich vitamin prevents scurvy?,A,C,1\n")
     code, _, err = medexam("init", "open.yaml", "--data", table)
-    assert (code, "to decide in it" in err) == (3, True)
+    assert (code, "before a run, set" in err) == (3, True)
     assert "# decide: " in (tmp_path / "open.yaml").read_text()
 
 

@@ -28,7 +28,7 @@ from medexam.files import state_dir
         (OSError(errno.EMFILE, "Too many open files", "x"), "x (Too many open files): raise the limit of open files"),
         (OSError(errno.ENOSPC, "No space left on device"), "the output or a file (No space left on device): make room"),
         (PermissionError(errno.EACCES, "Permission denied", "runs"), "runs (Permission denied): make it readable"),
-        (OSError(errno.ENAMETOOLONG, "File name too long", "x" * 9), "xxxxxxxxx: no file has a name as long"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "x" * 9), "xxxxxxxxx: the name is too long"),
     ],
 )
 def test_one_line_says_what_is_refused(error: Exception, words: str) -> None:

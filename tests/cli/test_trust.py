@@ -93,7 +93,7 @@ def test_what_makes_a_run_a_strangers(made, tmp_path, monkeypatch, change) -> No
             monkeypatch.setenv("XDG_STATE_HOME", "/proc/none")
         case "damaged":
             (made / "spec.json").write_text("[]")
-    with pytest.raises(SpecError, match="was not made by this installation"):
+    with pytest.raises(SpecError, match="another installation made run"):
         check_trusted(made, "metric good.py:metric")
 
 

@@ -195,7 +195,7 @@ def test_paraphrases_are_asked_under_the_same_keys_and_golds(in_other_words) -> 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"id": "headqa-v1/2013/biology/0"}, "is no key of the data set"),
+        ({"id": "headqa-v1/2013/biology/0"}, "is not a key of the data set"),
         ({"options": ["a", "b"], "answer": 1}, "has 2 options, and the data set's question has 5"),
         ({"answer": 9}, "names none of its 5 options"),
     ],

@@ -128,8 +128,8 @@ def test_long_texts_are_quoted_in_part(write) -> None:
         ({"id": ""}, "row 1: id is ''"),
         ({"context": None}, "row 1: context of 'a' is None, not text"),
         ({"question": 3}, "row 1: question of 'a' is 3, not text"),
-        ({"answers": None}, "answers is None, neither a mapping of text and answer_start nor a list"),
-        ({"answers": ["x"]}, "neither a mapping"),
+        ({"answers": None}, "answers is None, not a mapping of text and answer_start, or a list"),
+        ({"answers": ["x"]}, "not a mapping"),
         ({"answers": {"text": ["x", "y"], "answer_start": [0]}}, "answers holds 2 of text and 1 of answer_start"),
         ({"answers": {"text": ["x"], "answer_start": [None]}}, "an answer has text 'x' and answer_start None"),
         ({"answers": [{"text": 5, "answer_start": 0}]}, "an answer has text 5 and answer_start 0"),
@@ -153,8 +153,8 @@ def test_numbers_are_keys_too(write) -> None:
         ([_row(ITEMS[0]), _row(ITEMS[0])], "spans.json", "row 2: id 'a' occurs twice"),
         ([], "spans.json", "holds no question"),
         ("", "spans.jsonl", "holds no question"),
-        ({"data": 3}, "spans.json", "is neither SQuAD's object with a list data"),
-        ("3", "spans.json", "is neither SQuAD's object"),
+        ({"data": 3}, "spans.json", "is not SQuAD's object with a list data"),
+        ("3", "spans.json", "is not SQuAD's object"),
         ([3], "spans.json", "row 1: is 3, not an object with id, context, question and answers"),
         (
             {"data": [{"paragraphs": [{"context": "x"}]}]},
@@ -170,7 +170,7 @@ def test_numbers_are_keys_too(write) -> None:
         (_json_lines([_row(ITEMS[0])]) + '{"id": ', "spans.jsonl", "line 2: is not JSON"),
         ("señal".encode("latin-1"), "spans.json", "cannot be read"),
         (b"PAR1", "spans.parquet", "is not a complete Parquet file"),
-        ("id,context", "spans.csv", "is no .json, .jsonl or .parquet file"),
+        ("id,context", "spans.csv", "is not a .json, .jsonl or .parquet file"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named(write, content, name, message) -> None:

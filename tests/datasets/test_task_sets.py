@@ -199,7 +199,7 @@ def test_a_file_of_spans_gives_right_answers(tmp_path) -> None:
         ("b", "given", "He ran."),
     ]
     assert [data.golds[key].answers for key in "ab"] == [("was hot",), ("He ran",)]
-    assert not any("does not say which part" in note for note in data.notes)
+    assert not any("does not mark which part" in note for note in data.notes)
 
 
 def test_misplaced_spans_are_told(tmp_path) -> None:

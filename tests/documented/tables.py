@@ -148,12 +148,12 @@ REFUSED: Mapping[str, Refusal] = {
     "medexam index build --corpus /shared/pubmed --encoder medcpt --executor ray --ray-address FIRST:6379"
     "  --dtype float16 --shards 36 --out /shared/index": Refusal(2, _HUB, "the hub, and a cluster"),
     "srun --nodes 2 --ntasks-per-node 1 --gpus-per-node 2 medexam doctor registry:/shared/me/servers.json --cluster"
-    " --model llama-3.1-70b": Refusal(2, "this is no step of a Slurm job", "a step of a job"),
+    " --model llama-3.1-70b": Refusal(2, "this process is not in a Slurm job", "a step of a job"),
     "medexam cliniqlink run team.sif --engine apptainer --out teams/three --minutes 240 --memory 64g --gpus 0": Refusal(
         3, "medexam cliniqlink score teams/three", "a container"
     ),
     "medexam compare BASE NEW --fail-if worse:1.0": Refusal(1, "FAILED", "few questions: the gate does not pass"),
     "MEDEXAM_VLLM_PYTHON=~/vllm/bin/python medexam run headqa_sample --set"
-    " 'model={engine: batch, profile: smollm2-cpu}'": Refusal(2, "is no Python that runs", "vLLM itself"),
+    " 'model={engine: batch, profile: smollm2-cpu}'": Refusal(2, "does not run as Python", "vLLM itself"),
 }
 """What is printed -> how it ends here."""

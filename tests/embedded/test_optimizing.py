@@ -50,6 +50,7 @@ def test_the_program_that_is_kept_is_the_likeliest(done) -> None:
     assert len(done.trials) == 2
     assert done.best.score == max(trial.score for trial in done.trials)
     assert all(trial.score < 0 for trial in done.trials)
+    assert (done.folder.path / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_probabilities_are_those_of_the_model(done, document, tiny_llama, runs_dir) -> None:

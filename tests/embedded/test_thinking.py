@@ -23,4 +23,4 @@ def test_thinking_that_is_cut_off_is_reported_or_closed(thinking_model: Path, ru
     assert "Thinking tokens" in told
     same, found = findings([cut.stored])
     assert same == "Read leniently, it scores the same."
-    assert "2 of 2 replies were cut at their budget in their thinking (truncated_thinking)" in found
+    assert "2 of 2 replies cut at their budget while thinking (truncated_thinking)" in found

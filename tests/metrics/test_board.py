@@ -33,7 +33,7 @@ def test_the_mean_over_the_runs() -> None:
     [
         ({"best": 1}, "a weight is given for 'best', which no run has; the groups are short, list, true_false"),
         ({"short": -1, "list": 2}, "weights must be 0 or more"),
-        ({}, "one of them above 0"),
+        ({}, "at least one above 0"),
     ],
 )
 def test_weights_that_are_refused(weights: dict[str, float], message: str) -> None:

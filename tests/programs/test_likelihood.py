@@ -223,5 +223,5 @@ def test_calls_are_counted_before_they_are_made(question) -> None:
 def test_own_words_must_have_a_place_for_the_question(tmp_path) -> None:
     path = tmp_path / "words.yaml"
     path.write_text('en: {likelihood: {option_text: "Answer:", label: "$question", premise: "Answer:"}}')
-    with pytest.raises(SpecError, match=r"lack \$question"):
+    with pytest.raises(SpecError, match=r"lacks \$question"):
         build_program(spec(prompt=path), "en")

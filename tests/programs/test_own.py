@@ -410,7 +410,7 @@ def test_code_that_a_run_from_elsewhere_names_is_not_imported(run, tmp_path, mon
     stored = run(DEBATE, "Debate", {"*": FIELD}, limit=2)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of another installation"))
     with pytest.raises(
-        SpecError, match=r"mine.py:Debate is not run, .* was not made by this installation: read it, the"
+        SpecError, match=r"mine.py:Debate is not executed, because another installation made .*: read the code, the"
     ):
         plan_resume(str(stored.folder.path), runs_dir=tmp_path)
 

@@ -217,7 +217,7 @@ def test_the_two_step_adapter_has_the_runs_model_extract(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("adapter", "says"),
     [
-        ("dspy.Predict", "is no class derived from dspy.Adapter: take chat, json, xml, dspy.TwoStepAdapter"),
+        ("dspy.Predict", "is not a subclass of dspy.Adapter: use chat, json, xml, dspy.TwoStepAdapter"),
         ("dspy.YAMLAdapter", "dspy has no 'YAMLAdapter'"),
         ("yaml", "is none of chat, json, xml"),
     ],

@@ -79,7 +79,7 @@ def test_solved_examples_stand_before_the_passages(question) -> None:
 
 
 def test_examples_belong_to_few_shot_behind_passages() -> None:
-    with pytest.raises(ValidationError, match="examples belongs to then 'few_shot'"):
+    with pytest.raises(ValidationError, match="examples belongs to `then: few_shot`"):
         retrieve(examples="mine.yaml")
 
 

@@ -152,7 +152,7 @@ def test_the_exams_order_is_the_program_as_it_was() -> None:
     assert ZeroShotSpec(orders={"random": 3}).model_dump()["orders"] == {"random": 3, "seed": 17}
     (cell,) = build_cells({"name": "x"}, {"program.orders.random": 3})[1]
     assert cell.program.label == "zero_shot-random3"
-    with pytest.raises(SpecError, match="one reply is optimized: leave samples and orders out"):
+    with pytest.raises(SpecError, match="an optimizer asks once: leave samples and orders out"):
         plan_optimization(
             {"name": "x", "program": {"kind": "zero_shot", "orders": "cyclic"}, "optimizer": {"kind": "random_search"}},
             {},

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medexam.errors import SpecError
+from medexam.errors import ProgramFaultError, SpecError
 from medexam.experiments.plan.conversations import conversation
 from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.passage_lookup import plan_retrieval
@@ -382,8 +382,8 @@ def test_the_digest_covers_steps_and_what_their_files_hold(document, tmp_path) -
     [
         ([{"ask": "question, passage -> answer: int"}], "program.steps.0.ask: ", "the fields here are question"),
         ([{"ask": "question, passages -> answer: int"}], "program.steps.0.ask: ", "put `retrieve` before it"),
-        ([{"ask": "question -> text"}], "program.steps: ", "end with a step that writes `answer`"),
-        ([{"ask": "question"}], "program.steps.0.ask: ", "write such as"),
+        ([{"ask": "question -> text"}], "program.steps: ", "end with a step that always writes `answer`"),
+        ([{"ask": "question"}], "program.steps.0.ask: ", "is not a signature, such as"),
         ([{"aks": "question"}], "program.steps.0: ", "a step is one of ask, use, retrieve"),
         ([{"use": "zero_shot", "smaples": 3}], "'program.steps.0.smaples'", "did you mean 'samples'?"),
         ([{"use": "zero_sho"}], "program.steps.0.use.kind: ", "did you mean 'zero_shot'?"),
@@ -429,8 +429,8 @@ def test_the_digest_covers_steps_and_what_their_files_hold(document, tmp_path) -
             "program.steps.1.orders: ",
             "leave orders out",
         ),
-        ([{"ask": "stem -> question"}, {"use": "longest"}], "program.steps.0: ", "write another name"),
-        ([{"when": "context", "do": [{"use": "zero_shot"}]}], "program.steps: ", "they give no answer"),
+        ([{"ask": "stem -> question"}, {"use": "longest"}], "program.steps.0: ", "choose another name"),
+        ([{"when": "context", "do": [{"use": "zero_shot"}]}], "program.steps: ", "the steps may end without an answer"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_its_place(steps, place, way_out, document, tmp_path) -> None:
@@ -608,3 +608,50 @@ def test_a_plan_counts_the_calls_of_each_model(document, tmp_path) -> None:
     (entry,) = plan_document(plan)
     assert (entry["calls"], entry["calls_by_model"]) == (6 * 6, {"scripted": 6 * 2, "strong: scripted": 6 * 5})
     assert plan_document(plan_experiment(document(DEBATE), {}, runs_dir=tmp_path / "runs"))[0].keys() < entry.keys()
+
+
+@pytest.mark.parametrize(
+    ("returned", "answer"),
+    [("'2'", 2), ("outcomes[1]", 5), ("dict", None), ("99", None), ("None", None), ("1 / 0", ZeroDivisionError)],
+)
+def test_what_a_rule_of_one_s_own_returns_is_read_as_a_module_s(returned, answer, question, tmp_path) -> None:
+    (tmp_path / "mine.py").write_text(f"def rule(question, outcomes):\n    return {returned}\n")
+    branches = [{"use": {"kind": "blind", "option": 3}}, {"use": "longest"}]
+    program = {"steps": [{"all": branches, "combine": f"{tmp_path / 'mine.py'}:rule"}]}
+    if answer is ZeroDivisionError:
+        with pytest.raises(ProgramFaultError, match=r"mine.py:2 in rule: ZeroDivisionError: division by zero"):
+            ask(program, question, {"*": FIELDS})
+    else:
+        assert ask(program, question, {"*": FIELDS})[0].answer == answer
+
+
+def test_lists_that_are_added_to_are_lists(document, question, tmp_path) -> None:
+    """A name is a question's own, a list or a text; a list whose reply did not parse is empty."""
+    speak = {"ask": "question -> argument", "add": "notes"}
+    for steps, why in (
+        ([{**speak, "add": "options"}, {"use": "longest"}], "options is the question's own"),
+        ([{"ask": "question -> notes"}, speak, {"use": "longest"}], r"steps\.0: notes is a list that steps add to"),
+    ):
+        with pytest.raises(SpecError, match=why):
+            digest_of(document(steps), tmp_path)
+    written = {"ask": "question -> notes: list[str]"}
+    for steps in ([written, speak], [written, {"all": [speak, {"ask": "stem -> hint"}]}]):
+        steps = [*steps, {"ask": "question, options, notes -> answer: int"}]
+        assert ask({"steps": steps}, question, {"*": "nothing"})[0].reason is Reason.UNPARSED
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (
+            {"demos": [{"query": "one"}]},
+            r"program\.steps\.1: demos: query: the signature has question, options, answer",
+        ),
+        ({"demos": [{"answer": "two"}]}, r"program\.steps\.1: demos: 'two': Input should be a valid integer"),
+        ({"instructions": "./none.txt"}, r"program\.steps\.1: cannot read \./none\.txt"),
+        ({"instructions": {"es": "Lea."}}, r"program\.steps\.1: instructions: none in 'en'"),
+    ],
+)
+def test_words_that_do_not_fit_are_refused_with_their_step(step, why, document, tmp_path) -> None:
+    with pytest.raises(SpecError, match=why):
+        digest_of(document([{"ask": "question -> hint"}, {**SIGNED, **step}]), tmp_path)

@@ -180,10 +180,10 @@ def test_questions_of_a_killed_worker_go_to_the_others(spec, tmp_path, mortal, c
     assert len(answers(stored)) == stored.metrics.n == QUESTIONS
     assert watcher.answers == QUESTIONS
     assert stored.environment["executor"]["lost"] == [mortal.workers[0].name]
-    assert "goes to the others" in caplog.text
+    assert "the other workers take its pending questions" in caplog.text
     # The other one dies too: what is left is pending.
     watcher = Watcher(20, lambda: os.kill(mortal.workers[1].pid, signal.SIGKILL))
-    with pytest.raises(EngineError, match="every worker is gone"):
+    with pytest.raises(EngineError, match="every worker has stopped"):
         run(spec, tmp_path / "others", mortal, watcher)
     watcher = Watcher()
     stored, _ = run(spec, tmp_path / "others", None, watcher)
@@ -287,7 +287,7 @@ def _answer_as_a_web_server(server) -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nonsense"])
 def test_an_address_where_nobody_is_is_refused(address, monkeypatch) -> None:
     monkeypatch.setattr("ray.is_initialized", lambda: False)
-    with pytest.raises(EngineError, match=r"no Ray cluster answers at|is no HOST:PORT"), open_cluster(address):
+    with pytest.raises(EngineError, match=r"no Ray cluster answers at|is not HOST:PORT"), open_cluster(address):
         pass
 
 
@@ -323,6 +323,6 @@ def test_something_else_at_the_address_is_refused(monkeypatch) -> None:
         answering = threading.Thread(target=_answer_as_a_web_server, args=[server])
         answering.start()
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(EngineError, match="is no Ray cluster"), open_cluster(address):
+        with pytest.raises(EngineError, match="is not a Ray cluster"), open_cluster(address):
             pass
         answering.join()

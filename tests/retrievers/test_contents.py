@@ -70,7 +70,7 @@ def test_an_encoder_folder_changed_under_an_index(minilm: Path, plan, tmp_path: 
     assert plan(encoder=minilm).identity != unnamed
     with pytest.raises(IndexStaleError, match=r"vectors come from encoder sha256:.* not .* correct retriever"):
         plan(encoder=minilm, index=index)
-    with pytest.raises(EngineError, match=r"encoder: it holds sha256:.*restore that, or continue"):
+    with pytest.raises(EngineError, match=r"encoder: it holds revision sha256:.*restore that revision"):
         named.open(tmp_path)
 
 

@@ -145,7 +145,7 @@ BAD_LINES = [
     ("{not json", "is not JSON"),
     ("[1]", r"is \[1\], not an object"),
     ('"text"', "is 'text', not an object"),
-    ("[" * 100_000, "holds lists and objects more than 100 deep"),
+    ("[" * 100_000, "holds lists and objects nested more than 100 levels deep"),
     ('{"title": "t", "content": "c"}', "id is None, not a text"),
     ('{"id": "", "content": "c"}', "id is '', not a text"),
     ('{"id": true, "content": "c"}', "id is True, not a text"),
@@ -184,7 +184,7 @@ def test_a_bad_row_of_parquet_is_named(tmp_path) -> None:
 def test_an_id_that_stands_twice_is_refused_with_both_places(skip_bad, lines, write, tmp_path) -> None:
     write(lines[:5], "d/a.jsonl")
     write(["", lines[9], lines[2]], "d/b.jsonl")
-    with pytest.raises(DatasetError, match=r"b\.jsonl, line 3: id '.*' already stands in .*a\.jsonl, line 3"):
+    with pytest.raises(DatasetError, match=r"b\.jsonl, line 3: id '.*' is already in .*a\.jsonl, line 3"):
         load_corpus(tmp_path / "d", skip_bad=skip_bad)
 
 
@@ -198,7 +198,7 @@ def test_what_is_no_corpus_is_refused(lines, write, tmp_path) -> None:
     pq.write_table(pa.table({"body": ["b"]}), tmp_path / "neither.parquet")
     cases = {
         tmp_path / "nothing": "holds no file of passages",
-        write([], "empty.jsonl"): "corpus empty holds no passages: see whether",
+        write([], "empty.jsonl"): "corpus empty holds no passages: check that",
         cut: r"cannot be read after line \d+ .*truncated",
         tmp_path / "no.parquet": "cannot be read after row 0",
         tmp_path / "no.jsonl.gz": "cannot be read after line 0",
@@ -210,7 +210,7 @@ def test_what_is_no_corpus_is_refused(lines, write, tmp_path) -> None:
     for path, message in cases.items():
         with pytest.raises(DatasetError, match=message):
             load_corpus(path)
-    with pytest.raises(DatasetError, match=r"no passages \(1 rows that are none were left out\)"):
+    with pytest.raises(DatasetError, match=r"no passages \(1 rows that are not passages were left out\)"):
         load_corpus(write(["?"], "bad.jsonl"), skip_bad=True)
 
 
@@ -314,8 +314,8 @@ def test_of_a_folder_of_beir_the_corpus_is_read(tmp_path) -> None:
     [
         ("a.jsonl", [{"question": "q"}], "line 1: id is None.*its fields are question; a passage has its id in id"),
         ("a.jsonl", [{"id": "1", "words": "w"}], "line 1: passage '1' has no text .*its fields are id, words; a "),
-        ("a.jsonl", [{"id": "1", "passage": "a", "chunk": "b"}], "its text may be passage or chunk: call the one"),
-        ("a.json", {"a": [1], "b": [2]}, "holds no list of passages.*its text in content, text, contents"),
+        ("a.jsonl", [{"id": "1", "passage": "a", "chunk": "b"}], "its text may be passage or chunk: rename the right"),
+        ("a.json", {"a": [1], "b": [2]}, "holds neither a list of passages.*its text in content, text, contents"),
         ("a.csv", [["a", "b"], ["1", "2"]], "begins with 'a;b', which names no columns.*a passage has its id in id"),
         ("a.tsv", [["id", "score"], ["1", "2"]], "names no columns of passages"),
     ],
@@ -351,9 +351,7 @@ def test_a_hub_data_set_is_read_in_all_its_splits(lines, monkeypatch) -> None:
     assert corpus.passages == load_corpus(SAMPLE).passages
     assert (corpus.name, corpus.licence) == ("MedRAG/textbooks", "cc-by-4.0")
     parts["test"] = datasets.Dataset.from_list([rows[0]])
-    with pytest.raises(
-        DatasetError, match=r"split test, row 1: .* already stands in MedRAG/textbooks, split train, row 1"
-    ):
+    with pytest.raises(DatasetError, match=r"split test, row 1: .* is already in MedRAG/textbooks, split train, row 1"):
         load_corpus("MedRAG/textbooks")
 
 
@@ -426,7 +424,7 @@ def test_chunks_make_a_corpus_of_their_own(write) -> None:
     rows = [{"id": "a", "content": "one two three"}, {"id": "a#1", "content": "four"}]
     with pytest.raises(DatasetError, match="id 'a#1' occurs twice"):
         chunk_corpus(load_corpus(write([json.dumps(row) for row in rows])), 2)
-    with pytest.raises(DatasetError, match="corpus c holds no passages: see whether here"):
+    with pytest.raises(DatasetError, match="corpus c holds no passages: check that here"):
         build_corpus("c", [], source="here")
 
 

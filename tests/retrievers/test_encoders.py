@@ -189,9 +189,9 @@ def test_an_unreachable_hub_is_one_line(offline: None) -> None:
 def test_revisions_are_checked(medcpt_folder: Path) -> None:
     with pytest.raises(EngineError, match=r"QUERY\+ARTICLE"):
         build_encoder("medcpt", revision="main")
-    with pytest.raises(EngineError, match="only a hub model has revisions"):
+    with pytest.raises(EngineError, match="only a hub model has several"):
         build_encoder("minilm", revision="main")
-    with pytest.raises(EngineError, match="only a hub model has revisions"):
+    with pytest.raises(EngineError, match="only a hub model has several"):
         build_encoder(medcpt_folder, revision="main")
     assert find_encoder_weights("someone/model", "a" * 40).revision == "a" * 40
 

@@ -76,6 +76,6 @@ def test_a_spec_names_it_and_keeps_no_passage_in_memory(tmp_path) -> None:
 
 def test_a_corpus_without_words_is_refused_and_nothing_is_left(tmp_path) -> None:
     corpus = build_corpus("none", [Passage("a", "", "of the", "x")], source="x")
-    with pytest.raises(DatasetError, match="has no words other than stop words"):
+    with pytest.raises(DatasetError, match="has only stop words"):
         HashedTfidfRetriever(corpus, "en", tmp_path).search(["x"], 1)
     assert not list(tmp_path.iterdir())

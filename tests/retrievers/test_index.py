@@ -259,7 +259,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert encoder.encoded == BLOCK + 20
     told = CliRunner().invoke(app, ["index", "info", str(out)])
     assert f"{BLOCK + 20} passages" in told.stdout
-    assert "files      3, all as they were built, by SHA-256" in told.stdout
+    assert "files      3, all unchanged since the build, by SHA-256" in told.stdout
     machine = CliRunner().invoke(app, ["index", "info", str(out), "--json"])
     assert json.loads(machine.stdout) == json.loads(finished.stdout)
     assert read_manifest(out).corpus.name == "c"

@@ -304,7 +304,7 @@ def test_an_index_that_cannot_be_kept_is_told(corpus, tmp_path) -> None:
 
 def test_a_corpus_of_stop_words_is_refused(method) -> None:
     empty = build_corpus("empty", [Passage("a", "", "the of and", "s")], source="here")
-    with pytest.raises(DatasetError, match="corpus empty has no words other than stop words"):
+    with pytest.raises(DatasetError, match="corpus empty has only stop words"):
         method(empty, "en").search(["the"], 1)
 
 

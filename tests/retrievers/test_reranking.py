@@ -91,7 +91,7 @@ def test_the_digest_is_of_base_model_and_depth(cross: Path, tmp_path: Path) -> N
 def test_what_is_no_cross_encoder(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="3 outputs"):
         RerankingRetriever(InOrder(), save_bert(tmp_path / "three", 3, labels=3), 5)
-    with pytest.raises(EngineError, match="minilm encodes texts one by one"):
+    with pytest.raises(EngineError, match="minilm is not a cross-encoder"):
         RerankingRetriever(InOrder(), "minilm", 5)
     with pytest.raises(EngineError, match="no such model folder"):
         RerankingRetriever(InOrder(), tmp_path / "nowhere", 5)

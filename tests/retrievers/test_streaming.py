@@ -53,7 +53,7 @@ def test_bad_rows_are_counted_once_however_often_it_is_read(tmp_path: Path) -> N
 def test_an_id_that_stands_twice_is_found_without_keeping_ids(tmp_path: Path) -> None:
     rows = [{"id": f"{n}", "content": "a b c d"} for n in range(300)]
     path = write_rows(tmp_path / "a.jsonl", [*rows, {"id": "7", "content": "again"}])
-    with pytest.raises(DatasetError, match=r"line 301: id '7' already stands in .*line 8"):
+    with pytest.raises(DatasetError, match=r"line 301: id '7' is already in .*line 8"):
         stream_corpus(path)
     path = write_rows(tmp_path / "b.jsonl", [*rows, {"id": "7#0", "content": "one"}])
     with pytest.raises(DatasetError, match="id '7#0' occurs twice"):

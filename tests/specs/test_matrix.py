@@ -235,7 +235,7 @@ def test_a_file_that_is_no_spec(tmp_path, text: str, said: str) -> None:
 
 def test_a_table_of_questions_is_told_from_a_spec(tmp_path) -> None:
     (tmp_path / "my.csv").write_text("question,a,b,answer\n")
-    with pytest.raises(SpecError, match=r"my\.csv is a table of questions and no spec: `medexam data init"):
+    with pytest.raises(SpecError, match=r"my\.csv is a table of questions, not a spec: `medexam data init"):
         load_document(tmp_path / "my.csv")
 
 

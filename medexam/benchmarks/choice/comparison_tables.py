@@ -43,9 +43,9 @@ def scores(all_metrics: Sequence[Metrics], together: Complementarity, names: Seq
     chance = all_metrics[0].chance_accuracy
     headers = ("Run", "Right", "Accuracy", "Exam score", "Points", "No answer", "Alone right")
     caption = (
-        f"n = {together.n} for every run; the first is the baseline. Percent of n, with Wilson's 95 % "
-        "interval of each run on its own: runs may differ although theirs overlap. Points: 3 right - wrong per "
-        f"exam. A uniform choice has {percent(chance)} % right. Alone right: questions that no other run has right. "
+        f"n = {together.n} for every run; the first is the baseline. Percent of n, with Wilson's 95 % interval of "
+        "each run on its own: runs may differ even if their intervals overlap. Points: 3 right - wrong per exam. A "
+        f"uniform choice has {percent(chance)} % right. Alone right: questions that no other run has right. "
         f"{_oracle(all_metrics, together)}"
     )
     return Table("Scores on the same questions", headers, rows), caption
@@ -150,9 +150,7 @@ def flipped(flips: Sequence[Flipped], names: Sequence[str], limit: int) -> list[
         for column, answer in enumerate(flip.answers)
         if answer in (flip.gold, *flip.others)
     )
-    caption = (
-        "Questions that some runs have right and others have not, with each run's answer, the right ones stressed."
-    )
+    caption = "Questions that some runs have right and others wrong, with each run's answer; right answers are marked."
     if len(flips) > limit:
         caption += " --json lists all."
     headers = ("Question", "Gold", *names)
@@ -192,7 +190,7 @@ def _oracle(all_metrics: Sequence[Metrics], together: Complementarity) -> str:
     gain = together.any_right - max(metrics.right for metrics in all_metrics)
     return (
         f"{together.any_right} questions ({share} %, the oracle) are right in at least one run, {gain} more than in "
-        f"the run with the most; {together.all_right} are right in all, {together.none_right} in none."
+        f"the best run; {together.all_right} are right in all, {together.none_right} in none."
     )
 
 

@@ -71,7 +71,7 @@ def overall_scores(metrics: Metrics) -> Table:
         rows.append((f"Latency, s, {_PERCENTILES}", f"{m.latency_p50_s:.2f} / {m.latency_p95_s:.2f}", ""))
     if m.answering_p50_s is not None and m.answering_p95_s is not None:
         answering = f"{m.answering_p50_s:.2f} / {m.answering_p95_s:.2f}"
-        rows.append((f"... without waiting to be sent, s, {_PERCENTILES}", answering, ""))
+        rows.append((f"... without the wait before sending, s, {_PERCENTILES}", answering, ""))
     return Table("Result", (f"n = {m.n}", "Value [95 % interval]", "Chance"), tuple(rows))
 
 

@@ -118,13 +118,13 @@ class PairedMeasures(PairedRuns[PairedMeasuresRun]):
         several = " and runs" if len(self.pairs) > 1 else ""
         caption = (
             "Means over the same questions, percent; differences in percentage points, in brackets 95 % intervals "
-            "(paired bootstrap over whole questions, none of fewer than five). p: paired permutation test, two-sided, "
-            "and adjusted by Holm for "
-            f"all measures{several}. Bold: a difference is shown."
+            "(paired bootstrap over whole questions; none with fewer than five). p: paired permutation test, "
+            f"two-sided, and adjusted by Holm for all measures{several}. Bold: a difference is shown."
         )
         if names := self._otherwise():
             caption += (
-                f" {', '.join(map(name_measure, names))}: above, every format counts the same; here, every question."
+                f" {', '.join(map(name_measure, names))}: in the table above every format has the same weight, here "
+                "every question."
             )
         measures = {name_measure(measure): comparison for measure, comparison in pair.measures.items()}
         return paired_table(f"{name} against {baseline}", "Measure", measures), caption

@@ -9,7 +9,7 @@ from medexam.metrics.span_outcomes import SpanOutcome
 from medexam.tables import Table, mlflow_name, percent, unscored_columns
 
 LEGEND = (
-    "Percent of n, in brackets 95 % intervals (bootstrap over questions, none of fewer than five; Wilson where each "
+    "Percent of n, in brackets 95 % intervals (bootstrap over questions, none with fewer than five; Wilson if each "
     "scores 0 or 1). An unanswered question scores 0."
 )
 COLUMNS = 4

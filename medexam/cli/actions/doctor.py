@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.markup import escape
@@ -22,13 +22,11 @@ from medexam.serve.diagnostics.api_check import honours_schema
 from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport, diagnose, find_targets, identify
 from medexam.serve.diagnostics.hosted import examine, is_hosted
 from medexam.serve.diagnostics.next_command import next_command
+from medexam.serve.diagnostics.read_check import ReadCheck
+from medexam.serve.diagnostics.replicas import ReplicaComparison
 from medexam.serve.discovery.registry import local_registry
-
-if TYPE_CHECKING:
-    from medexam.serve.diagnostics.read_check import ReadCheck
-    from medexam.serve.diagnostics.replicas import ReplicaComparison
-    from medexam.serve.discovery.sampling import SamplingRecord
-    from medexam.specs import ModelSpec
+from medexam.serve.discovery.sampling import SamplingRecord
+from medexam.specs import ModelSpec
 
 
 def examine_servers(
@@ -43,7 +41,7 @@ def examine_servers(
     identify: bool,
     as_json: bool,
 ) -> None:
-    """Ask servers and hosted models what they are and what they honour, and say what to change."""
+    """Check servers, hosted models or this machine: what they support, and what to change."""
     if hosted := _find_hosted(endpoints or ()):
         options = {"endpoints", "api_key_env", "api_key_file", "as_json"}
         refuse_others(context, options, "a hosted model is asked by its name alone: leave it out")
@@ -80,7 +78,7 @@ def _examine_machine(*, as_json: bool) -> None:
 
 
 def _diagnose(
-    targets: "Sequence[ModelSpec]", burst_s: float, keys: Mapping[str, str | Path | None], *, as_json: bool
+    targets: Sequence[ModelSpec], burst_s: float, keys: Mapping[str, str | Path | None], *, as_json: bool
 ) -> None:
     """Print all that is found out about servers; the exit code says whether all can be used."""
     report = run_interruptibly(diagnose(targets, burst_s=burst_s))
@@ -127,7 +125,7 @@ def _print_report(report: DiagnosisReport, advice: tuple[str, ...], command: str
             sys.stdout.write(f"\nTo ask a few questions there:\n{command}\n")
 
 
-def _print_identities(targets: "Sequence[ModelSpec]", *, as_json: bool) -> None:
+def _print_identities(targets: Sequence[ModelSpec], *, as_json: bool) -> None:
     """Print which model answers at each server; the exit code says whether all could be asked."""
     identities = asyncio.run(identify(targets))
     faults = [identity for identity in identities.values() if isinstance(identity, EngineError)]
@@ -194,7 +192,7 @@ def _column(diagnosis: Diagnosis) -> dict[str, str]:
         "print": record.identity.print,
         "context": f"{record.max_context} tokens" if record.max_context else "not told",
         "dialogues": _yes(record.chat),
-        "system turn": "kept" if record.system_turn else "refused: its words open the first user turn",
+        "system turn": "kept" if record.system_turn else "refused: instructions open the first user turn",
         "repeated turns": "kept" if record.repeated_turns else "refused: joined into one",
         "empty system turn": "kept" if record.system_turn and record.empty_system_turn else "refused: left out",
         "renders its chat template": _yes(record.renders),
@@ -227,7 +225,7 @@ def _guided(diagnosis: Diagnosis, guided_by: str | None) -> str:
     return f"by engine litellm, with {schema}" if schema else "impossible: use answer_format free"
 
 
-def _sampling(sampling: "SamplingRecord") -> str:
+def _sampling(sampling: SamplingRecord) -> str:
     fills = "not told" if sampling.filled is None else ", ".join(sampling.filled) or "nothing"
     return f"{sampling.stated}; filled by the server: {fills}"
 
@@ -236,9 +234,9 @@ def _memory(block: int | None, share: str) -> str:
     return f"in blocks of {block} tokens{share}" if block else "no"
 
 
-def _agreement(replicas: "ReplicaComparison") -> str:
+def _agreement(replicas: ReplicaComparison) -> str:
     if replicas.same_tokens is None:
-        return "Whether the servers agree is not known: fewer than two report log-probabilities."
+        return "It is unknown whether the servers agree: fewer than two report log-probabilities."
     if not replicas.same_tokens:
         return "The servers cut the same text into different tokens."
     if replicas.difference is None:
@@ -257,12 +255,12 @@ def _clock(ahead_s: float | None) -> str:
     return f"{abs(ahead_s):.0f} s {'ahead' if ahead_s > 0 else 'behind'}"
 
 
-def _verdict(verdict: "ReadCheck") -> str:
+def _verdict(verdict: ReadCheck) -> str:
     if verdict.refusal is not None:
         return f"no: {verdict.refusal}"
     if verdict.difference is None:
-        return f"yes, the measure of the others, {verdict.seconds:.2f} s"
-    return f"yes, {verdict.difference:.1e} nats a token from it, {verdict.seconds:.2f} s"
+        return f"yes, the reference of the others, {verdict.seconds:.2f} s"
+    return f"yes, {verdict.difference:.1e} nats a token from the reference, {verdict.seconds:.2f} s"
 
 
 def _yes(honoured: bool) -> str:

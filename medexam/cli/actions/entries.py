@@ -19,5 +19,5 @@ def read_entries(specs: Sequence[str], settings: PlanSettings, *, only_look: boo
         document = add_axes(entry.document, flags.axes())
         entries.append(SuiteEntry(*ask_addresses(document, overrides, only_look=only_look)))
     if settings.save is not None and len(entries) > 1:
-        raise SpecError("--save keeps one spec: give one SPEC that is no suite, or leave it out")
+        raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
     return entries

@@ -19,7 +19,8 @@ from medexam.retrievers.building import usual_index
 from medexam.retrievers.corpora import ReadableCorpus, stream_corpus
 from medexam.retrievers.encoders import Encoder, build_encoder, find_encoder
 from medexam.retrievers.index_building import build_index
-from medexam.retrievers.index_manifest import IndexManifest, count_encoded, read_progress
+from medexam.retrievers.index_manifest import IndexManifest, count_encoded, read_manifest, read_progress
+from medexam.text import count_of
 
 
 def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
@@ -32,13 +33,13 @@ def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
         chunk_overlap=settings.chunk_overlap,
     )
     if corpus.skipped:
-        sys.stderr.write(f"medexam: {corpus.skipped:,} rows of {corpus.source} are no passages and are left out\n")
+        sys.stderr.write(f"medexam: left out of {corpus.source}: {count_of(corpus.skipped, 'row')} without a passage\n")
     sys.stderr.write(f"Loading {settings.encoder} ...\n")
     encoder = build_encoder(settings.encoder, revision, settings.device, settings.dtype)
     folder = settings.out or usual_index(corpus, encoder, cache_dir())
     with _builder(settings) as builder:
         manifest = _build(corpus, encoder, folder, builder)
-    print_manifest(manifest, folder, as_json)
+    _print_manifest(manifest, folder, as_json=as_json)
 
 
 @contextmanager
@@ -69,7 +70,12 @@ def _build(corpus: ReadableCorpus, encoder: Encoder, out: Path, build: Callable[
         raise typer.Exit(INCOMPLETE) from None
 
 
-def print_manifest(manifest: IndexManifest, folder: Path, as_json: bool) -> None:
+def print_index(folder: Path, *, as_json: bool) -> None:
+    """Print what the index in a folder holds."""
+    _print_manifest(read_manifest(folder), folder, as_json=as_json)
+
+
+def _print_manifest(manifest: IndexManifest, folder: Path, *, as_json: bool) -> None:
     """Print what an index holds, line by line or as JSON."""
     if as_json:
         typer.echo(manifest.model_dump_json(indent=2, by_alias=True))
@@ -83,7 +89,7 @@ def _lines(manifest: IndexManifest, folder: Path) -> dict[str, Any]:
     settings = ", ".join(f"{name} {value}" for name, value in manifest.parameters.items())
     omissions = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
     if corpus.chunk_tokens is not None:
-        omissions += f", in chunks of {corpus.chunk_tokens} tokens that share {corpus.chunk_overlap}"
+        omissions += f", in chunks of {corpus.chunk_tokens} tokens that overlap by {corpus.chunk_overlap}"
     lines = {
         "index": f"{folder}, {sum(manifest.bytes.values()) / 1e6:,.1f} MB",
         "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{omissions}",
@@ -92,7 +98,7 @@ def _lines(manifest: IndexManifest, folder: Path) -> dict[str, Any]:
         "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
         "kind": f"{manifest.kind} {settings}".rstrip(),
         "digest": manifest.digest[:16],
-        "files": f"{len(manifest.sha256)}, all as they were built, by SHA-256",
+        "files": f"{len(manifest.sha256)}, all unchanged since the build, by SHA-256",
     }
     if manifest.recall is not None:
         recall = manifest.recall

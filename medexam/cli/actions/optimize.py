@@ -35,7 +35,7 @@ def optimize_program(
     *,
     as_json: bool,
 ) -> None:
-    """Optimize a program's demonstrations and instructions, or continue where that stopped."""
+    """Optimize a program's demonstrations and instructions, or continue an interrupted optimization."""
     optimization = None
     if settings.resume is not None and not settings.overrides and not settings.plan:
         optimization = _complete(settings.resume, settings.runs_dir)
@@ -89,6 +89,6 @@ def _say_next(optimization: Optimization, spec: str | None) -> None:
     if optimization.best is not None and optimization.best.number > 0:
         spec_name = spec or "SPEC"
         sys.stderr.write(
-            f"Ask the tested questions with it: {sys.argv[0]} run {spec_name} --set program.load={folder}\n"
-            f"and as written, to compare both: {sys.argv[0]} run {spec_name}\n"
+            f"Run the optimized program on the tested questions: {sys.argv[0]} run {spec_name} --set "
+            f"program.load={folder}\nand the program as written, to compare both: {sys.argv[0]} run {spec_name}\n"
         )

@@ -25,6 +25,7 @@ from medexam.experiments.store.stored_run import AnyRun
 from medexam.experiments.track.store import named_tracking_uri
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.suite import SuiteEntry
+from medexam.text import count_of
 
 
 def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettings, *, as_json: bool) -> None:
@@ -35,7 +36,7 @@ def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettin
     else:
         plan = _warn(plan_resume(settings.resume, runs_dir=settings.runs_dir or default_runs_dir()))
     if settings.debug and as_json:
-        raise SpecError("--debug prints calls as they come: leave out --json")
+        raise SpecError("--debug prints each call as text: leave out --json")
     if settings.debug:
         from medexam.cli.views.debugging import debug_plan
 
@@ -116,4 +117,4 @@ def _incomplete(spec: str, plan: Plan, runs: list[AnyRun], stop: Stop | None) ->
         go_on = f"{folders[0].resume_command} asks them"
     else:
         go_on = f"run {spec} again with the same settings to ask them"
-    return f"{describe_stop(stop)}: {sum(pending.values())} questions are still pending{mostly}; {go_on}"
+    return f"{describe_stop(stop)}: {count_of(sum(pending.values()), 'question')} still pending{mostly}; {go_on}"

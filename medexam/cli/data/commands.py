@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from medexam.questions import Language
 
 
-app = typer.Typer(help="Data sets: what is here, is it sound, what does it ask.", no_args_is_help=True)
+app = typer.Typer(
+    help="List, check, show and fetch data sets, and write specs for your own questions.", no_args_is_help=True
+)
 
 app.command()(init)
 
@@ -25,7 +27,7 @@ NameOrSpec = Annotated[
     str | None,
     typer.Argument(metavar="NAME", help="A data set, as `medexam data list` names it, or a spec of your own."),
 ]
-Languages = Annotated[list[str] | None, typer.Option("--language", help="May be repeated; all of them when left out.")]
+Languages = Annotated[list[str] | None, typer.Option("--language", help="May be repeated; all by default.")]
 
 
 @app.command("list")
@@ -98,7 +100,7 @@ def fetch(
     name: Name,
     language: Languages = None,
     hub: Annotated[
-        str | None, typer.Option("--hub", help="Another hub id, or a folder with a copy of the hub's.")
+        str | None, typer.Option("--hub", help="Another hub id, or a folder with a copy of the hub's files.")
     ] = None,
     images: Annotated[bool, typer.Option("--images", help="Keep the pictures that questions refer to.")] = False,
 ) -> None:

@@ -26,7 +26,7 @@ class GateSettings:
     """What a comparison in continuous integration fails at, and where that is written."""
 
     fail_if: Annotated[
-        str | None, Setting("Exit 1 unless every run is shown to lose less than that.", metavar="worse:POINTS")
+        str | None, Setting("Exit 1 unless every run is shown to lose fewer than POINTS.", metavar="worse:POINTS")
     ] = None
     junit: Annotated[Path | None, Setting("Write what --fail-if found as JUnit XML.", metavar="FILE")] = None
 
@@ -38,7 +38,7 @@ class WaySettings:
     languages: Annotated[bool, Setting("Runs in two languages or more: right in all, in some, in none.")] = False
     ensemble: Annotated[
         Literal["vote", "mean_probability"] | None,
-        Setting("Compare what the runs would answer together: the baseline is their ensemble."),
+        Setting("Compare the runs with their ensemble, which is the baseline."),
     ] = None
     reading: Annotated[
         Literal["strict", "lenient"] | None,
@@ -67,7 +67,7 @@ class SectionSettings:
 
     equivalent_within: Annotated[
         float | None,
-        Setting("Test whether each run differs from the baseline by less than that, either way.", metavar="POINTS"),
+        Setting("Test whether each run differs from the baseline by less than POINTS, up or down.", metavar="POINTS"),
     ] = None
     strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
     item_response: Annotated[
@@ -78,14 +78,15 @@ class SectionSettings:
     ] = None
     cutoff: Annotated[
         str | None,
-        Setting("Accuracy on exams before and after that date, against the baseline's.", metavar="YEAR[-MONTH]"),
+        Setting("Compare accuracy on exams before and after this date with the baseline's.", metavar="YEAR[-MONTH]"),
     ] = None
     overlap: Annotated[
         str | None,
-        Setting("Accuracy on questions that share words with that corpus, and on the others.", metavar="CORPUS"),
+        Setting("Compare accuracy on questions that share words with this corpus and on the others.", metavar="CORPUS"),
     ] = None
     overlap_words: Annotated[
-        int | None, Setting("With --overlap: words in a row that are shared; 13 by default.", metavar="N", min=3)
+        int | None,
+        Setting("With --overlap: how many words in a row must be the same; 13 by default.", metavar="N", min=3),
     ] = None
     protocol: Annotated[bool, Setting("Show where the protocols of the runs differ.")] = False
 

@@ -21,7 +21,9 @@ class BuildSettings:
     revision: Annotated[str | None, Setting("Revision of a hub encoder; the newest by default.")] = None
     out: Annotated[
         Path | None,
-        Setting("The folder to make, or to continue; the cache's, where runs look, by default.", metavar="DIR"),
+        Setting(
+            "The folder of the index, new or unfinished; by default one in the cache, where runs look.", metavar="DIR"
+        ),
     ] = None
     kind: Annotated[
         Literal["flat", "hnsw", "ivfpq"], Setting("flat is exact; hnsw and ivfpq are for millions of passages.")
@@ -35,7 +37,7 @@ class BuildSettings:
     skip_bad: Annotated[bool, Setting("Leave out rows that are not JSON or have no text, and count them.")] = False
     executor: Annotated[
         Literal["local", "ray"],
-        Setting("Who encodes: local, this process; ray, the workers of a cluster, into shards."),
+        Setting("Where to encode: local is this process; ray the workers of a cluster, into shards."),
     ] = "local"
     shards: Annotated[
         int | None, Setting("ray: folders to encode into; one for each worker by default.", metavar="N", min=1)
@@ -47,4 +49,4 @@ class BuildSettings:
         if self.executor != "ray" and (self.shards is not None or self.ray_address is not None):
             raise typer.BadParameter("needs --executor ray", param_hint="--shards and --ray-address")
         if self.chunk_overlap >= (self.chunk_tokens or 1):
-            raise typer.BadParameter("needs --chunk-tokens, and fewer tokens than that", param_hint="--chunk-overlap")
+            raise typer.BadParameter("needs --chunk-tokens, and must be less than it", param_hint="--chunk-overlap")

@@ -18,5 +18,5 @@ class OptimizeSettings:
         str | None,
         Setting("Instead of a SPEC: continue this optimization; --set may raise its budget.", metavar="FOLDER"),
     ] = None
-    fresh: Annotated[bool, Setting("Start another one beside that which exists.")] = False
+    fresh: Annotated[bool, Setting("Start another optimization beside the existing one.")] = False
     tracking_uri: TrackingOption = None

@@ -58,12 +58,14 @@ class ReportSettings:
         typer.Option(
             metavar="NAME",
             callback=_check_layout,
-            help="The tables of a paper instead of our own; a name that is unknown lists the papers.",
+            help="The tables of a paper instead of the usual ones; an unknown name lists the papers.",
         ),
     ] = None
     metric: Annotated[
         tuple[str, ...],
-        typer.Option(metavar="CODE", help="Score by ./file.py:function or module:function too; may be repeated."),
+        typer.Option(
+            metavar="CODE", help=("Also score by this metric: ./file.py:function or module:function; may be repeated.")
+        ),
     ] = ()
     by: Annotated[
         tuple[str, ...],
@@ -75,9 +77,7 @@ class ReportSettings:
     ] = ()
     runs_dir: RunsDirOption = None
     trust: TrustOption = False
-    protocol: Annotated[
-        bool, typer.Option("--protocol", help="Say how each run's numbers came about, line by line.")
-    ] = False
+    protocol: Annotated[bool, typer.Option("--protocol", help="List all that can change each run's numbers.")] = False
     weight: Annotated[
         tuple[str, ...],
         typer.Option(metavar="GROUP=W", help="Rank runs that answer in words by a mean over groups; may be repeated."),

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from medexam.cli.terminal import Terminal
 from medexam.specs import ModelSpec
+from medexam.text import count_of
 
 BAR = 16
 """Characters of a bar: beside it a name and two times fit into 80."""
@@ -105,7 +106,8 @@ class WorkProgress:
     def stopping(self, in_flight: int) -> None:
         """Say that Ctrl-C was heard."""
         self._console.print(
-            f"Stopping: waiting a few seconds for {in_flight} questions in flight; Ctrl-C again stops at once.",
+            f"Stopping: waiting a few seconds for {count_of(in_flight, 'question')} in flight; "
+            "Ctrl-C again stops at once.",
             highlight=False,
             soft_wrap=True,
         )

@@ -9,7 +9,7 @@ from medexam.cli.options import JsonOption, RunsDirOption
 
 
 def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> None:
-    """List the runs that are kept, the newest experiment last."""
+    """List the stored runs, the newest experiment last."""
     from medexam.cli.stored.actions.runs import list_kept
 
     list_kept(runs_dir, as_json=as_json)
@@ -25,7 +25,7 @@ def remove(
     runs_dir: RunsDirOption = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
 ) -> None:
-    """Remove runs that are kept. Their copies in MLflow stay."""
+    """Remove stored runs; their copies in MLflow stay."""
     from medexam.cli.stored.actions.runs import remove_kept
 
     remove_kept(runs, runs_dir, yes=yes)

@@ -25,7 +25,7 @@ def debug_plan(plan: Plan) -> None:
         prediction = background_loop().run(ask_one(planned, question, show))
         document = {name: value for name, value in prediction.to_json().items() if name != "generations"}
         print_prediction(console, prediction, document)
-    console.print("Nothing of this was kept.")
+    console.print("None of this was stored.")
 
 
 def _print_call(console: Terminal, number: int, call: dict[str, Any]) -> None:

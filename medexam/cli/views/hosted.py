@@ -2,18 +2,16 @@
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.table import Table
 
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
-
-if TYPE_CHECKING:
-    from medexam.serve.diagnostics.hosted import HostedDiagnosis
+from medexam.serve.diagnostics.hosted import HostedDiagnosis
 
 
-def print_hosted(diagnoses: "Sequence[HostedDiagnosis]", *, as_json: bool) -> None:
+def print_hosted(diagnoses: Sequence[HostedDiagnosis], *, as_json: bool) -> None:
     """Print each model's record as a table, or all of them as JSON."""
     if as_json:
         print_json({"models": [_as_json(diagnosis) for diagnosis in diagnoses]})
@@ -32,7 +30,7 @@ def print_hosted(diagnoses: "Sequence[HostedDiagnosis]", *, as_json: bool) -> No
             sys.stdout.write(f"\nTo ask it a few questions:\n{diagnosis.command}\n")
 
 
-def _as_json(diagnosis: "HostedDiagnosis") -> dict[str, Any]:
+def _as_json(diagnosis: HostedDiagnosis) -> dict[str, Any]:
     record = diagnosis.capabilities
     return {
         **record.model_dump(mode="json"),

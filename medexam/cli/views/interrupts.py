@@ -41,7 +41,7 @@ def interrupts_heard() -> Iterator[None]:
             if not has_signal and not isinstance(error, KeyboardInterrupt):
                 raise
             served = any(word in sys.argv[1:2] for word in SERVING)
-            kept = "" if served else ": the same command continues with what is kept"
+            kept = "" if served else ": the same command continues from there"
             sys.stderr.write(f"medexam: {'ended' if served else 'interrupted'}{kept}\n")
             sys.exit(INCOMPLETE)
 

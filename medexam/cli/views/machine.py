@@ -53,7 +53,7 @@ def machine_rows() -> Iterator[Row]:
     yield "system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors", ""
     yield "versions", ", ".join(_versions()), ""
     memory = _memory()
-    weights = "" if memory is None else f"a model here of up to {memory / BYTES_A_WEIGHT / GB:.0f} billion weights"
+    weights = "" if memory is None else f"a local model of up to {memory / BYTES_A_WEIGHT / GB:.0f} billion weights"
     yield "memory", "not known" if memory is None else f"{memory / GB:.0f} GB", weights
     yield _gpus()
     yield _driver()

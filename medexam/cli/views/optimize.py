@@ -101,9 +101,11 @@ def print_optimization_plan(plan: OptimizationPlan) -> None:
     rows = {
         "optimizer": f"{short_name(spec.kind)}, by {short_name(spec.metric).replace('_', ' ')}",
         "program": f"{plan.spec.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",
-        "training questions": f"{len(exams.train.questions):,}, without {len(exams.duplicates)} that are nearly others",
+        "training questions": (
+            f"{len(exams.train.questions):,}, without {len(exams.duplicates)} that nearly repeat others"
+        ),
         "validation questions": f"{len(exams.validation.questions):,}",
-        "tested questions": f"{len(exams.tested.questions):,}, neither shown nor asked",
+        "tested questions": f"{len(exams.tested.questions):,}, not used by the optimization",
         "programs": f"{plan.candidates}"
         + (f" of {spec.programs}, as the budget allows" if plan.candidates < spec.programs else ""),
         "calls": _calls(plan),
@@ -137,10 +139,9 @@ def print_optimization(optimization: Optimization) -> None:
     print_tables(console, [(trials_table(optimization, brief=True), f"Percent of n, with a 95 % interval ({WILSON}).")])
     early = f"; ended early: {optimization.why}" if optimization.why else ""
     lines = [
-        f"{optimization.spent.calls:,} calls ({optimization.beside.calls:,} beside the trials), "
+        f"{optimization.spent.calls:,} calls ({optimization.beside.calls:,} outside the trials), "
         f"{optimization.spent.tokens:,} tokens, {optimization.seconds:.0f} s{early}",
-        "The best of several looks better on the questions that it was chosen by than it is; compare it on the tested "
-        "ones.",
+        "The chosen program looks better on these questions than on others; compare it on the tested ones.",
         f"Program, demonstrations and report are in {optimization.folder.path}",
     ]
     print_lines(console, lines)
@@ -149,7 +150,7 @@ def print_optimization(optimization: Optimization) -> None:
 def _calls(plan: OptimizationPlan) -> str:
     """Say how many calls trials and demonstrations take, and how many the writing of instructions."""
     bound = "at least" if plan.calls.is_least else "at most"
-    own = "; how often your module or optimizer asks is known when it has" if plan.calls.is_least else ""
+    own = "; the calls of your module or optimizer are known only afterwards" if plan.calls.is_least else ""
     writing = f", and about {plan.calls.writing:,} for new instructions" if plan.calls.writing else ""
     return f"{bound} {plan.most_calls:,}{writing}{own}"
 

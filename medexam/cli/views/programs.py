@@ -14,8 +14,8 @@ from medexam.specs.validation import validate
 from medexam.text import nearest
 
 _LEAVES = {
-    "ensemble": "It combines stored runs; `all` with `combine` makes one answer of branches that are asked.",
-    "flow": "It is a list of steps of your own: docs/composing.md.",
+    "ensemble": "It combines stored runs; steps combine answers by `all` with `combine`.",
+    "flow": "It is your own list of steps: docs/composing.md.",
     "imported": "It is what `medexam import` read from a file.",
 }
 
@@ -57,7 +57,7 @@ def render_program(kind: str, settings: Mapping[str, Any]) -> str:
 def _leaf(kind: str, tree: Mapping[str, Any]) -> str:
     """Return what a kind is that is no flow, and the step that lets it answer."""
     words = (inspect.getdoc(KINDS[kind]) or "").partition("\n")[0]
-    lines = [words, _LEAVES.get(kind, "It is no list of steps: a step lets it answer by `use`.")]
+    lines = [words, _LEAVES.get(kind, "It is not a list of steps: a step runs it by `use`.")]
     program: Any = {"kind": kind, **tree} if tree else kind
     step = {"name": kind, "steps": [{"use": program}]}
     shown = "" if kind in _LEAVES else yaml.dump(step, Dumper=_Dumper, sort_keys=False, default_flow_style=None)

@@ -1,15 +1,12 @@
 """A question on the terminal, the right answer marked."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from medexam.cli.terminal import Terminal
-    from medexam.items import Gold
-    from medexam.questions import Question
-    from medexam.tasks import Task, TaskGold
+from medexam.cli.terminal import Terminal
+from medexam.items import Gold
+from medexam.questions import Question
+from medexam.tasks import Task, TaskGold
 
 
-def print_question(console: "Terminal", question: "Question", gold: "Gold") -> None:
+def print_question(console: Terminal, question: Question, gold: Gold) -> None:
     """Print key, exam, text and options; a star stands before each right option."""
     exam = question.exam
     subject = exam.discipline if exam.year is None else f"{exam.discipline} {exam.year}"
@@ -23,7 +20,7 @@ def print_question(console: "Terminal", question: "Question", gold: "Gold") -> N
     console.print()
 
 
-def print_task(console: "Terminal", task: "Task", gold: "TaskGold") -> None:
+def print_task(console: Terminal, task: Task, gold: TaskGold) -> None:
     """Print a question that is answered in words, with what is expected."""
     for text in filter(None, (task.context, task.question)):
         console.print(text)

@@ -62,10 +62,10 @@ def describe_stop(stop: "Stop | None") -> str:
     if stop is None or stop == "interrupted":
         return stop or "incomplete"
     if stop == "failures":
-        return "stopped early: as many questions failed as --max-failures allows"
+        return "stopped early: the limit --max-failures of failed questions is reached"
     if stop == "uncounted":
         return (
-            "stopped early: the server does not report the tokens of its replies, which --max-tokens and "
-            "--max-cost count (leave them out, or give --max-minutes)"
+            "stopped early: --max-tokens and --max-cost count tokens, and the server does not report them (leave "
+            "these limits out, or give --max-minutes)"
         )
-    return f"stopped early: what --max-{stop} allows is spent"
+    return f"stopped early: the limit --max-{stop} is reached"

@@ -29,17 +29,17 @@ _NO_MEMORY = (
     "without exception set",
 )
 _PERMISSION = "make it readable and writable for this user, or name another"
-_ROOM = "make room, or name a place that has some"
+_ROOM = "make room, or name a place with more room"
 _DAMAGE = "move it away, or name another"
 _WAYS_OUT: Mapping[int, str] = MappingProxyType(
     {
         # What a user names may be looked for in many places, and none of them takes a name as long.
-        errno.ENAMETOOLONG: "no file has a name as long; correct the path",
+        errno.ENAMETOOLONG: "the name is too long; correct the path",
         **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (`ulimit -n`)"),
         **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _PERMISSION),
         **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _ROOM),
         **dict.fromkeys((errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO), _DAMAGE),
-        **dict.fromkeys((errno.EIO, errno.ESTALE), "look after the disk or the network drive"),
+        **dict.fromkeys((errno.EIO, errno.ESTALE), "check the disk or the network drive"),
     }
 )
 
@@ -56,7 +56,7 @@ def describe_system_fault(error: Exception) -> str | None:
     if isinstance(error, RuntimeError) and "home directory" in str(error):
         return "this user has no home folder: set HOME to a folder that can be written"
     if isinstance(error, RuntimeError) and "lost sys.stdin" in str(error):
-        return "a question cannot be answered, for standard input is closed: give --yes, or open it"
+        return "standard input is closed, so nobody can confirm: give --yes, or open it"
     if isinstance(error, OSError) and error.errno is not None and error.errno in _WAYS_OUT:
         reason = f" ({error.strerror})" if error.errno != errno.ENAMETOOLONG else ""
         return one_line(f"{error.filename or 'the output or a file'}{reason}: {_WAYS_OUT[error.errno]}")

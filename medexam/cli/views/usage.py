@@ -49,7 +49,7 @@ def describe_usage(error: Any) -> str:
     elif option in MEANT:
         message += f": {MEANT[option]}"
     context = getattr(error, "ctx", None)
-    return f"{message}; `{context.command_path} --help` lists what there is" if context is not None else message
+    return f"{message}; `{context.command_path} --help` lists the choices" if context is not None else message
 
 
 def _places(option: str) -> list[str]:

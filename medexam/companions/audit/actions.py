@@ -46,7 +46,7 @@ def export_answers(
     folders = find_runs(run_paths(runs, runs_dir or default_runs_dir()))
     items = read_audit_items(folders)
     if by is not None and top is None:
-        raise SpecError("--by says which answers are best for --top: give --top, such as --top 1")
+        raise SpecError("--by chooses the measure of --top: give --top with it, such as --top 1")
     sample = choose_sample(items if top is None else best_answers(items, top, by), per_group, seed)
     sheets = write_sheets(
         AuditFolder(out), sample, raters, seed, {folder.read_record().run_id: folder.path for folder in folders}
@@ -87,7 +87,7 @@ def _describe(sample: Sequence[AuditItem]) -> str:
     if len(runs) == 1:
         return line
     shared = sum(run_ids == runs for run_ids in runs_by_question.values())
-    return f"{line}, {'all' if shared == len(runs_by_question) else shared} of which every run is judged on"
+    return f"{line}; every run is judged on {'all' if shared == len(runs_by_question) else shared} of these questions"
 
 
 def judge_answers(

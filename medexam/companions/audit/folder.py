@@ -88,7 +88,7 @@ class AuditFolder(WorkFolder):
         try:
             if self.path.exists() and any(self.path.iterdir()):
                 raise RunFolderError(
-                    f"{self.path} holds files, maybe sheets that were filled in: choose a new folder with --out"
+                    f"{self.path} is not empty, and may hold sheets that were filled in: choose a new folder with --out"
                 )
             make_private_folder(self.path.parent)
             with whole_folder(self.path) as draft:

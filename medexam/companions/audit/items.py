@@ -23,8 +23,8 @@ def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
             answers = list(find_benchmark(record.cell.dataset).audit_items(record.run_id, data, predictions))
         if not answers:
             raise SpecError(
-                f"run {record.run_id} holds no reply to judge ({record.cell.program.label}): leave it out, and name "
-                "runs of programs that have a model write, such as chain_of_thought"
+                f"run {record.run_id} holds no reply to judge ({record.cell.program.label}): name runs whose model "
+                "writes text, such as chain_of_thought"
             )
         items += answers
     return items

@@ -110,7 +110,9 @@ def read_kinds(instructions: str) -> tuple[str, ...]:
     """
     kinds = tuple(dict.fromkeys(_KIND.findall(instructions)))
     if len(kinds) < 2:
-        raise SpecError("the instructions list no kinds of errors: write a line for each, such as `- reading: misread`")
+        raise SpecError(
+            "the instructions list no kinds of errors: write one line for each kind, such as `- reading: misread`"
+        )
     return kinds
 
 
@@ -176,7 +178,9 @@ def read_people(folder: Path, kinds: Sequence[str]) -> dict[str, dict[str, str]]
             if row[CODE] not in codes:
                 raise DatasetError(f"{path}, line {line}: no wrong answer has the code {row[CODE]!r}")
             if kind and kind not in kinds:
-                raise DatasetError(f"{path}, line {line}: {kind!r} is no kind: give one of {', '.join(kinds)}")
+                raise DatasetError(
+                    f"{path}, line {line}: {kind!r} is not a kind of error: write one of {', '.join(kinds)}"
+                )
             if kind:
                 people.setdefault(path.stem, {})[row[CODE]] = kind
     return people

@@ -47,7 +47,7 @@ def read_page_ratings(sheets: Sequence[Path], runs_dir: Path) -> Ratings:
             folder = find_marked_run(run, [Path(places[run]), runs_dir / run])
         except DatasetError as error:
             raise DatasetError(
-                f"run {run} was marked, but {error}: name the place of the runs with --runs-dir"
+                f"cannot read the marked run {run}: {error}; name the folder of the runs with --runs-dir"
             ) from None
         runs[run] = str(folder.path.resolve())
         items, digests = read_current_answers(folder)
@@ -71,7 +71,8 @@ def read_page_ratings(sheets: Sequence[Path], runs_dir: Path) -> Ratings:
     if not entries:
         raise DatasetError(
             f"none of the {len(changed) + len(wordless)} marked answers of {sheets[0]} can be judged: {len(changed)} "
-            f"have changed since, {len(wordless)} have no reply; make the page again and mark replies"
+            f"have changed since they were marked, {len(wordless)} have no reply; make the page again, and mark "
+            "answers that have a reply"
         )
     kept = {entry.code for entry in entries}
     return Ratings(

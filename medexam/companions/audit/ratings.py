@@ -12,6 +12,7 @@ from medexam import MedExamError
 from medexam.companions.audit.folder import ASPECTS, CODE, AuditFolder, AuditKey, KeyEntry, shown_digest
 from medexam.companions.audit.items import read_audit_items
 from medexam.companions.audit.review_sheets import Review, load_review_sheets
+from medexam.text import count_of
 from medexam.toolkit.data import AuditItem
 from medexam.toolkit.errors import DatasetError
 from medexam.toolkit.runs import RunFolder
@@ -110,13 +111,13 @@ def describe_changes(ratings: Ratings) -> list[str]:
     if ratings.changed:
         names = ", ".join(_name(entry) for entry in ratings.changed)
         lines.append(
-            f"{len(ratings.changed)} answers have changed since they were shown to the raters; "
-            f"their marks are left out: {names}; export again to have today's answers judged"
+            f"{count_of(len(ratings.changed), 'mark')} left out, because the answer has changed since it was rated: "
+            f"{names}; export again to have today's answers judged"
         )
     if ratings.wordless:
         runs = ", ".join(sorted({entry.run for entry in ratings.wordless}))
         lines.append(
-            f"{len(ratings.wordless)} answers have no reply to judge, and their marks are left out (runs: {runs})"
+            f"{count_of(len(ratings.wordless), 'mark')} left out, because there is no reply to judge (runs: {runs})"
         )
     lines += [
         f"it is unknown whether the answers of run {run} are still those that were marked ({reason}); "
@@ -129,7 +130,7 @@ def describe_changes(ratings: Ratings) -> list[str]:
 def _find(key: AuditKey, run: str, runs_dir: Path) -> RunFolder:
     """Find a run; raise `DatasetError` where it is nowhere, or where the key does not say what was shown."""
     if any(item.shown is None for item in key.items):
-        raise DatasetError("an earlier version exported them, which did not keep what it showed")
+        raise DatasetError("an earlier version of medexam exported them and did not keep the texts")
     paths = [*([Path(key.runs[run])] if run in key.runs else []), runs_dir / run]
     return find_marked_run(run, paths)
 

@@ -82,7 +82,7 @@ def _read_review(path: Path, item: str, aspects: Sequence[str], explain: Explain
         if problem := "the first column is empty" if not subject else explain(subject):
             raise DatasetError(f"{where}: {problem}")
         if subject in lines:
-            raise DatasetError(f"{where}: it stands in line {lines[subject]} too: keep one of the two")
+            raise DatasetError(f"{where}: it is in line {lines[subject]} too: keep one of the two")
         lines[subject] = line
         for aspect in aspects:
             if (mark := _read_mark(row[aspect], f"{where}: {aspect}")) is not None:

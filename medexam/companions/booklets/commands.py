@@ -3,19 +3,12 @@
 It parses, calls `medexam.companions.booklets` and prints; it knows nothing of PDFs.
 """
 
-import time
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from medexam.companions.booklets import BuildReport, BuildRequest, Built, build_exam
-from medexam.toolkit.commands import JsonOption, Terminal, print_by_kind
-from medexam.toolkit.data import Discipline, Language, parse_discipline
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.progress import open_bars
-from medexam.toolkit.specs import BUILT, check_language
+from medexam.toolkit.commands import JsonOption
 
 
 def build(
@@ -29,7 +22,7 @@ def build(
         Path | None, typer.Option(metavar="DIR", help="The exam's pictures, numbered in their names.")
     ] = None,
     without_images: Annotated[
-        bool, typer.Option("--without-images", help="Build questions that are linked to pictures without them.")
+        bool, typer.Option("--without-images", help="Build questions without the pictures that they are linked to.")
     ] = False,
     corrections: Annotated[
         Path | None, typer.Option(metavar="YAML", help="Corrections by question, each with a reason.")
@@ -44,74 +37,19 @@ def build(
     as_json: JsonOption = False,
 ) -> None:
     """Turn an exam booklet and its answer key into a data set, with a report and a page to check it by."""
-    check_language(BUILT.name, language)
-    request = BuildRequest(
-        booklet=booklet,
-        keys=tuple(key),
-        name=name,
-        language=cast("Language", language),
+    from medexam.companions.booklets.actions import build_data_set
+
+    build_data_set(
+        booklet,
+        tuple(key),
+        name,
+        out,
         images=images,
         without_images=without_images,
         corrections=corrections,
         formula_reader=formula_reader,
+        language=language,
         year=year,
-        discipline=_parse_discipline(discipline),
+        discipline=discipline,
+        as_json=as_json,
     )
-    start = time.monotonic()
-    with open_bars() as bars:
-        task = bars.add_task("Reading pages", total=None, note="")
-        exam = build_exam(request, out, lambda count, total: bars.update(task, completed=count, total=total))
-    if as_json:
-        typer.echo(exam.report.model_dump_json(indent=2))
-        return
-    _print_built(Terminal(highlight=False, markup=False, soft_wrap=True), exam, out, time.monotonic() - start)
-
-
-def _parse_discipline(name: str | None) -> Discipline | None:
-    discipline = None if name is None else parse_discipline(name)
-    if name is not None and discipline is None:
-        raise DatasetError(f"--discipline {name!r}: the disciplines are {', '.join(Discipline)}")
-    return discipline
-
-
-def _print_built(console: Terminal, exam: Built, out: Path, seconds: float) -> None:
-    report = exam.report
-    console.print(
-        f"{report.name}: {report.discipline} {report.year}, {report.language}, {report.pages} pages in {seconds:.1f} s",
-        style="bold",
-    )
-    table = Table("", "Questions", "", box=None, pad_edge=False)
-    for label, count, note in _count(report):
-        table.add_row(label, f"{count:,}", note)
-    console.print(table)
-    for word, style, findings in (("left out", "red", report.left_out), ("suspicious", "yellow", report.suspicious)):
-        lines = [
-            (finding.kind, f"{finding.key}{f', page {finding.page}' if finding.page else ''}: {finding.detail}")
-            for finding in findings
-        ]
-        print_by_kind(console, word, style, lines, " in the report")
-    console.print(f"questions: {exam.parquet}\nreport:    {exam.report_path}\nlook at:   {exam.review}")
-    console.print(f"check it:  medexam data check {BUILT.name} --path {out} --language {report.language}")
-
-
-def _count(report: BuildReport) -> list[tuple[str, int, str]]:
-    announced = f"the cover announces {report.announced}" if report.announced else ""
-    options = ", ".join(f"{count} with {number} options" for number, count in report.by_option_count.items())
-    return [
-        ("printed", report.printed, announced),
-        ("not found", len(report.missing), _list(report.missing)),
-        ("annulled", len(report.annulled), _list(report.annulled)),
-        ("left out", len(report.left_out), _list(tuple(finding.number for finding in report.left_out))),
-        ("built", report.built, options),
-        ("with image", report.with_images, ""),
-        (
-            "corrected by hand",
-            len(report.corrections),
-            _list(tuple(correction.number for correction in report.corrections)),
-        ),
-        ("suspicious", len({finding.number for finding in report.suspicious}), ""),
-    ]
-
-
-def _list(numbers: tuple[int, ...]) -> str:
-    return ", ".join(map(str, numbers))

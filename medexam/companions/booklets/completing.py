@@ -88,8 +88,8 @@ def correct(drafts: list[Draft], corrections: Mapping[int, Correction], source: 
         if number not in draft_by_number:
             if correction.stem is None or not correction.options:
                 raise DatasetError(
-                    f"{source}: question {number} is not in the booklet as it was read: give its stem and options to "
-                    f"add it, or remove the entry"
+                    f"{source}: question {number} was not read from the booklet: give its stem and options to add "
+                    "it, or remove the entry"
                 )
             draft_by_number[number] = Draft(number, "", {}, ())
         _apply(draft_by_number[number], correction, source)

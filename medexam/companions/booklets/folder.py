@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from medexam.companions.booklets.drafts import Draft
@@ -99,7 +100,7 @@ def _check_ours(out: Path, report: BuildReport) -> None:
     if not out.is_dir() or not _holds_files(out):
         return
     if not any(out.glob("*.report.json")):
-        raise DatasetError(f"{out}: holds something else than built exams: give --out a new or empty folder")
+        raise DatasetError(f"{out}: holds files that are not built exams: give --out a new or empty folder")
     if parquet_path(out, report).exists() and not report_path(out, report).exists():
         raise DatasetError(
             f"{parquet_path(out, report)}: was not written by a build: move it, or give --out another folder"
@@ -121,7 +122,6 @@ def write_questions(path: Path, drafts: Sequence[Draft], exam: ExamName, source:
         import datasets
     except ImportError:
         raise DatasetError(f"writing a data set needs the `datasets` library: {INSTALL}") from None
-    import pyarrow.parquet as pq
 
     text, integer = datasets.Value("string"), datasets.Value("int64")
     kinds = dict.fromkeys(FIELDS, text) | dict.fromkeys(WHOLE, integer)

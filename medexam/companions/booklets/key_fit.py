@@ -27,7 +27,7 @@ def check_key_fit(
     """
     if None not in (key.version, version) and key.version != version:
         raise DatasetError(
-            f"{key.source}: is the key of version {key.version}, the booklet is version {version}: {_WAYS}"
+            f"{key.source}: is the key of version {key.version}, and the booklet is version {version}: {_WAYS}"
         )
     last = max([*draft_by_number, announced or 0])
     first = min(_find_partings(key, draft_by_number, last, added_numbers), default=None)

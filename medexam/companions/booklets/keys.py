@@ -82,7 +82,7 @@ def _check_agree(key: Key, other: Key) -> None:
     if apart:
         first = apart[0]
         raise DatasetError(
-            f"{key.source} and {other.source} disagree on {list_numbers(apart)} (question {first}: "
+            f"{key.source} and {other.source} give different answers to {list_numbers(apart)} (question {first}: "
             f"{_show(key, first)} and {_show(other, first)}): give only the definitive key"
         )
 
@@ -126,8 +126,8 @@ def _choose_column(path: Path, headings: list[str], version: str | None) -> tupl
     if len(versions) == 1:
         return next((place, stated) for stated, place in versions.items())
     raise DatasetError(
-        f"{path}: answers versions {', '.join(versions)}, not {version or 'one that is known'}: give the key of the "
-        f"booklet's version, or a --name that contains it"
+        f"{path}: answers versions {', '.join(versions)}, not {{version or 'a known version'}}: give the key of the "
+        "booklet's version, or a --name that contains the version"
     )
 
 
@@ -141,7 +141,7 @@ def _parse_answer(text: str, place: str) -> int | None:
 
 def _add(answers: dict[int, int | None], number: int, answer: int | None, path: Path) -> None:
     if number in answers and answers[number] != answer:
-        raise DatasetError(f"{path}: answers question {number} twice, differently: correct it")
+        raise DatasetError(f"{path}: has two different answers to question {number}: correct it")
     answers[number] = answer
 
 
@@ -232,7 +232,7 @@ def _choose_answers(table: list[dict[int, str]], between: range, path: Path, ver
         return headings[version]
     if len(between) > 1:
         raise DatasetError(
-            f"{path}: has {len(between)} columns of answers beside each question and none is headed V{version or 0}: "
-            f"give the key of one version, or a CSV"
+            f"{path}: has {len(between)} columns of answers beside each question, and none has the heading "
+            f"V{version or 0}: give the key of one version, or a CSV"
         )
     return between.start

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jinja2
 from PIL import Image
@@ -18,9 +17,6 @@ from medexam.companions.booklets.drafts import Draft
 from medexam.companions.booklets.images import BookletPicture
 from medexam.companions.booklets.pages.opening import OpenBooklet
 from medexam.companions.booklets.report import BuildReport
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 TEMPLATE = Path(__file__).with_name("review.html")
 SCALE = 1.6
@@ -79,7 +75,7 @@ def _show(picture: BookletPicture | None) -> str | None:
     return _encode(image, grey=False)
 
 
-def _encode(image: "Image", *, grey: bool = True) -> str:
+def _encode(image: Image.Image, *, grey: bool = True) -> str:
     content = io.BytesIO()
     (image.convert("L").point(_FEW_GREYS) if grey else image).save(content, "PNG")
     return base64.b64encode(content.getvalue()).decode()

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from medexam.companions.booklets.drafts import Draft
 from medexam.companions.booklets.images import mentions_picture, parse_links
 from medexam.companions.booklets.pages.numbering import MOST_OPTIONS
+from medexam.text import count_of
 
 LONGEST_OPTION = 400
 """Characters of an option over which two may have run together."""
@@ -33,11 +34,11 @@ def find_doubts(draft: Draft, usual_options: int, printed: str) -> Iterator[tupl
     elif re.search(rf"(?<![\d.,]){draft.number + 1}\s?\.\s+[¿A-ZÁÉÍÓÚÑ]", draft.text):
         yield "two_questions_in_one", f"holds what looks like the beginning of question {draft.number + 1}"
     if draft.after:
-        yield "text_between_questions", f"is followed by text of no question: {draft.after[:100]!r}"
+        yield "text_between_questions", f"is followed by text that belongs to no question: {draft.after[:100]!r}"
     yield from _find_unread(draft)
     if len(draft.drawings) > len(draft.formulas):
         unread = len(draft.drawings) - len(draft.formulas)
-        yield "drawing", f"{unread} pictures are printed in it, chemical structures perhaps: give --formula-reader"
+        yield "drawing", f"contains {count_of(unread, 'picture')}, perhaps chemical structures: give --formula-reader"
     if len(parse_links(draft.stem)) > 1:
         yield "several_pictures", f"is linked to pictures {list(parse_links(draft.stem))}: the first was taken"
     if draft.picture is None and mentions_picture(draft.stem):
@@ -60,7 +61,10 @@ def _find_unread(draft: Draft) -> Iterator[tuple[str, str]]:
     if codes := sorted({f"U+{ord(character):04X}" for character in _UNREADABLE.findall(draft.text)}):
         yield "unreadable_character", f"holds {', '.join(codes)}: characters without a meaning"
     if draft.guessed:
-        yield "guessed_characters", f"{draft.guessed} characters are guessed: its font does not say what it prints"
+        yield (
+            "guessed_characters",
+            f"contains {count_of(draft.guessed, 'guessed character')}: the font does not name them",
+        )
 
 
 def find_flaw(draft: Draft) -> str | None:

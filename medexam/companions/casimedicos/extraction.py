@@ -19,9 +19,9 @@ SPANS = frozenset({".json", ".jsonl", ".parquet"})
 GIVEN = "given"
 """The group of tasks whose file does not tell the variant."""
 NO_SPANS = (
-    "CasiMedicos-Arg does not say which part of an explanation argues for the right option, so F1 and exact match are "
-    "not scored: set dataset.path to a SQuAD-form file of HiTZ/casimedicos-squad or HiTZ/casimedicos-exp for them; its "
-    "argument components are scored in their place, as a task of their own"
+    "CasiMedicos-Arg does not mark which part of an explanation argues for the right option, so F1 and exact match "
+    "are not scored: for them, set dataset.path to a SQuAD-form file of HiTZ/casimedicos-squad or "
+    "HiTZ/casimedicos-exp; here the argument components are scored instead"
 )
 
 

@@ -100,7 +100,7 @@ def _read_archive(path: Path, names: Sequence[str]) -> dict[str, bytes]:
             for member in archive:
                 place = PurePosixPath(member.name)
                 if place.is_absolute() or ".." in place.parts:
-                    raise DatasetError(f"{path}: holds {member.name!r}, a path that leads out of it: get it again")
+                    raise DatasetError(f"{path}: holds {member.name!r}, a path outside the archive: download it again")
                 name = "/".join(place.parts[-2:])
                 if name in names and member.isfile():
                     # The size is checked before anything is unpacked: a small archive may hold a huge file.

@@ -66,7 +66,7 @@ def pose_spans(spans: Path, language: Language, path: Path | None = None) -> Pos
         for name, entry in _entries(document, answers):
             by_variant.setdefault(name, []).append(entry)
     if not by_variant:
-        raise DatasetError(f"{spans}: no span is in an explanation of {place} in {language}: {NEEDED}")
+        raise DatasetError(f"{spans}: no span lies in an explanation of {place} in {language}: {NEEDED}")
     return PosedSpans(
         MappingProxyType({name: {"version": "1.1", "data": entries} for name, entries in by_variant.items()}),
         tuple(unplaced),

@@ -30,7 +30,7 @@ def score_submission(
     feedback: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write feedback for the team, Markdown.")
     ] = None,
-    show_expected: Annotated[bool, typer.Option(help="Show what is expected in the feedback.")] = False,
+    show_expected: Annotated[bool, typer.Option(help="Show the expected answers in the feedback.")] = False,
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
 ) -> None:

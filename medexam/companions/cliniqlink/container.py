@@ -138,7 +138,7 @@ def find_engine(chosen: Engine | None) -> Engine:
         if shutil.which(engine) and not call_engine(engine, "version").returncode:
             return engine
     if chosen and shutil.which(chosen):
-        raise SpecError(f"{chosen} is installed and does not answer ({chosen} version): start it, or choose another")
+        raise SpecError(f"{chosen} is installed, but does not answer ({chosen} version): start it, or choose another")
     raise SpecError(f"{chosen or 'no container engine'} is not installed: install one of {', '.join(ENGINES)}")
 
 

@@ -24,11 +24,12 @@ ADVICE: Mapping[str, str] = {
     "no verdict": "Begin the answer with True or False, with nothing before it: anything else scores 0.",
     "trailing text": "Text behind True or False costs nothing; it may be left out.",
     "not an option": "Write the text of one option and nothing else: a letter, or words around it, scores 0.",
-    "unmatched piece": "Write options alone, between commas on one line: one piece that is no option costs the whole "
-    "item.",
+    "unmatched piece": (
+        "Write options alone, between commas on one line: one piece that is not an option loses the whole item."
+    ),
     "echo": "Do not repeat the question: it scores 0.",
     "no step": "Name the wrong step as `Step N`.",
-    "no explanation": "Mark the explanation by `Explanation:`: else the whole answer counts as one.",
+    "no explanation": "Mark the explanation by `Explanation:`: otherwise the whole answer counts as the explanation.",
 }
 """Kind of malformed output -> what to do about it."""
 

@@ -77,8 +77,8 @@ def rank_submissions(submissions: Sequence[Submission], profile: Profile) -> lis
     if len(held) > 1:
         counts = ", ".join(f"{each.name} {len(each.items.questions):,}" for each in submissions)
         raise SpecError(
-            f"the submissions hold other questions ({counts}), so their scores are not comparable: --missing zero "
-            "counts what one lacks as unanswered; medexam compare takes the questions that all hold"
+            f"the submissions answer different questions ({counts}), so their scores are not comparable: --missing "
+            "zero counts missing questions as unanswered; medexam compare uses the questions that all of them answer"
         )
     overall = {each.name: each.metrics.measures[profile].value for each in submissions}
     scores = sorted((score for score in overall.values() if score is not None), reverse=True)

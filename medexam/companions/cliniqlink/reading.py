@@ -52,8 +52,8 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
                 references.append(reference)
             if len(row.task.options) > _LETTERS:
                 notes.append(
-                    f"{row.task.key} has {len(row.task.options)} options: those beyond Z stand behind the characters "
-                    "that follow it in ASCII, as the released code shows them"
+                    f"{row.task.key} has {len(row.task.options)} options: options beyond Z are labelled by the "
+                    "characters after Z in ASCII, as in the released code"
                 )
     if not rows:
         raise DatasetError(f"{folder}: holds none of {', '.join(absent)}: set dataset.path to the folder with them")

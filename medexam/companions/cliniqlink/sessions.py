@@ -124,7 +124,7 @@ def _account(job: ContainerJob, started: str, end: ContainerEnd, missing: list[s
 def _describe(job: ContainerJob, end: ContainerEnd, missing: list[str], log: Path) -> list[str]:
     lines = []
     if end.code is None:
-        lines.append(f"killed after {job.minutes:g} minutes: see {log}, or give it longer by --minutes")
+        lines.append(f"killed after {job.minutes:g} minutes: see {log}, or allow more time by --minutes")
     elif end.code:
         lines.append(f"{job.engine} ended with exit code {end.code}: see {log}")
     if missing:

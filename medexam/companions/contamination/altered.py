@@ -82,10 +82,10 @@ class AlteredRuns:
         ]
         method = describe_resampling({contrast.resampled for contrast in contrasts}, "paired bootstrap", self.clusters)
         caption = (
-            "Accuracy, percent, on the compared questions. By place: what the run's preference for some places gives "
-            "alone, if the right options changed places. Above it, Change and Against control in percentage points "
-            f"with 95 % intervals ({method}). Change: altered minus unaltered. Against control: minus the change of "
-            "the first run with the same alteration."
+            "Accuracy, percent, on the compared questions. By place: the accuracy that the run's preference for some "
+            "places gives if the right options change places. Above it, Change and Against control in percentage "
+            f"points with 95 % intervals ({method}). Change: altered minus unaltered. Against control: minus the "
+            "change of the first run with the same alteration."
         )
         headers = ("Run", "Unaltered", "Altered", "By place", "Above it", "Change", "Against control")
         return [(Table("Contamination: altered questions", headers, rows), caption)]

@@ -60,7 +60,7 @@ class Overlap:
 def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> Overlap:
     """Find the compared questions in a corpus: file, folder or data set of the hub. Raises what `load_corpus` does."""
     if not compared.benchmark.right_or_wrong:
-        raise SpecError("--overlap looks at questions with numbered options: leave it out")
+        raise SpecError("--overlap needs questions with numbered options, and these have none: leave it out")
     grams = QuestionGrams(_as_printed(compared), words or WORDS)
     text_count = 0
 

@@ -55,7 +55,7 @@ def make_finder(cutoff: str | None, overlap: str | None, words: int | None) -> F
     words, `words` in a row, by default 13. Raises `SpecError` for values that cannot be.
     """
     if words is not None and overlap is None:
-        raise SpecError("--overlap-words says how --overlap searches: give --overlap CORPUS with it, or leave it out")
+        raise SpecError("--overlap-words needs --overlap CORPUS: give both, or leave it out")
     date = None if cutoff is None else Cutoff.parse(cutoff)
 
     def find(compared: ComparisonScope) -> Contamination | None:

@@ -99,7 +99,7 @@ class TwoSides:
             f"{names[0]}, question by question."
         )
         if self.leftover_count:
-            caption += f" {self.leftover_count:,} questions are left out: {self.words.neither}."
+            caption += f" Left out, because {self.words.neither}: {self.leftover_count:,}."
         headers = ("Run", *self.words.headers, "Difference", "Against control")
         return Table(f"Contamination: {self.words.title}{self.measure.name}", headers, rows), caption
 
@@ -112,7 +112,7 @@ class TwoSides:
             remarks += self.scores.sentences(names)
         few = min(side.exams for side in self.sides)
         if self.measure == ACCURACY and few < FEW_CLUSTERS:
-            remarks.append(f"One side ({self.words.title}) has {few} {self.clusters} only: its intervals are rough.")
+            remarks.append(f"One side ({self.words.title}) has only {few} {self.clusters}: its intervals are rough.")
         return remarks
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from medexam.toolkit.commands import JsonOption, RunsDirOption
 def draw(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="An index that `medexam index build` made.")],
     dataset: Annotated[
-        str | None, typer.Option(help="A data set of exams, by default the one that the shipped sample is of.")
+        str | None, typer.Option(help="A data set of exams; by default that of the shipped sample.")
     ] = None,
     language: Annotated[str, typer.Option(help="The questions' language.")] = "en",
     limit: Annotated[
@@ -27,7 +27,7 @@ def draw(
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Put it into this run's folder as well, and to its MLflow run if it has one."),
+        typer.Option(metavar="RUN", help="Also write it to this run's folder, and to its MLflow run if it has one."),
     ] = None,
     tracking_uri: Annotated[
         str | None,

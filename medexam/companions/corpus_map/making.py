@@ -42,13 +42,13 @@ def place_on_map(
 ) -> None:
     """Draw passages by source and questions by discipline on a UMAP projection."""
     if tracking_uri is not None and run is None:
-        raise SpecError("--tracking-uri: the picture goes to the MLflow run of a run: name it with --run RUN")
+        raise SpecError("--tracking-uri: the picture is sent to a run's page in MLflow: name the run with --run RUN")
     path = out or folder / CORPUS_MAP
     if path.suffix != ".png":
-        raise typer.BadParameter(f"{path} does not end in .png, and the picture is one", param_hint="--out")
+        raise typer.BadParameter(f"{path} does not end in .png: the map is written as PNG", param_hint="--out")
     spec = validate(DatasetSpec, {"name": dataset or SAMPLED, "language": language, "limit": limit, "seed": seed})
     if runs_dir is not None and run is None:
-        raise SpecError("--runs-dir says where a run lies: name it with --run RUN, or leave it out")
+        raise SpecError("--runs-dir is the folder of --run RUN: give both, or leave it out")
     stored_run = _run(run, runs_dir or default_runs_dir()) if run is not None else None
     _warn_of_language(read_manifest(folder), spec.language)
     figure = new_figure()

@@ -9,13 +9,13 @@ import typer
 
 from medexam.companions.finetuning.encoder import Finetuned
 from medexam.companions.finetuning.encoder import finetune as carry_out
-from medexam.companions.finetuning.grid import GridCell, load_grid, narrow_grid, plan_grid, run_grid
-from medexam.companions.finetuning.grid_tables import grid_tables
+from medexam.companions.finetuning.grid import GridCell, grid_rows, load_grid, narrow_grid, plan_grid, run_grid
 from medexam.companions.finetuning.settings import Device, FinetuningSettings
 from medexam.companions.finetuning.tracking import track_finetuning
 from medexam.toolkit.commands import INCOMPLETE, Terminal, default_runs_dir, print_json, print_tables, send_to_mlflow
 from medexam.toolkit.progress import TrainingProgress
 from medexam.toolkit.specs import shipped_with
+from medexam.toolkit.tables import NONE, Captioned, Table
 
 
 def train_grid(
@@ -108,3 +108,20 @@ def _lines(trained_encoder: Finetuned) -> list[str]:
     shipped = " or ".join(shipped_with("span_reader"))
     lines.append(f"Read with it: medexam run {shipped} --set program.span_reader.reader={trained_encoder.folder}")
     return lines
+
+
+MEASURES = {"f1": "F1", "exact_match": "Exact match", "precision": "Precision", "recall": "Recall"}
+
+
+def grid_tables(cells: Sequence[GridCell]) -> list[Captioned]:
+    """Build one table for each measure; a dash stands for a cell that is not scored yet."""
+    trainings = tuple(dict.fromkeys(cell.training for cell in cells))
+    tables = []
+    for measure, title in MEASURES.items():
+        rows = tuple(
+            (name, *(NONE if value is None else f"{value:.2f}" for value in values))
+            for name, values in grid_rows(cells, measure).items()
+        )
+        table = Table(f"{title} of extracted spans", ("Encoder and variant", *trainings, "Avg."), rows)
+        tables.append((table, "Percent, by SQuAD's rule. Avg.: over the trainings."))
+    return tables

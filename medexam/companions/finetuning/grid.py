@@ -279,4 +279,4 @@ def _hash_file(path: Path, *, only_look: bool) -> str:
     except OSError as error:
         if only_look:
             return str(path)
-        raise DatasetError(f"{path}: cannot be read ({error.strerror}): bring the file, or name another") from None
+        raise DatasetError(f"{path}: cannot be read ({error.strerror}): restore the file, or name another") from None

@@ -8,6 +8,8 @@ from medexam.companions.readers.windows import SHARED_TOKENS, WINDOW_TOKENS
 from medexam.toolkit.commands import Setting
 from medexam.toolkit.errors import SpecError
 
+Device = Literal["auto", "cpu", "cuda"]
+
 
 @dataclass(frozen=True)
 class FinetuningSettings:
@@ -30,10 +32,10 @@ class FinetuningSettings:
     ] = ()
     validation: Annotated[Path | None, Setting("Score the result on these questions.", metavar="FILE")] = None
     variant: Annotated[
-        str | None, Setting("Of --train and --validation, the questions of this variant alone.", metavar="VARIANT")
+        str | None, Setting("Use only the questions of this variant, in --train and --validation.", metavar="VARIANT")
     ] = None
     unstructured: Annotated[
-        bool, Setting('Take "(answer 4 correct)" and the like out of the contexts of --train and --validation.')
+        bool, Setting('Remove phrases such as "(answer 4 correct)" from the contexts of --train and --validation.')
     ] = False
     revision: Annotated[str | None, Setting("Revision of a hub model; the newest by default.")] = None
     epochs: Annotated[int, Setting("Times that --train is read.", min=1)] = 20
@@ -44,7 +46,7 @@ class FinetuningSettings:
     batch: Annotated[int, Setting("Windows in one step.", min=1)] = 8
     learning_rate: Annotated[float, Setting("Learning rate of the first step; it falls to 0.")] = 5e-5
     seed: Annotated[int, Setting("Fixes the new head, the order of the windows and the dropout.")] = 42
-    device: Annotated[Literal["auto", "cpu", "cuda"], Setting("auto is CUDA if there is one.")] = "auto"
+    device: Annotated[Device, Setting("auto is CUDA if there is one.")] = "auto"
 
     def __post_init__(self) -> None:
         """Raise `SpecError` without a file, and unless the learning rate is above 0. A path may stand for one file."""

@@ -87,7 +87,7 @@ def teach(
         trainer.remove_callback(PrinterCallback)
         trainer.train()
     if any(not isfinite(loss) for _, loss in losses):
-        raise EngineError(f"{lessons.file.path}: the loss is no number: lower --learning-rate")
+        raise EngineError(f"{lessons.file.path}: the loss is not a number: lower --learning-rate")
     return losses
 
 

@@ -52,7 +52,7 @@ class Lessons:
             if keys:
                 note = f" and {len(keys) - limit:,} more" if len(keys) > limit else ""
                 examples = f"{', '.join(keys[:limit])}{note}"
-                advice = "; raise --window to take them in, where the model has places" if reason == "too_long" else ""
+                advice = "; raise --window to include them, if the model allows it" if reason == "too_long" else ""
                 total = len(self.file.items)
                 lines.append(
                     f"{self.file.path}: {len(keys):,} of {total:,} questions are left out ({words}): {examples}{advice}"
@@ -119,7 +119,7 @@ def make_lessons(file: SpanFile, tokenizer: Any, window: int, shared: int) -> Le
     if not lessons:
         reasons = ", ".join(words for reason, words in REASONS.items() if reason in omissions.values())
         raise DatasetError(
-            f"{file.path}: no question is left to learn from ({reasons}): mend the file or raise --window"
+            f"{file.path}: no question is left to learn from ({reasons}): correct the file or raise --window"
         )
     return Lessons(file, tuple(lessons), omissions)
 

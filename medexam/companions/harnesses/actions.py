@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.companions.harnesses.exports.writing import export_runs
+from medexam.companions.harnesses.exports.writing import Format, export_runs
 from medexam.toolkit.commands import (
     ImportSettings,
     Terminal,
@@ -63,7 +63,7 @@ def _print(imports: list[ImportedRun]) -> None:
     print_tables(Terminal(), [(Table("Imported", headers, tuple(rows), text_columns=4), caption)])
 
 
-def export_stored(runs: Sequence[Path], to: str, out: Path, runs_dir: Path | None, *, as_json: bool) -> None:
+def export_stored(runs: Sequence[Path], to: Format, out: Path, runs_dir: Path | None, *, as_json: bool) -> None:
     """Write stored runs as files of another harness or for the hub, and print their paths."""
     stored_runs = read_current(find_runs(run_paths(runs, runs_dir or default_runs_dir())))
     paths = export_runs(stored_runs, to, out)

@@ -62,7 +62,7 @@ class ItemResponse(ComparisonSection):
         if self.weak:
             remarks.append(
                 f"The fit is weak: it has {len(self.fitted)} runs and needs {FEW_RUNS} or more, and half of the "
-                f"discriminations have a standard error over {error}. The lists are for review and show nothing alone."
+                f"discriminations have a standard error over {error}. The lists are hints for a review, not results."
             )
         first, second, correlation = self.erring
         if correlation > DEPENDENT:
@@ -71,7 +71,7 @@ class ItemResponse(ComparisonSection):
                 "which the model does not allow for: standard errors are too small."
             )
         if self.models == 1 and self._of("suspicious"):
-            remarks.append("All strong runs are of one model, so that its own mistakes look like wrong keys.")
+            remarks.append("All strong runs are of one model, so its mistakes may look like wrong keys.")
         are = "may be" if self.weak else "are"
         counts = ", ".join(f"{len(self._of(kind))} {are} {kind}" for kind in ("hard", "useless", "suspicious"))
         return [*remarks, f"Of {len(self.questions)} questions, {counts}."]
@@ -131,7 +131,7 @@ class ItemResponse(ComparisonSection):
             )
             for key, quality in useless_questions
         ]
-        caption = f"Strong and weak runs have them right alike, or weak ones more: 95 % interval under {USELESS}."
+        caption = f"Weak runs have them right as often as strong ones, or more often: 95 % interval under {USELESS}."
         return self._table("Useless", ("Right in", "Discrimination", "SE"), rows, caption)
 
     def _hard(self) -> Captioned:

@@ -48,9 +48,9 @@ class Subset(ComparisonSection):
         """Write what the subset is worth."""
         weak = f" The fit is weak: {self.runs} runs, and it needs {FEW_RUNS}." if self.runs < FEW_RUNS else ""
         return [
-            f"The accuracy on {len(self.questions)} chosen questions errs by {percent(self.chosen_error.mean)} "
-            f"percentage points on average, on as many drawn at random by {percent(self.drawn_error.mean)}; "
-            f"--json names them.{weak}"
+            f"The accuracy on {len(self.questions)} chosen questions is off by {percent(self.chosen_error.mean)} "
+            f"percentage points on average, on random ones by {percent(self.drawn_error.mean)}; --json lists the "
+            f"chosen questions.{weak}"
         ]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:  # noqa: ARG002

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,9 +17,6 @@ from medexam.toolkit.commands import (
     settings_as_flags,
 )
 from medexam.toolkit.errors import SpecError
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -45,11 +42,11 @@ def reproduce(
     name: Annotated[
         str | None, typer.Argument(metavar="PAPER/TABLE", help="A name of --list.", show_default=False)
     ] = None,
-    show_list: Annotated[bool, typer.Option("--list", help="Name all tables and figures.")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List all tables and figures.")] = False,
     show_plan: Annotated[bool, typer.Option("--plan", help="Say what it needs and about how long it takes.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a table or figure of a paper again, beside the one that is printed."""
+    """Make a table or figure of a paper again, beside the printed one."""
     if show_list or name is None:
         if name is not None:
             raise SpecError("--list names everything: leave out PAPER/TABLE, or --list")

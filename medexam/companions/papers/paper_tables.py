@@ -383,6 +383,6 @@ def _put(cells: dict[tuple[str, Column], ExamRun], run: ExamRun, layout: TableLa
     other = cells.setdefault((model, (name, language)), run)
     if other is not run:
         raise SpecError(
-            f"runs {other.folder.path} and {run.folder.path} would stand in one cell of the paper's tables "
+            f"runs {other.folder.path} and {run.folder.path} would be in the same cell of the paper's tables "
             f"({model}, {name} {language}); name one of them, or leave --layout out to see both"
         )

@@ -53,7 +53,7 @@ class RoundTrip:
         comparison = Beside(self.entry.heading, own_grid, self.entry.figures, self.entry.paper.arxiv)
         table, caption = comparison.table
         alone = len(references) + len(backs) - 2 * len(keys)
-        note = f"{len(keys):,} questions; {alone:,} stand in one of the two alone. {'; '.join(signatures)}."
+        note = f"{len(keys):,} questions; {alone:,} are in only one of the two. {'; '.join(signatures)}."
         document = {**comparison.document(), "questions": len(keys), "unpaired": alone, "signatures": signatures}
         return [(table, f"{caption} {note}".strip())], document, ()
 

@@ -29,7 +29,7 @@ def print_list(*, as_json: bool) -> None:
         rows = tuple((entry.name, _title(entry)) for entry in paper_entries)
         title = f"{paper_entries[0].paper.paper} (arXiv {paper_entries[0].paper.arxiv})"
         print_tables(console, [(Table(title, ("Name", "What"), rows, text_columns=2), "")])
-    print_lines(console, ["medexam reproduce NAME makes one; with --plan it says first what that needs"])
+    print_lines(console, ["medexam reproduce NAME makes one; --plan says what it needs"])
 
 
 def _title(entry: PaperEntry) -> str:

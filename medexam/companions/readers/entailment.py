@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from medexam.companions.readers.loading import LoadedReader, load_reader, pad
 from medexam.companions.readers.windows import by_length, keep_ends
 from medexam.toolkit.encoders import LocalReader
 from medexam.toolkit.errors import EngineError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 PAIR_TOKENS = 512
 """Tokens of a premise and its hypothesis together; a longer premise is cut at its end."""
@@ -25,7 +24,7 @@ class EntailmentReader(Protocol):
     batch: int
     """Pairs in one forward pass."""
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
+    def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Score each (premise, hypothesis): its log-probability of entailment, in nats, `[n]`; entry i is pair i."""
 
 
@@ -39,13 +38,12 @@ class TransformersEntailmentReader:
         self._loaded = loaded
         self._entailed = entailment_label(loaded.model.config.label2id, loaded.weights.source)
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
+    def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Return the log of the softmax over the model's labels, at entailment: `[n]`, nats; entry i is pair i.
 
         Premise and hypothesis have at most `PAIR_TOKENS` tokens together; the premise is cut, and of a hypothesis that
         fills more than half the end is kept. Raises `EngineError` if the logits are not numbers.
         """
-        import numpy as np
         import torch
 
         scores = np.empty(len(pairs), dtype=np.float64)

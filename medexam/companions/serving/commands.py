@@ -26,7 +26,7 @@ def serve(
     show: Annotated[bool, typer.Option("--print", help="Print the command, or the job's script.")] = False,
     slurm: Annotated[bool, typer.Option("--slurm", help="Submit a Slurm job.", rich_help_panel=SLURM)] = False,
     in_job: Annotated[
-        bool, typer.Option("--in-job", help="Serve as a node of a Slurm job, in its srun.", rich_help_panel=SLURM)
+        bool, typer.Option("--in-job", help="Serve as one node of a Slurm job, started by srun.", rich_help_panel=SLURM)
     ] = False,
 ) -> None:
     """Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are.

@@ -29,10 +29,10 @@ def serve_job(context: typer.Context, job: Job, *, on_node: bool, show: bool) ->
         job = replace(job, servers=replace(job.servers, container_runtime="apptainer"))
     if on_node:
         allocated = {"show", *(field.name for field in fields(job.allocation))} - _OF_A_NODE
-        refuse(context, allocated, "the job has its nodes already: leave it out")
+        refuse(context, allocated, "the job already has its nodes: leave it out")
         _serve_on_node(job)
     else:
-        refuse(context, {"in_job"}, "a job's script says it: leave it out")
+        refuse(context, {"in_job"}, "the job's script sets it: leave it out")
         _submit(job, show=show)
 
 

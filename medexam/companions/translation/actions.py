@@ -70,8 +70,8 @@ def translate_set(dataset: str, settings: TranslateSettings, *, as_json: bool) -
     if output is None:
         raise DatasetError(
             f"none of the {len(outcome.candidates):,} questions has a valid translation, so no data set is written; "
-            f"read the replies in {plan.folder.replies}, then try a stronger model with --set model.name=NAME or, "
-            "where replies are cut off, more room with --set model.max_tokens=N and another --out DIR"
+            f"read the replies in {plan.folder.replies}, then try a stronger model with --set model.name=NAME or, if "
+            "replies are cut off, a larger --set model.max_tokens=N, and another --out DIR"
         )
 
 
@@ -126,6 +126,6 @@ def _next_step(path: Path, target: str) -> str:
 
 def _incomplete(pending: int, stop: Stop | None) -> str:
     return (
-        f"medexam: {describe_stop(stop)}: {pending} replies are still pending, so the data set is not written; "
-        "run the same again to ask them\n"
+        f"medexam: {describe_stop(stop)}: pending replies: {pending}, so the data set is not written; the "
+        "same command asks them\n"
     )

@@ -44,7 +44,7 @@ class Translation(WordsBenchmark):
     def load(self, spec: DatasetSpec) -> TaskSet:
         """Load every text of the file; raises `DatasetError` if it is missing or damaged."""
         if spec.path is None:
-            raise DatasetError("a translation's texts stand in a file: set dataset.path")
+            raise DatasetError("a translation's texts are in a file: set dataset.path")
         records = read_examples(spec.path).values()
         tasks = tuple(
             Task(

@@ -25,7 +25,7 @@ from medexam.toolkit.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec,
 FORWARD = "translate"
 """The name of the runs of the way there."""
 WAYS_OUT = "or translate into another folder with --out DIR"
-_EARLIER = "an earlier version made it, whose identity covers less, so it is unknown whether the same model would reply"
+_EARLIER = "an earlier version of medexam made it and did not record which model replied"
 
 
 class TranslationSpec(Spec):
@@ -129,7 +129,7 @@ def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
         if part not in ("model", "base", "dataset") or not key or "." in key:
             raise SpecError(f"--set {path}: only keys of model, base and dataset may be set, such as model.engine=vllm")
         if tree.setdefault(part, {}).get(key) is not None:
-            raise SpecError(f"--set {path}: the command line says it already; leave out --set {path}")
+            raise SpecError(f"--set {path}: another flag sets this key; leave out --set {path}")
         tree[part][key] = value
     spec = validate(TranslationSpec, tree)
     models = {"model": spec.model, "base": spec.base}
@@ -188,8 +188,8 @@ def check_goes_on(plan: TranslationPlan) -> None:
     """Raise `RunFolderError` where no further reply may be asked for."""
     if not plan.goes_on:
         raise RunFolderError(
-            f"{plan.folder.path} cannot continue: {_EARLIER}; leave out what asks (--no-back), or translate into "
-            "another folder with --out"
+            f"{plan.folder.path} cannot continue: {_EARLIER}; leave out the calls of the model (--no-back), or "
+            "translate into another folder with --out"
         )
 
 

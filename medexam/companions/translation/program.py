@@ -91,9 +91,9 @@ def load_setups(names: Sequence[str], source: str, target: str, path: Path | Non
     if source == target:
         raise SpecError(f"--from and --to are both {source}: name two languages")
     if unknown := [name for name in names if name not in file.setups]:
-        raise SpecError(f"{origin} has no set-up {unknown[0]!r}: the choices are {', '.join(file.setups)}")
+        raise SpecError(f"{origin} has no setup {unknown[0]!r}: the choices are {', '.join(file.setups)}")
     if not names or len(set(names)) < len(names):
-        raise SpecError(f"--setups names none, or one twice: the choices are {', '.join(file.setups)}")
+        raise SpecError(f"--setups is empty, or names one twice: the choices are {', '.join(file.setups)}")
     return tuple(_words(file, name, source, target, origin) for name in names)
 
 
@@ -107,8 +107,8 @@ def _words(file: _File, name: str, source: str, target: str, origin: str) -> Set
     if any(f"${word}" in setup.user for word in _EXAMPLE):
         if missing := [code for code in (source, target) if code not in file.example]:
             raise SpecError(
-                f"{origin} has no example in {missing[0]}, which {name} shows: leave {name} out of --setups, or give a "
-                "file with one by --words"
+                f"{origin} has no example in {missing[0]}, and setup {name} shows one: leave {name} out of --setups, "
+                "or add an example in the file of --words"
             )
         substitutions |= {
             word: _example(file.example[code]) for word, code in zip(_EXAMPLE, (source, target), strict=True)
@@ -118,9 +118,9 @@ def _words(file: _File, name: str, source: str, target: str, origin: str) -> Set
         user = Template(setup.user).substitute(substitutions)
         keywords = tuple(Template(keyword).substitute(substitutions) for keyword in file.keywords)
     except (KeyError, ValueError) as error:
-        raise SpecError(f"{origin}: {name}: {error} may not stand behind a $") from None
+        raise SpecError(f"{origin}: {name}: {error} is not allowed after a $") from None
     if "$question" not in user:
-        raise SpecError(f"{origin}: {name}: user lacks $question, which marks the question's place")
+        raise SpecError(f"{origin}: {name}: user lacks $question, the place of the question")
     return SetupWords(name, system, user, keywords)
 
 

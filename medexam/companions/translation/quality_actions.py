@@ -59,7 +59,7 @@ def measure_quality(settings: QualitySettings, folders: list[Path] | None, *, as
     for plan, outcome in zip(plans, outcomes, strict=True):
         send_to_mlflow(track_translation, plan, outcome, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if pending:
-        sys.stderr.write(f"medexam: incomplete: {pending} replies are still pending; run the same again to ask them\n")
+        sys.stderr.write(f"medexam: incomplete: pending replies: {pending}; the same command asks them\n")
         raise typer.Exit(INCOMPLETE)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,9 +18,6 @@ from medexam.toolkit.commands import (
 )
 from medexam.toolkit.errors import SpecError
 
-if TYPE_CHECKING:
-    pass
-
 
 @dataclass(frozen=True)
 class QualitySettings:
@@ -29,12 +26,14 @@ class QualitySettings:
     back: Annotated[
         bool, Setting("Translate back with the same model, for the round trip.", flag="--back/--no-back")
     ] = True
-    back_setup: Annotated[str, Setting("The set-up whose prompt asks for the way back.", metavar="SETUP")] = "expert"
-    only_selected: Annotated[bool, Setting("Translate back the chosen translations alone.")] = False
+    back_setup: Annotated[str, Setting("The setup with the prompt for translating back.", metavar="SETUP")] = "expert"
+    only_selected: Annotated[bool, Setting("Translate back only the chosen translations.")] = False
     reference: Annotated[bool, Setting("Compare with the data set's own translation, if it has one.")] = False
     bert: Annotated[bool, Setting("Compute BERTScore beside BLEU.", flag="--bert/--no-bert")] = True
     bert_model: Annotated[str | None, Setting("A folder or a hub id.", metavar="MODEL")] = None
-    bert_layer: Annotated[int | None, Setting("Which layer; for known hub ids bert-score's.", min=1)] = None
+    bert_layer: Annotated[int | None, Setting("The layer; for known hub ids that of bert-score by default.", min=1)] = (
+        None
+    )
     sheet: Annotated[
         Path | None, Setting("Write a CSV sheet of 60 questions for reviewers and stop.", metavar="FILE")
     ] = None
@@ -83,9 +82,13 @@ def _check(context: typer.Context, settings: QualitySettings, folders: list[Path
     refuse(context, {"seed"}, "it chooses the questions of a sheet: name the sheet with --sheet FILE")
     if not settings.back:
         asking = {"back_setup", "only_selected", "max_failures"}
-        refuse(context, asking, "it is for the way back: leave it out, or --no-back")
+        refuse(context, asking, "it is for translating back, and --no-back turns that off: leave one of them out")
     if not settings.bert:
-        refuse(context, {"bert_model", "bert_layer"}, "it is for BERTScore: leave it out, or --no-bert")
+        refuse(
+            context,
+            {"bert_model", "bert_layer"},
+            "it is for BERTScore, and --no-bert turns that off: leave one of them out",
+        )
     if not settings.scored:
         scoring = {"bert_model", "bert_layer"} | ({"bert"} if settings.bert else set())
         refuse(context, scoring, "nothing is scored with --no-back: leave it out, or add --reference")

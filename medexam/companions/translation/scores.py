@@ -50,11 +50,10 @@ class BertScore:
         bert-score.
         """
         try:
-            from bert_score import BERTScorer
-            from bert_score.utils import model2layers
+            from bert_score import BERTScorer, utils
         except ImportError:
             raise MedExamError(f"BERTScore needs bert-score: {_EXTRA}") from None
-        layer_number = model2layers.get(model) if layer is None else layer
+        layer_number = utils.model2layers.get(model) if layer is None else layer
         if layer_number is None:
             raise EngineError(f"--bert-layer: bert-score knows no layer for {model}: name one, such as 9 of 12")
         self._check(model, layer_number)
@@ -108,8 +107,8 @@ class BertScore:
             raise EngineError(f"--bert-layer {layer}: {model} has layers 1 to {layers}")
         if "t5" in model and "t5" not in str(config.model_type):
             raise EngineError(
-                f"bert-score takes {model} for a T5 model, since its path holds 't5': move the folder or link to it "
-                "under another name"
+                f"bert-score would read {model} as a T5 model, because its path contains 't5': rename the folder, or "
+                "make a link with another name"
             )
 
 

@@ -55,8 +55,8 @@ def selection_table(outcome: TranslationOutcome) -> Captioned:
     rows.append(("none valid: discarded", str(len(outcome.selection.discarded))))
     return (
         Table("Selection", ("Rule", "Questions"), tuple(rows)),
-        "Of two valid ones, and of the two most similar (Dice's coefficient over character trigrams), that of the "
-        "set-up with fewer errors is kept.",
+        "Of two valid translations, or of the two most similar (Dice's coefficient over character trigrams), the one "
+        "by the setup with fewer errors is kept.",
     )
 
 

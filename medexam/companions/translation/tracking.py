@@ -45,7 +45,7 @@ def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tra
         metrics=[(name, value, 0) for name, value in _metrics(outcome, documents.get(QUALITY)).items()],
         texts={name: json.dumps(text, ensure_ascii=False, indent=2) + "\n" for name, text in documents.items()},
     )
-    with open_store(tracking_uri, way_out="the translation is complete on disk; run the same again") as client:
+    with open_store(tracking_uri, way_out="the translation is complete on disk; the same command sends it") as client:
         return put_copy(client, experiment_id(client, EXPERIMENT, tracking_uri), copy)[0]
 
 

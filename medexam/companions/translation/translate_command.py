@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,17 +16,12 @@ from medexam.toolkit.commands import (
     settings_as_flags,
 )
 
-if TYPE_CHECKING:
-    pass
-
-DISCARDED_SHOWN = 10
-
 
 @dataclass(frozen=True)
 class TranslateSettings:
     """From which language into which, how, and where to."""
 
-    source: Annotated[str, Setting("The language that is read.", flag="--from", metavar="LANGUAGE")] = "es"
+    source: Annotated[str, Setting("The language to translate from.", flag="--from", metavar="LANGUAGE")] = "es"
     target: Annotated[str, Setting("A code such as en, or a name such as Basque.", flag="--to", metavar="LANGUAGE")] = (
         "en"
     )

@@ -4,6 +4,7 @@ from medexam.datasets.rows import Reading, Row, TaskReading, TaskRow
 from medexam.datasets.selection import split_of
 from medexam.questions import Question
 from medexam.tasks import Task, TaskGold
+from medexam.text import count_of
 
 
 def drop_options(reading: Reading, exam: str) -> TaskReading:
@@ -14,7 +15,7 @@ def drop_options(reading: Reading, exam: str) -> TaskReading:
     """
     rows = tuple(_open_row(row, row.gold, exam) for row in reading.rows if row.gold is not None)
     missing = len(reading.rows) - len(rows)
-    notes = (f"{missing:,} questions without an official answer are left out",) if missing else ()
+    notes = (f"left out: {count_of(missing, 'question')} without an official answer",) if missing else ()
     return TaskReading(source=reading.source, version=reading.version, rows=rows, notes=notes)
 
 

@@ -27,13 +27,13 @@ def paraphrase_rows(rows: Iterable[Row], path: Path, language: Language) -> Alte
     row_by_key = {row.question.key: row for row in rows if row.gold is not None}
     if unknown := next((key for key in paraphrases if key not in row_by_key), None):
         raise DatasetError(
-            f"{path}: {unknown} is no key of the data set: the column id holds its keys, as predictions.jsonl has them"
+            f"{path}: {unknown} is not a key of the data set: the column id must hold keys as in predictions.jsonl"
         )
     altered_rows = tuple(
         _in_other_words(row, paraphrases[key], path) for key, row in row_by_key.items() if key in paraphrases
     )
     return Altered(
-        altered_rows, tuple(key for key in row_by_key if key not in paraphrases), "the file has no words for them"
+        altered_rows, tuple(key for key in row_by_key if key not in paraphrases), "the file has no paraphrase of them"
     )
 
 

@@ -89,7 +89,9 @@ def read_answer_column(
     if any(_is_mixed(answer.options) for answer in answers):
         ways = tuple(way for way in ways if way not in ("letter", "zero", "one"))
         if not ways:
-            raise DatasetError(f"column {column}: options have letters out of order, so numbers do not count them")
+            raise DatasetError(
+                f"column {column}: the letters of options are out of order, so a number may not be an option's place"
+            )
     readings: dict[str, tuple[Numbers | None, ...]] = {}
     # Options' texts are looked at last, and no further than a row that they do not fit where another way fits all.
     for way in sorted(ways, key=_BY_TEXT.__contains__):
@@ -106,8 +108,8 @@ def read_answer_column(
         first = answers[0]
         options = " / ".join(first.options.texts)
         raise DatasetError(
-            f"column {column}: no answer names an option, such as {first.value!r:.60} of {first.place}, whose options "
-            f"are {options:.120}; name the column with columns: {{answer: ...}}"
+            f"column {column}: no answer names an option; {first.place} has {first.value!r:.60}, and its options are "
+            f"{options:.120}; name the column with columns: {{answer: ...}}"
         )
     best = [way for way in ways if fits[way] == most]
     if not columns.numbering:
@@ -165,7 +167,7 @@ def _check_stated(stated: str, readings: Mapping[str, Sequence[Numbers | None]],
         fitting = f"all {rows:,} rows" if other_count == rows else f"{other_count:,} of {rows:,} rows"
         first = {"zero": 0, "one": 1}
         raise DatasetError(
-            f"column {column}: counting from {first[other]} fits {fitting}, from {first[stated]} only {count:,}: "
+            f"column {column}: counting from {first[other]} fits {fitting}, and from {first[stated]} only {count:,}: "
             f"set columns: {{numbering: {other}}}"
         )
 

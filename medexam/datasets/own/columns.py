@@ -171,9 +171,7 @@ def reading_notes(
         raise DatasetError(f"{source}: {describe_faults(faults, rows)}; {advise_on_rows(len(faults), rows)}")
     notes = [describe_faults(faults, rows, "left out")] if faults else []
     if unasked:
-        notes.append(
-            f"{unasked:,} of {rows:,} questions are left out: all of their several right answers must be named"
-        )
+        notes.append(f"{unasked:,} of {rows:,} questions are left out, because they need several answers at once")
     if spec.published is not None and spec.published.questions not in (None, rows):
         notes.append(f"{source} holds {rows:,} questions, and {spec.published.questions:,} are published")
     return tuple(notes)

@@ -65,7 +65,7 @@ def open_format(path: Path) -> Iterator[RawTable]:
     if suffix not in _READERS:
         advice = f"; {_INSTEAD[suffix]}" if suffix in _INSTEAD else ""
         endings = ", ".join(_READERS)
-        raise UnreadableError(f"questions are read from files that end in {endings}, or .gz behind it{advice}")
+        raise UnreadableError(f"questions are read from files that end in {endings}, also with .gz after it{advice}")
     limit = csv.field_size_limit(LONGEST_TEXT)
     try:
         yield _READERS[suffix](path)

@@ -168,7 +168,7 @@ def as_row(value: object) -> Cells:
     """Return a value as a row; what is wrong with it if it is no object."""
     if isinstance(value, Mapping):
         return value
-    return f"is {value!r:.60}, not an object with a field for each column"
+    return f"is {value!r:.60}, not an object with one field for each column"
 
 
 def _is_list_of(kind: type, value: object) -> bool:

@@ -51,12 +51,14 @@ def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
     names = [_plain(value_of(row.record, column)) for row in table.rows]
     if by_name.keys().isdisjoint(names):
         raise DatasetError(
-            f"{source}: none of its {column} (such as {next(iter(by_name), None)!r}) stands in {table.source} (such as "
+            f"{source}: none of its {column} (such as {next(iter(by_name), None)!r}) is in {table.source} (such as "
             f"{names[0]!r}): name the column that both have with answers: {{on: ...}}"
         )
     twice, times = Counter(filter(None, names)).most_common(1)[0]
     if times > 1:
-        raise DatasetError(f"{table.source}: several rows have {column} {twice!r}: the key cannot say which it means")
+        raise DatasetError(
+            f"{table.source}: several rows have {column} {twice!r}: make it unique, so that the key names one row"
+        )
     return _with_answers(table, [by_name.get(name) for name in names])
 
 
@@ -103,7 +105,7 @@ def _read_letters(path: Path, *, numbered: bool) -> list[tuple[Any, Any]]:
         return list(pairs)
     if numbered or re.search(r"[A-Za-z]{2,}\s*[:=]|[^\sA-Za-z0-9,;]", text):
         raise DatasetError(
-            f"{path}: holds more than numbers and letters, {text!r:.40}: write it as `1. B` on each line"
+            f"{path}: holds {text!r:.40}, which is more than numbers and letters: write it as `1. B` on each line"
         )
     return list(enumerate(_LETTERS.findall(text)))
 

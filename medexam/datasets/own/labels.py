@@ -92,7 +92,7 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
             texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True)]
             cue = _CUE.search(texts[-1])
             if cue is not None and cue[1]:
-                raise CellError("", f"holds the answer behind its options, {cue[0].strip()!r:.40}")
+                raise CellError("", f"holds the answer after its options, {cue[0].strip()!r:.40}")
             texts[-1] = texts[-1] if cue is None else texts[-1][: cue.start()]
             labels = tuple(plain_label(mark[2]) for mark in best)
             return ReadOptions(text[: best[0].start()].strip(), tuple(_without_separators(texts)), labels)
@@ -119,7 +119,7 @@ def _with_stray(marks: Sequence[re.Match[str]], chain: list[re.Match[str]], *, a
     all_marks = sorted({*chain, *stray_marks}, key=lambda mark: mark.start())
     if not at_lines or not is_run([plain_label(mark[2]) for mark in all_marks]):
         letters = ", ".join(mark[2] for mark in all_marks)
-        raise CellError("", f"holds options with the letters {letters}, which do not run")
+        raise CellError("", f"holds options with the letters {letters}, which are not in order")
     return all_marks
 
 

@@ -46,7 +46,7 @@ def read_options(stem: str, columns: str | Sequence[str] | None, record: Record,
     if not columns:
         options = split_marked(stem)
         if options is None:
-            raise CellError("", "the question holds no options behind letters or numbers, and no column does")
+            raise CellError("", "neither the question nor a column has options after letters or numbers")
         return options
     if isinstance(columns, str):
         values, labels = _of_cell(unpack(value_of(record, columns)), columns, spec.between)
@@ -68,7 +68,9 @@ def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any
     if isinstance(value, str):
         options = split_marked(value, bare=True)
         if options is None:
-            raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no lines behind letters or numbers")
+            raise CellError(
+                column, f"is {value!r:.60}, not a list, a mapping, or lines that begin with letters or numbers"
+            )
         if options.stem:
             raise CellError(
                 column, f"holds {options.stem!r:.40} before the option {options.labels and options.labels[0]}"
@@ -163,10 +165,10 @@ def _without_labels(row: ReadOptions, *, are_ordered: bool) -> ReadOptions:
         raise CellError(row.column, detail)
     if not is_run(labels):
         letters = ", ".join(label or "none" for label in labels)
-        raise CellError(row.column, f"has options with the letters {letters}, which do not run")
+        raise CellError(row.column, f"has options with the letters {letters}, which are not in order")
     if row.labels is not None and [*labels] != in_order(labels):
         stated = ", ".join(row.labels)
-        raise CellError(row.column, f"has options that begin with {', '.join(labels)}, and they are called {stated}")
+        raise CellError(row.column, f"has options that begin with {', '.join(labels)}, but their keys are {stated}")
     # The first group is the sign at a right option.
     texts = tuple(OWN_MARK.sub(r"\1", text, count=1) for text in row.texts)
     return replace(row, texts=texts, labels=row.labels or labels)
@@ -235,7 +237,7 @@ def option_text(value: Any, column: str) -> str:
     if value is None or value != value:  # NaN
         return ""
     if isinstance(value, (list, tuple, Mapping, bytes)):
-        raise CellError(column, f"holds {value!r:.60}, which is no text of an option")
+        raise CellError(column, f"holds {value!r:.60}, which is not the text of an option")
     if isinstance(value, (datetime.date, datetime.time)):
-        raise CellError(column, f"holds the date {value}: spreadsheets make one of 1/2; format the column as text")
+        raise CellError(column, f"holds the date {value}: spreadsheets turn 1/2 into a date; format the column as text")
     return str(value).strip()

@@ -19,12 +19,12 @@ class _Builder(ET.TreeBuilder):
     _levels = 0
 
     def doctype(self, name: str, *_: str | None) -> None:
-        raise UnreadableError(f"declares the document type {name!r:.40}: take the line <!DOCTYPE ...> out")
+        raise UnreadableError(f"declares the document type {name!r:.40}: remove the line <!DOCTYPE ...>")
 
     def start(self, tag: str, attrs: dict[str, str]) -> ET.Element:
         self._levels += 1
         if self._levels > MOST_LEVELS:
-            raise UnreadableError(f"holds elements more than {MOST_LEVELS} deep in each other")
+            raise UnreadableError(f"holds elements nested more than {MOST_LEVELS} levels deep")
         # QTI 3 writes qti-simple-choice and map-key for simpleChoice and mapKey; each version has its own namespace.
         names = {_plain(name): value for name, value in attrs.items()}
         return super().start(_plain(tag), names)
@@ -64,7 +64,7 @@ def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
             for name in filter(lambda name: name.lower().endswith(".xml"), archive.namelist()):
                 yield name, archive.read(name)
     except (EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise UnreadableError(f"is not packed whole: {first_line(error)}") from None
+        raise UnreadableError(f"is not a complete archive: {first_line(error)}") from None
 
 
 def _parse(content: bytes) -> ET.Element:
@@ -99,7 +99,7 @@ def _read_item(root: ET.Element) -> Cells:
     body = root.find("itembody")
     interactions = [element for element in root.iter() if element.tag.endswith("interaction")]
     if body is None or [element.tag for element in interactions] != ["choiceinteraction"]:
-        return f"has {len(interactions)} interactions, and is read if its only one is a choice"
+        return f"has {len(interactions)} interactions; only items with exactly one, a choice, are read"
     if root.find(".//assessmentstimulusref") is not None:
         return "belongs to a text in another file, which is not read"
     for hidden in [element for element in body.iter() if element.tag.startswith(("feedback", "rubric"))]:

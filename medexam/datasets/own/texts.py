@@ -126,7 +126,7 @@ def check_text_length(text: str, description: str) -> None:
     try:
         check_length(text, description)
     except UnreadableError as error:
-        raise UnreadableError(f"{error}: shorten it, or take it out") from None
+        raise UnreadableError(f"{error}: shorten it, or remove it") from None
 
 
 def _is_plain(text: str) -> bool:

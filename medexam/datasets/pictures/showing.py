@@ -16,6 +16,7 @@ from medexam.errors import DatasetError
 from medexam.items import ExamSet
 from medexam.questions import Question
 from medexam.specs import DatasetSpec, PictureSettings
+from medexam.text import count_of
 
 _SHOWN = 3
 """Missing pictures that a message names."""
@@ -65,7 +66,7 @@ def _missing(questions: list[Question], exams: ExamSet) -> DatasetError:
     names = ", ".join(f"{question.image} of {question.key}" for question in questions[:_SHOWN])
     remainder = f" and {len(questions) - _SHOWN} more" if len(questions) > _SHOWN else ""
     return DatasetError(
-        f"{exams.source}: {len(questions)} pictures are not here: {names}{remainder}: put them beside the data, under "
-        f"their names or in a folder {FOLDER}, or fetch a data set of the hub with `medexam data fetch NAME --images`; "
+        f"{exams.source}: missing {count_of(len(questions), 'picture')}: {names}{remainder}: put them beside the data, "
+        f"under their names or in a folder {FOLDER}, or fetch them with `medexam data fetch NAME --images`; "
         "or set program.images to hidden, or dataset.images to without"
     )

@@ -26,6 +26,7 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.track.store import send_to_store
 from medexam.library_logging import errors_only
 from medexam.metrics.results import Interval
 from medexam.predictions import Prediction, Status
@@ -202,7 +203,7 @@ class Evaluate(dspy.Evaluate):
             if evaluation.pending:
                 raise EngineError(
                     f"{evaluation.run.id}: {evaluation.pending} examples of a candidate are pending; start the "
-                    "optimizer again, which asks them"
+                    "optimizer again; it asks them"
                 )
             return evaluation
 
@@ -218,7 +219,6 @@ class Evaluate(dspy.Evaluate):
             (stored,), stop = Runner(plan.plan, bar, limits=limits, executor=executor).run()
         if self._track:
             from medexam.experiments.track.runs import track as send
-            from medexam.experiments.track.store import send_to_store
 
             uri = self._track if isinstance(self._track, str) else None
             send_new = partial(send, page=True, only_new=True)

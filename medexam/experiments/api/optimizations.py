@@ -77,7 +77,7 @@ def optimize(
     progress: bool = True,
     **overrides: Any,
 ) -> Optimized:
-    """Optimize a program's demonstrations and instructions, or continue where that stopped.
+    """Optimize a program's demonstrations and instructions, or continue an interrupted optimization.
 
     The arguments are those of `run`; the spec's `optimizer` part, or `optimizer__kind="bootstrap"`, says how. An
     interrupt keeps the best program so far. Raises `MedExamError` for whatever a user can cure.

@@ -50,7 +50,9 @@ def _with_set_models(settings: dict[str, Any]) -> dict[str, Any]:
     modules = [part for part in programs if isinstance(part, dspy.Module)]
     if dspy.settings.adapter is not None and len(modules) < max(1, len(programs)):
         adapter = type(dspy.settings.adapter).__name__
-        write_notice(f"dspy.configure(adapter={adapter}) reaches modules alone; elsewhere set program__adapter")
+        write_notice(
+            f"dspy.configure(adapter={adapter}) applies only to modules; for other programs set program__adapter"
+        )
     if len(programs) == len(modules) == 1 and model is None and (own_model := set_model(modules[0])) is not None:
         model = settings["model"] = own_model
     models = _listed(model) or [None]

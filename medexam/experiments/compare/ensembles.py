@@ -32,7 +32,9 @@ def compare_ensemble(folders: Sequence[RunFolder], combine: Combine, finders: Se
     """
     members = [folder for folder in folders if not folder.read_record().cell.program.made_of]
     if len(members) < 2:
-        raise SpecError("--ensemble: an ensemble needs two runs or more that are no ensembles themselves; name others")
+        raise SpecError(
+            "--ensemble: an ensemble needs two runs or more, and none of them may be an ensemble; name others"
+        )
     with tempfile.TemporaryDirectory(prefix="medexam-") as place:
         combined = _combine(members, combine, Path(place))
         return compare_runs([combined, *folders], finders)

@@ -217,8 +217,8 @@ def _check_languages(records: Sequence[RunRecord]) -> tuple[str, ...]:
         )
     if not all(find_benchmark(record.cell.dataset).right_or_wrong for record in records):
         raise SpecError(
-            "--languages looks at questions that are right or wrong; these runs answer in words: leave it out, runs in "
-            "two languages are compared by their measures"
+            "--languages needs answers that are right or wrong, and these runs answer in words: leave it out; their "
+            "measures are compared in any language"
         )
     languages = tuple(record.cell.dataset.language for record in records)
     language, times = Counter(languages).most_common(1)[0]

@@ -108,10 +108,10 @@ def noise_tables(names: Sequence[str], runs: Sequence[Noise | None]) -> list[Cap
     )
     headers = ("Run", "Asked", "n", "Other answer", "Other score", "Score", "SD server", "SD questions")
     caption = (
-        "Runs that were asked the same questions several times, in other orders. Other answer, other score: "
-        "questions on which the askings do not agree. Score: of the askings, percent. SD: standard deviation of "
-        "the score, percentage points: server, because the same requests get other answers; questions, because "
-        "other questions might be asked."
+        "Runs that asked the same questions several times, in different orders. Other answer, other score: questions "
+        "on which the repeats differ. Score: of the repeats, percent. SD: standard deviation of the score, "
+        "percentage points: server, because the same requests get other answers; questions, because other questions "
+        "might be asked."
     )
     return [(Table("Noise", headers, rows), caption)]
 

@@ -39,7 +39,7 @@ class Protocols(ComparisonSection):
         if not settings:
             return []
         rows = tuple((setting, *(protocol[setting] for protocol in self.protocols)) for setting in settings)
-        caption = "Equal digests are equal texts. An imported run has what its harness's files say."
+        caption = "Equal digests are equal texts. An imported run shows what its harness's files state."
         return [
             (Table("Where the protocols differ", ("What", *names), rows, text_columns=1 + len(self.protocols)), caption)
         ]
@@ -55,7 +55,7 @@ class Protocols(ComparisonSection):
         elif not self.untold:
             remarks.append("The runs' protocols do not differ.")
         if self.untold:
-            remarks.append(f"Not told by every run: {_listed(self.untold)}.")
+            remarks.append(f"Not stated by every run: {_listed(self.untold)}.")
         if shared_settings:
             remarks.append(f"The same in all runs: {_listed(shared_settings)}.")
         return remarks

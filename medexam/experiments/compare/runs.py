@@ -265,7 +265,10 @@ def note_stopped(records: Sequence[RunRecord]) -> tuple[str, ...]:
     ]
     if not decisions:
         return ()
-    return (*decisions, "p-values and intervals below take the number of questions as fixed: the rule's decisions hold")
+    return (
+        *decisions,
+        "p-values and intervals below assume a fixed number of questions: rely on the decisions of stop_when",
+    )
 
 
 def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tuple[str, ...]:
@@ -279,7 +282,7 @@ def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tu
     if len(languages) > 1:
         notes.append(
             f"the runs asked in different languages ({', '.join(languages)}): the same question has the same key in "
-            "each, so that this compares languages too"
+            "each, so this also compares the languages"
         )
     versions: dict[tuple[object, ...], set[tuple[str, ...]]] = {}
     for record, data in zip(records, sets, strict=True):

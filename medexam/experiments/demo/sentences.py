@@ -6,6 +6,7 @@ from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.tables import percent
+from medexam.text import count_of
 
 LEVEL = 0.05
 
@@ -42,7 +43,7 @@ def describe(subject: str, comparison: Comparison, place: int, *, reverse: bool 
     pair = comparison.statistics.paired[place]
     points = 100 * pair.paired.accuracy.value * (-1 if reverse else 1)
     p = "p < 0.001" if pair.p_adjusted < 0.001 else f"p = {pair.p_adjusted:.3f}"
-    size = f"{abs(points):.0f} point{'' if round(abs(points)) == 1 else 's'}"
+    size = count_of(round(abs(points)), "point")
     if pair.p_adjusted >= LEVEL:
         return f"{subject}: no difference shown ({points:+.1f} points, {p})."
     return f"{subject}: right {size} {'more' if points > 0 else 'less'} often ({p})."

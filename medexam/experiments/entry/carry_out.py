@@ -55,7 +55,7 @@ def plan_spec(
     overrides = dict(overrides)
     if limit is not None:
         if "dataset.limit" in overrides:
-            raise SpecError("--limit and --set dataset.limit say the same: give one of them")
+            raise SpecError("--limit and --set dataset.limit set the same key: give one of them")
         overrides["dataset.limit"] = limit
     document, overrides = ask_addresses(read_spec(spec), overrides, only_look=only_look)
     plan = plan_experiment(
@@ -134,7 +134,7 @@ def _executor(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], Non
 @contextmanager
 def _open_ray(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Launcher]":
     if any(planned.cell.model.engine == "batch" for planned in cells):
-        raise SpecError("--executor ray: engine batch submits and waits in one process; leave --executor out")
+        raise SpecError("--executor ray: engine batch works in one process; leave --executor out")
     from medexam.experiments.run.ray.cluster import open_cluster
 
     address = carriers.ray_address

@@ -10,6 +10,7 @@ from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction, Status
 from medexam.specs import ModelSpec
+from medexam.text import count_of
 
 
 class WorkBar:
@@ -34,7 +35,8 @@ class WorkBar:
     def stopping(self, in_flight: int) -> None:
         """Say that the interrupt was heard."""
         self._say(
-            f"Stopping: waiting a few seconds for {in_flight} questions in flight; the next interrupt stops at once"
+            f"Stopping: waiting a few seconds for {count_of(in_flight, 'question')} in flight; "
+            "the next interrupt stops at once"
         )
 
     def _open(self, label: str, total: int | None, initial: int = 0) -> None:

@@ -100,7 +100,7 @@ def make_records(devset: Sequence[dspy.Example]) -> list[ExampleRecord]:
             inputs, labels = example.inputs().toDict(), example.labels().toDict()
         except (AttributeError, ValueError) as error:
             raise DatasetError(
-                f"example {place} of devset: {error}; give dspy.Example(...).with_inputs('question') or the like"
+                f"example {place} of devset: {error}; give an example such as dspy.Example(...).with_inputs('question')"
             ) from None
         content = {"inputs": describe_value(inputs), "labels": describe_value(labels)}
         key = digest_part(content, KEY_DIGITS)
@@ -146,7 +146,8 @@ def called(program: Any) -> str:
 def model_part(lm: Any, *, priced: bool = False) -> dict[str, Any]:
     """Return the `model` part of a spec for a model that a script made; it names the object, and says its settings.
 
-    `priced`: with its price by litellm's list, unless the script names a server of its own.
+    What the object leaves to its provider, the run leaves to it too. `priced`: with its price by litellm's list,
+    unless the script names a server of its own.
     """
     if isinstance(lm, EngineLM) and lm.spec is not None:
         return lm.spec.model_dump(exclude_unset=True)
@@ -154,11 +155,12 @@ def model_part(lm: Any, *, priced: bool = False) -> dict[str, Any]:
         return {"engine": name_object(None, "none", "module"), "name": "set by the module"}
     settings = model_settings(lm)
     temperature = settings.get("temperature")
-    shown = {"temperature": temperature} if isinstance(temperature, (int, float)) and 0 <= temperature <= 2 else {}
-    # DSPy renames the budget for OpenAI's models that think.
-    budget = settings.get("max_tokens") or settings.get("max_completion_tokens")
-    if isinstance(budget, int):
-        shown["max_tokens"] = budget
+    is_usual = isinstance(temperature, (int, float)) and 0 <= temperature <= 2
+    shown = {
+        "temperature": temperature if is_usual else None,
+        # DSPy renames the budget for OpenAI's models that think.
+        "max_tokens": settings.get("max_tokens") or settings.get("max_completion_tokens") or 0,
+    }
     engine = name_object(lm, type(lm).__name__, digest_part(describe_model(lm)))
     price = _list_price(lm) if priced else {}
     return {"engine": engine, "name": lm.model, "args": settings, "seed": settings.get("seed"), **shown, **price}
@@ -192,8 +194,8 @@ def unset_models(program: dspy.Module, models: Sequence[Any]) -> dspy.Module:
     for name, lm in own_models.items():
         if len(known) != len(models) or any(describe_model(lm) != model for model in known):
             raise SpecError(
-                f"{called(program)}: its predictor {name} asks {lm.model} by set_lm, and the run another model: give "
-                "that LM as model=, or take medexam.Evaluate, which lets a module ask any"
+                f"{called(program)}: its predictor {name} asks {lm.model} (by set_lm), which is not the run's model: "
+                "give that LM as model=, or use medexam.Evaluate, where a module may ask any model"
             )
     copy = program.deepcopy()
     for _, part in copy.named_predictors():

@@ -84,7 +84,7 @@ class Budget:
             # mostly take less. With none in flight, waiting would change nothing.
             while not self._fits(most_tokens):
                 if not self._in_flight:
-                    self.stop(f"{self.limits.max_tokens} tokens do not suffice for another call")
+                    self.stop(f"{self.limits.max_tokens} tokens are too few for another call")
                 self.check()
                 await self._call_ended.wait()
             self.check()
@@ -92,7 +92,7 @@ class Budget:
                 self._reserved -= 1
             elif self.calls_left is not None and self.calls_left <= 0:
                 # Reserved calls may still begin, so this call fails and the optimization is not stopped.
-                raise StoppedError(f"{self.limits.max_calls} calls are spent")
+                raise StoppedError(f"all {self.limits.max_calls} calls of the budget are used")
             self.calls += 1
             self._in_flight += 1
             self._tokens_in_flight += most_tokens

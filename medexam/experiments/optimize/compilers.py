@@ -206,7 +206,7 @@ def _by_class(inputs: OptimizerInputs) -> None:
     kind, name = inputs.spec.kind, short_name(inputs.spec.kind)
     make = load_object(kind, OPTIMIZERS)
     if not (isinstance(make, type) and issubclass(make, Teleprompter)):
-        raise SpecError(f"optimizer.kind {kind} is no class derived from dspy.teleprompt.Teleprompter")
+        raise SpecError(f"optimizer.kind {kind} is not a subclass of dspy.teleprompt.Teleprompter")
     given = {
         "metric": inputs.metric,
         "seed": inputs.spec.seed,

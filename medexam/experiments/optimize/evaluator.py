@@ -211,7 +211,9 @@ class Evaluator:
         # The log answers what an earlier session asked for this trial.
         missing = max(0, needed - self._log.usage(digest).calls)
         if not self._budget.reserve(missing):
-            raise StoppedError(f"{self._budget.limits.max_calls} calls do not suffice for another trial of {needed}")
+            raise StoppedError(
+                f"{self._budget.limits.max_calls} calls are too few for another trial, which takes {needed}"
+            )
         return CallGroup(digest, missing)
 
     async def _ask(self, planned: ExamCell, questions: Sequence[Question], group: CallGroup) -> list[Prediction]:

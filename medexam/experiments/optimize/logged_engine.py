@@ -53,6 +53,8 @@ class LoggedEngine:
     def __init__(self, engine: Engine, answerer: Answerer, log: CallLog, budget: Budget) -> None:
         self._engine = engine
         self._answerer = answerer
+        # What the server of a script's own `dspy.LM` calls its model is known with the first reply.
+        self._served_name = None if engine.info().engine == "dspy" else answerer.name
         self._log = log
         self._budget = budget
         self._in_flight: dict[str, asyncio.Future[Response]] = {}
@@ -109,6 +111,9 @@ class LoggedEngine:
         tokens, reply, answered_by = most_tokens, None, self._answerer.print
         try:
             response = await self._engine.complete(request)
+            self._served_name = self._served_name or response.model
+            if response.model == self._served_name:
+                response = replace(response, model=self._answerer.name)
             usage = response.usage
             if usage.input_tokens is not None and usage.output_tokens is not None:
                 tokens = usage.input_tokens + usage.output_tokens

@@ -48,7 +48,7 @@ class Optimization:
     candidates: int | None = None
     """Programs that its budget allowed; None in folders of earlier versions."""
     dropped: tuple[str, ...]
-    """Keys of training questions that are nearly others, and were never shown."""
+    """Keys of training questions that nearly repeat others, and were never shown."""
     started_at: str
     """ISO 8601, with the time zone."""
     ending: OptimizationEnding

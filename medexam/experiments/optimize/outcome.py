@@ -49,10 +49,9 @@ def _report(optimization: Optimization) -> Iterator[str]:
         yield f"{paragraphs(optimization.description)}\n"
     yield (
         f"Demonstrations from {optimization.train} training questions, chosen by "
-        f"{short_name(spec.metric).replace('_', ' ')} on {optimization.validation} validation questions; "
-        f"the {optimization.tested} tested questions were neither "
-        f"shown nor asked. {len(optimization.dropped)} training questions are nearly tested or validation questions "
-        "and were left out.\n"
+        f"{short_name(spec.metric).replace('_', ' ')} on {optimization.validation} validation questions; the "
+        f"{optimization.tested} tested questions were not used. {len(optimization.dropped)} training questions were "
+        "left out, because they nearly repeat tested or validation questions.\n"
     )
     ending = f", ended early: {optimization.why}" if optimization.why else ""
     yield (
@@ -62,12 +61,12 @@ def _report(optimization: Optimization) -> Iterator[str]:
     for model in optimization.models:
         yield f"Answered by {model.describe()}.\n"
     if not optimization.trials:
-        yield "Nothing was tried to the end.\n"
+        yield "No trial was completed.\n"
         return
     yield render_table(trials_table(optimization))
     yield (
-        "\nThe best of several is better on the questions that it was chosen by than on others. Run both "
-        "on the tested questions, and compare them.\n"
+        "\nThe chosen program looks better on these questions than on others. Run both programs on the tested "
+        "questions, and compare them.\n"
     )
 
 
@@ -98,13 +97,13 @@ def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Itera
     program = build_program(spec, plan.cell.dataset.language, context)
     best = optimization.best
     assert best is not None  # noqa: S101 - the caller has looked
-    yield heading(1, f"What trial {best.number} ({best.name}) asks with")
+    yield heading(1, f"Program of trial {best.number} ({best.name})")
     for name, predictor in program.named_predictors():
         yield heading(2, f"Instructions of {name}")
         yield "\n".join(f"> {line}" for line in predictor.signature.instructions.splitlines())
     demos = list(demonstrations(program))
     if isinstance(program, WithNearest):
-        yield f"Each question is shown the {program.finder.k} nearest of {len(demos)} training questions."
+        yield f"Each prompt shows the {program.finder.k} most similar of {len(demos)} training questions."
         demos = []
     elif not demos:
         yield "No demonstrations."

@@ -163,13 +163,13 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
     other_keys = [key for key in changes if key not in {f"optimizer.{name}" for name in _BUDGET}]
     if other_keys:
         raise RunFolderError(
-            f"{folder.name} continues under its own spec, and only its budget may change (optimizer.max_calls, "
+            f"{folder.name} continues with its own spec; only its budget may change (optimizer.max_calls, "
             f"max_tokens, max_minutes): leave out {other_keys[0]}, or optimize the spec again"
         )
     if record.get("schema") != IDENTITY_SCHEMA:
         raise RunFolderError(
-            f"{folder.name} cannot continue: an earlier version made it, whose identity covers less, so nobody knows "
-            "whether the same models would answer; program.load takes it as it is; optimize its spec to start over"
+            f"{folder.name} cannot continue: an earlier version of medexam made it and did not record which models "
+            "answered. Use its program with program.load, or optimize its spec to start over"
         )
     try:
         cell = name_words(validate(CellSpec, as_asked_before(record["cell"])), record["identity"])
@@ -180,20 +180,20 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
         raise RunFolderError(f"{folder.path / RECORD} is not of this version: {error}; optimize again") from None
     if optimizer.code:
         raise RunFolderError(
-            f"{folder.name} names code ({', '.join(optimizer.code)}), and no code is run for a folder's sake: optimize "
-            "its spec again, which continues it"
+            f"{folder.name} names code ({', '.join(optimizer.code)}), and code named by a folder is never run: "
+            "optimize its spec again to continue"
         )
     if (codes := named_code(cell)) and not is_own(folder.path, RECORD):
         raise RunFolderError(
-            f"{folder.name} names code ({', '.join(codes)}), and its {RECORD} was not written by this installation or "
-            "was changed: read it, then optimize its spec, which continues it"
+            f"{folder.name} names code ({', '.join(codes)}), and its {RECORD} was not written by this installation "
+            "or was changed: read that file, then optimize its spec to continue"
         )
     plan = _plan(cell, optimizer, description, folder.path.parent, folder=folder)
     if plan.identity != stored_identity:
         keys = ", ".join(differing_keys(plan.identity, stored_identity))
         raise RunFolderError(
-            f"{folder.name} cannot continue: what it depends on has changed ({keys}); restore it, or optimize its spec "
-            "to start one of it as it is now"
+            f"{folder.name} cannot continue: what it depends on has changed ({keys}); restore it, or optimize its "
+            "spec to start another optimization"
         )
     return plan
 
@@ -257,8 +257,8 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
         )
     if cell.program.asks_repeatedly:
         raise SpecError(
-            f"{cell.program.label} asks each question several times, and one reply is optimized: leave samples and "
-            "orders out, and set them with program.load where the program is run"
+            f"{cell.program.label} asks each question several times, and an optimizer asks once: leave samples and "
+            "orders out, and set them when you run the program with program.load"
         )
     if cell.program.pictures is not None:
         raise SpecError("program.images: an optimizer's demonstrations have no pictures: set it to hidden")
@@ -329,9 +329,8 @@ def _affordable(optimizer: OptimizerSpec, calls: CallEstimate) -> int:
     counts = [count for count in range(2, program_count + 1) if limit is None or calls.most(count) <= limit]
     if not counts:
         raise SpecError(
-            f"optimizer.max_calls {limit} is too small for one round: the program as written and one "
-            f"candidate take up to {calls.most(2)} calls; raise it, or ask less with optimizer.validation.limit or "
-            "optimizer.attempts"
+            f"optimizer.max_calls {limit} is too small for one round: the program as written and one candidate take "
+            f"up to {calls.most(2)} calls; raise it, or lower optimizer.validation.limit or optimizer.attempts"
         )
     return counts[-1]
 

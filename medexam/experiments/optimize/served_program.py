@@ -99,7 +99,7 @@ class ServedProgram(PythonModel):
             )
         except ValueError as error:
             detail = " ".join(str(error).split())
-            raise MlflowException.invalid_parameter_value(f"row {number} is no question: {detail}") from None
+            raise MlflowException.invalid_parameter_value(f"row {number} is not a question: {detail}") from None
 
     async def _ask(self, questions: Sequence[Question]) -> list[Prediction]:
         room = asyncio.Semaphore(self._engine.concurrency)

@@ -249,10 +249,10 @@ def _headline(optimization: Optimization) -> str:
     """Describe how the best compares with the program as written, in one line of Markdown."""
     best, as_written = optimization.best, optimization.written
     if best is None or as_written is None:
-        return "Nothing was tried to the end."
+        return "No trial was completed."
     accuracy = with_interval(f"{percent(best.accuracy)} % right", best.accuracy_interval)
     return (
-        f"Best of {len(optimization.trials)}: **{best.name}** (trial {best.number}), {accuracy} of {best.n} validation "
-        f"questions; as written {percent(as_written.accuracy)} %. The best of several looks better on these than it "
-        "is: compare both on the tested questions."
+        f"Best of {len(optimization.trials)}: **{best.name}** (trial {best.number}), {accuracy} of {best.n} "
+        f"validation questions; as written {percent(as_written.accuracy)} %. It looks better on these questions than "
+        "on others: compare both on the tested questions."
     )

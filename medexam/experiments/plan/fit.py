@@ -29,6 +29,6 @@ def check_answerable(cell: CellSpec, items: AnySet) -> None:
         return
     if unknown := {task.group for task in tasks} - set(program.asked_groups):
         raise SpecError(
-            f"program {program.kind} knows no words for the group {min(unknown)} of {called}: the groups that it asks "
-            f"are {', '.join(program.asked_groups)}; give the tasks one of them, or set another program.kind"
+            f"program {program.kind} has no prompt for the group {min(unknown)} of {called}: it has prompts for "
+            f"{', '.join(program.asked_groups)}; give the questions one of these groups, or set another program.kind"
         )

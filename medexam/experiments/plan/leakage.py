@@ -89,8 +89,8 @@ def check_apart(sets: Mapping[str, ExamSet]) -> None:
             if other_name != name:
                 exam_label = exam.name if exam.year is None else f"{exam.discipline} {exam.year}"
                 raise SpecError(
-                    f"{other_name} and {name} both hold questions of {exam_label}: an exam teaches, "
-                    "chooses or is tested; give each its own years or split, such as train, dev and test"
+                    f"{other_name} and {name} both hold questions of {exam_label}: an exam may serve for only one of "
+                    "training, validation and testing; give each its own years or split, such as train, dev and test"
                 )
 
 

@@ -81,7 +81,8 @@ class HitCache:
                     stream.write(b"".join(lines))
         except OSError as error:
             raise RunFolderError(
-                f"{self._path}: what was found cannot be kept: {error.strerror}; name another folder with MEDEXAM_CACHE"
+                f"{self._path}: the passages cannot be written: {error.strerror}; name another folder with "
+                "MEDEXAM_CACHE"
             ) from None
 
     def _seal(self, payload: bytes) -> bytes:
@@ -319,4 +320,4 @@ def plan_without_corpus(
 
 
 def _refuse_look_up(_: Progress | None) -> Retriever:
-    raise RunFolderError("a worker looks up no passages: the driver does")
+    raise RunFolderError("a worker cannot look up passages: only the driver does")

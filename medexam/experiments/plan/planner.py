@@ -95,31 +95,31 @@ def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> 
         check_trusted(folder.path, code)
     if record.stopped is not None and record.stopped.ended is None:
         raise RunFolderError(
-            f"run {record.run_id} cannot continue alone: its stop_when compares it with other runs; run its spec again "
-            "to continue them together, or without stop_when to ask everything"
+            f"run {record.run_id} cannot continue alone, because stop_when compares it with other runs; run its spec "
+            "again to continue all of them, or without stop_when to ask every question"
         )
     if record.cell.dataset.kind == EXAMPLES:
         raise RunFolderError(
-            f"run {record.run_id} cannot continue by its folder: its module, model and metric are objects of a script; "
-            "call medexam.Evaluate again as there, which asks what is pending"
+            f"run {record.run_id} cannot continue from its folder, because its module, model and metric are objects "
+            "of a script; run that script again to ask the pending examples"
         )
     prepared = (sources or Sources(only_look=False)).prepare(record.cell, record.cell.dataset.whole, record.questions)
     data = prepared.question_set
     if find_data_change(record, data) is DataChange.TEXTS:
         raise RunFolderError(
             f"run {record.run_id} cannot continue: {describe_texts(record, data)}; restore {record.dataset_source}, "
-            "or run its spec without --resume to ask the texts as they are in a run of their own"
+            "or run its spec without --resume to ask the present texts in another run"
         )
     if record.schema != IDENTITY_SCHEMA:
         raise RunFolderError(
-            f"run {record.run_id} cannot continue: an earlier version made it, whose identity covers less, so nobody "
-            "knows whether the same would answer; it is reported and compared as it is; run its spec to start a new run"
+            f"run {record.run_id} cannot continue: an earlier version of medexam made it and did not record which "
+            "model answered. It can be reported and compared; run its spec to start a new run"
         )
     if digest(prepared.identity) != record.spec_digest:
         keys = ", ".join(differing_keys(prepared.identity, record.identity))
         raise RunFolderError(
-            f"run {record.run_id} cannot continue: what its answers depend on has changed ({keys}); "
-            "restore it, or run its spec to start a run of it as it is now"
+            f"run {record.run_id} cannot continue: what its answers depend on has changed ({keys}); restore it, or "
+            "run its spec to start another run"
         )
     question_set = as_asked(record, data)
     members = tuple(replace(member, question_set=question_set) for member in prepared.members)

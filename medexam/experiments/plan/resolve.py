@@ -55,7 +55,7 @@ def _named(model: ModelSpec, *, only_look: bool) -> ModelSpec:
     except EngineError as error:
         if not only_look:
             raise
-        _log.warning("medexam: warning: %s; which run this is depends on the model that it serves", error)
+        _log.warning("medexam: warning: %s; without its model it is unknown which run this is", error)
         return model
 
 

@@ -107,7 +107,10 @@ class Sources:
         if settings is None:
             return items, None
         if spec.is_own:
-            raise SpecError(f"program.images: {spec.called} reads its questions by code of its own: set it to hidden")
+            raise SpecError(
+                f"program.images: code of your own reads the questions of {spec.called}, without "
+                "pictures: set it to hidden"
+            )
         if (spec, settings) not in self._picture_sets:
             self._picture_sets[spec, settings] = show_pictures(items, spec, settings, keys)
         return self._picture_sets[spec, settings]
@@ -167,7 +170,7 @@ class Sources:
         if cell.dataset.kind is not None:
             raise SpecError("program.query_language: questions of your own have one language: leave it out")
         if cell.dataset.alter is not None:
-            raise SpecError("program.query_language: altered questions are looked up as they are: leave it out")
+            raise SpecError("program.query_language: altered questions have no translation to look up: leave it out")
         # A path names the file of one language.
         dataset = cell.dataset
         return self._question_set(DatasetSpec(name=dataset.name, language=language, as_published=dataset.as_published))

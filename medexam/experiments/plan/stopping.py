@@ -66,7 +66,8 @@ class StoppingRule:
         return (
             block,
             f"stop_when: {total:,} questions detect a difference of {self.spec.difference:g} points with less than "
-            f"80 % power ({needed_count:,} have it, if 3 of 10 are right in one run alone): close ones ask them all",
+            f"80 % power ({needed_count:,} are needed, if 3 of 10 are right in one run alone): close comparisons ask "
+            "all questions",
         )
 
     def _follow(self, cells: Sequence[AnyCell], right: Sequence[Mapping[str, bool | None]]) -> tuple[StopRecord, ...]:

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from medexam.errors import SpecError
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.plugins import hash_source
 from medexam.programs import loaded_words
 from medexam.questions import Language
 from medexam.signatures import load_words
 from medexam.specs import ProgramSpec
-from medexam.specs.programs.flows import FlowSpec
+from medexam.specs.programs.flows import FlowSpec, StepPart
 from medexam.specs.programs.own import ADAPTERS, PROGRAMS
 from medexam.specs.programs.step_words import read_step_words
 
@@ -28,8 +29,8 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
 def describe_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     """Read what `asked_words` gives, with such an encoder by its name, so that its weights are not looked at."""
     words: dict[str, Any] = {}
-    if program.code is not None:
-        words["source"] = hash_source(program.code, PROGRAMS)
+    if program.kind in program.codes:
+        words["source"] = hash_source(program.kind, PROGRAMS)
     if program.adapter_code is not None:
         words["adapter"] = hash_source(program.adapter_code, ADAPTERS)
     if program.loads is not None:
@@ -50,6 +51,13 @@ def _describe_flow(program: FlowSpec, language: Language) -> dict[str, Any]:
     return {
         "steps": program.describe_steps(language),
         "parts": {part.name: describe_words(part.program, language) for part in program.parts.values()},
-        "asked_with": {part.name: read_step_words(part.step, language) for part in program.parts.values()},
+        "asked_with": {part.name: _describe_step(part, language) for part in program.parts.values()},
         "sources": sources | {f"combine {name}": hash_source(name, PROGRAMS) for name in program.combining_code},
     }
+
+
+def _describe_step(part: StepPart, language: Language) -> dict[str, Any]:
+    try:
+        return read_step_words(part.step, language)
+    except SpecError as error:
+        raise SpecError(f"program.{part.place}: {error}") from None

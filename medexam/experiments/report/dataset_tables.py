@@ -34,7 +34,7 @@ def explanation_tables(statistics: ExplanationStatistics) -> list[Captioned]:
         *([(Table(f"Top specialties · {label}", ("Specialty", "Documents", "Percent"), top), "")] if top else []),
         (
             Table(f"Sentences of an explanation · {label}", ("Sentences", "Percent"), shares),
-            f"Percent of {statistics.explanations:,} explanations; counted is {part}.",
+            f"Percent of {statistics.explanations:,} explanations; only {part} counts.",
         ),
     ]
 

@@ -49,7 +49,7 @@ def renew(folder: RunFolder, freshness: Freshness, say: Say) -> AnyRun:
             return replace(run, note=f"{RUNNING}: {answered:,} of {metrics.selected:,} questions answered{left}")
         except RunFolderError as error:
             run = replace(rescore(folder), files_fresh=False)
-            say(f"{folder.name}: {_DERIVED} are out of date ({reason}) and stay so: {error}")
+            say(f"{folder.name}: {_DERIVED} are out of date ({reason}) and cannot be made again: {error}")
             return run
     except (DatasetError, EngineError) as error:
         return _as_scored(folder, freshness, error)

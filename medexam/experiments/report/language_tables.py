@@ -41,9 +41,9 @@ def consistency_tables(consistency: Consistency | CrossLanguages, suspect_limit:
     run = consistency.runs[0]
     title = " · ".join(filter(None, (run.program, run.model, f"{first} and {second}")))
     caption = (
-        f"{flips.n} questions that both runs scored, percent with a 95 % interval ({WILSON}). McNemar's exact test of "
-        f"the two middle rows: p {equals(flips.p)}. Right in one language alone: "
-        "look at the translation first. The same wrong answer in both: rather what the model does not know."
+        f"{flips.n} questions that both runs scored, percent with a 95 % interval ({WILSON}). McNemar's exact test "
+        f"of the two middle rows: p {equals(flips.p)}. Right in one language alone: look at the translation first. "
+        "The same wrong answer in both: probably the model does not know the answer."
     )
     tables = [(Table(title, ("Right in", "Questions", "Percent"), rows), caption)]
     groups = tuple(

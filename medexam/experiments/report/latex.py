@@ -58,6 +58,7 @@ _LATIN_CAPITALS = frozenset(
 )
 """Capital letters of Greek that LaTeX has no name for, since they look like Latin ones."""
 _MINUS = re.compile(r"(?<![\w.])-(?=\d)|(?<=\s)-(?=\s)")
+_CODE = re.compile(r"`([^`]+)`")
 _INTERVAL = re.compile(r"^(?P<number>\S.*?)(?: (?P<interval>\[[^\[\]]*\]))?$", re.DOTALL)
 
 
@@ -106,7 +107,8 @@ def _label(title: str) -> str:
 
 def _render_table(table: Table, caption: str, label: str) -> str:
     legend = " ".join(filter(None, [_sentence(table.title), caption, STARS if table.stars else ""]))
-    caption_line = f"\\caption{{{escape(legend)}}}\\label{{tab:{label}}}"
+    caption_text = _CODE.sub(r"\\texttt{\1}", escape(legend))
+    caption_line = f"\\caption{{{caption_text}}}\\label{{tab:{label}}}"
     columns = "l" * table.text_columns + "r" * (len(table.headers) - table.text_columns)
     head, rows = _head(table), _rows(table)
     if len(table.rows) > MOST_ROWS:

@@ -12,9 +12,9 @@ from medexam.tables import Captioned, Table, equals, p_value
 
 TITLE = "Own metrics"
 _CAPTION = (
-    "Means over the questions that have a score, in the metric's own unit, in brackets 95 % intervals (bootstrap over "
-    f"exams or whole questions, of fewer than five exams over questions within them; {WILSON}, where each scores 0 or "
-    "1; none of too few questions). No score: other questions that were answered or not."
+    "Means over the questions that have a score, in the metric's own unit, in brackets 95 % intervals (bootstrap "
+    f"over exams or whole questions; with fewer than five exams over questions within them; {WILSON}, if each scores "
+    "0 or 1; none with too few questions). No score: the other questions, answered or not."
 )
 _TOLD = {"better": "is higher than", "worse": "is lower than", "not told apart": "shows no difference from"}
 

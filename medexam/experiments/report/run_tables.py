@@ -66,9 +66,9 @@ def _describe_energy(environment: Mapping[str, Any], gpu_seconds: Cost | None, k
         cards = f"{energy['gpus']} GPUs by {source}{part}"
         return f"{hours} kWh are those of {cards}, idle time and the work of others included."
     if hours:
-        return f"{hours} kWh are not known: NVML told none (pip install nvidia-ml-py)."
+        return f"{hours} kWh are not known: NVML reported none (pip install nvidia-ml-py)."
     if engine.get("engine") in _ELSEWHERE:
-        return " GPU-hours and kWh are not known, for the server does not report its GPUs: tokens stand for them."
+        return " GPU-hours and kWh are not known, because the server does not report its GPUs: compare tokens instead."
     return ""
 
 
@@ -81,7 +81,7 @@ def _describe_counted(run: AnyRun, unknown: bool) -> str:
         replies = f"{question_count:,} of {run.metrics.n:,} questions"
         return f"Tokens and dollars are those of {replies}: the server reported no tokens of the other replies."
     if unknown:
-        return "-: the server reported no tokens, so they are not known, and neither are dollars."
+        return "-: the server reported no tokens, so tokens and dollars are not known."
     return "Tokens are those of the scored questions."
 
 

@@ -15,18 +15,18 @@ QUOTED = 60
 """Characters that are shown of a reply."""
 CAUSES: Mapping[Reason, str] = MappingProxyType(
     {
-        Reason.UNPARSED: "replies held no legal answer",
-        Reason.EMPTY: "replies were empty",
-        Reason.TRUNCATED: "replies were cut at their budget",
-        Reason.TRUNCATED_THINKING: "replies were cut at their budget in their thinking (truncated_thinking)",
-        Reason.REFUSED: "questions were refused by the model",
-        Reason.FILTERED: "replies were withheld by the provider's filter",
-        Reason.CONTEXT_OVERFLOW: "prompts did not fit the model's context",
-        Reason.NOT_IN_CONTEXT: "replies quoted what is not in the text",
-        Reason.FAULTED: "examples made the module or the metric raise",
+        Reason.UNPARSED: "replies without a legal answer",
+        Reason.EMPTY: "replies without text",
+        Reason.TRUNCATED: "replies cut at their budget",
+        Reason.TRUNCATED_THINKING: "replies cut at their budget while thinking (truncated_thinking)",
+        Reason.REFUSED: "questions refused by the model",
+        Reason.FILTERED: "replies withheld by the provider's filter",
+        Reason.CONTEXT_OVERFLOW: "prompts too long for the model's context",
+        Reason.NOT_IN_CONTEXT: "quotations that are not in the text",
+        Reason.FAULTED: "examples with an error in the module or the metric",
     }
 )
-"""Why a model that was asked gave no answer -> what is said of the questions; what a program chose to leave is none."""
+"""Why an asked model gave no answer -> the words of a sentence; questions that a program left blank are none."""
 _UNREAD = (Reason.UNPARSED, Reason.EMPTY)
 _FREE = (*_UNREAD, Reason.TRUNCATED, Reason.NOT_IN_CONTEXT)
 """Causes that guided answers exclude: a choice is made among what is legal, whatever else the model would write."""
@@ -56,7 +56,7 @@ def _silence(run: AnyRun, name: str) -> str | None:
         return None
     (first, most), *others = counts.most_common()
     example = f', such as "{examples[first]}"' if first in examples else ""
-    other_causes = ", ".join(f"{count:,} {CAUSES[cause]}" for cause, count in others)
+    other_causes = ", ".join(f"{CAUSES[cause]}: {count:,}" for cause, count in others)
     advice = _advice(run, first)
     return (
         f"{name}: {most:,} of {metrics.n:,} {CAUSES[first]}{example}{other_causes and f' ({other_causes})'}"
@@ -79,7 +79,7 @@ def _advice(run: AnyRun, cause: Reason) -> str:
     if cause in (Reason.TRUNCATED, Reason.TRUNCATED_THINKING):
         return "a larger program.max_tokens leaves them room"
     if cause is Reason.UNPARSED and (adapter := program.module_adapter) is not None:
-        return f"an answer stands in the format of the module's adapter, {adapter}, and is one of the options"
+        return f"an answer must be in the format of the module's adapter, {adapter}, and be one of the options"
     return ""
 
 
@@ -110,4 +110,4 @@ def _unasked_format(run: AnyRun) -> str | None:
     opening = answer_opening(form).strip()
     if program.words is None or opening in str(words["instructions"]):
         return None
-    return f"program.prompt {program.words.prompt} does not ask for the format: $form is what it lacks"
+    return f"program.prompt {program.words.prompt} lacks $form, so it does not ask for the answer format"

@@ -192,7 +192,7 @@ def split_families(runs: Sequence[AnyRun]) -> list[list[AnyRun]]:
 def check_one_family(runs: Sequence[AnyRun], option: str) -> None:
     """Raise `SpecError` if no table holds all `runs`, of which `option` writes one."""
     if len(split_families(runs)) > 1:
-        raise SpecError(f"{option} holds the runs of one benchmark, or of exams: report the runs of each apart")
+        raise SpecError(f"{option} takes runs of one benchmark, or of exams: report each of them separately")
 
 
 def legend(runs: Sequence[AnyRun]) -> str:
@@ -258,5 +258,6 @@ def check_shown(runs: Sequence[AnyRun], layout: str | None, *, plots: bool) -> N
     kinds = [run.benchmark for run in runs]
     if (plots and not all(kind.plots for kind in kinds)) or not all(layout in {None, *kind.layouts} for kind in kinds):
         raise SpecError(
-            "--plots and --layout show exams; these runs answer in words: leave them out, --html and --markdown work"
+            "--plots and --layout need exams, and these runs answer in words: leave them out, or use --html or "
+            "--markdown"
         )

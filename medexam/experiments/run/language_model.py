@@ -86,7 +86,7 @@ def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None) -> E
         cache=False,
         num_retries=0,
         temperature=model.temperature,
-        max_tokens=model.max_tokens,
+        max_tokens=model.max_tokens or None,
         seed=model.seed,
         **{name: value for name, value in sampling.items() if value is not None},
     )

@@ -48,7 +48,7 @@ def read_run_again(planned: AnyCell) -> AnyCell:
         reason,
         change_count,
         len(stored),
-        f", {loss_count} of them because they keep too little and are asked again" if loss_count else "",
+        f", {loss_count} of them because too little was stored, and these are asked again" if loss_count else "",
     )
     return planned.updated()
 
@@ -64,7 +64,9 @@ def _questions(planned: AnyCell, keys: Iterable[str]) -> dict[str, Question | Ta
 
 
 def _pending_again(before: Prediction, reason: str) -> Prediction:
-    failure = Failure(kind="ReplyNotKept", message=f"it was read by {reason} and keeps too little to be read again")
+    failure = Failure(
+        kind="ReplyNotKept", message=(f"it was read by {reason}, and too little was stored to read it again")
+    )
     return Prediction(
         question=before.question,
         program=before.program,

@@ -303,9 +303,9 @@ def _check_planned(planned: AnyCell, info: EngineInfo) -> None:
     for key, trait in (("weights", identity.content), ("script", identity.content), ("dtype", identity.dtype)):
         if key in planned_model and planned_model[key] != trait:
             raise EngineError(
-                f"{planned.run_id}: what answers has the {key} {trait}, and the plan {planned_model[key]}; "
-                "make what model names alike on all machines (model.dtype says the type), or run the same again if it "
-                "was changed meanwhile"
+                f"{planned.run_id}: the model that answers has the {key} {trait}, and the planned one "
+                f"{planned_model[key]}; give all machines the same model (model.dtype sets the type), or run the "
+                "same command again if the model was changed"
             )
 
 

@@ -73,10 +73,11 @@ class Spending:
         """Count one more question as done."""
         self.questions += 1
         self.failed += prediction.status is Status.FAILED
-        self.uncounted += has_reply(prediction) and None in (prediction.prompt_tokens, prediction.completion_tokens)
+        replied = has_reply(prediction)
+        self.uncounted += replied and None in (prediction.prompt_tokens, prediction.completion_tokens)
         prompt, completion = prediction.prompt_tokens or 0, prediction.completion_tokens or 0
         self.tokens += prompt + completion
-        self.calls += len(prediction.generations) if prediction.generations else has_reply(prediction)
+        self.calls += len(prediction.generations) if prediction.generations else replied
         for reply in prediction.generations or () if self.further_prices else ():
             if reply.asked is not None:
                 tokens = (reply.prompt_tokens or 0, reply.completion_tokens or 0)

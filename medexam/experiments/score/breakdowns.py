@@ -36,7 +36,7 @@ _MADE: dict[str, Callable[[Any], Any]] = {
 }
 """What is made of an item's texts."""
 _CAPTIONS = {
-    "negation": "Yes: words of the stem's last sentence, such as `not` or `excepto`, may ask for what is wrong.",
+    "negation": "Yes: a word of the stem's last sentence, such as `not` or `excepto`, may ask for the wrong option.",
     "numbers": "Yes: the stem has a digit.",
     "length": "Words of the stem (characters in Japanese and Chinese), in quarters of the questions.",
 }
@@ -113,7 +113,7 @@ def _score_items(run: AnyRun, items: AnySet, predictions: Mapping[str, Predictio
     scores_by_measure = benchmark.item_scores(items, predictions)
     measure = next((name for name in (*run.metrics.measures, *scores_by_measure) if name in scores_by_measure), None)
     if measure is None:
-        raise SpecError(f"run {run.record.run_id} has no score of single questions: leave --by out")
+        raise SpecError(f"run {run.record.run_id} has only total scores, none for each question: leave --by out")
     return measure, scores_by_measure[measure]
 
 
@@ -145,8 +145,8 @@ def _read_own_column(items: AnySet, table: SourceTable, name: str) -> dict[str, 
         # A form with several rows a question numbers other things: a value of another question would be silently wrong.
         if not isinstance(record, Mapping) or not any(item.stem in str(value) for value in record.values()):
             raise SpecError(
-                f"--by {name}: row {item.number} of {table.source} does not hold the question {item.key}: give a "
-                "table with a column `question` of keys, as FILE:COLUMN"
+                f"--by {name}: row {item.number} of {table.source} has no question {item.key}: give FILE:COLUMN, a "
+                "table with the questions' keys in a column `question`"
             )
     return {item.key: value_of(rows[item.number], name) for item in items.questions}
 
@@ -158,7 +158,7 @@ def _read_file_column(path: Path, name: str, keys: Any) -> dict[str, Any]:
     if not values.keys() & keys:
         raise SpecError(
             f"--by {path}:{name}: no row has a `question` of the run and a value of {name} (its columns are "
-            f"{', '.join(table.columns)}); a key is written such as {next(iter(keys))}"
+            f"{', '.join(table.columns)}); a key looks like {next(iter(keys))}"
         )
     return {key: values.get(key) for key in keys}
 

@@ -97,7 +97,7 @@ def read_today(folder: RunFolder, record: RunRecord) -> ReadToday | None:
 def _describe(folder: RunFolder, record: RunRecord, today: ReadToday | None) -> list[str]:
     if today is not None and not today.changed:
         return []
-    change_note = "" if today is None else f", and {today.changed} of them are read otherwise today"
+    change_note = "" if today is None else f", and {today.changed} of them are read differently today"
     remedy = (
         f"`{folder.resume_command}` reads them again"
         if record.schema == IDENTITY_SCHEMA

@@ -120,8 +120,8 @@ def describe_earlier(folder: RunFolder, spec_digest: str, identity: Mapping[str,
             record = earlier_folder.read_record()
             if record.schema != IDENTITY_SCHEMA:
                 return (
-                    f"run {record.run_id} was made by an earlier version, whose identity covers less: it is kept and "
-                    f"not continued, and run {folder.name} asks again"
+                    f"an earlier version of medexam made run {record.run_id} and did not record which model "
+                    f"answered: it is kept, and run {folder.name} asks again"
                 )
             keys = differing_keys(identity, record.identity)
             if keys and all(key.startswith(_BY_CONTENT) for key in keys):

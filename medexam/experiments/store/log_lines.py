@@ -81,7 +81,7 @@ def cut_torn_line(path: Path) -> None:
             stream.truncate(complete_size)
 
 
-_TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, as none is that medexam writes: remove it to ask it again"
+_TOO_LONG = f"is longer than {LONGEST_LINE:,} bytes, the most that medexam writes: remove it to ask its question again"
 
 
 def check_file(path: Path) -> None:

@@ -73,8 +73,8 @@ def check_own(prediction: Prediction, spec_digest: str, place: str) -> None:
     """Raise `RunFolderError`, naming the `place` where it was found, for a prediction that another run made."""
     if prediction.spec_digest != spec_digest:
         raise RunFolderError(
-            f"{place} belongs to another run (digest {prediction.spec_digest}, and this run's is {spec_digest}): move "
-            f"it to the folder of that run, or remove it, and what it answers ({prediction.question}) is asked again"
+            f"{place} belongs to another run (digest {prediction.spec_digest}, and this run's is {spec_digest}): "
+            f"move it to the folder of that run, or remove it to ask {prediction.question} again"
         )
 
 
@@ -108,7 +108,7 @@ class StoredPredictions(Mapping[str, Prediction]):
         while b"\n" not in line:
             chunk = os.pread(self._descriptor, max(_BLOCK, len(line)), start + len(line))
             if not chunk:
-                raise RunFolderError(f"the prediction of {key} is gone from its file: it was changed meanwhile")
+                raise RunFolderError(f"the prediction of {key} is no longer in its file, which was changed")
             line += chunk
         return Prediction.model_validate_json(line[: line.index(b"\n")])
 
@@ -156,8 +156,8 @@ class PredictionLog:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, end)
             raise RunFolderError(
-                f"cannot write {self._path}: {error.strerror}; what was answered before is kept: make room, and run "
-                "the same again"
+                f"cannot write {self._path}: {error.strerror}; the answers so far are kept: make room, and run the "
+                "same command again"
             ) from None
         self._waiting.clear()
 
@@ -169,8 +169,8 @@ class PredictionLog:
         count = len(self._waiting)
         loss = "1 answer since is lost" if count == 1 else f"{count:,} answers since are lost"
         raise RunFolderError(
-            f"{self._path} was removed or moved while answers were written to it, and asking stops: {loss}; put it "
-            "back where it was, and run the same again"
+            f"{self._path} was removed or moved while answers were written to it, so the run stops: {loss}; put it "
+            "back where it was, and run the same command again"
         )
 
 

@@ -276,8 +276,8 @@ def remove_runs(folders: Sequence[RunFolder]) -> None:
     """
     if links := [folder.path for folder in folders if folder.path.is_symlink()]:
         raise RunFolderError(
-            f"{links[0]} is a link to {links[0].resolve()}, and nothing is removed: name that folder, or take the "
-            "link away"
+            f"{links[0]} is a link to {links[0].resolve()}, and nothing is removed: name that folder, or remove the "
+            "link"
         )
     with ExitStack() as locks:
         for folder in folders:

@@ -53,9 +53,9 @@ class StopRecord:
         rule = f"its rule ({decimal(self.difference)} points, power {self.power:g})"
         progress = f"{self.asked:,} of {self.questions:,} questions"
         if self.ended is None:
-            return f"has had {progress} asked by {rule}, which has not ended: run its spec again to continue it"
+            return f"has asked {progress} by {rule}, which has not ended: run its spec again to continue it"
         if self.asked == self.questions and not self.is_decided:
-            return f"has had all {self.questions:,} questions asked by {rule}: the paired test on all of them decides"
+            return f"has asked all {self.questions:,} questions by {rule}: the paired test on all of them decides"
         if not self.looks:
             return f"stopped after {progress} by {rule}: every comparison with it had ended"
         low, high = (decimal(100 * bound) for bound in self.looks[-1].interval)

@@ -164,8 +164,8 @@ def stored_metrics(folder: RunFolder) -> Any:
         return benchmark.metrics_type.model_validate(stored)
     except ValidationError as error:
         raise RunFolderError(
-            f"{folder.path / METRICS} holds no metrics of this version ({describe_fault(error)}); "
-            "run its spec again: nothing that is answered is asked again"
+            f"{folder.path / METRICS} holds no metrics of this version ({describe_fault(error)}); run its spec "
+            "again; answered questions are not asked again"
         ) from None
 
 
@@ -188,7 +188,7 @@ def _named_folder(run: str) -> RunFolder:
 
 def shown_as_scored(reason: str) -> str:
     """Describe to a reader scores that cannot be checked against the data set, for this reason."""
-    return f"shown as it was scored when it ran, for {reason}"
+    return f"shown as it was scored when it ran, because scoring again fails: {reason}"
 
 
 def stored_run(
@@ -220,8 +220,8 @@ def describe_lookups(metrics: RunMetrics) -> str | None:
     if metrics.without_passages <= _FOUND_NOTHING * metrics.n:
         return None
     return (
-        f"looking up found no passage for {metrics.without_passages:,} of {metrics.n:,} questions: "
-        "see whether the corpus is in the language of the questions and was read right"
+        f"the search found no passage for {metrics.without_passages:,} of {metrics.n:,} questions: check that the "
+        "corpus is in the language of the questions and was read correctly"
     )
 
 

@@ -55,7 +55,8 @@ def check_trusted(folder: Path, subject: str) -> None:
     """Raise `SpecError` if importing `subject` would run code that the spec of a run from elsewhere names."""
     if not (TRUST.get() or is_own(folder)):
         raise SpecError(
-            f"{subject} is not run, for run {folder.name} was not made by this installation: read it, then give --trust"
+            f"{subject} is not executed, because another installation made run {folder.name}: read the code, then "
+            "give --trust"
         )
 
 

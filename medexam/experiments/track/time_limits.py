@@ -36,7 +36,7 @@ class TimeLimits:
         self._end += extra_s
         limit = min(CALL_S + extra_s, self._end - time.monotonic())
         if limit <= 0:
-            raise TimeoutError(f"the {SEND_S:g} s for all calls are over")
+            raise TimeoutError(f"all calls together took longer than {SEND_S:g} s")
         outcomes: list[tuple[Any, BaseException | None]] = []
 
         def work() -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from medexam.distributions import WILSON, rate_interval
+from medexam.frozen_model import is_none
 from medexam.items import Gold
 from medexam.predictions.core import CorePrediction
 from medexam.predictions.evidence.kind import Figures, Kind
@@ -23,10 +24,10 @@ class CitationFields(CorePrediction):
 
     __slots__ = ()
 
-    cited: Annotated[int | None, Field(exclude_if=lambda cited: cited is None)] = None
+    cited: Annotated[int | None, Field(exclude_if=is_none)] = None
     """The place among `passages`, from 1, of the one that the reply names for its answer; 0: it says that none supports
     it. Left out of a line where it names none, or was not asked to."""
-    cited_support: Annotated[float | None, Field(exclude_if=lambda support: support is None)] = None
+    cited_support: Annotated[float | None, Field(exclude_if=is_none)] = None
     """The probability, 0 to 1, with which a sentence of that passage entails the stem with the answer, by a reader.
     Left out of a line where none was asked or no passage is named."""
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from medexam.frozen_model import FrozenModel
+from medexam.frozen_model import FrozenModel, is_none
 from medexam.items import AnswerKey
 from medexam.predictions.core import Status
 from medexam.predictions.evidence.citations import CITATIONS, CitationMetrics
@@ -54,13 +54,13 @@ class EvidenceMeasures(FrozenModel):
     """What the scores of the options tell; None if the program left none."""
     retrieval: RetrievalMetrics | None = None
     """What the passages tell; None if the program saw none."""
-    evidence: Annotated[EvidenceMetrics | None, Field(exclude_if=lambda evidence: evidence is None)] = None
+    evidence: Annotated[EvidenceMetrics | None, Field(exclude_if=is_none)] = None
     """What verdicts, queries and citations tell; `metrics.json` has no such key if the program has none."""
-    votes: Annotated[VoteMetrics | None, Field(exclude_if=lambda votes: votes is None)] = None
+    votes: Annotated[VoteMetrics | None, Field(exclude_if=is_none)] = None
     """What several replies to each question tell; `metrics.json` has no such key if each had one."""
-    ensemble: Annotated[EnsembleMetrics | None, Field(exclude_if=lambda ensemble: ensemble is None)] = None
+    ensemble: Annotated[EnsembleMetrics | None, Field(exclude_if=is_none)] = None
     """What the members of an ensemble answered; `metrics.json` has no such key for any other program."""
-    orders: Annotated[OrderMetrics | None, Field(exclude_if=lambda orders: orders is None)] = None
+    orders: Annotated[OrderMetrics | None, Field(exclude_if=is_none)] = None
     """What several orders of the options tell; `metrics.json` has no such key if each question was shown in one."""
 
     @property

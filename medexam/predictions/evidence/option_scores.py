@@ -119,8 +119,8 @@ def _position(figures: OptionScoreMetrics) -> Captioned:
     )
     if figures.by_shown_position:
         caption = (
-            "Percent, averaged over all orders of the options that were shown. Over cyclic orders every option stands "
-            "once at every place, so that what it says cancels out."
+            "Percent, averaged over all orders of the options that were shown. Over cyclic orders every option is "
+            "once at every place, so its content cancels out."
         )
     else:
         caption = "Percent of the questions that have the number, in the exam's own order."

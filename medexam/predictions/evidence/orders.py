@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from medexam.distributions import chi_square_tail, rate_interval
+from medexam.frozen_model import is_none
 from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures, Kind, end_values
 from medexam.predictions.evidence.votes import VoteFields, majority
@@ -20,7 +21,7 @@ class OrderFields(VoteFields):
 
     __slots__ = ()
 
-    orders: Annotated[tuple[tuple[int, ...], ...] | None, Field(exclude_if=lambda orders: orders is None)] = None
+    orders: Annotated[tuple[tuple[int, ...], ...] | None, Field(exclude_if=is_none)] = None
     """The orders in which the options were shown, each as their printed numbers; every order has as many `votes`, one
     order after the other, as printed numbers too, or a row of `order_scores`. Left out of a line where the exam's order
     alone was shown."""

@@ -1,6 +1,7 @@
 """What a module of the user's own returned beside its answer."""
 
 from dataclasses import dataclass
+from operator import not_
 from typing import Annotated
 
 from pydantic import Field, JsonValue
@@ -14,6 +15,6 @@ class OutputFields(CorePrediction):
 
     __slots__ = ()
 
-    outputs: Annotated[dict[str, JsonValue] | None, Field(exclude_if=lambda outputs: not outputs)] = None
+    outputs: Annotated[dict[str, JsonValue] | None, Field(exclude_if=not_)] = None
     """What a module of the user's own returned, as JSON: beside `answer` and its reasoning, or every field for an
     example of `medexam.Evaluate`. Left out of a line where it returned nothing else."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from medexam.distributions import LEVEL, WILSON, beta_share, rate_interval
-from medexam.frozen_model import FrozenModel
+from medexam.frozen_model import FrozenModel, is_none
 from medexam.items import Gold
 from medexam.predictions.core import CorePrediction, Count, Reason
 from medexam.predictions.evidence.kind import Figures, Kind, end_values
@@ -39,9 +39,9 @@ class RetrievedPassage(FrozenModel, allow_inf_nan=False):
     """The collection that it comes from."""
     score: float
     """In the retriever's own unit; the higher the more relevant."""
-    kept: Annotated[bool | None, Field(exclude_if=lambda flag: flag is None)] = None
+    kept: Annotated[bool | None, Field(exclude_if=is_none)] = None
     """Whether a verifier kept it for the prompt; left out where none judged."""
-    support: Annotated[float | None, Field(exclude_if=lambda support: support is None)] = None
+    support: Annotated[float | None, Field(exclude_if=is_none)] = None
     """The highest probability, 0 to 1, with which it entails an option, by a reader; left out where none judged."""
 
 
@@ -297,8 +297,8 @@ def _sources(figures: RetrievalMetrics) -> Captioned:
     )
     caption = (
         "Share: percent of the passages that were found. Best of: questions whose most relevant passage is of the "
-        f"source; accuracy is theirs, percent, with a 95 % interval ({WILSON}). "
-        f"Questions whose passages were cut to fit the context: {figures.cut}."
+        f"source. Accuracy: percent of these, with a 95 % interval ({WILSON}). Questions whose passages were cut to "
+        f"fit the context: {figures.cut}."
     )
     if len(figures.by_source) > len(sources):
         caption += f" The {len(sources)} most frequent of {len(figures.by_source)} sources."

@@ -1,11 +1,12 @@
 """The replies that an answer was made of."""
 
 from dataclasses import dataclass
+from operator import not_
 from typing import Annotated
 
 from pydantic import Field
 
-from medexam.frozen_model import FrozenModel
+from medexam.frozen_model import FrozenModel, is_none
 from medexam.model_calls import ToolCall
 from medexam.predictions.core import CorePrediction, Count, ThinkingTokens
 
@@ -22,11 +23,11 @@ class Reply(FrozenModel):
     """None when the engine did not report it."""
     thinking_tokens: ThinkingTokens = None
     """Those of the completion's that are thinking. Left out where the engine did not report it."""
-    seed: Annotated[int | None, Field(exclude_if=lambda seed: seed is None)] = None
+    seed: Annotated[int | None, Field(exclude_if=is_none)] = None
     """The seed that it was drawn under. Left out where nothing was drawn, and in older files."""
-    asked: Annotated[str | None, Field(exclude_if=lambda asked: asked is None)] = None
+    asked: Annotated[str | None, Field(exclude_if=is_none)] = None
     """Which of the experiment's further models was asked, by its name in the spec. Left out: the run's model."""
-    tool_calls: Annotated[tuple[ToolCall, ...], Field(exclude_if=lambda calls: not calls)] = ()
+    tool_calls: Annotated[tuple[ToolCall, ...], Field(exclude_if=not_)] = ()
     """The tools that it calls. Left out where it calls none."""
 
 
@@ -36,6 +37,6 @@ class ReplyFields(CorePrediction):
 
     __slots__ = ()
 
-    generations: Annotated[tuple[Reply, ...] | None, Field(exclude_if=lambda replies: replies is None)] = None
+    generations: Annotated[tuple[Reply, ...] | None, Field(exclude_if=is_none)] = None
     """Every reply in the order in which they came; None where the program ships, whose `reply` says all. Left out of
     a line where it is None."""

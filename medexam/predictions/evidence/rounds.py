@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from medexam.frozen_model import FrozenModel
+from medexam.frozen_model import FrozenModel, is_none
 from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.predictions.evidence.passages import PassageFields, RetrievedPassage
@@ -30,7 +30,7 @@ class RoundFields(PassageFields):
 
     __slots__ = ()
 
-    rounds: Annotated[tuple[tuple[FollowUp, ...], ...] | None, Field(exclude_if=lambda rounds: rounds is None)] = None
+    rounds: Annotated[tuple[tuple[FollowUp, ...], ...] | None, Field(exclude_if=is_none)] = None
     """The queries that the model wrote in each round; left out of a line where it wrote none itself."""
 
 
@@ -64,7 +64,7 @@ def _measure(answers: Sequence[tuple[RoundFields, Gold]]) -> QueryMetrics | None
 
 def _tables(figures: QueryMetrics, others: Collection[str]) -> Iterator[Captioned]:  # noqa: ARG001
     row = (f"{figures.rounds:.2f}", f"{figures.queries:.2f}", f"{figures.passages:.2f}", str(figures.none))
-    caption = f"A question on average, n = {figures.n:,}; passages: different ones. The last column counts questions."
+    caption = f"Means of each question, n = {figures.n:,}; a passage is counted once. The last column counts questions."
     yield Table("What the model looked up", ("Rounds", "Queries", "Passages", "Without a query"), (row,)), caption
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from medexam.distributions import WILSON, rate_interval
+from medexam.frozen_model import is_none
 from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.predictions.evidence.passages import PassageFields
@@ -19,7 +20,7 @@ class VerdictFields(PassageFields):
 
     __slots__ = ()
 
-    supported: Annotated[bool | None, Field(exclude_if=lambda supported: supported is None)] = None
+    supported: Annotated[bool | None, Field(exclude_if=is_none)] = None
     """Whether the kept passages support the answer, as a verifier says; False too where none was kept. Left out of a
     line where nothing was verified or there was no answer."""
 

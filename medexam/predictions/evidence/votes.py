@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from medexam.distributions import WILSON, rate_interval
+from medexam.frozen_model import is_none
 from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.predictions.evidence.option_scores import OptionScoreFields
@@ -25,7 +26,7 @@ class VoteFields(OptionScoreFields):
 
     __slots__ = ()
 
-    votes: Annotated[tuple[int | None, ...] | None, Field(exclude_if=lambda votes: votes is None)] = None
+    votes: Annotated[tuple[int | None, ...] | None, Field(exclude_if=is_none)] = None
     """The answer of each of several replies, in their order; None for a reply without a legal one. Left out
     of a line where no votes were counted."""
 

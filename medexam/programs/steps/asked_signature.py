@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import dspy
+from pydantic import ValidationError
 
 from medexam.errors import SpecError
 from medexam.plugins import load_object
@@ -74,8 +75,15 @@ def make_asking_module(step: AskStep, language: Language, *, looks_up: bool) -> 
     except Exception as error:
         raise SpecError(f"ask {step.ask!r}: {error}") from None
     module = _make_module(step, signature, looks_up=looks_up)
-    for predictor in module.predictors() if "demos" in words else ():
-        predictor.demos = [typed_example(predictor.signature, demo) for demo in words["demos"]]
+    demos = words.get("demos", [])
+    names = {name for predictor in module.predictors() for name in predictor.signature.fields}
+    if unknown := {name for demo in demos for name in demo} - names:
+        raise SpecError(f"demos: {', '.join(sorted(unknown))}: the signature has {', '.join(signature.fields)} alone")
+    for predictor in module.predictors() if demos else ():
+        try:
+            predictor.demos = [typed_example(predictor.signature, demo) for demo in demos]
+        except ValidationError as error:
+            raise SpecError(f"demos: {error.errors()[0]['input']!r}: {error.errors()[0]['msg']}") from None
     return module
 
 
@@ -95,7 +103,7 @@ def _make_module(step: AskStep, signature: type[dspy.Signature], *, looks_up: bo
     except Exception as error:
         raise SpecError(f"by {step.by}: making it failed: {type(error).__name__}: {error}") from error
     if not isinstance(module, dspy.Module):
-        raise SpecError(f"by {step.by} makes {type(module).__name__}, and not a dspy.Module: name a module's class")
+        raise SpecError(f"by {step.by} makes {type(module).__name__}, not a dspy.Module: name the class of a module")
     return module
 
 
@@ -108,5 +116,7 @@ def instruct(program: dspy.Module, step: UseStep, language: Language) -> None:
     """Replace the instructions of a used program; raises `SpecError` unless it has one predictor."""
     predictors = program.predictors()
     if len(predictors) != 1:
-        raise SpecError(f"instructions: {step.use.kind} asks in {len(predictors)} ways: leave instructions out")
+        raise SpecError(
+            f"instructions: {step.use.kind} has {len(predictors)} prompts of its own: leave instructions out"
+        )
     predictors[0].signature = predictors[0].signature.with_instructions(read_step_words(step, language)["instructions"])

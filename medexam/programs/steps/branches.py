@@ -3,17 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+import dspy
+
 from medexam.errors import ProgramFaultError
 from medexam.predictions import Prediction, Reason, Status
 from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.combining.ensembles import choose, combine
 from medexam.programs.fields import Asked
+from medexam.programs.module_faults import naming_faults
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
+from medexam.signatures.choices import read_choice
 from medexam.specs.programs.ensembles import Combine
 
 BranchRule = Callable[[Question, Sequence[ProgramOutput]], Any]
-"""A function of the user's own: of a question and the branches' predictions, the printed number of an option."""
+"""A function of the user's own: of a question and the branches' predictions, an option, or a prediction with one."""
 
 
 def combine_branches(
@@ -24,11 +28,13 @@ def combine_branches(
     Raises `ProgramFaultError` for a question without numbered options.
     """
     if not isinstance(question, Question):
-        raise ProgramFaultError("TypeError", f"{question.key} has no numbered options, whose answers combine takes")
+        raise ProgramFaultError("TypeError", f"{question.key} has no numbered options, and `combine` needs them")
     scores: OptionScores | None = None
     if rule in rules:
-        number = rules[rule](question, outcomes)
-        answer = number if number in question.option_numbers else None
+        with naming_faults(rules[rule]) as returned:
+            returned.append(rules[rule](question, outcomes))
+        value = returned[0] if returned else None
+        answer = read_choice(value.get("answer") if isinstance(value, dspy.Prediction) else value, question)
     else:
         predictions = [_as_prediction(question, outcome) for outcome in outcomes]
         scores = combine(question, predictions, cast("Combine", rule))

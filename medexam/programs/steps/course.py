@@ -186,7 +186,9 @@ class Course:
         step, program = part.step, self.programs[part.attribute]
         inputs = _given(step, scope)
         if step.samples is not None and step.outer_samples and not isinstance(self.question, Question):
-            raise ProgramFaultError("TypeError", f"{self.question.key} has no numbered options, which samples vote on")
+            raise ProgramFaultError(
+                "TypeError", f"{self.question.key} has no numbered options, and votes of `samples` need them"
+            )
         is_changed = step.model is not None or step.temperature is not None
         lm = find_lm(step.model, step.temperature) if is_changed else None
         asking = self.plan.askings[part.place]
@@ -213,7 +215,7 @@ class Course:
         self._write(step, outcome, scope)
         if isinstance(step, AskStep) and self.rounds:
             self._note(step, inputs, outcome)
-        if isinstance(program, AskedAside) and step.add is not None:
+        if isinstance(program, AskedAside) and step.add is not None and None not in (outcome.fields or {}).values():
             entries = scope.fields[step.add]
             entries[-1] = program.entry(self.question, inputs, entries[-1])
 
@@ -238,7 +240,7 @@ class Course:
             if step.add is None:
                 values = {str(name): value}
             else:
-                entries = scope.fields.setdefault(step.add, [])
+                entries = _value(step.add, scope, self.question)
                 entries += [] if value is None else [str(value)]
                 return
         scope.fields |= values
@@ -263,7 +265,7 @@ class Course:
         if step.add is None:
             scope.fields[step.rename or "passages"] = list(hits.values())
             return
-        passages = scope.fields.setdefault(step.add, [])
+        passages = _value(step.add, scope, self.question)
         known = {hit.passage.id for hit in passages}
         passages += [hit for key, hit in hits.items() if key not in known]
 
@@ -282,7 +284,8 @@ class Course:
         branches: list[_Scope] = []
         copies: list[dict[str, Any]] = []
         for position, branch in enumerate(step.all):
-            copies.append({name: list(before.fields[name]) for name in self.plan.lists})
+            lists = {name: before.fields[name] for name in self.plan.lists}
+            copies.append({name: list(entries) for name, entries in lists.items() if entries is not None})
             inner = before.inside(**copies[-1])
             inner.answering = None if step.combine is not None else before.answering
             try:
@@ -315,7 +318,7 @@ class Course:
 
         A branch that keeps only some entries has another list than its copy.
         """
-        for name in self.plan.lists:
+        for name in copies[0]:
             count, entries = len(scope.fields[name]), scope.fields[name]
             pairs = [(own[name], inner.fields[name]) for own, inner in zip(copies, branches, strict=True)]
             kept_entries = next((now for own, now in pairs if now is not own), entries[:count])

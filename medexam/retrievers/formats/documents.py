@@ -31,7 +31,7 @@ def read_json_rows(path: Path) -> Iterator[Any]:
     if isinstance(document, Mapping) and find_text(document) is not None:
         document = [document]
     if not isinstance(document, list):
-        raise UnreadableError("holds no list of passages, and no object of them by id")
+        raise UnreadableError("holds neither a list of passages nor an object with passages by id")
     yield from document
 
 

@@ -43,7 +43,7 @@ def find_text(fields: Sequence[str] | Mapping[str, Any]) -> str | None:
         return field
     matches = [spelling for spelling in _SPELLED[RARER_TEXTS] if spelling in fields]
     if len(matches) > 1:
-        raise ValueError(f"its text may be {' or '.join(matches)}: call the one that is meant content")
+        raise ValueError(f"its text may be {' or '.join(matches)}: rename the right field to content")
     return matches[0] if matches else None
 
 

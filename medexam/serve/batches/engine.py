@@ -48,8 +48,8 @@ class Batching:
         """Return the waves of the run; raises `UnsupportedFeatureError` outside one."""
         if self._waves is None:
             raise UnsupportedFeatureError(
-                "engine batch answers the questions of `medexam run` on this machine alone, whose folder keeps the "
-                "batches; use engine litellm or vllm here",
+                "engine batch works only with `medexam run` on one machine, because the run folder keeps the "
+                "batches; use engine litellm or vllm",
                 feature="model.engine",
             )
         return self._waves

@@ -119,7 +119,9 @@ class HostedBatches:
                 provider_batch = await self._call("retrieve_batch", batch_id=batch.record.batch_id)
             except CURABLE as fault:
                 if not failed:
-                    _log.warning("medexam: warning: batch %s cannot be looked at: %s", batch.record.batch_id, fault)
+                    _log.warning(
+                        "medexam: warning: the state of batch %s cannot be read: %s", batch.record.batch_id, fault
+                    )
                 failed = True
             except InvalidRequestError as fault:
                 raise EngineError(

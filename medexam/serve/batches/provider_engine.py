@@ -41,8 +41,8 @@ class ProviderBatchEngine(LiteLLMEngine):
         self._name, self._provider = find_provider(self.model)
         if self._provider not in BATCH_PROVIDERS:
             raise EngineError(
-                f"{self.model}: engine batch knows the batches of {', '.join(BATCH_PROVIDERS)}, not of "
-                f"{self._provider}; use engine litellm"
+                f"{self.model}: engine batch supports {', '.join(BATCH_PROVIDERS)}, not {self._provider}; use engine "
+                "litellm"
             )
         self._batching = Batching(HostedBatches(self._provider, self._name, self.connection, self.timeout_s))
         self._bodies: dict[str, dict[str, Any]] = {}

@@ -45,7 +45,7 @@ def _error_text(detail: Any) -> str:
 
 
 def _fault(text: str, status: int | None) -> CallError:
-    message = hide_secrets(writable(text))[:_MESSAGE_CHARS] or "the batch says no reason"
+    message = hide_secrets(writable(text))[:_MESSAGE_CHARS] or "the batch gives no reason"
     if status is None:
         return refine(ServerError(message))
     return status_error(status, message)

@@ -77,7 +77,7 @@ class VLLMBatchEngine(HostedEngine):
     async def answer(self, request: Request) -> Response:
         """Answer one request with one reply."""
         if continues_plain_text(request):
-            raise UnsupportedFeatureError("engine batch continues no plain text", feature="config.extensions.plain")
+            raise UnsupportedFeatureError("engine batch cannot continue plain text", feature="config.extensions.plain")
         request, pictures = take_pictures(request)
         turns, prefill = to_messages(request)
         messages = put_pictures(self._rules.fit(turns), pictures)

@@ -117,8 +117,8 @@ def _sampling(capabilities: Capabilities) -> Iterator[str]:
         )
     if sampling.unread:
         yield (
-            f"it ignores {', '.join(sampling.unread)}, so replies may be sampled with values of its own: "
-            "make them neutral at the server"
+            f"it ignores {', '.join(sampling.unread)}, so replies may be sampled with the server's own values: make "
+            "these neutral at the server"
         )
 
 
@@ -142,7 +142,9 @@ def _logprobs(capabilities: Capabilities) -> Iterator[str]:
         return
     if capabilities.named_logprobs == 0:
         cost = (
-            "each prompt is read once an option, by echo" if capabilities.reads else "no log-probabilities can be read"
+            "each prompt is read once for each option, by echo"
+            if capabilities.reads
+            else "no log-probabilities can be read"
         )
         yield f"{_did(capabilities, 'logprob_token_ids')}, so {cost}{_upgrade(capabilities, ' 0.29 or later')}"
     elif capabilities.named_logprobs < _MANY_NAMED:
@@ -151,7 +153,10 @@ def _logprobs(capabilities: Capabilities) -> Iterator[str]:
             f"start it with --max-logprobs {_MANY_NAMED}"
         )
     if capabilities.named_logprobs and capabilities.allowed_token_ids and not capabilities.masked_logprobs:
-        yield "log-probabilities behind a mask are not those of all tokens: start it with --logprobs-mode raw_logprobs"
+        yield (
+            "under a constraint its log-probabilities count only the allowed tokens: start it with --logprobs-mode "
+            "raw_logprobs"
+        )
 
 
 def _prefixes(capabilities: Capabilities) -> Iterator[str]:
@@ -191,8 +196,8 @@ def _clock(diagnosis: Diagnosis) -> Iterator[str]:
     ahead = diagnosis.clock_ahead_s
     if ahead is not None and abs(ahead) > SKEW_S:
         yield (
-            f"its clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine's: set both by NTP, "
-            "since registries judge by the time which servers run"
+            f"its clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine's: set both by "
+            "NTP, because a registry finds running servers by the time"
         )
 
 

@@ -168,7 +168,7 @@ async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | No
         async with asyncio.timeout(DEADLINE_S):
             diagnosis, sample = await _ask(target, endpoint)
     except TimeoutError:
-        message = f"{endpoint.base} did not answer all that it was asked within {DEADLINE_S:.0f} s; look into its log"
+        message = f"{endpoint.base} did not answer all requests within {DEADLINE_S:.0f} s; look into its log"
         return Diagnosis(endpoint=endpoint.base, fault=message, silent=True), None
     except EngineError as fault:
         silent = isinstance(fault, EndpointSilentError)

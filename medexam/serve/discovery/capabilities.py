@@ -196,7 +196,7 @@ class HostedCapabilities(FrozenModel):
         """Return way of asking -> what becomes of it here, in words."""
         guided = f"by {self.guided_by}" if self.guided_by else "no" if self.probed else "by json_schema"
         if not self.probed and not self.takes_schema:
-            guided = "found out when it is asked"
+            guided = "known once it is asked"
         price = "not known"
         if self.prompt_usd is not None and self.completion_usd is not None:
             price = f"${self.prompt_usd * 1e6:.2f} and ${self.completion_usd * 1e6:.2f} a million tokens"
@@ -210,7 +210,7 @@ class HostedCapabilities(FrozenModel):
             "samples": "yes, a request each",
             "seeds": "yes" if self.seeds else "not seeded: it takes none",
             "temperature": "any" if self.fixed_temperature is None else f"{self.fixed_temperature:g} alone",
-            "stop texts": "yes" if self.stops else "cut here, when the reply has come",
+            "stop texts": "yes" if self.stops else "cut by medexam, after the reply",
             "opening words": words[self.prefills],
             "thinking": "yes" if self.thinks else thinking,
             "pictures": words[self.sees],

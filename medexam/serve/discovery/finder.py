@@ -76,8 +76,8 @@ class ServerFinder:
         if unsure := self._usable(self.registry.read_unsure()):
             hosts = ", ".join(dict.fromkeys(entry.host for entry in unsure))
             return (
-                f"by this machine's clock the last heartbeat of {hosts} is not of the last {STALE_S:.0f} s; waiting "
-                f"{STALE_S:.0f} s for a new one"
+                f"by this machine's clock the last heartbeat of {hosts} is not within the last {STALE_S:.0f} s; "
+                f"waiting {STALE_S:.0f} s for a new one"
             )
         return None
 
@@ -130,7 +130,7 @@ async def follow(
                 # A file that cannot be read now says nothing of the servers, which may well run on.
                 if str(error) != fault:
                     fault = str(error)
-                    _log.warning("medexam: warning: %s; the servers stay those that were known", fault)
+                    _log.warning("medexam: warning: %s; the known servers are kept", fault)
                 continue
             fault = ""
             active = {server.endpoint.base for server in pool.active}

@@ -69,8 +69,8 @@ async def probe_endpoint(
             return await probe.capabilities(name, pictures=pictures, tools=tools)
     except TimeoutError:
         raise EndpointSilentError(
-            f"the server at {endpoint.base} did not answer all that it was asked within {DEADLINE_S:.0f} s; look into "
-            "its log, and ask again"
+            f"the server at {endpoint.base} did not answer all requests within {DEADLINE_S:.0f} s; look into its "
+            "log, and try again"
         ) from None
 
 
@@ -93,7 +93,7 @@ async def check_same(endpoint: Endpoint, capabilities: Capabilities, *, timeout_
             raise EndpointSilentError(f"{endpoint.base} does not show which model it serves; wait until it is healthy")
         if not (differences := capabilities.identity.differences(identity)):
             return
-    raise EndpointUnreachableError(f"it is another model than before: {'; '.join(differences)}")
+    raise EndpointUnreachableError(f"its model has changed: {'; '.join(differences)}")
 
 
 @asynccontextmanager
@@ -106,8 +106,8 @@ async def _probing(
             yield _Probe(calls)
         except MISFORMED as error:
             raise misformed(
-                f"{endpoint.base} sent a reply that has not the form of OpenAI's protocol ({error}); look into the "
-                "server's log, or give the address of another one"
+                f"{endpoint.base} sent a reply that does not follow OpenAI's protocol ({error}); look into the "
+                "server's log, or give another address"
             ) from error
 
 

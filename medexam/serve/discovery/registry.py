@@ -138,7 +138,7 @@ class Registry:
         except ValidationError as error:
             raise EngineError(
                 f"{self.path}: damaged, or no registry of servers ({error.errors()[0]['msg']}); name another file, "
-                "or remove it: servers that run write themselves into a new one within seconds"
+                "or remove it: running servers write a new one within seconds"
             ) from None
 
     def _life(self, entry: RegisteredServer) -> _Life:

@@ -13,8 +13,8 @@ Ask = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any]]]
 LIMITS = ("max_tokens", "max_completion_tokens")
 """What OpenAI's API calls the most tokens of a reply, the name that most servers know first."""
 UNLIMITED = (
-    "{} ends replies at none of max_tokens and max_completion_tokens, so they may be longer than program.max_tokens; "
-    "set a limit at the server"
+    "{} ignores max_tokens and max_completion_tokens, so replies may be longer than program.max_tokens; set a limit "
+    "at the server"
 )
 """What is said of an endpoint for which `find_limit` finds none."""
 _MOST_COUNTED = 10**9

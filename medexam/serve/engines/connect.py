@@ -107,7 +107,7 @@ async def _check_interchangeable(
     """Raise `EngineError` unless the server can replace the one that was seen first."""
     capabilities = await look(endpoint, reference.model)
     if differences := reference.identity.differences(capabilities.identity):
-        raise EndpointUnreachableError(f"it is another model than {reference.endpoint}: {'; '.join(differences)}")
+        raise EndpointUnreachableError(f"its model is not that of {reference.endpoint}: {'; '.join(differences)}")
     may_differ = {"endpoint", "models", "server_version", "source", "call_s", "prefix_told", "dialogue", "behaviour"}
     reference_fields, server_fields = (record.model_dump(exclude=may_differ) for record in (reference, capabilities))
     for fields in (reference_fields, server_fields):
@@ -142,7 +142,7 @@ def _check_needs(needs: EngineNeeds, capabilities: Capabilities) -> None:
     if needs.pictures and not capabilities.sees:
         raise EngineError(f"{server} serves {no_sight(capabilities.model)}")
     if needs.plain and capabilities.behaviour is None:
-        raise EngineError(f"{server} completes no plain text; serve the model with vLLM, or use the embedded engine")
+        raise EngineError(f"{server} cannot continue plain text; serve the model with vLLM, or use the embedded engine")
     # Answers to pictures are asked as a chat, where structured_outputs alone guide.
     if needs.guided and not (capabilities.structured_outputs if needs.pictures else capabilities.guided_by):
         refusal = capabilities.refusals.get("structured_outputs")
@@ -154,8 +154,8 @@ def _check_needs(needs: EngineNeeds, capabilities: Capabilities) -> None:
         answers = "guided answers to pictures" if needs.pictures else "guided answers"
         remedy = "upgrade the server to vLLM 0.12 or later, " if capabilities.is_vllm else ""
         raise AnswerFormatError(
-            f"{server} {behaviour}, so {answers} cannot be enforced; {remedy}ask it by model.engine litellm, whose "
-            f"choices are a JSON schema (name: openai/{capabilities.model}), or set program.answer_format to free"
+            f"{server} {behaviour}, so {answers} cannot be enforced; {remedy}use model.engine litellm, which "
+            f"constrains by a JSON schema (name: openai/{capabilities.model}), or set program.answer_format to free"
         )
     if needs.closes and not capabilities.renders:
         raise EngineError(

@@ -10,7 +10,8 @@ from typing import Any
 import dspy
 from dspy.lm15 import Config, Request, Response, request_from_openai_chat
 
-from medexam.errors import AnswerFormatError, CallError, EngineError
+from medexam.dspy_internals import CALL_ERRORS, model_check
+from medexam.errors import AnswerFormatError, EngineError
 from medexam.model_identity import ModelIdentity
 from medexam.serve.contract import EngineInfo, SyncEngine
 from medexam.serve.engines.hosted import check_needs
@@ -18,7 +19,13 @@ from medexam.specs import EngineNeeds, ModelSpec
 
 IN_FLIGHT = 64
 """Requests in flight, for DSPy's models do not say how many keep them busy."""
-_UNHEARD: Mapping[str, Any] = {"callbacks": [], "track_usage": False, "usage_tracker": None, "disable_history": True}
+_UNHEARD: Mapping[str, Any] = {
+    "callbacks": [],
+    "track_usage": False,
+    "usage_tracker": None,
+    "disable_history": True,
+    **model_check(None),
+}
 """Settings under which nobody hears of a call twice: listeners heard of the run's own model."""
 _OF_DSPY = frozenset(
     {
@@ -78,7 +85,7 @@ def _read_settings(lm: dspy.BaseLM) -> Config:
     try:
         message = {"role": "user", "content": "Hello"}
         config: Config = request_from_openai_chat({"model": lm.model, "messages": [message], **settings}).config
-    except (CallError, TypeError, ValueError) as error:
+    except (*CALL_ERRORS, TypeError, ValueError) as error:
         raise EngineError(f"{lm.model}: not all of its settings can be part of a run: {error}; {_OTHER_WAYS}") from None
     if several:
         raise EngineError(f"{lm.model}: its setting {several[0]} asks for several replies; {_OTHER_WAYS}")

@@ -77,7 +77,7 @@ def check_needs(spec: ModelSpec, needs: EngineNeeds) -> None:
             "use model.engine vllm or embedded"
         )
     if needs.plain:
-        raise EngineError(f"engine {spec.engine!r} continues no plain text; use model.engine vllm or embedded")
+        raise EngineError(f"engine {spec.engine!r} cannot continue plain text; use model.engine vllm or embedded")
     if needs.closes:
         raise EngineError(
             f"engine {spec.engine!r} cannot have a model continue its own thinking: leave program.answer_after_budget "

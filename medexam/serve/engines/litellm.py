@@ -166,7 +166,7 @@ class LiteLLMEngine(HostedEngine):
         extensions = dict(request.config.extensions or {})
         if continues_plain_text(request):
             raise UnsupportedFeatureError(
-                f"engine {self.kind} continues no plain text", feature="config.extensions.plain"
+                f"engine {self.kind} cannot continue plain text", feature="config.extensions.plain"
             )
         choices = extensions.pop(CHOICE, None)
         if choices is not None:
@@ -323,9 +323,9 @@ class LiteLLMEngine(HostedEngine):
         """Raise if litellm would ask the endpoint by another API than OpenAI's, and follow its redirects."""
         if provider not in ("openai", "custom_openai", *get_litellm().openai_compatible_providers):
             raise EngineError(
-                f"model.endpoints names {self._address} and {self.model!r} means provider {provider!r}, which litellm "
-                "asks with a client that follows redirects to any host; an endpoint of one's own is asked in OpenAI's "
-                f"API alone: write openai/{name}, or leave model.endpoints out to ask the provider itself"
+                f"model.endpoints names {self._address} and {self.model!r} means provider {provider!r}, which "
+                "litellm asks with a client that follows redirects to any host; an own endpoint is asked only by "
+                f"OpenAI's API: write openai/{name}, or leave model.endpoints out to ask the provider"
             )
 
 

@@ -1,4 +1,4 @@
-"""litellm, imported late, kept quiet, and with its errors turned into DSPy's.
+"""litellm, imported late, kept quiet, and with its errors turned into ours.
 
 litellm and the clients below it try once; `serve/network/retry.py` retries. This module knows litellm and its errors,
 and no engine.
@@ -205,7 +205,7 @@ def check_ending(reason: Any) -> str | None:
     if reason is not None and not isinstance(reason, str):
         raise TypeError(f"a finish reason of type {type(reason).__name__}")
     if read_ending(reason) is Ending.ABORTED:
-        raise ServerError(f"the reply was broken off: finish_reason {writable(str(reason))[:_LONGEST_REASON]!r}")
+        raise ServerError(f"the reply was interrupted: finish_reason {writable(str(reason))[:_LONGEST_REASON]!r}")
     return reason or None
 
 

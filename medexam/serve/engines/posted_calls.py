@@ -87,7 +87,7 @@ async def _post(client: Any, path: str, provider: str, body: Mapping[str, Any], 
             # Known fields alone are read and checked, so that it does not matter how deep the others lie.
             document = load_json(reply.content)
             if not isinstance(document, dict):
-                raise TypeError("it is no JSON object")
+                raise TypeError("it is not a JSON object")
         if (fault := _find_fault(document)) is not None:
             raise _litellm_error(fault, model, provider, await load_litellm())
         return document

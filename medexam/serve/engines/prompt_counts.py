@@ -35,7 +35,7 @@ class PromptCounts:
         if self.cut_at is None:
             return None
         return (
-            f"the server counted {self.cut_at:,} tokens for each of {self._prompts:,} prompts of {self._shortest:,} to "
-            f"{self._longest:,} characters: it cuts prompts there unsaid; give it a larger context (Ollama: num_ctx) "
-            "or shorter prompts"
+            f"the server counted {self.cut_at:,} tokens for each of {self._prompts:,} prompts of {self._shortest:,} "
+            f"to {self._longest:,} characters: it cuts prompts there without saying so; give it a larger context "
+            "(Ollama: num_ctx) or shorter prompts"
         )

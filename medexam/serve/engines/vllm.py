@@ -307,7 +307,7 @@ class VLLMEngine(HostedEngine):
             )
             behaviour = "ignores structured_outputs" if refusal is None else f"refuses structured_outputs: {refusal}"
             raise UnsupportedFeatureError(
-                f"the choices {list(choices)} are no single tokens here, and the server {behaviour}",
+                f"the choices {list(choices)} are not single tokens, and the server {behaviour}",
                 feature="config.extensions.choice",
             )
 

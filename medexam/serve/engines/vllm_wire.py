@@ -127,14 +127,14 @@ def _token_ids(raw_ids: Any) -> tuple[int, ...] | None:
     if ids is None:
         return None
     if {*map(type, ids)} - {int}:
-        raise TypeError("token ids that are no whole numbers")
+        raise TypeError("token ids that are not whole numbers")
     return tuple(ids)
 
 
 def _listed(raw_ids: Any) -> list[Any] | None:
     """Return the ids as they were told: those of a prompt are counted alone."""
     if raw_ids is not None and not isinstance(raw_ids, list):
-        raise TypeError("token ids that are no list")
+        raise TypeError("token ids that are not a list")
     return raw_ids
 
 
@@ -187,7 +187,7 @@ def chosen_text(reply: Completion, choices: Sequence[str], ids: Sequence[int] | 
     else:
         choice = match_choice(reply.text, choices)
     if choice is None:
-        raise ProviderError(f"the server replied {reply.text!r}, which is none of {list(choices)}")
+        raise ProviderError(f"the server replied {reply.text!r}, which is not one of {list(choices)}")
     return choice
 
 

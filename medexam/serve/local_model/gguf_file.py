@@ -179,7 +179,7 @@ def _check_weights(file: Path, tensors: Sequence[Any], model: Any, missing: Coll
             "serve it with llama.cpp, and ask the server by engine litellm or vllm"
         )
     if not all(torch.stack(parameter.aminmax()).isfinite().all() for parameter in model.parameters()):
-        raise EngineError(f"{file}: it is damaged, some weights are no finite numbers; copy it again")
+        raise EngineError(f"{file}: it is damaged: some weights are not finite numbers; copy it again")
 
 
 def _ends(fields: dict[str, Any], tokenizer: Any) -> list[int]:

@@ -207,8 +207,8 @@ def unusable_reply(method: str, request: str, reply: str) -> LogprobsUnavailable
     """Build the error for a reply that is not what was asked for."""
     others = {"echo": "trie", "trie": "echo", "label": "echo"}
     return LogprobsUnavailableError(
-        f"reading log-probabilities by {method!r}: {request} was asked for, and what came back was {reply}; "
-        f"try program.read_by={others[method]}, and `medexam doctor ENDPOINT` to see what this server honours"
+        f"reading log-probabilities by {method!r}: the request was for {request}, and the reply was {reply}; try "
+        f"program.read_by={others[method]}, and `medexam doctor ENDPOINT` to see what this server honours"
     )
 
 

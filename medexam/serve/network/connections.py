@@ -74,7 +74,7 @@ class _PatientClient(httpx.AsyncClient):
             async with asyncio.timeout(request.extensions["timeout"]["read"]):
                 return await super().send(request, **options)
         except TimeoutError:
-            raise httpx.ReadTimeout("the reply was not whole in time", request=request) from None
+            raise httpx.ReadTimeout("the reply was not complete in time", request=request) from None
 
 
 class _Receiving:

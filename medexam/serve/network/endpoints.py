@@ -52,7 +52,7 @@ def normalise_address(address: str) -> str:
     text = address.strip()
     parts = _split(text if "://" in text else f"http://{text}", address)
     if parts.scheme not in ("http", "https"):
-        raise SpecError(f"endpoint {address!r}: only http and https are spoken; {_EXAMPLE}")
+        raise SpecError(f"endpoint {address!r}: only http and https are supported; {_EXAMPLE}")
     if "@" in parts.netloc:
         raise SpecError(
             "an endpoint holds a user name or password, which would end up in records; "
@@ -91,7 +91,7 @@ def _split(text: str, address: str) -> SplitResult:
         _ = parts.port
     except ValueError:
         # Not repeated: the text after the colon may be a password.
-        raise SpecError(f"an endpoint is no address, or its port is no number; {_EXAMPLE}") from None
+        raise SpecError(f"an endpoint is not an address, or its port is not a number; {_EXAMPLE}") from None
     if not parts.hostname or any(c.isspace() for c in text):
-        raise SpecError(f"endpoint {address!r} is no address of a server; {_EXAMPLE}")
+        raise SpecError(f"endpoint {address!r} is not the address of a server; {_EXAMPLE}")
     return parts

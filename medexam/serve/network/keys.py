@@ -91,5 +91,5 @@ def check_key(text: str, source: str, way_out: str) -> str:
     key = text.strip()
     remember_secret(key)
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise SpecError(f"{source}: it holds more than one word, or what no key holds; {way_out}")
+        raise SpecError(f"{source}: a key is one word without special characters, and this is not; {way_out}")
     return key

@@ -77,7 +77,7 @@ class Server:
         except TimeoutError:
             if not call.expired():
                 raise
-            raise TransportError(f"{self.endpoint.base} does not answer any more") from None
+            raise TransportError(f"{self.endpoint.base} no longer answers") from None
         finally:
             self.calls.discard(call)
             self.outstanding -= weight
@@ -236,7 +236,9 @@ class ServerPool:
             except EngineError as error:
                 await self.remove(server.endpoint.base)
                 if not self.active:
-                    raise ConfigurationError(f"{server.endpoint.base} came back as another: {error}") from error
+                    raise ConfigurationError(
+                        f"{server.endpoint.base} serves another model since it is back: {error}"
+                    ) from error
                 _log.warning("medexam: warning: %s leaves this run: %s", server.endpoint.base, error)
                 raise TransportError(str(error)) from error
             server.unverified = False
@@ -247,7 +249,7 @@ class ServerPool:
             await asyncio.wait_for(self._any_active.wait(), self.wait_s)
         server = self.least_busy()
         if server is None:
-            raise TransportError("the last server has left the registry, and none came")
+            raise TransportError("the last server has left the registry, and no other has joined")
         return server
 
     async def _close_drained(self, server: Server) -> None:

@@ -44,7 +44,7 @@ class AsideSpec(WordsSpec):
     @model_validator(mode="after")
     def _one_judge(self) -> Self:
         if (self.group is None) == (self.reader is None):
-            raise ValueError(f"words name a group, such as {', '.join(SIDE_WORDS)}, or a reader: give one of both")
+            raise ValueError(f"words take a group, such as {', '.join(SIDE_WORDS)}, or a reader: give one of the two")
         return self
 
     @property
@@ -76,17 +76,17 @@ class AsideSpec(WordsSpec):
 def check_words(words: ProgramSpec, signature: SignatureText) -> None:
     """Raise `ValueError` unless a step can ask `signature` in these words."""
     if not words.asks_in_words:
-        raise ValueError(f"words {words.kind} is no way to ask one question: let it answer by `use`")
+        raise ValueError(f"words {words.kind} do not ask one question: write it as a step `use`")
     outputs, others = signature.outputs, [name for name in signature.inputs if name not in QUESTION_FIELDS]
     if isinstance(words, AsideSpec):
         kinds = ["bool", "float"][: len(outputs)] if words.reader is not None else [*outputs.values()][:1]
         if list(outputs.values()) != kinds or kinds[0] not in ("bool", "str", "list[str]"):
-            raise ValueError("such words ask for one bool, str or list[str], and a reader for a bool and its float")
+            raise ValueError("such words return one bool, str or list[str], and a reader returns a bool and its float")
         if len([name for name in others if name != "answer"]) > (1 if "question" in signature.inputs else 2):
-            raise ValueError("such words show a question and one text beside it: read fewer fields")
+            raise ValueError("such words show a question and one text: name fewer fields")
         return
     allowed = {"answer": True, "rationale": True}
     if "answer" not in outputs or not outputs.keys() <= allowed.keys():
-        raise ValueError(f"words {words.kind} write answer, and rationale if they reason: write no other field")
+        raise ValueError(f"words {words.kind} write only `answer`, and `rationale` if they reason: name no other field")
     if "question" not in signature.inputs or len(others) > 1:
-        raise ValueError(f"words {words.kind} show the question and one text before it: read question and one field")
+        raise ValueError(f"words {words.kind} show one text and then the question: name `question` and one field")

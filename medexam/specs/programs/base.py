@@ -89,7 +89,18 @@ class ProgramSpec(Spec):
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
-        return self.kind
+        return "-".join([getattr(self, "name", None) or self.kind, *self.label_words])
+
+    @property
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind, for tables and folders."""
+        return []
+
+    def marks(self, **forms: str) -> list[str]:
+        """Return the form of each field that has another value than its default, filled with that value."""
+        values = {name: getattr(self, name) for name in forms}
+        fields = type(self).model_fields
+        return [forms[name].format(value) for name, value in values.items() if value != fields[name].default]
 
     @property
     def model_name(self) -> str | None:
@@ -154,17 +165,13 @@ class ProgramSpec(Spec):
     @property
     def loads(self) -> Path | None:
         """The optimized program whose instructions and demonstrations replace its own; None: it asks in its own."""
-        return None
-
-    @property
-    def code(self) -> str | None:
-        """The user's own code that it runs, as `module:Name`; None where it ships."""
-        return None
+        path: Path | None = getattr(self, "load", None)
+        return path
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """All code of the user's own that it runs, that of its parts included."""
-        return () if self.code is None else (self.code,)
+        """All code of the user's own that it runs, as `module:Name`, that of its parts included."""
+        return ()
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -198,12 +205,14 @@ class ProgramSpec(Spec):
     @property
     def made_of(self) -> tuple[Member, ...]:
         """The programs whose stored answers it combines; empty where it answers by itself."""
-        return ()
+        members: tuple[Member, ...] = getattr(self, "members", ())
+        return members
 
     @property
     def fitted_on(self) -> PartSpec | None:
         """The exams that its weights are fitted on; None where nothing is fitted."""
-        return None
+        part: PartSpec | None = getattr(self, "train", None)
+        return part
 
     @property
     def asks_repeatedly(self) -> bool:

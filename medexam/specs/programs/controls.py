@@ -48,9 +48,9 @@ class RandomInOrderSpec(ProgramSpec):
     """The questions that the stream runs over; a question outside the split stays unanswered."""
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        return self.kind if self.split == "all" else f"{self.kind}-{self.split}"
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        return self.marks(split="{}")
 
 
 class BlindSpec(ProgramSpec):
@@ -61,9 +61,9 @@ class BlindSpec(ProgramSpec):
     """The printed number of the option; a question that has no such option stays unanswered."""
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        return f"blind-{self.option}"
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        return [str(self.option)]
 
 
 class LongestSpec(ProgramSpec):
@@ -93,9 +93,9 @@ class RelevanceSpec(RetrievingSpec):
         return super().normal(language).model_copy(update={"query": "per_option"})
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        return f"relevance-{self.retrieval_label}"
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        return [self.retrieval_label]
 
 
 class ImportedSpec(ProgramSpec):

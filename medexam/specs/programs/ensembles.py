@@ -58,27 +58,17 @@ class EnsembleSpec(ProgramSpec):
             raise ValueError("an ensemble needs two members or more")
         if (self.train is not None) != (self.combine == "stacked"):
             raise ValueError(
-                "combine 'stacked' and train go together: name the exams that the weights are fitted on, such as "
-                "train: {split: train}, or leave train out"
+                "combine 'stacked' and train go together: name the exams to fit the weights on, such as train: "
+                "{split: train}, or leave train out"
             )
         if any(member.program.made_of for member in self.members):
-            raise ValueError("a member is an ensemble itself: list its members instead")
+            raise ValueError("one member is an ensemble: list its members instead")
         return self
-
-    @property
-    def made_of(self) -> tuple[MemberSpec, ...]:
-        """The programs whose stored answers it combines."""
-        return self.members
 
     @property
     def models(self) -> tuple[str, ...]:
         """The experiment's `models` that its members ask beside their own."""
         return tuple(dict.fromkeys(name for member in self.members for name in member.program.models))
-
-    @property
-    def fitted_on(self) -> PartSpec | None:
-        """The exams that its weights are fitted on; None where nothing is fitted."""
-        return self.train
 
     @property
     def label(self) -> str:

@@ -71,18 +71,25 @@ class FlowSpec(ModuleSpec):
     @model_validator(mode="after")
     def _fields_are_there(self) -> Self:
         if self.query != "stem" or self.query_language is not None:
-            raise ValueError("query and query_language belong to other kinds: a step `retrieve` names what it looks up")
+            raise ValueError(
+                "query and query_language belong to other kinds of program: here the step `retrieve` "
+                "names the text to look up"
+            )
         for place, step in walk_steps(self.steps):
             if isinstance(step, AllStep) and step.train is not None and (place, len(self.steps)) != ("steps.0", 1):
                 raise PlacedError(
                     place, "stacked weighs whole programs: let `all` be the only step, or combine: mean_probability"
                 )
             if self.look_up is None and isinstance(step, RetrieveStep) and (step.query, step.query_language) != _STEM:
-                raise PlacedError(place, "query and query_language belong to the only `retrieve`, one of `stem`")
+                raise PlacedError(
+                    place, "query and query_language need exactly one step `retrieve`, and it must be `retrieve: stem`"
+                )
             if self.look_up is None and place in self.parts and isinstance(self.parts[place].program, AsideSpec):
                 aside = self.parts[place].program
                 if aside.local_reader is not None:
-                    raise PlacedError(place, "a reader judges the passages of one `retrieve: stem`: write it before")
+                    raise PlacedError(
+                        place, "a reader judges the passages of one step `retrieve: stem`: add this step before it"
+                    )
         for place, part in self.parts.items():
             if part.step.outer_orders is not None and _judges(part.program):
                 raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
@@ -186,8 +193,8 @@ class FlowSpec(ModuleSpec):
         ways = list(dict.fromkeys(replace(one, k=written) if one.query == "written" else one for one in settings))
         if len(ways) > 1:
             raise ValueError(
-                "its steps look up passages in several ways, and a program has one: `retrieve` before `use` shows its "
-                "passages to `ask` alone; use one program that retrieves, or write `retrieve` and `ask`"
+                "its steps look up passages in several ways, and a program may use only one: use one program that "
+                "retrieves, or the steps `retrieve` and `ask`"
             )
         return ways[0] if ways else None
 
@@ -214,7 +221,7 @@ class FlowSpec(ModuleSpec):
         readers = {part.program.local_reader for part in self.parts.values()} - {None}
         if len(readers) > 1:
             raise ValueError(
-                "its steps have texts read by several local models, and a program has one: use one of them"
+                "its steps use several local models as readers, and a program may use only one: keep one of them"
             )
         return next(iter(readers), None)
 
@@ -252,11 +259,6 @@ class FlowSpec(ModuleSpec):
     def normal(self, language: Language) -> Self:  # noqa: ARG002
         """Return the same; its parts depend on the language by themselves."""
         return self
-
-    @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        return self._label(self.name)
 
     def describe_steps(self, language: Language) -> list[dict[str, Any]]:
         """Describe the steps as JSON-ready data without paths: what files hold is told beside them."""

@@ -85,20 +85,10 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
         return self.read == "label" or self.context == "stem_and_options"
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        words = [self.name or self.kind, self.read]
-        if self.norm != "token_mean":
-            words.append(self.norm)
-        if self.read == "option_text" and self.shows_options:
-            words.append("options_shown")
-        if self.context == "retrieved":
-            words.append(self.retrieval_label)
-        if self.chat_template:
-            words.append("chat")
-        words += orders_label(self.orders)
-        if self.abstain_below is not None:
-            words.append(f"abstain_{self.abstain_below:g}")
-        if self.read_by != "auto":
-            words.append(self.read_by)
-        return "-".join(words + self.words_label)
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        words = [self.read, *self.marks(norm="{}")]
+        words += ["options_shown"] if self.read == "option_text" and self.shows_options else []
+        words += [self.retrieval_label] if self.context == "retrieved" else []
+        words += [*self.marks(chat_template="chat"), *orders_label(self.orders)]
+        return [*words, *self.marks(abstain_below="abstain_{:g}", read_by="{}"), *self.words_label]

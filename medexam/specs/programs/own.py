@@ -92,30 +92,20 @@ class ModuleSpec(LookUpSpec):
         return {"kind": MODULE}
 
     @property
-    def loads(self) -> Path | None:
-        """The optimized program whose instructions and demonstrations replace its own."""
-        return self.load
-
-    @property
     def readers(self) -> tuple[str, ...]:
         """What reads its replies, by the names in `READINGS`."""
         return ("module",)
 
     def budget(self, of_model: int | None) -> int:
-        """Return the tokens a reply may have, where the model's own spec says `of_model`."""
-        return self.max_tokens or of_model or 512
+        """Return the tokens a reply may have, where the model's own spec says `of_model`; 0 leaves it to a provider."""
+        return self.max_tokens or (512 if of_model is None else of_model)
 
-    def _label(self, name: str) -> str:
-        words = [name]
-        if self.answer_format == "guided":
-            words.append("guided")
-        if self.adapter != "chat":
-            words.append(short_name(self.adapter))
-        if self.retriever is not None:
-            words.append(self.retrieval_label)
-        if self.load is not None:
-            words.append("optimized")
-        return "-".join(words)
+    @property
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        adapters = [] if self.adapter == "chat" else [short_name(self.adapter)]
+        retrievers = [] if self.retriever is None else [self.retrieval_label]
+        return [*self.marks(answer_format="{}"), *adapters, *retrievers, *self.marks(load="optimized")]
 
 
 class OwnSpec(ModuleSpec):
@@ -143,16 +133,16 @@ class OwnSpec(ModuleSpec):
         return EngineNeeds(plain=True) if self.plain else super().engine_needs
 
     @property
-    def code(self) -> str:
+    def codes(self) -> tuple[str, ...]:
         """The user's own code that it runs."""
-        return self.kind
+        return (self.kind,)
 
     @property
     def label(self) -> str:
         """Short name for tables and folders: the object's, and its arguments."""
         _, attribute = resolve_name(self.kind, PROGRAMS)
         arguments = [f"{name}_{value}" for name, value in self.args.items() if isinstance(value, (int, float, str))]
-        return self._label("-".join([attribute, *arguments])[:60])
+        return "-".join(["-".join([attribute, *arguments])[:60], *self.label_words])
 
 
 class SignatureSpec(ModuleSpec):
@@ -174,6 +164,6 @@ class SignatureSpec(ModuleSpec):
         return self.answer_format == "free" and self.adapter == "chat" and _CHOICE.search(self.signature) is not None
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        return self._label("-".join([self.name or self.kind, *([] if self.module == "predict" else [self.module])]))
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        return [*self.marks(module="{}"), *super().label_words]

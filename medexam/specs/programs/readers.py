@@ -29,9 +29,9 @@ class ReadingSpec(RetrievingSpec):
         return ReaderSettings(self.finds, self.reader, self.revision)
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        return "-".join([self.kind, Path(self.reader).name, *([self.retrieval_label] if self.retrieval else [])])
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        return [Path(self.reader).name, *([self.retrieval_label] if self.retrieval else [])]
 
 
 class SpanReaderSpec(ReadingSpec):
@@ -66,9 +66,9 @@ class SpanReaderSpec(ReadingSpec):
         return replace(super().local_reader, answer_tokens=self.answer_tokens, of_task=self.answers_tasks)
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        return super().label if self.answer_tokens == 30 else f"{super().label}-tokens{self.answer_tokens}"
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        return [*super().label_words, *self.marks(answer_tokens="tokens{}")]
 
 
 class EntailmentSpec(ReadingSpec):

@@ -84,33 +84,23 @@ class ReplySpec(WordsSpec):
         if self.image_side != PICTURE_SIDE and self.images == "hidden":
             raise ValueError("image_side belongs to images: shown, not to hidden: leave it out")
         if self.answer_after_budget and self.images != "hidden":
-            raise ValueError(
-                "answer_after_budget continues a reply, which cannot be done behind a picture: leave it out"
-            )
+            raise ValueError("answer_after_budget continues a reply, which is impossible after a picture: leave it out")
+        if self.answer_after_budget and self.answer_format == "guided":
+            raise ValueError("answer_after_budget closes free replies, and guided ones end in a choice: leave it out")
         return self
 
     @property
     def engine_needs(self) -> EngineNeeds:
         """What its requests hold: dialogues, a choice where the answer is guided, and pictures where they are shown."""
+        chooses = self.answer_format == "guided" or self.answer_after_budget
         return EngineNeeds(
-            chat=True, guided=self.chooses, closes=self.answer_after_budget, pictures=self.pictures is not None
+            chat=True, guided=chooses, closes=self.answer_after_budget, pictures=self.pictures is not None
         )
 
     @property
     def pictures(self) -> PictureSettings | None:
         """How the pictures of questions are shown; None where they are hidden."""
         return None if self.images == "hidden" else PictureSettings(self.image_side)
-
-    @model_validator(mode="after")
-    def _free_replies_are_closed(self) -> Self:
-        if self.answer_after_budget and self.answer_format == "guided":
-            raise ValueError("answer_after_budget closes free replies, and guided ones end in a choice: leave it out")
-        return self
-
-    @property
-    def chooses(self) -> bool:
-        """Whether a call chooses among the options."""
-        return self.answer_format == "guided" or self.answer_after_budget
 
     @property
     def words(self) -> WordFiles:
@@ -127,11 +117,6 @@ class ReplySpec(WordsSpec):
         """What an optimized program's file says of it."""
         then = self.asked_as if self.asked_as != self.kind else None
         return {"kind": self.kind, "then": then, "form": self.answer_form}
-
-    @property
-    def loads(self) -> Path | None:
-        """The optimized program whose instructions and demonstrations replace its own."""
-        return self.load
 
     @property
     def readers(self) -> tuple[str, ...]:
@@ -168,24 +153,12 @@ class ReplySpec(WordsSpec):
         return self.max_tokens or of_model or (REASONING_TOKENS if self.reasons else DIRECT_TOKENS)
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        words = [self.name or self.kind]
-        if self.answer_format == "guided":
-            words.append("guided")
-        if self.answer_form != "braces":
-            words.append(self.answer_form)
-        words += self.words_label
-        if self.pictures is not None:
-            words.append("images" if self.image_side == PICTURE_SIDE else f"images{self.image_side}")
-        if self.load is not None:
-            words.append("optimized")
-        if self.answer_after_budget:
-            words.append("closed")
-        if self.samples > 1:
-            words.append(f"samples{self.samples}")
-        words += orders_label(self.orders)
-        return "-".join(words)
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        words = [*self.marks(answer_format="{}", answer_form="{}"), *self.words_label]
+        words += [] if self.pictures is None else ["".join(["images", *self.marks(image_side="{}")])]
+        words += self.marks(load="optimized", answer_after_budget="closed", samples="samples{}")
+        return [*words, *orders_label(self.orders)]
 
 
 class ZeroShotSpec(ReplySpec):
@@ -246,7 +219,7 @@ class BehindPassagesSpec(ReplySpec):
     @model_validator(mode="after")
     def _examples_are_shown(self) -> Self:
         if self.then != "few_shot" and "examples" in self.model_fields_set and self.examples != "paper":
-            raise ValueError(f"examples belongs to then 'few_shot', and then is {self.then!r}: leave it out")
+            raise ValueError(f"examples belongs to `then: few_shot`, and `then` is {self.then!r}: leave it out")
         return self
 
     @property
@@ -260,9 +233,9 @@ class BehindPassagesSpec(ReplySpec):
         return self.then
 
     @property
-    def then_label(self) -> list[str]:
-        """Short name of how it asks, for tables and folders; empty if it asks directly."""
-        return [] if self.then == "zero_shot" else [self.then]
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        return [*super().label_words, *self.marks(then="{}")]
 
 
 class RetrieveThenAnswerSpec(BehindPassagesSpec, RetrievingSpec):
@@ -294,10 +267,9 @@ class RetrieveThenAnswerSpec(BehindPassagesSpec, RetrievingSpec):
         return None if self.reader is None else ReaderSettings("entailment", self.reader, self.revision)
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        cites = ["cite"] if self.cite else []
-        return "-".join([super().label, *self.then_label, self.retrieval_label, *cites])
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        return [*super().label_words, self.retrieval_label, *self.marks(cite="cite")]
 
 
 class SideWordsSpec(BehindPassagesSpec):
@@ -341,13 +313,10 @@ class IterativeRetrievalSpec(SideWordsSpec, SearchSpec):
         return ("first_queries", "further_queries", *reading)
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        numbers = [f"k{self.k}"] if self.k != 2 else []
-        numbers += [f"rounds{self.rounds}"] if self.rounds != 3 else []
-        numbers += [f"queries{self.queries}"] if self.queries != 2 else []
-        keep_labels = ["passages"] if self.keep == "passages" else []
-        return "-".join([super().label, *self.then_label, self.retriever.label, *numbers, *keep_labels])
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        numbers = self.marks(k="k{}", rounds="rounds{}", queries="queries{}", keep="{}")
+        return [*super().label_words, self.retriever.label, *numbers]
 
 
 class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
@@ -379,11 +348,11 @@ class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
             return self
         if exams_own := [name for name in _OF_OPTIONS if name in self.model_fields_set and self._is_own(name)]:
             raise ValueError(
-                f"{', '.join(exams_own)} belongs to numbered options, and then {self.then!r} answers in words: leave "
-                "it out"
+                f"{', '.join(exams_own)} belongs to numbered options, and `then: {self.then!r}` answers in words: "
+                "leave it out"
             )
         if self.then == "short_answer" and self.answer_format == "guided":
-            raise ValueError("answer_format guided has no form to enforce in short answers: leave it out")
+            raise ValueError("answer_format guided cannot constrain short answers: leave it out")
         return self
 
     def _is_own(self, name: str) -> bool:
@@ -446,9 +415,8 @@ class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
         return groups if self.in_words is None else (*groups, "wrong_answer")
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        judge = [] if self.reader is None else [Path(self.reader).name]
-        judge += [f"from_{self.least:g}"] if self.least != 0.5 else []
-        unsupported_labels = [] if self.unsupported == "keep" else [self.unsupported]
-        return "-".join([super().label, *self.then_label, self.retrieval_label, *judge, *unsupported_labels])
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        judges = [] if self.reader is None else [Path(self.reader).name]
+        judges += self.marks(least="from_{:g}", unsupported="{}")
+        return [*super().label_words, self.retrieval_label, *judges]

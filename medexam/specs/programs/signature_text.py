@@ -29,7 +29,7 @@ def read_signature(text: str) -> SignatureText:
     inputs, arrow, outputs = text.partition("->")
     signature = SignatureText(dict(_fields(inputs)), dict(_fields(outputs)))
     if not arrow or not signature.inputs or not signature.outputs:
-        raise ValueError(f"{text!r} is no signature: write such as 'question, options -> answer: int'")
+        raise ValueError(f"{text!r} is not a signature, such as 'question, options -> answer: int'")
     if twice := signature.inputs.keys() & signature.outputs.keys():
         raise ValueError(f"{text!r} reads and writes {', '.join(sorted(twice))}: give the output a name of its own")
     return signature
@@ -39,7 +39,7 @@ def _fields(text: str) -> Iterator[tuple[str, str]]:
     for part in _split(text):
         name, _, kind = part.partition(":")
         if not name.strip().isidentifier():
-            raise ValueError(f"{part.strip()!r} is no field of a signature: write names with commas between them")
+            raise ValueError(f"{part.strip()!r} is not a field of a signature: write names with commas between them")
         yield name.strip(), kind.strip() or "str"
 
 

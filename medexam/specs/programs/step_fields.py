@@ -36,7 +36,7 @@ def check_fields(steps: Steps, programs: Mapping[str, ProgramSpec]) -> dict[str,
     """
     fields = _Fields(programs)
     if "answer" not in fields.after(steps, "steps", dict(QUESTION_FIELDS)):
-        raise PlacedError("steps", "they give no answer: end with a step that writes `answer` whatever happens before")
+        raise PlacedError("steps", "the steps may end without an answer: end with a step that always writes `answer`")
     return fields.before
 
 
@@ -52,9 +52,16 @@ class _Fields:
 
     def after(self, steps: Steps, place: str, fields: Kinds) -> Kinds:
         """Return the fields behind `steps`, those before included."""
-        fields = {**added_lists(steps), **fields}
+        lists = added_lists(steps)
+        for name in lists.keys() & QUESTION_FIELDS.keys():
+            raise PlacedError(place, f"{name} is the question's own: add to a list with another name")
+        fields = {**lists, **fields}
         for position, step in enumerate(steps):
-            fields = {**fields, **self._writes(step, f"{place}.{position}", fields)}
+            step_place = f"{place}.{position}"
+            fields = {**fields, **self._writes(step, step_place, fields)}
+            for name in lists:
+                if not fields[name].startswith("list["):
+                    raise PlacedError(step_place, f"{name} is a list that steps add to: write another name")
         return fields
 
     def _writes(self, step: StepSpec, place: str, fields: Kinds) -> Kinds:
@@ -97,8 +104,8 @@ class _Fields:
             if step.orders is not None and others:
                 raise PlacedError(
                     f"{place}.orders",
-                    f"{', '.join(others)} may speak of options by their numbers, which another order changes: "
-                    "leave orders out, or ask the question and its passages alone",
+                    f"{', '.join(others)} may name options by number, and other orders change these numbers: leave "
+                    "orders out, or read only the question and its passages",
                 )
             outputs: Mapping[str, str] = signature.outputs
         else:
@@ -116,7 +123,7 @@ class _Fields:
     def _new(self, name: str, place: str) -> str:
         """Note a name that a step writes; raises `PlacedError` for a question's own."""
         if name in QUESTION_FIELDS:
-            raise PlacedError(place, f"{name} is the question's own: write another name")
+            raise PlacedError(place, f"{name} is a field of the question: choose another name")
         self._names.add(name)
         return name
 
@@ -125,9 +132,7 @@ class _Fields:
         if not kind.startswith("list["):
             raise PlacedError(f"{place}.each", f"{step.each} is {kind}, not a list: write it as {step.each}: list[str]")
         if step.most is None and kind != _OF_QUESTION_ALONE:
-            raise PlacedError(
-                f"{place}.each", f"it is unknown how many {step.each} there are: add most, such as most: 4"
-            )
+            raise PlacedError(f"{place}.each", f"the number of {step.each} is unknown: add `most`, such as most: 4")
         entry = "str" if kind == _OF_QUESTION_ALONE else kind.removeprefix("list[").removesuffix("]")
         outer_names = set(self._names)
         behind = self.after(step.do, f"{place}.do", {**fields, self._new(step.name, place): entry})
@@ -144,13 +149,13 @@ class _Fields:
             self._names = set()
             behind = self.after(branch, branch_place, fields)
             if step.combine is not None and "answer" not in self._names:
-                raise PlacedError(branch_place, "gives no answer to combine: write `answer` in it")
+                raise PlacedError(branch_place, "has no answer to combine: write `answer` in this branch")
             for name in self._names if step.combine is None else ():
                 if name in writers:
                     raise PlacedError(
                         branch_place,
-                        f"{name} is written by branch {writers[name]} too: call one of both otherwise with as, or "
-                        "combine the branches",
+                        f"{name} is also written by branch {writers[name]}: rename one with `as`, or combine the "
+                        "branches",
                     )
                 writers[name] = position
                 kinds |= {name: behind[name]} if name in behind else {}
@@ -177,11 +182,11 @@ def _read(name: str, place: str, fields: Kinds) -> str:
     suggestion = nearest(name, list(fields))
     advice = f"did you mean {suggestion}? " if suggestion else ""
     advice += "put `retrieve` before it; " if name == PASSAGES else ""
-    raise PlacedError(place, f"no step before it surely writes {name}: {advice}the fields here are {', '.join(fields)}")
+    raise PlacedError(place, f"no step before it always writes {name}: {advice}the fields here are {', '.join(fields)}")
 
 
 def _check_condition(name: str, place: str, fields: Kinds) -> None:
     """Raise `PlacedError` unless a field may be true or false, or empty."""
     kind = _read(name, place, fields)
     if kind != "bool" and not kind.startswith("list[") and name not in ("answer", "context"):
-        raise PlacedError(place, f"{name} is {kind}, and any is true: write it as {name}: bool")
+        raise PlacedError(place, f"{name} is {kind}, and a condition needs a bool: write it as {name}: bool")

@@ -29,7 +29,7 @@ def read_step_words(step: AskingStep, language: Language) -> dict[str, Any]:
     if isinstance(step, AskStep) and step.demos:
         demos = yaml.safe_load(_read(step.demos)) if isinstance(step.demos, str) else list(step.demos)
         if not isinstance(demos, list) or not all(isinstance(demo, dict) for demo in demos):
-            raise SpecError(f"demos: {step.demos} is no list of mappings of the signature's fields")
+            raise SpecError(f"demos: {step.demos} is not a list of mappings with the signature's fields")
         words["demos"] = demos
     return words
 

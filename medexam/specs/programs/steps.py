@@ -85,7 +85,7 @@ class AskingStep(StepSpec):
     @model_validator(mode="after")
     def _one_name(self) -> Self:
         if self.rename is not None and self.add is not None:
-            raise ValueError("as names a field and add a list: leave one out")
+            raise ValueError("`as` renames a field, and `add` extends a list: leave one out")
         return self
 
     @property
@@ -135,7 +135,7 @@ class AskStep(AskingStep):
                 raise ValueError("answer_form belongs to words: leave it out")
             return self
         if self.by != "predict" or self.instructions is not None or self.demos:
-            raise ValueError("words have instructions and examples of their own: leave by, instructions and demos out")
+            raise ValueError("words have their own instructions and examples: leave by, instructions and demos out")
         check_words(self.words, self.signature)
         _ = self.program
         return self
@@ -173,7 +173,7 @@ class AskStep(AskingStep):
         except ValueError as error:
             raise PlacedError("ask", str(error)) from None
         if len(signature.outputs) > 1 and (self.rename or self.add):
-            raise ValueError(f"{'as' if self.rename else 'add'} takes the one output, and {self.ask!r} has several")
+            raise ValueError(f"{'as' if self.rename else 'add'} needs exactly one output, and {self.ask!r} has several")
         return self
 
     @field_validator("by")

@@ -58,12 +58,9 @@ class TaskSpec(WordsSpec):
         return {group: self.max_tokens or of_model or own for group, own in self.own_budgets.items()}
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        words = [self.name or self.kind]
-        if self.answer_format == "guided":
-            words.append("guided")
-        return "-".join(words + self.words_label)
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        return [*self.marks(answer_format="{}"), *self.words_label]
 
 
 class TaskLookUpSpec(TaskSpec, LookUpSpec):
@@ -73,9 +70,9 @@ class TaskLookUpSpec(TaskSpec, LookUpSpec):
     """Passages a question."""
 
     @property
-    def label(self) -> str:
-        """Short name for tables and folders."""
-        return super().label if self.retriever is None else f"{super().label}-{self.retrieval_label}"
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        return [*super().label_words, *([] if self.retriever is None else [self.retrieval_label])]
 
 
 class ByFormatSpec(TaskLookUpSpec):

@@ -42,7 +42,7 @@ def fill(path, marks) -> None:
 def test_sheets_go_out_and_come_back(medexam, runs, tmp_path) -> None:
     code, out, err = medexam("audit", "export", "alpha", "beta", "--out", "audit", "--per-group", "2")
     assert (code, err) == (0, "")
-    assert out.startswith("24 answers of 2 runs to 12 questions, all of which every run is judged on.\n")
+    assert out.startswith("24 answers of 2 runs to 12 questions; every run is judged on all of these questions.\n")
     assert "medexam audit import audit" in out
     assert sorted(path.name for path in (tmp_path / "audit").iterdir()) == [
         "instructions.txt",
@@ -84,11 +84,11 @@ def test_marks_of_answers_that_changed_since_are_left_out_and_named(medexam, run
 
     document = json.loads(out)
     assert code == 0
-    assert "medexam: 2 answers have changed since they were shown to the raters; their marks are left out: " in err
+    assert "medexam: 2 marks left out, because the answer has changed since it was rated: " in err
     assert all(f"{item['code']} (alpha, {item['key']})" in err for item in changed)
     assert (len(document["answers"]), len(document["changed"])) == (22, 2)
     assert document["sheets"][0]["correctness_marked"] == 22
-    assert "2 answers have changed since they were shown" in (tmp_path / "audit.md").read_text()
+    assert "2 marks left out, because the answer has changed" in (tmp_path / "audit.md").read_text()
     runs.rename(tmp_path / "moved")
     code, out, err = medexam("audit", "import", "audit", "--json", "--runs-dir", "moved")
     assert (code, len(json.loads(out)["answers"])) == (0, 22)
@@ -138,8 +138,8 @@ def test_marks_of_a_page_are_imported_without_a_key(medexam, runs, tmp_path) -> 
     runs.rename(tmp_path / "moved")
     code, out, err = medexam("audit", "import", "marks.csv")
     assert (code, out) == (2, "")
-    assert "name the place of the runs with --runs-dir" in err
+    assert "--runs-dir" in err
     code, out, err = medexam("audit", "import", "marks.csv", "--json", "--runs-dir", "moved")
     document = json.loads(out)
     assert (code, len(document["answers"]), len(document["changed"])) == (0, 11, 1)
-    assert "1 answers have changed since they were shown to the raters" in err
+    assert "1 mark left out, because the answer has changed" in err

@@ -63,7 +63,7 @@ def test_wrong_answers_are_judged_and_compared_with_people(judge) -> None:
 def test_doubtful_input_is_refused(judge) -> None:
     judge()
     _fill("ann", ["readng"])
-    assert "'readng' is no kind: give one of knowledge, reading" in judge(expected=2)[1]
+    assert "'readng' is not a kind of error: write one of knowledge, reading" in judge(expected=2)[1]
     Path("judged/ann.csv").unlink()
     assert "holds other wrong answers" in judge("--per-group", 1, expected=2)[1]
     Path("own.md").write_text("Say what is wrong.")

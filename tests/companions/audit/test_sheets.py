@@ -58,7 +58,7 @@ def test_the_same_sample_gives_the_same_files_and_another_other_codes(make_items
 
 def test_filled_in_sheets_are_not_overwritten(make_items, audit_folder) -> None:
     write_sheets(audit_folder, make_items({"one": 2}), 1, seed=0)
-    with pytest.raises(RunFolderError, match="holds files, maybe sheets that were filled in"):
+    with pytest.raises(RunFolderError, match="is not empty, and may hold sheets that were filled in"):
         write_sheets(audit_folder, make_items({"one": 2}), 1, seed=0)
 
 

@@ -208,7 +208,7 @@ def answer_all() -> Callable[[Sequence[Printed]], dict[int, int | None]]:
 @pytest.fixture
 def build(tmp_path: Path, write_key: Callable[..., Path], answer_all: Callable[..., dict[int, int | None]]):
     """Build a printed booklet; its key fits unless `answers` says otherwise."""
-    from medexam.companions.booklets import BuildRequest, build_exam
+    from medexam.companions.booklets.building import BuildRequest, build_exam
 
     def call(booklet: Path, questions: Sequence[Printed], *, answers=None, name="Cuaderno_2020_0_B", **fields):
         key = write_key(answer_all(questions) if answers is None else answers)

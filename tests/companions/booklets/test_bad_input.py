@@ -90,7 +90,7 @@ def test_two_keys_that_disagree(refuse, print_booklet, questions, answer_all, wr
     first = write_key(answer_all(questions), "first.csv")
     second = write_key(answer_all(questions) | {4: None, 7: 2}, "second.csv")
     refuse(
-        "disagree on questions 4 and 7 (question 4: 1 and annulled)",
+        "give different answers to questions 4 and 7 (question 4: 1 and annulled)",
         print_booklet(questions),
         questions,
         keys=(first, second),
@@ -135,7 +135,7 @@ def test_folders_that_are_not_ours(build, print_booklet, questions, tmp_path) ->
     booklet = print_booklet(questions)
     (tmp_path / "built").mkdir()
     (tmp_path / "built" / "thesis.docx").write_text("mine")
-    with pytest.raises(DatasetError, match="holds something else than built exams"):
+    with pytest.raises(DatasetError, match="holds files that are not built exams"):
         build(booklet, questions)
     assert [path.name for path in (tmp_path / "built").iterdir()] == ["thesis.docx"]
 

@@ -155,7 +155,7 @@ def test_corrections_are_applied_and_reported(build, print_booklet, questions, r
         ("1: {reason: why}", "1: changes nothing"),
         ("1: {reason: why, stems: A}", "1: stems: extra inputs are not permitted"),
         ("headqa-v2/2019/biology/1: {reason: why, stem: A}", "is no question of Cuaderno_2020_0_B"),
-        ("99: {reason: why, stem: A}", "question 99 is not in the booklet as it was read"),
+        ("99: {reason: why, stem: A}", "question 99 was not read from the booklet"),
         ("{1: {reason: why, stem: A}, headqa-v2/2020/biology/1: {reason: why, stem: B}}", "corrects question 1 twice"),
         ("1: {reason: why, image: none.png}", "none.png cannot be read"),
         ("- 1", "needs an entry for each question"),

@@ -39,7 +39,7 @@ def test_fonts_of_dots_give_letters_and_a_list_of_what_is_doubtful() -> None:
     assert all("\ufffd" in read for _, read in compared.wrong)
     doubts = dict(find_doubts(read_drafts(BOOKLETS / "latex-dots.pdf")[6], 5, ""))
     assert doubts["unreadable_character"] == "holds U+FFFD: characters without a meaning"
-    assert "its font does not say what it prints" in doubts["guessed_characters"]
+    assert "the font does not name them" in doubts["guessed_characters"]
 
 
 @pytest.mark.browser
@@ -87,6 +87,6 @@ def test_text_of_no_words_is_refused(tmp_path) -> None:
     check_legible(BOOKLETS, lines, load_dictionary("es"))
     moved = [type(line)(re.sub(r"[a-y]", lambda found: chr(ord(found.group()) + 1), line.text), line.box,
                         line.baseline, line.column, line.indent) for line in lines]  # fmt: skip
-    with pytest.raises(DatasetError, match=r"words are known ones: its fonts do not say"):
+    with pytest.raises(DatasetError, match=r"words are in the word lists: its fonts do not say"):
         check_legible(BOOKLETS, moved, load_dictionary("es"))
     check_legible(BOOKLETS, moved, frozenset())

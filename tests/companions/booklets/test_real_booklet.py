@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from medexam.companions.booklets import BuildRequest, Built, build_exam
+from medexam.companions.booklets.building import BuildRequest, Built, build_exam
 from medexam.datasets import check_exam_set, load_exam_set
 from medexam.specs import DatasetSpec
 

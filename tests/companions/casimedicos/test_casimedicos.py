@@ -331,7 +331,7 @@ def test_archive_and_folders_are_read_alike(tmp_path) -> None:
 @pytest.mark.parametrize("name", ["../EN/dev.tsv", "/tmp/EN/dev.tsv", "a/../../EN/dev.tsv"])
 def test_an_archive_with_a_path_that_leads_out_is_refused(tmp_path, name) -> None:
     path = _archive(tmp_path / ARCHIVE, {name: _lines(PLAIN).encode()})
-    with pytest.raises(DatasetError, match="a path that leads out of it"):
+    with pytest.raises(DatasetError, match="a path outside the archive"):
         read_casimedicos(path, "en", ["dev"])
 
 

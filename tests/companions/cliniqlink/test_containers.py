@@ -72,6 +72,7 @@ def test_a_container_answers_and_is_scored(medexam, tmp_path, engine: str) -> No
     assert (account["code"], account["missing"], account["variables"]) == (0, [], ["TEAM"])
     code, out, err = medexam("cliniqlink", "score", "teams/one", "--data", data, "--json")
     assert json.loads(out)[0]["metrics"]["by_group"]["true_false"]["published"]["value"] == 0.5
+    assert "another right answer" not in err
 
 
 @pytest.mark.usefixtures("engines")

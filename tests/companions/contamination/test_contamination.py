@@ -167,7 +167,7 @@ def test_questions_that_stand_in_a_corpus_are_told_from_the_others(write, tmp_pa
     said = section.sentences(("control", "run", "altered"))
     assert any("This is consistent with texts like these in its training data." in each for each in said)
     assert any(f"of the {len(leaked)} passages of" in each for each in said)
-    with pytest.raises(SpecError, match="give --overlap CORPUS with it"):
+    with pytest.raises(SpecError, match="needs --overlap CORPUS"):
         find_further(overlap_words=8)
     nowhere = _found(control, run, overlap=str(corpus), overlap_words=300).overlap
     assert (nowhere.shared, nowhere.sides, nowhere.too_short) == ({}, None, len(exams.questions))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from medexam.companions.finetuning.actions import grid_tables
 from medexam.companions.finetuning.encoder import finetune
 from medexam.companions.finetuning.grid import GridSpec, grid_rows, load_grid, narrow_grid, plan_grid, run_grid
-from medexam.companions.finetuning.grid_tables import grid_tables
 from medexam.companions.finetuning.settings import FinetuningSettings
 from medexam.errors import DatasetError, SpecError
 from retrievers.tiny_models import save_bert

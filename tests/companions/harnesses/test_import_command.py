@@ -55,7 +55,7 @@ def test_what_cannot_be_imported_is_refused_in_one_line(medexam) -> None:
         (["import", SAMPLES, "--dataset", "headqa_sample", "--language", "es"], "--dataset and --language"),
         (["import", SAMPLES, "--dataset", "headqa_sample", "--set", "dataset.limit=3"], "the whole data set"),
         (["compare", SAMPLES, INSPECT], "name the data set"),
-        (["run", "spec.yaml", "--set", f"program={json.dumps(PROGRAM)}"], "nobody can be asked"),
+        (["run", "spec.yaml", "--set", f"program={json.dumps(PROGRAM)}"], "there is no model to ask"),
     ):
         code, _, err = medexam(*arguments)
         assert (code, err.count("\n")) == (2, 1)

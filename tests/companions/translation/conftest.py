@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from data_folders import full_data
+from medexam.companions.translation.actions import ask_pending
 from medexam.companions.translation.plan import build_spec, plan_translation
-from medexam.companions.translation.translate_command import ask_pending
 from medexam.toolkit.progress import TerminalProgress
 
 __all__ = ["full_data"]

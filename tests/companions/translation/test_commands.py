@@ -102,8 +102,8 @@ def test_without_a_valid_translation_one_line_says_what_to_try(invoke, scripted,
     (folder,) = (tmp_path / "runs").glob("translate-*")
     assert str(caught.value) == (
         "none of the 4 questions has a valid translation, so no data set is written; read the replies in "
-        f"{folder}/replies, then try a stronger model with --set model.name=NAME or, where replies are cut off, more "
-        "room with --set model.max_tokens=N and another --out DIR"
+        f"{folder}/replies, then try a stronger model with --set model.name=NAME or, if replies are cut off, a "
+        "larger --set model.max_tokens=N, and another --out DIR"
     )
     assert len(json.loads((folder / "selection.json").read_text())["discarded"]) == 4
     assert list(folder.glob("*.parquet")) == []

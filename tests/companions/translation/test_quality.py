@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from medexam.companions.translation.actions import ask_pending
 from medexam.companions.translation.layout import render_layout, text_of
 from medexam.companions.translation.outcome import find_outcome
 from medexam.companions.translation.quality import count_kept, count_terms, measure_back, measure_reference, plan_back
 from medexam.companions.translation.scores import BertScore, score_bleu
-from medexam.companions.translation.translate_command import ask_pending
 from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, SpecError
 from medexam.fingerprints import fingerprint_folder
@@ -65,7 +65,7 @@ def test_a_model_that_cannot_score_is_refused(bert_folder, tmp_path, monkeypatch
         BertScore(str(tmp_path / "nothing"), 1)
     misleading = tmp_path / "t5"
     misleading.symlink_to(bert_folder)
-    with pytest.raises(EngineError, match="holds 't5': move the folder"):
+    with pytest.raises(EngineError, match="contains 't5': rename the folder"):
         BertScore(str(misleading), 2)
 
 

@@ -285,9 +285,9 @@ def test_one_of_an_earlier_version_is_read_and_does_not_go_on(translate, script)
     )
     old = load_plan(plan.folder.path)
     assert find_outcome(old).texts == find_outcome(plan).texts
-    with pytest.raises(RunFolderError, match="cannot continue: an earlier version made it"):
+    with pytest.raises(RunFolderError, match="cannot continue: an earlier version of medexam made it"):
         check_goes_on(old)
-    with pytest.raises(RunFolderError, match=r"cannot continue: an earlier version made it.*--out"):
+    with pytest.raises(RunFolderError, match=r"cannot continue: an earlier version of medexam made it.*--out"):
         translate(settings, limit=2)
 
 
@@ -312,9 +312,9 @@ def test_any_pair_of_languages_can_be_named(translate, script) -> None:
     [
         ({"target": "es"}, "both es: name two languages"),
         ({"target": "xx"}, "does not know the language 'xx': the codes are .*; or write its name"),
-        ({"target": "Swedish"}, "no example in Swedish, which one_shot shows: leave one_shot out"),
-        ({"setups": ("few_shot",)}, "no set-up 'few_shot': the choices are zero_shot, one_shot, expert"),
-        ({"setups": ("expert", "expert")}, "names none, or one twice"),
+        ({"target": "Swedish"}, "no example in Swedish, and setup one_shot shows one: leave one_shot out"),
+        ({"setups": ("few_shot",)}, "no setup 'few_shot': the choices are zero_shot, one_shot, expert"),
+        ({"setups": ("expert", "expert")}, "is empty, or names one twice"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_is(translate, script, changes, message) -> None:

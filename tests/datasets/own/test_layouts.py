@@ -275,7 +275,7 @@ OPEN: dict[str, tuple[list[dict[str, Any]], str, str, dict[str, Any]]] = {
             for n, (s, o, g) in enumerate(ROWS)
         ],
         "columns.answer",
-        "answer or answer_idx: they contradict in 1 of 6 rows, such as line 3, where answer says option 1 and",
+        "answer or answer_idx: they contradict each other in 1 of 6 rows, such as line 3, where answer says",
         {"columns": {"answer": "answer"}},
     ),
     "a model's answers": (
@@ -311,7 +311,7 @@ OPEN: dict[str, tuple[list[dict[str, Any]], str, str, dict[str, Any]]] = {
             for n, (s, o, g) in enumerate(ROWS)
         ],
         "skip_bad",
-        "line 1, column B: holds ['x', 'y'], which is no text of an option",
+        "line 1, column B: holds ['x', 'y'], which is not the text of an option",
         {"skip_bad": 0.2},
     ),
     "letters with a gap": (
@@ -324,7 +324,7 @@ OPEN: dict[str, tuple[list[dict[str, Any]], str, str, dict[str, Any]]] = {
             for n, (s, o, g) in enumerate(ROWS)
         ],
         "skip_bad",
-        "has options with the letters A, B, C, E, which do not run",
+        "has options with the letters A, B, C, E, which are not in order",
         {"skip_bad": 0.2},
     ),
     "letters with a gap in a cell": (
@@ -333,7 +333,7 @@ OPEN: dict[str, tuple[list[dict[str, Any]], str, str, dict[str, Any]]] = {
             for n, (s, o, g) in enumerate(ROWS)
         ],
         "skip_bad",
-        "holds options with the letters A, B, C, E, which do not run",
+        "holds options with the letters A, B, C, E, which are not in order",
         {"skip_bad": 0.2},
     ),
     "a wrapped line": (
@@ -350,7 +350,7 @@ OPEN: dict[str, tuple[list[dict[str, Any]], str, str, dict[str, Any]]] = {
             for n, (s, o, g) in enumerate(ROWS)
         ],
         "skip_bad",
-        "has options with the letters A, none, B, C, D, which do not run",
+        "has options with the letters A, none, B, C, D, which are not in order",
         {"skip_bad": 0.2},
     ),
     "one question without options": (
@@ -359,7 +359,7 @@ OPEN: dict[str, tuple[list[dict[str, Any]], str, str, dict[str, Any]]] = {
             for n, (s, o, g) in enumerate([*ROWS, *((f"{s} Again?", o, g) for s, o, g in ROWS)])
         ],
         "skip_bad",
-        "the question holds no options behind letters or numbers",
+        "neither the question nor a column has options after letters or numbers",
         {"skip_bad": 0.1},
     ),
     "labels in half of the rows": (
@@ -464,7 +464,7 @@ def test_a_stated_numbering_that_fits_fewer_rows_is_refused(tmp_path) -> None:
     tree = {"kind": "choice", "path": path, "columns": {"options": list(L), "answer": "cop", "numbering": "zero"}}
     for skip_bad in (False, True, 0.9):
         with pytest.raises(
-            DatasetError, match=r"counting from 1 fits all 6 rows, from 0 only 5: set columns: \{numbering: one\}"
+            DatasetError, match=r"counting from 1 fits all 6 rows, and from 0 only 5: set columns: \{numbering: one\}"
         ):
             load_exam_set(validate(DatasetSpec, {**tree, "skip_bad": skip_bad}))
     tree["columns"] |= {"numbering": "one"}

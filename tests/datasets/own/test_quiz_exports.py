@@ -225,7 +225,7 @@ def test_a_zip_file_of_items(tmp_path) -> None:
     table = read_file(tmp_path / "a.zip")
     assert [row.place for row in table.rows] == ["items/1.xml, question 1", "items/2.xml, question 1"]
     assert isinstance(table.rows[0].record, dict)
-    assert table.rows[1].record == "has 1 interactions, and is read if its only one is a choice"
+    assert table.rows[1].record == "has 1 interactions; only items with exactly one, a choice, are read"
 
 
 ENTITY = '<!DOCTYPE quiz [<!ENTITY a "b"><!ENTITY c SYSTEM "file:///etc/passwd">]><quiz>&a;&c;</quiz>'
@@ -243,9 +243,9 @@ ENTITY = '<!DOCTYPE quiz [<!ENTITY a "b"><!ENTITY c SYSTEM "file:///etc/passwd">
         ("a.xml", "<b>" * 101 + "</b>" * 101, "more than 100 deep"),
         ("a.zip", "x", "is not XML"),
         ("a.txt", "Only a text.\nAnd another.\n", "holds no table, and no questions as Aiken, GIFT or Anki"),
-        ("a.apkg", "x", "or .gz behind it; export its notes as plain text"),
+        ("a.apkg", "x", "also with .gz after it; export its notes as plain text"),
         ("a.xls", "x", "save it as .xlsx or CSV"),
-        ("a.docx", "x", r"files that end in \.jsonl, .*\.gift, \.xml, \.zip, or \.gz behind it$"),
+        ("a.docx", "x", r"files that end in \.jsonl, .*\.gift, \.xml, \.zip, also with \.gz after it$"),
     ],
 )
 def test_what_is_no_quiz_is_refused(tmp_path, name, content, said) -> None:

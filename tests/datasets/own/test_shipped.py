@@ -128,7 +128,7 @@ def test_questions_that_want_several_answers_are_left_out_and_counted(tmp_path, 
     assert [question.stem for question in exams.questions] == ["Question 0?", *["Question 2?"] * 17]
     assert len(exams.left_out) == 1
     assert any("1 of 20 rows is left out" in note for note in exams.notes)
-    assert any("1 of 20 questions are left out: all of their several right" in note for note in exams.notes)
+    assert any("1 of 20 questions are left out, because they need several" in note for note in exams.notes)
 
 
 def test_an_abstract_stands_before_its_question(tmp_path) -> None:

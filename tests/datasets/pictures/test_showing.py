@@ -54,7 +54,7 @@ def test_v1_pictures_are_found_without_the_first_folders_of_their_names(tmp_path
         path.write_bytes(draw())
         assert shown(spec)[0] == {"headqa-v1/2013/medicine/1": scale_picture(draw(), 1024, "")}
         path.unlink()
-    with pytest.raises(DatasetError, match=r"1 pictures are not here: \./data/MIR.* put them beside the data"):
+    with pytest.raises(DatasetError, match=r"missing 1 picture: \./data/MIR.* put them beside the data"):
         shown(spec)
 
 

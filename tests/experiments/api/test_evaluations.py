@@ -247,7 +247,7 @@ def test_a_run_is_read_wherever_it_lies_and_not_continued_without_its_objects(ev
     moved = run.folder.rename(tmp_path / "moved")
     assert medexam.load_run(moved).n == 4
     (moved / "predictions.jsonl").write_text("".join((moved / "predictions.jsonl").read_text().splitlines(True)[:2]))
-    with pytest.raises(RunFolderError, match=r"call medexam.Evaluate again"):
+    with pytest.raises(RunFolderError, match=r"run that script again"):
         medexam.load_run(moved).resume()
 
 

@@ -80,7 +80,9 @@ def test_a_run_of_objects_needs_its_script(ask, model, monkeypatch) -> None:
         medexam.load_run(run.folder).resume(progress=False)
 
 
-def test_a_module_is_optimized(model, ask, runs_dir) -> None:
+@pytest.mark.parametrize("served", [False, True])
+def test_a_module_is_optimized(model, ask, runs_dir, served) -> None:
+    model = build_wire()[1] if served else model
     spec = {"name": "better", "dataset": {"name": "headqa_sample", "years": [2016]}}
     optimizer = {"kind": "bootstrap", "validation": {"split": "dev", "limit": 3}}
     better = medexam.optimize(spec, program=Told(), model=model, optimizer=optimizer, runs_dir=runs_dir, progress=False)
@@ -150,7 +152,7 @@ def test_the_adapter_of_dspy_is_heeded(ask, model, capsys) -> None:
         (tagged,) = ask(Told(), model, limit=2)
         ask("longest", model, limit=2)
     assert plain.id != tagged.id
-    assert "reaches modules alone" in capsys.readouterr().err
+    assert "applies only to modules" in capsys.readouterr().err
 
 
 class Wire:
@@ -309,6 +311,24 @@ def test_settings_of_a_model_reach_its_requests(ask) -> None:
         with pytest.raises(EngineError, match=next(iter(unsent))):
             ask(Told(), lm, limit=1)
         assert not wire.requests
+
+
+def test_what_a_model_leaves_out_its_provider_decides(ask) -> None:
+    settings = [{}, {"temperature": 0.0}, {"max_tokens": 77}, {"temperature": 0.0, "max_tokens": 512}]
+    ids, sent = set(), []
+    for each in settings:
+        wire = Wire()
+        lm = dspy.LM("openai/m", engine=wire, async_engine=AwaitedWire(wire), cache=False, **each)
+        ids.add(ask(Told(), lm, limit=1)[0].id)
+        sent.append({name: getattr(wire.requests[0].config, name) for name in ("temperature", "max_tokens")})
+    assert sent == [{"temperature": None, "max_tokens": None, **each} for each in settings]
+    assert len(ids) == 4
+    # A program that ships knows how long its replies are.
+    ask("zero_shot", lm.copy(temperature=None, max_tokens=None), limit=1)
+    assert (wire.requests[-1].config.temperature, wire.requests[-1].config.max_tokens) == (None, 64)
+    for left_out in ({"model__temperature": None}, {"model__max_tokens": 0}):
+        with pytest.raises(SpecError, match=r"only a dspy\.LM"):
+            ask("longest", {"engine": "litellm", "name": "openai/m"}, **left_out)
 
 
 def test_runs_of_equal_labels_are_told_apart(ask, model) -> None:

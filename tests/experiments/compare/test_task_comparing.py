@@ -339,7 +339,9 @@ def test_the_real_cliniqlink_sample(tmp_path) -> None:
         weighed = sum(found[name] * measure.n for name, measure in pair.by_group.items())
         assert getattr(pair.measures["paper"], side) == pytest.approx(weighed / len(comparison.questions))
     assert pair.measures["paper"].verdict == "better"
-    assert "Paper, Published: above, every format counts the same" in " ".join(shown(comparison).split())
+    assert "Paper, Published: in the table above every format has the same weight" in " ".join(
+        shown(comparison).split()
+    )
 
 
 def test_runs_are_found_as_those_of_exams(make_run, tmp_path) -> None:

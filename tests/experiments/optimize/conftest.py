@@ -16,6 +16,14 @@ from medexam.specs import DatasetSpec
 from watching import Trials
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _undrawn():
+    """The curve of an optimization is a picture in name alone: drawing it takes longer than the trials."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("medexam.experiments.optimize.outcome.render_png", lambda draw, inches: b"undrawn")
+        yield
+
+
 @pytest.fixture(scope="session")
 def sample():
     return load_exam_set(DatasetSpec(name="headqa_sample"))

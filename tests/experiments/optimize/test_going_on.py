@@ -253,7 +253,7 @@ def test_one_of_an_earlier_version_is_shown_and_loaded_and_not_continued(finishe
     (done.folder.path / "models.json").unlink()
     assert load_optimization(done.folder).trials == done.trials
     assert plan_experiment(document, {"program.load": str(done.folder.path)}, runs_dir=tmp_path / "runs").cells
-    with pytest.raises(RunFolderError, match="an earlier version made it"):
+    with pytest.raises(RunFolderError, match="an earlier version of medexam made it"):
         plan_resumed(done.folder, {})
 
 

@@ -283,9 +283,9 @@ def test_gepa_reflects_on_the_feedback_of_a_function_of_ones_own(writing, run_op
 @pytest.mark.parametrize(
     ("optimizer", "says"),
     [
-        ({"kind": "dspy.Predict"}, "no class derived from dspy.teleprompt.Teleprompter"),
+        ({"kind": "dspy.Predict"}, "not a subclass of dspy.teleprompt.Teleprompter"),
         ({"kind": "dspy.SIMBA", "args": {"colour": 3}}, "making it failed: TypeError"),
-        ({"kind": "bootstrap", "args": {"k": 3}}, "args are those of a class"),
+        ({"kind": "bootstrap", "args": {"k": 3}}, "args belong to a kind that is a class"),
         ({"kind": "simba"}, "is none of labeled, knn"),
         ({"kind": "bootstrap", "metric": "METRIC:broken"}, "optimizer.metric returned 'good' for question"),
     ],

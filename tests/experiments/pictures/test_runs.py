@@ -101,7 +101,7 @@ def test_a_run_whose_unasked_pictures_are_gone_continues(spec, tmp_path) -> None
     gone.unlink()
     with pytest.raises(RunFolderError, match="pictures"):
         plan_resume(run.record.run_id, runs_dir=tmp_path / "runs")
-    with pytest.raises(DatasetError, match="1 pictures are not here"):
+    with pytest.raises(DatasetError, match="missing 1 picture"):
         planned(spec, tmp_path)
 
 

@@ -62,7 +62,7 @@ def test_what_fits_is_planned(plan, benchmark, program) -> None:
         ("Sums", "by_format", "answers in words, and the questions of Sums have numbered options"),
         ("Words", "zero_shot", "chooses an option, and the questions of Words are answered in words: set program.kind"),
         ("Words", "longest", "chooses an option, and the questions of Words"),
-        ("Words", "by_format", "knows no words for the group easy of Words: the groups that it asks are true_false"),
+        ("Words", "by_format", "has no prompt for the group easy of Words: it has prompts for true_false"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_way_out(plan, benchmark, program, says) -> None:

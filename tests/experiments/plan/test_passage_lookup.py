@@ -184,7 +184,7 @@ def test_a_full_disk_keeps_what_was_found_before(question, tmp_path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 50, hard))
     try:
-        with pytest.raises(RunFolderError, match=r"cannot be kept: .*MEDEXAM_CACHE"):
+        with pytest.raises(RunFolderError, match=r"cannot be written: .*MEDEXAM_CACHE"):
             _retrieval(spec, cache, lambda progress: Counting()).fill([other])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -52,6 +52,11 @@ def test_groups_of_columns_and_names_of_rows_stand_once() -> None:
     assert " & \\quad paper & 1.0 & 2.0 \\\\\n\\addlinespace\nN & accuracy" in text
 
 
+def test_code_in_a_caption_is_set_as_code() -> None:
+    text = render_latex([(Table("T", ("A",), (("1",),)), "See `medexam compare`.")])
+    assert r"See \texttt{medexam compare}." in text
+
+
 def test_equal_titles_get_labels_of_their_own() -> None:
     text = render_latex([(Table("By year", ("a",), (("b",),)), "")] * 2)
     assert (r"\label{tab:by-year}" in text, r"\label{tab:by-year-2}" in text) == (True, True)

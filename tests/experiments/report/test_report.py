@@ -72,7 +72,7 @@ def test_what_a_table_says_stands_below_it(make_run) -> None:
     assert findings(runs) == [
         "zero_shot-guided is better than every other run here: accuracy 100.0 % (McNemar's test).",
         "Read leniently, zero_shot scores the same.",
-        'zero_shot: 20 of 20 replies held no legal answer, such as "I would say | ``` the first"; '
+        'zero_shot: 20 of 20 replies without a legal answer, such as "I would say | ``` the first"; '
         "program.answer_format=guided makes that impossible.",
     ]
     level = [make_run(GUIDED, "rrrw", run_id="a"), make_run({"kind": "random"}, "rrww")]

@@ -19,7 +19,7 @@ GUIDE = "; program.answer_format=guided makes that impossible."
 ROOM = "; a larger program.max_tokens leaves them room."
 TYPED = {"kind": "signature", "signature": "question, options -> answer: int"}
 UNTYPED = {"kind": "signature", "signature": "question, options -> answer"}
-READ = "; an answer stands in the format of the module's adapter, {}, and is one of the options."
+READ = "; an answer must be in the format of the module's adapter, {}, and be one of the options."
 
 
 def _unanswered(reasons, reply="It may be the first."):
@@ -35,28 +35,28 @@ def _unanswered(reasons, reply="It may be the first."):
 @pytest.mark.parametrize(
     ("program", "reasons", "sentence"),
     [
-        (ZERO_SHOT, [Reason.UNPARSED], "20 of 20 replies held no legal answer" + LIKE + GUIDE),
+        (ZERO_SHOT, [Reason.UNPARSED], "20 of 20 replies without a legal answer" + LIKE + GUIDE),
         (
             FEW_SHOT,
             [Reason.TRUNCATED],
-            "20 of 20 replies were cut at their budget" + LIKE + GUIDE,
+            "20 of 20 replies cut at their budget" + LIKE + GUIDE,
         ),
-        (GUIDED, [Reason.UNPARSED], "20 of 20 replies held no legal answer" + LIKE + "."),
+        (GUIDED, [Reason.UNPARSED], "20 of 20 replies without a legal answer" + LIKE + "."),
         (
             GUIDED,
             [Reason.TRUNCATED],
-            "20 of 20 replies were cut at their budget" + LIKE + ROOM,
+            "20 of 20 replies cut at their budget" + LIKE + ROOM,
         ),
-        (TYPED, [Reason.UNPARSED], "20 of 20 replies held no legal answer" + LIKE + GUIDE),
+        (TYPED, [Reason.UNPARSED], "20 of 20 replies without a legal answer" + LIKE + GUIDE),
         (
             UNTYPED,
             [Reason.UNPARSED],
-            "20 of 20 replies held no legal answer" + LIKE + READ.format("chat"),
+            "20 of 20 replies without a legal answer" + LIKE + READ.format("chat"),
         ),
         (
             {**TYPED, "adapter": "json"},
             [Reason.UNPARSED],
-            "20 of 20 replies held no legal answer" + LIKE + READ.format("json"),
+            "20 of 20 replies without a legal answer" + LIKE + READ.format("json"),
         ),
     ],
 )
@@ -68,20 +68,20 @@ def test_every_program_that_asks_is_told_what_its_replies_lack(program, reasons,
 @pytest.mark.parametrize(
     ("reasons", "reply", "sentence"),
     [
-        ([Reason.FILTERED], None, "20 of 20 replies were withheld by the provider's filter."),
-        ([Reason.REFUSED], "I cannot.", '20 of 20 questions were refused by the model, such as "I cannot.".'),
-        ([Reason.EMPTY], None, "20 of 20 replies were empty" + GUIDE),
-        ([Reason.CONTEXT_OVERFLOW], None, "20 of 20 prompts did not fit the model's context."),
+        ([Reason.FILTERED], None, "20 of 20 replies withheld by the provider's filter."),
+        ([Reason.REFUSED], "I cannot.", '20 of 20 questions refused by the model, such as "I cannot.".'),
+        ([Reason.EMPTY], None, "20 of 20 replies without text" + GUIDE),
+        ([Reason.CONTEXT_OVERFLOW], None, "20 of 20 prompts too long for the model's context."),
         (
             [Reason.TRUNCATED_THINKING],
             None,
-            "20 of 20 replies were cut at their budget in their thinking (truncated_thinking)" + ROOM,
+            "20 of 20 replies cut at their budget while thinking (truncated_thinking)" + ROOM,
         ),
         (
             [Reason.FILTERED, Reason.FILTERED, Reason.FILTERED, Reason.UNPARSED, Reason.EMPTY],
             None,
-            "12 of 20 replies were withheld by the provider's filter (4 replies held no legal answer, "
-            "4 replies were empty).",
+            "12 of 20 replies withheld by the provider's filter (replies without a legal answer: 4, "
+            "replies without text: 4).",
         ),
         ([Reason.ABSTAINED], None, None),
     ],
@@ -112,7 +112,7 @@ def test_a_prompt_that_asks_for_no_format_is_named(make_run) -> None:
     for instructions, named in (("Answer.", True), ("Answer with {Answer: [number]}.", False)):
         known = {**run.record.identity, "words": {"instructions": instructions, "examples": []}}
         (sentence,) = silences([replace(run, record=replace(run.record, identity=known))])
-        assert sentence.endswith("program.prompt paper does not ask for the format: $form is what it lacks.") is named
+        assert sentence.endswith("program.prompt paper lacks $form, so it does not ask for the answer format.") is named
 
 
 def test_a_module_of_ones_own_is_told_with_an_example_of_a_reply(tmp_path) -> None:
@@ -126,5 +126,5 @@ def test_a_module_of_ones_own_is_told_with_an_example_of_a_reply(tmp_path) -> No
     }
     (run,), _ = Runner(plan_experiment(document, {}, runs_dir=tmp_path / "runs"), Silent()).run()
     assert silences([run]) == [
-        'signature: 10 of 10 replies held no legal answer, such as "The second one, I think."' + READ.format("chat")
+        'signature: 10 of 10 replies without a legal answer, such as "The second one, I think."' + READ.format("chat")
     ]

@@ -10,9 +10,9 @@ import pytest
 from batch_server import BatchProvider, serving_batches
 from wire_server import Wire
 
+from medexam.companions.translation.actions import ask_pending
 from medexam.companions.translation.outcome import find_outcome
 from medexam.companions.translation.plan import build_spec, plan_translation
-from medexam.companions.translation.translate_command import ask_pending
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner

@@ -84,7 +84,7 @@ def test_what_keeps_too_little_is_asked_anew(document, tmp_path, last_counts, ca
     last_counts()
     after, asked = _run(document, tmp_path)
     assert (asked, after.metrics.n, after.metrics.unanswered) == (1, 12, 0)
-    assert "1 of them because they keep too little and are asked again" in caplog.text
+    assert "1 of them because too little was stored, and these are asked again" in caplog.text
 
 
 def test_a_report_says_by_what_its_replies_were_read(document, tmp_path, last_counts) -> None:
@@ -92,7 +92,7 @@ def test_a_report_says_by_what_its_replies_were_read(document, tmp_path, last_co
     assert rescore(run.folder).record.warnings == ()
     last_counts()
     (warning,) = rescore(run.folder).record.warnings
-    assert "version 1 of the reader 'answer' (today's is 2), and 12 of them are read otherwise today" in warning
+    assert "version 1 of the reader 'answer' (today's is 2), and 12 of them are read differently today" in warning
     assert run.folder.resume_command in warning
     # A run that was made before readers had versions was read by their first.
     record = json.loads((run.folder.path / "spec.json").read_text())

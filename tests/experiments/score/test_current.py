@@ -148,7 +148,7 @@ def test_without_the_data_set_fresh_scores_are_shown_with_a_note(run) -> None:
     run.data.unlink()
     found = run.read()
     assert (found.metrics.n, found.complete) == (12, True)
-    assert "shown as it was scored when it ran, for headqa_v1: " in found.note
+    assert "when it ran, because scoring again fails: headqa_v1: " in found.note
     assert found.note in found.warnings
 
 
@@ -196,5 +196,7 @@ def test_a_folder_that_cannot_be_written_is_scored_in_memory(run, monkeypatch) -
     found = run.read()
     assert (found.metrics.n, found.metrics.accuracy, found.files_fresh) == (30, 0.0, False)
     (line,) = run.said
-    assert "are out of date (spec.json changed, predictions.jsonl changed) and stay so: cannot write" in line
+    assert (
+        "are out of date (spec.json changed, predictions.jsonl changed) and cannot be made again: cannot write" in line
+    )
     assert run.files() == before

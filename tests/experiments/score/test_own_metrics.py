@@ -172,7 +172,7 @@ def test_code_that_a_run_from_elsewhere_names_is_imported_only_if_trusted(run, c
     (folder.path / "report.md").unlink()
     monkeypatch.setenv("XDG_STATE_HOME", str(folder.path.parent / "of another installation"))
     (warning,) = current_run(folder, lambda _: None).warnings
-    assert "is not run, for run" in warning
+    assert "is not executed, because another installation made run" in warning
     assert "give --trust" in warning
     assert json.loads((folder.path / "metrics.json").read_text())["own"]["right"]["n"] == 12
     token = trust.TRUST.set(True)

@@ -34,7 +34,10 @@ def test_a_model_on_a_gpu_in_this_process_holds_it_while_it_is_asked(make_run) -
     ("engine", "sentence"),
     [
         ({"engine": "embedded", "details": {"device": "cuda:0"}}, "0.00347 GPU-hours, counting one GPU. kWh are not"),
-        ({"engine": "vllm", "details": {}}, "GPU-hours and kWh are not known, for the server does not report its GPUs"),
+        (
+            {"engine": "vllm", "details": {}},
+            "GPU-hours and kWh are not known, because the server does not report its GPUs",
+        ),
     ],
 )
 def test_gpu_hours_are_said_and_what_of_the_energy_is_not_known(make_run, engine, sentence) -> None:

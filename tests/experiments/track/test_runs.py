@@ -250,7 +250,7 @@ def test_runs_that_an_earlier_version_nested_lie_flat_once_they_are_sent_again(m
     first = track(runs, tracking_uri=uri)
     for tracked in first:
         client.delete_tag(tracked.mlflow_run_id, "medexam.overview")
-        client.set_tag(tracked.mlflow_run_id, "medexam.sent", "by an earlier version")
+        client.set_tag(tracked.mlflow_run_id, "medexam.sent", "an earlier version")
         client.set_tag(tracked.mlflow_run_id, "mlflow.parentRunId", tracked.parent_run_id)
     (one,) = track(runs[:1], tracking_uri=uri)
     assert client.get_run(one.parent_run_id).info.lifecycle_stage == "active", "another run lies below it"

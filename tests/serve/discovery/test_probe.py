@@ -251,7 +251,7 @@ def test_a_path_with_a_version_is_kept(path: str) -> None:
         ("http://", "no address"),
         ("", "no address"),
         ("http://gpu 1", "no address"),
-        ("http://gpu1:port", "its port is no number"),
+        ("http://gpu1:port", "its port is not a number"),
         ("http://gpu1:8000/v1?x=1", "no '\\?'"),
         ("http://me:secret@gpu1", "api_key_env"),
     ],

@@ -109,7 +109,7 @@ async def test_the_doctor_names_what_is_filled_and_what_is_not_read() -> None:
     assert line.endswith("start it with --generation-config vllm")
     with serving(Wire(unread=("top_k",))) as wire:
         (line,) = _sampling(await probe(wire))
-    assert line.startswith("it ignores top_k, so replies may be sampled with values of its own")
+    assert line.startswith("it ignores top_k, so replies may be sampled with the server's own values")
 
 
 async def test_answers_under_the_servers_own_values_are_not_continued_silently(tmp_path) -> None:

@@ -222,7 +222,7 @@ def one_of_two(drawn: Path, tmp_path: Path) -> Path:
         (unknown_architecture, "architecture clipp is not supported"),
         (renamed_tensor, "does not find model.layers.1.post_attention_layernorm.weight"),
         (foreign_positions, "is not Llama 3's; serve it with llama.cpp"),
-        (no_number, "some weights are no finite numbers"),
+        (no_number, "some weights are not finite numbers"),
         (one_of_two, "one of 2 parts; .*--merge"),
     ],
 )

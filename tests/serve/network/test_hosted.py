@@ -304,7 +304,7 @@ class TestLiteLLM:
     async def test_plain_text_is_refused(self) -> None:
         with serving(Wire()) as wire:
             spec = ModelSpec(engine="litellm", name="hosted_vllm/tiny", endpoints=(wire.address,))
-            with pytest.raises(EngineError, match=r"continues no plain text; use model\.engine vllm"):
+            with pytest.raises(EngineError, match=r"cannot continue plain text; use model\.engine vllm"):
                 await build_engine(spec, EngineNeeds(plain=True))
 
     async def test_free_replies(self) -> None:

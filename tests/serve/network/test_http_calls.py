@@ -55,7 +55,7 @@ async def test_a_status_is_the_error_that_dspy_has_for_it(status: int, kind: typ
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "the reply is not JSON "), ("[1]", "the reply is no JSON object"), ('{"a": 1}', "")]
+    ("text", "message"), [("", "the reply is not JSON "), ("[1]", "the reply is not a JSON object"), ('{"a": 1}', "")]
 )
 async def test_only_an_object_is_a_reply(text: str, message: str) -> None:
     if not message:

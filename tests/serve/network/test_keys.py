@@ -68,7 +68,7 @@ def test_files_that_hold_no_safe_key(tmp_path: Path, content: bytes | None, mode
 
 def test_a_folder_in_the_place_of_a_key(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    with pytest.raises(SpecError, match="cannot be read: is a folder and no file"):
+    with pytest.raises(SpecError, match="cannot be read: is a folder and not a file"):
         read_key_file(tmp_path)
 
 

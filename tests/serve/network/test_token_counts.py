@@ -85,7 +85,7 @@ def test_a_server_that_reads_no_limit_is_told_of(engine: str) -> None:
     with serving(LaxWire(limits=())) as wire:
         _, info = asyncio.run(reply_of(engine, wire))
     (warning,) = info.details["warnings"]
-    assert f"{wire.address} ends replies at none of max_tokens and max_completion_tokens" in warning
+    assert f"{wire.address} ignores max_tokens and max_completion_tokens" in warning
 
 
 @pytest.mark.parametrize("engine", ["vllm", "litellm"])
@@ -111,7 +111,7 @@ def test_a_run_says_at_how_many_tokens_a_server_cuts_prompts(engine: str, tmp_pa
         (run,) = medexam.run({**spec, "model": model_of(engine, wire)}, runs_dir=tmp_path, progress=False, track=False)
     (warning,) = run.stored.warnings
     assert warning.startswith("the server counted 300 tokens for each of ")
-    assert "it cuts prompts there unsaid" in (run.folder / "report.md").read_text(encoding="utf-8")
+    assert "it cuts prompts there without saying so" in (run.folder / "report.md").read_text(encoding="utf-8")
     assert sum("it cuts prompts there" in record.message for record in caplog.records) == 1
 
 

@@ -80,7 +80,7 @@ def find_own(name: str | None, path: Path | None, kind: str | None) -> DatasetSp
     """
     if kind is not None:
         if path is None:
-            raise SpecError("--kind says how your own questions in --path are read: give both")
+            raise SpecError("--kind and --path belong together: give both, the format of your questions and their file")
         return validate(DatasetSpec, {"kind": _check_kind(kind), "path": path})
     if name is not None and name.endswith((".yaml", ".yml")):
         tree = load_document(name).get("dataset", {})

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import typer
 from rich.table import Table as RichTable
@@ -32,14 +32,11 @@ from medexam.experiments.report.dataset_statistics import compute_statistics
 from medexam.experiments.report.dataset_tables import explanation_tables, statistics_tables
 from medexam.experiments.report.plots.datasets import statistics_plots
 from medexam.experiments.report.plots.pictures import render_plot, write_pictures
+from medexam.questions import Language
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.validation import validate
 from medexam.tables import Table
-
-if TYPE_CHECKING:
-    from medexam.questions import Language
-
 
 UNSOUND = 2
 
@@ -211,9 +208,9 @@ def _print_counts(console: Terminal, checked: LanguageCheck) -> None:
 
 def _print_anomalies(
     console: Terminal,
-    errors: "tuple[Anomaly, ...]",
-    notes: "tuple[Anomaly, ...]",
-    corrections: "tuple[Anomaly, ...]" = (),
+    errors: tuple[Anomaly, ...],
+    notes: tuple[Anomaly, ...],
+    corrections: tuple[Anomaly, ...] = (),
 ) -> None:
     groups = (("error", "red", errors), ("note", "yellow", notes), ("corrected", "yellow", corrections))
     for word, style, anomalies in groups:

@@ -14,10 +14,11 @@ from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import RunFolder, remove_runs, runs_inside
 from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, run_document
 from medexam.tables import NONE, Table, percent
+from medexam.text import count_of
 
 
 def list_kept(runs_dir: Path | None, *, as_json: bool) -> None:
-    """List the runs that are kept, the newest experiment last."""
+    """List the stored runs, the newest experiment last."""
     root = runs_dir or default_runs_dir()
     runs: list[AnyRun | DamagedRun] = [_load(folder) for folder in runs_inside(root)]
     if as_json:
@@ -30,7 +31,7 @@ def list_kept(runs_dir: Path | None, *, as_json: bool) -> None:
 
 
 def remove_kept(runs: list[str], runs_dir: Path | None, *, yes: bool) -> None:
-    """Remove runs that are kept. Their copies in MLflow stay."""
+    """Remove stored runs; their copies in MLflow stay."""
     root = runs_dir or default_runs_dir()
     folders = list(dict.fromkeys(find_run(run, root) for run in runs))
     for folder in folders:
@@ -38,7 +39,7 @@ def remove_kept(runs: list[str], runs_dir: Path | None, *, yes: bool) -> None:
     if not yes and not typer.confirm(f"Remove {'this run' if len(folders) == 1 else f'these {len(folders)} runs'}?"):
         raise typer.Exit(1)
     remove_runs(folders)
-    print_notice(f"removed {len(folders)} run{'s' if len(folders) > 1 else ''}")
+    print_notice(f"removed {count_of(len(folders), 'run')}")
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ def _print(runs: "list[AnyRun | DamagedRun]") -> None:
         name, _, digest = run.folder.name.rpartition("-")
         cells = (NONE, "damaged", NONE) if isinstance(run, DamagedRun) else _cells(run)
         rows.append((digest, name, *cells))
-    title = f"{len(rows):,} run{'' if len(rows) == 1 else 's'} in {runs[0].folder.path.parent}"
-    caption = "An id is name and digest; the first digits of the digest name a run in every command."
+    title = f"{count_of(len(rows), 'run')} in {runs[0].folder.path.parent}"
+    caption = "An id is a name and a digest. In every command the first digits of the digest are enough."
     headers = ("Digest", "Name", "Began", "Scored", "Score, %")
     print_tables(Terminal(), [(Table(title, headers, tuple(rows), text_columns=3), caption)])
 

@@ -2,7 +2,7 @@
 
 import difflib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
@@ -18,10 +18,8 @@ from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, run_document
+from medexam.predictions import Prediction
 from medexam.questions import Question
-
-if TYPE_CHECKING:
-    from medexam.predictions import Prediction
 
 
 def show_run(run: str, question: str | None, runs_dir: Path | None, *, as_json: bool) -> None:
@@ -76,7 +74,7 @@ def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
     print_prediction(console, prediction, document)
 
 
-def _print_prompts(console: Terminal, folder: RunFolder, prediction: "Prediction") -> None:
+def _print_prompts(console: Terminal, folder: RunFolder, prediction: Prediction) -> None:
     """Print what was sent for this answer, a message a block; say why where it cannot be shown."""
     from medexam.experiments.report.page.prompts import read_conversations
 

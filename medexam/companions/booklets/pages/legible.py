@@ -35,6 +35,6 @@ def check_legible(path: Path, lines: Sequence[Line], language_words: frozenset[s
     known_count = sum(word in language_words for word in words)
     if language_words and len(words) >= _ENOUGH_WORDS and known_count < FEWEST_KNOWN * len(words):
         raise DatasetError(
-            f"{path}: {known_count} of {len(words)} words are known ones: its fonts do not say which characters they "
-            f"print, or it is in another language: give --language, or {_WAY}"
+            f"{path}: only {known_count} of {len(words)} words are in the word lists: its fonts do not say which "
+            f"characters they print, or it is in another language: give --language, or {_WAY}"
         )

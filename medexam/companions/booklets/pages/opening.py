@@ -74,9 +74,9 @@ class OpenBooklet:
         glyph_count = sum(len(page.glyphs) for page in pages)
         if glyph_count < MIN_GLYPHS:
             raise DatasetError(
-                f"{self.path}: holds {glyph_count} characters of text on {len(pages)} pages: it is a scan, or was "
-                f"printed as pictures; give it a text layer with OCR (`ocrmypdf -l spa IN.pdf OUT.pdf`) and build from "
-                f"that, or take the PDF that the Ministry publishes"
+                f"{self.path}: holds {glyph_count} characters of text on {len(pages)} pages: it is a scan, or its "
+                "pages are pictures; add a text layer by OCR (`ocrmypdf -l spa IN.pdf OUT.pdf`) and build from that, "
+                "or take the PDF that the Ministry publishes"
             )
         return tuple(pages)
 

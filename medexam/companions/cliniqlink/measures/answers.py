@@ -114,9 +114,9 @@ def match_replies(items: Sequence[ScoringItem], replies: Mapping[str, Reply]) ->
         keys.add(item.key)
     counts = f"{len(items)} items and {len(replies)} replies"
     if (missing := next((item.key for item in items if item.key not in replies), None)) is not None:
-        raise DatasetError(f"{counts}: {missing!r} has no reply; ask it, or leave the item out")
+        raise DatasetError(f"{counts}: item {missing!r} has no reply; ask it again, or leave the item out")
     if (unknown := next((key for key in replies if key not in keys), None)) is not None:
-        raise DatasetError(f"{counts}: the reply {unknown!r} is of no item; leave it out, or give its item")
+        raise DatasetError(f"{counts}: the reply {unknown!r} belongs to no item; leave it out, or give its item")
     for item in items:
         try:
             answers.append(ItemAnswer(item, reply_text(replies[item.key])))

@@ -61,7 +61,8 @@ def _evaluation(exported: ExportedRun) -> dict[str, Any]:
         "dataset_version": run.record.dataset_version,
         "dataset_fingerprint": run.record.dataset_fingerprint,
     }
-    decoding = {"temperature": cell.model.temperature} if cell.program.asks_model else {}
+    is_set = cell.program.asks_model and cell.model.temperature is not None
+    decoding = {"temperature": cell.model.temperature} if is_set else {}
     return {
         "schema_version": SCHEMA,
         "evaluation_id": f"{exported.task}/{model.replace('/', '_')}/{end_time}",

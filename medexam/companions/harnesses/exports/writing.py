@@ -30,8 +30,8 @@ def export_runs(runs: Sequence[AnyRun], to: Format, folder: Path) -> list[Path]:
     in_words = [run for run in runs if getattr(run.metrics, "kind", None) == "tasks"]
     if in_words and to not in ("hub", "lm-eval"):
         raise SpecError(
-            f"{in_words[0].folder.name} is answered in words, and --to {to} holds numbered options: choose --to "
-            "lm-eval or hub, or leave it out"
+            f"{in_words[0].folder.name} is answered in words, and the format of --to {to} has numbered options: "
+            "choose --to lm-eval or hub, or leave it out"
         )
     exported = [ExportedWords.read(run) if run in in_words else ExportedRun.read(run) for run in runs]
     try:

@@ -8,6 +8,7 @@ from typing import Any
 from medexam import Prediction
 from medexam.companions.harnesses.imports.matching import MatchReport
 from medexam.companions.harnesses.imports.samples import Results
+from medexam.text import count_of
 from medexam.toolkit.data import Reason
 
 _LEFT_OUT = {
@@ -53,12 +54,14 @@ def warn_of(results: Results, account: dict[str, Any], predictions: Sequence[Pre
     if losses:
         warnings.append(f"of {account['samples']:,} samples in the file {', '.join(losses)}; they are not counted")
     if account["other_gold"]:
-        warnings.append(f"the file names another right answer than the data set to {account['other_gold']:,} questions")
+        warnings.append(
+            f"the file and the data set have different right answers to {count_of(account['other_gold'], 'question')}"
+        )
     if account["unreadable"]:
-        warnings.append(f"{account['unreadable']:,} answers in the file cannot be read: they count as unanswered")
+        warnings.append(f"unreadable answers in the file count as unanswered: {account['unreadable']:,}")
     if untold_count := sum(prediction.reason is Reason.NOT_TOLD for prediction in predictions):
         warnings.append(
-            f"the file says of {untold_count:,} answers only that they are wrong: they count as unanswered, so "
-            "accuracy is the harness's own, and exam score and points are higher than what was answered"
+            f"the file marks {count_of(untold_count, 'answer')} only as wrong: counted as unanswered, so "
+            "accuracy is the harness's own, but exam score and points are too high"
         )
     return tuple(warnings)

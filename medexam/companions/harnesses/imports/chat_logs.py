@@ -90,7 +90,7 @@ def _collect(
                 by_measure.setdefault(measure, []).append(sample)
     except MISSHAPEN as error:
         number = 1 + max(map(len, by_measure.values()), default=0)
-        raise ResultsError(f"{path}: record {number} is none of {harness} ({first_line(error)})") from None
+        raise ResultsError(f"{path}: record {number} is not in the format of {harness} ({first_line(error)})") from None
     if model is None and path.parent.parent.name in _FOLDERS:
         model = path.parent.name
     task = path.name.removesuffix(".gz").rpartition(".")[0]

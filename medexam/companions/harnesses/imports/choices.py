@@ -61,7 +61,7 @@ class ChoiceForm:
         if may_be_key and right == len(pairs) >= MANY:
             raise ResultsError(
                 f"{path}: all {len(pairs):,} answers are right, so the column answer may be the key: name the column "
-                "of the model's answers, such as --measure prediction; or --measure answer if it is this one"
+                "of the model's answers, such as --measure prediction, or --measure answer if this is the one"
             )
         other_gold = sum(is_other_gold(reader.target(question), gold) for _, question, gold in pairs)
         return ReadAnswers(predictions, unreadable=len(reader.unreadable), other_gold=other_gold)
@@ -82,8 +82,8 @@ class ChoiceForm:
         """
         if counts_from_zero(pairs):
             raise ResultsError(
-                f"{path}: the answers are numbers, 0 is one of them, and none is that of a last option: do they count "
-                "from 0? write the printed numbers, from 1, or letters; and leave empty what was not answered"
+                f"{path}: the answers seem to count from 0: one is 0, and none is the number of a last option. Write "
+                "the printed numbers, from 1, or letters; leave unanswered questions empty"
             )
         answer_count = sum(sample.right is None for sample, _, _ in pairs)
         unreadable = [str(sample.choice) for sample in reader.unreadable if sample.right is None]

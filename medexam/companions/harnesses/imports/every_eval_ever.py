@@ -45,7 +45,7 @@ def find_samples(path: Path, evaluation: Record) -> Path:
     names = [*([PurePosixPath(str(file_name)).name] if file_name else []), f"{stem}{SAMPLES}", f"{stem}.jsonl"]
     samples_path = next((candidate for name in names if (candidate := path.with_name(name)).is_file()), None)
     if samples_path is None:
-        raise ResultsError(f"{path}: holds no single answers; put {names[0]} beside it, which holds its samples")
+        raise ResultsError(f"{path}: has totals alone, no answers; put {names[0]} beside it, which holds the samples")
     return samples_path
 
 
@@ -64,7 +64,9 @@ def read_every_eval_ever(path: Path) -> list[Results]:
                 unclear.add(group)
             values.setdefault(group, []).append(_sample(record))
     except MISSHAPEN as error:
-        raise ResultsError(f"{path}: record {number} is no sample of Every Eval Ever ({first_line(error)})") from None
+        raise ResultsError(
+            f"{path}: record {number} is not a sample of Every Eval Ever ({first_line(error)})"
+        ) from None
     library = evaluation.get("eval_library") or {}
     results = [
         Results(

@@ -72,9 +72,9 @@ class Importer:
         be read.
         """
         if dataset != dataset.whole:
-            raise SpecError("an import matches the whole data set: leave out what selects a part of it")
+            raise SpecError("an import is matched with the whole data set: leave out the keys that select a part of it")
         if dataset.question_form == "examples":
-            raise SpecError(f"{dataset.called} holds examples for a module: name a data set of questions")
+            raise SpecError(f"{dataset.called} holds examples of a script, not questions: name a data set of questions")
         self._dataset = dataset
         self._runs_dir = runs_dir
         self._most_unmatched = most_unmatched

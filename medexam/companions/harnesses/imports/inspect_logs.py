@@ -76,7 +76,7 @@ def _unpack(path: Path, members: Iterable[zipfile.ZipInfo]) -> Iterator[Any]:
             stream.seek(header[-2] + header[-1], 1)  # the name and the extra field
             content = _unpack_member(stream.read(member.compress_size), member)
             if len(content) != member.file_size or zlib.crc32(content) != member.CRC:
-                raise UnreadableError(f"{member.filename} is another than the zip file says")
+                raise UnreadableError(f"{member.filename} does not fit the checksum in the zip file")
             yield parse_json(content)
 
 
@@ -92,7 +92,7 @@ def _unpack_member(packed: bytes, member: zipfile.ZipInfo) -> bytes:
             return _unpack_zstandard(packed, limit)
     except (OSError, zlib.error) as error:
         raise UnreadableError(first_line(error)) from None
-    raise UnreadableError(f"{member.filename} is packed in a way that is not known ({member.compress_type})")
+    raise UnreadableError(f"{member.filename} is compressed by an unknown method ({member.compress_type})")
 
 
 def _unpack_zstandard(packed: bytes, limit: int) -> bytes:

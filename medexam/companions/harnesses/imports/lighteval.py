@@ -43,7 +43,7 @@ def read_lighteval(path: Path) -> list[Results]:
                         unclear.add(measure)
                     by_measure.setdefault(measure, []).append(_sample(measure, bool(value), **record))
     except (UnreadableError, *MISSHAPEN) as error:
-        raise ResultsError(f"{path}, row {number}: is none of lighteval ({first_line(error)})") from None
+        raise ResultsError(f"{path}, row {number}: is not in the format of lighteval ({first_line(error)})") from None
     match = _NAME.fullmatch(path.name)
     task = match["task"] if match else path.name.removesuffix(".parquet")
     results = []

@@ -70,7 +70,7 @@ def read_lm_eval(path: Path) -> list[Results]:
                     )
         except MISSHAPEN as error:
             raise ResultsError(
-                f"{path}: sample {number} is none of lm-evaluation-harness ({first_line(error)})"
+                f"{path}: sample {number} is not in the format of lm-evaluation-harness ({first_line(error)})"
             ) from None
     results = [
         _results(task, report, name, measure, samples)

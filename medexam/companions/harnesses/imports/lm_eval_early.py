@@ -39,7 +39,8 @@ def read_write_out(path: Path, records: Sequence[Record]) -> list[Results]:
                 by_measure.setdefault(measure, []).append(_sample(record, measure, right))
         except MISSHAPEN as error:
             raise ResultsError(
-                f"{path}: question {record['doc_id']} is none of lm-evaluation-harness ({first_line(error)})"
+                f"{path}: question {record['doc_id']} is not in the format of lm-evaluation-harness "
+                f"({first_line(error)})"
             ) from None
     task = path.name.partition(".")[0].removesuffix("_write_out_info")
     results = []

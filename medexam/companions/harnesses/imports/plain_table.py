@@ -44,16 +44,16 @@ def read_plain_table(path: Path, measure: str | None = None) -> list[Results]:
         answers = [measure]
     if len(answers) > 1 and measure is None:
         raise ResultsError(
-            f"{path}: the columns {' and '.join(answers)} may hold the model's answers, and one of them the key: "
-            f"say which is the model's, such as --measure {answers[-1]}"
+            f"{path}: the columns {' and '.join(answers)} may hold the model's answers, and one of them may be the "
+            f"key: name the model's column, such as --measure {answers[-1]}"
         )
     by_answer = bool(answers) and measure != "correct"
     if "question" not in table.columns or not (by_answer or "correct" in table.columns):
         raise ResultsError(
-            f"{path}: is no file of results that is known: it needs the columns question and answer, or question and "
-            f"correct, and its columns are {', '.join(table.columns[:20])}; or give a samples_*.jsonl of "
-            "lm-evaluation-harness or Every Eval Ever, a log of Inspect, a scenario_state.json of HELM, predictions of "
-            "OpenCompass, reviews of EvalScope, details of lighteval or an *_allresults.json of simple-evals"
+            f"{path}: is not a known file of results. A table needs the columns question and answer, or question and "
+            f"correct; this one has {', '.join(table.columns[:20])}. Other formats: a samples_*.jsonl of "
+            "lm-evaluation-harness or Every Eval Ever, a log of Inspect, a scenario_state.json of HELM, predictions "
+            "of OpenCompass, reviews of EvalScope, details of lighteval or an *_allresults.json of simple-evals"
         )
     name = path.name.removesuffix(".gz").rpartition(".")[0]
     column = answers[0] if by_answer else "correct"

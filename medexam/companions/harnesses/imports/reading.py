@@ -49,8 +49,8 @@ def _read(path: Path, measure: str | None) -> list[Results]:
         return [read_submission(path)]
     if not path.is_file():
         raise ResultsError(
-            f"{path}: is no file, and no folder with true_false.json or another output of ClinIQLink; give a file of "
-            "results"
+            f"{path}: is neither a file nor a folder with an output of ClinIQLink, such as true_false.json; give a "
+            "file of results"
         )
     name = path.name.removesuffix(".gz")
     if name.endswith(".eval"):
@@ -100,11 +100,15 @@ def _refuse_scores(path: Path, document: object) -> None:
     """Raise `ResultsError` for a file of scores alone, with the name of the one that holds the answers."""
     fields = document.keys() if isinstance(document, dict) else ()
     if "lm_eval_version" in fields or {"results", "versions"} <= set(fields):
-        raise ResultsError(f"{path}: holds no single answers; give the samples_*.jsonl beside it (--log_samples)")
+        raise ResultsError(f"{path}: has totals alone, no answers; give the samples_*.jsonl beside it (--log_samples)")
     if "score" in fields or "score:std" in fields:
-        raise ResultsError(f"{path}: holds no single answers; give the *_allresults.json of simple-evals beside it")
+        raise ResultsError(
+            f"{path}: has totals alone, no answers; give the *_allresults.json of simple-evals beside it"
+        )
     if {"config_general", "results"} <= set(fields):
-        raise ResultsError(f"{path}: holds no single answers; give the details_*.parquet of lighteval (--save-details)")
+        raise ResultsError(
+            f"{path}: has totals alone, no answers; give the details_*.parquet of lighteval (--save-details)"
+        )
 
 
 def _columns(path: Path) -> list[str]:

@@ -48,7 +48,7 @@ class Allocation:
     extra: Annotated[
         tuple[str, ...],
         Setting(
-            "Another option of sbatch's, or another value of one that is set: mem=200G, exclusive.",
+            "A further option of sbatch, or another value of a set one: mem=200G, exclusive.",
             flag="--slurm-option",
             metavar="KEY=VALUE",
             panel=SLURM,

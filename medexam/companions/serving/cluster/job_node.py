@@ -52,7 +52,7 @@ class JobNode:
             nodes = environment["SLURM_STEP_NODELIST"]
             count = int(environment["SLURM_STEP_NUM_NODES"])
             if count != int(environment["SLURM_STEP_NUM_TASKS"]):
-                raise EngineError("one task a node is needed: write srun --ntasks-per-node=1")
+                raise EngineError("each node needs exactly one task: write srun --ntasks-per-node=1")
             return cls(
                 environment["SLURM_JOB_ID"],
                 environment.get("SLURM_RESTART_COUNT", "0"),
@@ -64,7 +64,7 @@ class JobNode:
             )
         except (KeyError, ValueError):
             raise EngineError(
-                "this is no step of a Slurm job: start it with srun inside a job, as in `srun --nodes 2 "
+                "this process is not in a Slurm job: start it with srun inside a job, as in `srun --nodes 2 "
                 "--ntasks-per-node 1 medexam ...`"
             ) from None
 

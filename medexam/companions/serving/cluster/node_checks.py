@@ -178,7 +178,7 @@ def _driver(servers: ServerSettings) -> str:
     # Within a major version drivers run later builds.
     if newest[0] < int(version.split(".")[0]):
         raise _Fault(
-            f"the driver takes CUDA {newest[0]}.{newest[1]}, {installation} has torch for {version}; "
+            f"the driver supports CUDA {newest[0]}.{newest[1]}, and {installation} has torch for CUDA {version}; "
             f"install vLLM's build for CUDA {newest[0]}, or ask for a newer driver"
         )
     return f"driver {newest[0]}.{newest[1]}, torch {version}"

@@ -69,7 +69,7 @@ def check_signs(folders: tuple[Path, ...], environment: Mapping[str, str] = os.e
                 continue
         name = environment.get("SLURMD_NODENAME") or host_name()
         raise EngineError(
-            f"{name} does not see {folder} as the submitting machine does; name a folder on shared storage with "
+            f"{name} does not see the same {folder} as the submitting machine; name a folder on shared storage with "
             "--registry and --slurm-folder"
         )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from medexam.companions.serving.launch.gpus import Gpu
 from medexam.companions.serving.launch.profile import Layout, Profile
+from medexam.text import count_of
 from medexam.toolkit.errors import EngineError
 
 _MOST_GPUS = 64
@@ -138,7 +139,7 @@ def layouts_over(name: str, profile: Profile, nodes: int) -> list[Layout]:
     layouts = [layout for layout in profile.layouts if layout.nodes == nodes]
     if not layouts:
         have = ", ".join(str(count) for count in sorted({layout.nodes for layout in profile.layouts}))
-        raise EngineError(f"{name} has no layout for {nodes} nodes, only for {have}; add one in a profile of your own")
+        raise EngineError(f"{name} has no layout for {nodes} nodes, only for {have}; add one in your own profile")
     return layouts
 
 
@@ -234,4 +235,4 @@ def _too_few(name: str, profile: Profile, layouts: list[Layout], cards: Sequence
 
 
 def _gpus(count: int) -> str:
-    return f"{count} GPU{'' if count == 1 else 's'}"
+    return count_of(count, "GPU")

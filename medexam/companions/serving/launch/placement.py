@@ -92,11 +92,14 @@ def place_without_profile(
             cards = list(range(gpu_count))
         if len(cards) < gpu_count:
             raise EngineError(
-                f"{replicas} replicas want {gpu_count} GPUs, and {len(cards)} are here; use fewer replicas"
+                f"{replicas} replicas need {gpu_count} GPUs, and this machine has {len(cards)}; use fewer replicas"
             )
         return Placement(None, _shares(cards[:gpu_count], replicas))
     if len(gpus) < replicas or len(gpus) % replicas:
-        raise EngineError(f"{len(gpus)} GPUs do not divide over {replicas} replicas; name as many for each with --gpus")
+        raise EngineError(
+            f"{len(gpus)} GPUs cannot be divided evenly among {replicas} replicas; name the same "
+            "number for each with --gpus"
+        )
     return Placement(None, _shares(list(gpus), replicas))
 
 

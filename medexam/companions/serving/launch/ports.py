@@ -29,7 +29,8 @@ def claim_port(port: int) -> socket.socket:
     claim = _try_claim(port) if descriptor is None else socket.socket(fileno=descriptor)
     if claim is None:
         raise EngineError(
-            f"port {port} belongs to another server of medexam's, which may still load; choose another with --port"
+            f"port {port} belongs to another server that medexam started, which may still be loading; choose another "
+            "with --port"
         )
     return claim
 

@@ -50,7 +50,7 @@ class Layout(Spec):
     @model_validator(mode="after")
     def _divides(self) -> Self:
         if self.gpus % self.nodes:
-            raise ValueError(f"{self.gpus} GPUs do not divide over {self.nodes} nodes")
+            raise ValueError(f"{self.gpus} GPUs cannot be divided evenly among {self.nodes} nodes")
         return self
 
     @property
@@ -130,7 +130,7 @@ class Profile(Spec):
         if not self.layouts:
             raise ValueError("layouts: name at least one")
         if len({layout.gpu_gb == 0 for layout in self.layouts}) > 1:
-            raise ValueError("layouts: all of them for cards, or all for the processor (gpu_gb: 0)")
+            raise ValueError("layouts: all must be for GPUs, or all for the processor (gpu_gb: 0)")
         for layout in self.layouts:
             if layout.max_context > self.context_limit:
                 raise ValueError(
@@ -202,7 +202,7 @@ def load_profile(name: str | Path) -> Profile:
         raise EngineError(f"no profile {base}{hint}; name a YAML file with one of your own, or {_list_them()}")
     document = parse_yaml(text, source)
     if not isinstance(document, Mapping):
-        raise SpecError(f"{source}: a profile is a mapping of keys to values, this is {type(document).__name__}")
+        raise SpecError(f"{source}: a profile is a mapping of keys to values, and this is {type(document).__name__}")
     try:
         profile = validate(Profile, document)
     except SpecError as error:

@@ -211,8 +211,8 @@ def _check(replicas: int, flags: Sequence[str], node: Node | None, profile: Prof
         raise EngineError(f"{replicas} replicas: ask for at least one")
     if node is not None and (profile is None or replicas > 1):
         raise EngineError(
-            "a model over several nodes is one server, and needs a profile with such a layout, or files that say its "
-            "size in a folder or the hub's cache"
+            "a model over several nodes needs a profile with a layout for them, or files in a folder or the hub's "
+            "cache that give its size"
         )
 
 

@@ -70,7 +70,7 @@ def has_cpu_build(python: str) -> bool:
         )
         answer = json.loads(process.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise EngineError(f"{python} is no Python that runs: {error}; name another with --python") from None
+        raise EngineError(f"{python} does not run as Python: {error}; name another with --python") from None
     if not answer["found"]:
         raise EngineError(
             f"{python} has no vllm; install it there with `{python} -m pip install 'vllm>=0.29'` "

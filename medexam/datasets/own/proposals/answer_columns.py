@@ -151,8 +151,9 @@ def decide_answer(draft: Proposal, stem: str, source: Source, fits: Sequence[Fit
             says = [f"{name} says option {' and '.join(map(str, gold))}" for name, gold in golds]
             draft.ask(
                 "answer",
-                f"{' or '.join(candidate.name for candidate in fitting)}: they contradict in {len(places):,} of "
-                f"{len(table.rows):,} rows, such as {table.rows[places[0]].place}, where {' and '.join(says)}",
+                f"{' or '.join(candidate.name for candidate in fitting)}: they contradict each other in "
+                f"{len(places):,} of {len(table.rows):,} rows, such as {table.rows[places[0]].place}, where "
+                f"{' and '.join(says)}",
             )
             return
     draft.columns |= {name: value for name, value in best.settings.items() if value != KEYED}

@@ -112,7 +112,7 @@ def _check_id(draft: Proposal, column: str) -> str | None:
     if len(values) < rows:
         return f"which is empty in {rows - len(values):,} rows"
     twice = len(values) - len(set(values))
-    return f"which repeats itself in {twice:,} rows" if twice else None
+    return f"which has repeated values in {twice:,} rows" if twice else None
 
 
 def _check_all(parse: Callable[[Any], object], reason: str, draft: Proposal, column: str) -> str | None:

@@ -148,7 +148,7 @@ def _propose_choice(draft: Proposal, stem: str, *, is_stated: bool) -> None:
     else:
         draft.ask("answer", _which_answer(draft, source))
         if source.answer is not None:
-            draft.open["columns.options"] = "these, or other columns behind the question"
+            draft.open["columns.options"] = "these, or other columns after the question"
 
 
 def _find_choice(sample: TableSample, stem: str) -> tuple[Source, list[Fit]] | None:
@@ -245,7 +245,7 @@ def _find_language(draft: Proposal) -> None:
     )
     if language in get_args(Language):
         draft.language = language  # type: ignore[assignment]
-        note = f"{language}, by its words; prompts and retrieval go by it"
+        note = f"{language}, recognised by its words; it decides prompts and retrieval"
     draft.notes.append(f"language: {note}")
 
 

@@ -11,6 +11,7 @@ from medexam.experiments.report.page.document import fill_template
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import load_run
 from medexam.tables import NONE, percent
+from medexam.text import count_of
 
 SCRIPTS = ("folds.js", "tables.js", "runs.js")
 HEADERS = ("Run", "Experiment", "Program", "Model", "Data set", "Began", "State", "Scored", "Score, %")
@@ -36,7 +37,7 @@ def render_index(folders: Sequence[RunFolder], about: str) -> str:
         forms="'self'",
         kind="runs",
         title="All runs",
-        about=f"{len(rows):,} run{'' if len(rows) == 1 else 's'} in {about}",
+        about=f"{count_of(len(rows), 'run')} in {about}",
         headers=HEADERS,
         rows=rows,
     )

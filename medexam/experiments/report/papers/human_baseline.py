@@ -59,10 +59,10 @@ class ExamBoards(FrozenModel):
         rows = Counter((sitting.discipline, sitting.year) for sitting in self.sittings)
         for (discipline, year), times in rows.items():
             if times > 1:
-                raise ValueError(f"{discipline} {year} stands {times} times")
+                raise ValueError(f"{discipline} {year} is given {times} times")
         for sitting in self.sittings:
             if sitting.ten_best > 3 * self.counted:
-                raise ValueError(f"{sitting.discipline} {sitting.year}: {sitting.ten_best} is more than could be had")
+                raise ValueError(f"{sitting.discipline} {sitting.year}: {sitting.ten_best} is more than the maximum")
         return self
 
     def find(self, exam: Exam) -> Sitting | None:
@@ -210,11 +210,10 @@ def _cells(row: AgainstPeople) -> tuple[str, ...]:
 def _caption() -> str:
     boards = load_exam_boards()
     return (
-        "Points: 3 right - wrong. Ten best: the average of the ten best people. "
-        f"Pass mark: {percent(boards.pass_share).removesuffix('.0')} % of that, the Ministry's rule for these exams. "
-        "Only exams that were asked and scored whole. "
-        f"At most {boards.counted} questions counted for people; n are the data set's, spare ones included, so that "
-        "points are out of 3 n."
+        "Points: 3 right - wrong. Ten best: the average of the ten best people. Pass mark: "
+        f"{percent(boards.pass_share).removesuffix('.0')} % of that, the Ministry's rule for these exams. Only exams "
+        f"that were asked and scored whole. At most {boards.counted} questions counted for people; n counts the data "
+        "set's questions, spare ones included, so points are out of 3 n."
     )
 
 

@@ -130,11 +130,11 @@ def _draw_bar(axes: Any, x: float, spans: Mapping[FlowMark, Span], totals: Mappi
 
 
 def _draw_band(axes: Any, start: Span, end: Span, color: str, alpha: float) -> None:
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
+    from matplotlib import patches, path
 
     start_x, end_x = BAR / 2, 1 - BAR / 2
     upper_edge = [(start_x, start[1]), (0.5, start[1]), (0.5, end[1]), (end_x, end[1])]
     lower_edge = [(end_x, end[0]), (0.5, end[0]), (0.5, start[0]), (start_x, start[0])]
-    codes = [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO, *[Path.CURVE4] * 3]
-    axes.add_patch(PathPatch(Path(upper_edge + lower_edge, codes), facecolor=color, edgecolor="none", alpha=alpha))
+    codes = [path.Path.MOVETO, *[path.Path.CURVE4] * 3, path.Path.LINETO, *[path.Path.CURVE4] * 3]
+    outline = path.Path(upper_edge + lower_edge, codes)
+    axes.add_patch(patches.PathPatch(outline, facecolor=color, edgecolor="none", alpha=alpha))

@@ -39,9 +39,9 @@ def reliability_plot(run_looks: Sequence[RunStyle]) -> Plot | None:
     if not scored:
         return None
     caption = (
-        f"Accuracy against confidence in ten bins, {_describe(scored)}; bars are 95 % intervals ({WILSON}), a marker's "
-        "area is its bin's share of the questions. A calibrated run lies on the diagonal; ECE is the expected "
-        "calibration error."
+        f"Accuracy against confidence in ten bins, {_describe(scored)}; bars are 95 % intervals ({WILSON}), the area "
+        "of a marker shows the bin's share of the questions. A calibrated run lies on the diagonal; ECE is the "
+        "expected calibration error."
     )
     columns = _columns(scored)
     size = (max(6.0, WIDTH * columns / 3), 0.5 + (PANEL + 0.3) * -(-len(scored) // columns))

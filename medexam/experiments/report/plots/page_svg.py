@@ -32,14 +32,13 @@ def render_svg(plot: Plot) -> str:
     """Render the plot as an `svg` element; raises `MedExamError` without matplotlib."""
     try:
         with quiet_matplotlib():
-            from matplotlib import rc_context
-            from matplotlib.figure import Figure
+            import matplotlib.figure
             from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     buffer = io.BytesIO()
-    with rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": plot.name}), quiet_matplotlib():
-        figure = Figure(figsize=plot.size)
+    with matplotlib.rc_context({**STYLE, "svg.fonttype": "none", "svg.hashsalt": plot.name}), quiet_matplotlib():
+        figure = matplotlib.figure.Figure(figsize=plot.size)
         plot.draw(figure)
         # A figure that has a layout engine is drawn three times.
         ConstrainedLayoutEngine().execute(figure)

@@ -124,8 +124,7 @@ def render_figure(draw: Draw, size: tuple[float, float], caption: str = "", endi
     """
     try:
         with quiet_matplotlib():
-            from matplotlib import rc_context
-            from matplotlib.figure import Figure
+            import matplotlib.figure
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     # Fonts of type 42, since journals refuse those of type 3; no date, so that equal runs give equal files.
@@ -137,8 +136,8 @@ def render_figure(draw: Draw, size: tuple[float, float], caption: str = "", endi
         metadata["Date"] = None
     elif ending == ".pgf":
         settings["pgf.texsystem"] = _find_tex_engine()
-    with rc_context(settings), quiet_matplotlib():
-        figure: Any = Figure(figsize=size, dpi=DPI, layout="constrained")
+    with matplotlib.rc_context(settings), quiet_matplotlib():
+        figure: Any = matplotlib.figure.Figure(figsize=size, dpi=DPI, layout="constrained")
         draw(figure)
         if ending == ".pgf":
             return _render_pgf(figure)
@@ -163,5 +162,5 @@ def _find_tex_engine() -> str:
     """Return the first LaTeX engine that is installed; raises `MedExamError` without one."""
     engine = next((name for name in TEX_ENGINES if shutil.which(name)), None)
     if engine is None:
-        raise MedExamError(f"a PGF needs LaTeX: install {' or '.join(TEX_ENGINES)}, or write a PDF")
+        raise MedExamError(f"a PGF file needs LaTeX: install {' or '.join(TEX_ENGINES)}, or write a PDF")
     return engine

@@ -196,16 +196,18 @@ def legend_below(figure: Any, entries: Sequence[tuple[Any, str]]) -> None:
 
 def sample(look: RunStyle) -> Any:
     """Build the run's line and marker for a legend."""
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], color=look.color, marker=look.marker, linestyle=look.line, markersize=6)
+    return _sample(color=look.color, marker=look.marker, linestyle=look.line, markersize=6)
 
 
 def chance_sample() -> Any:
     """Build the chance level's line for a legend."""
+    return _sample(**CHANCE)
+
+
+def _sample(**look: Any) -> Any:
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], **CHANCE)
+    return Line2D([], [], **look)
 
 
 def legend_height(entries: int, longest: int) -> float:

@@ -137,7 +137,7 @@ def _check_answers(address: str) -> None:
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit() or "://" in host:
         raise EngineError(
-            f"--ray-address {address} is no HOST:PORT: give what `ray start --head` printed, such as 10.0.0.1:6379, "
+            f"--ray-address {address} is not HOST:PORT: give what `ray start --head` printed, such as 10.0.0.1:6379, "
             "and run medexam on a machine of the cluster"
         )
     try:
@@ -151,7 +151,7 @@ def _check_answers(address: str) -> None:
             "its address, or leave --ray-address out to start one on this machine"
         ) from None
     if len(head) < 9 or head[3] != _SETTINGS:
-        raise EngineError(f"what answers at {address} is no Ray cluster: give the address that `ray start` printed")
+        raise EngineError(f"the server at {address} is not a Ray cluster: give the address that `ray start` printed")
 
 
 def _why_not(address: str | None, message: str) -> str:

@@ -91,7 +91,8 @@ def build_index_on_ray(
         except ray.exceptions.RayError as error:
             fault = type(error).__name__
             raise IndexBuildError(
-                f"{folder}: a worker of the Ray cluster failed ({fault}); what is encoded is kept: build again"
+                f"{folder}: a worker of the Ray cluster failed ({fault}); the encoded passages are kept: build again "
+                "to continue"
             ) from error
     return join_shards(encoder, folder, kind)
 

@@ -20,6 +20,7 @@ from medexam.experiments.run.workers.worker import Worker
 from medexam.experiments.store.prediction_lines import check_own, scan_predictions
 from medexam.experiments.store.shards import shard_path
 from medexam.predictions import Prediction
+from medexam.text import count_of
 
 AHEAD = 2
 """How many questions wait at a worker, as a multiple of those in flight."""
@@ -76,8 +77,8 @@ class Dispatcher:
                 raise fault
         if self._queue and all(worker.lost for worker in self._workers):
             raise EngineError(
-                f"{self._planned.run_id}: every worker is gone; {len(self._queue)} questions are still pending: "
-                "run the same again"
+                f"{self._planned.run_id}: every worker has stopped; "
+                f"{count_of(len(self._queue), 'question')} still pending: run the same command again"
             )
 
     def hear(self, worker: RemoteWorker, report: WorkerReport) -> None:
@@ -190,7 +191,7 @@ class Dispatcher:
 
     async def _replace_lost(self, worker: RemoteWorker) -> None:
         """Replace a worker that died: what lies in its shard is done, and the others get the rest of its questions."""
-        worker.lose("while it asked; what it had not answered goes to the others")
+        worker.lose("while it asked; the other workers take its pending questions")
         path, digest = shard_path(self._planned.folder.path, worker.name), self._planned.spec_digest
         for prediction in await asyncio.to_thread(lambda: [answer for _, answer in scan_predictions(path, digest)]):
             self._count(worker, prediction)

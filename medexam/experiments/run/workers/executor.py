@@ -59,8 +59,8 @@ class SpreadExecutor:
             )
         if planned.cell.asked_models:
             raise EngineError(
-                f"{planned.run_id}: its steps ask further models (models), which workers do not reach; run it without "
-                "--workers and --executor ray"
+                f"{planned.run_id}: its steps ask further models (`models`), which workers cannot ask; run it "
+                "without --workers and --executor ray"
             )
         if model not in self._engines:
             observer.engine_starts(model)
@@ -177,7 +177,7 @@ class SpreadExecutor:
                 worker.begin_cell(count)
         if workers := [member for member in living if not member.lost]:
             return workers
-        raise EngineError("every worker is gone; run the same again to ask what is pending")
+        raise EngineError("every worker has stopped; run the same command again to ask the pending questions")
 
 
 def _check_same_model(engines: Sequence[tuple[RemoteWorker, EngineInfo]]) -> None:

@@ -42,7 +42,7 @@ def _why_one_alone(planned: AnyCell) -> str:
     if model.loads_weights:
         return "engine embedded holds the model in the process that asks"
     if model.start:
-        return "model.start starts a server for one process; several can ask one of `medexam serve`"
+        return "model.start starts a server for one process; several processes need one of `medexam serve`"
     if planned.cell.program.local_reader is not None:
         return "program.reader reads passages in the process that asks"
     return ""

@@ -286,7 +286,7 @@ def test_results_of_early_versions_beside_the_samples_tell_task_and_model(import
     path = write(tmp_path, {"results.json": json.dumps(beside), **lm_eval_list()})
     one = next(importer.take(path, print, "acc"))
     assert (one.run.record.cell.program.task, one.account["stated"], one.run.model) == ("mytask", 0.75, "hf")
-    with pytest.raises(ResultsError, match=r"holds no single answers; give the samples_"):
+    with pytest.raises(ResultsError, match=r"has totals alone, no answers; give the samples_"):
         list(importer.take(tmp_path / "results.json", print))
 
 
@@ -301,7 +301,7 @@ def test_filters_without_a_name_are_runs_of_their_own(importer, tmp_path) -> Non
     ("name", "document", "said"),
     [
         ("mmlu_m.json", {"score": 0.5, "score:std": 0.1}, "give the *_allresults.json of simple-evals"),
-        ("results_x.json", {"config_general": {}, "results": {}, "versions": {}}, "holds no single answers"),
+        ("results_x.json", {"config_general": {}, "results": {}, "versions": {}}, "has totals alone, no answers"),
         ("list.jsonl", [1, 2], "entry 1: is no JSON object"),
         ("simple_allresults.json", {"convos": [[{}]]}, "record 1 is none of simple_evals"),
         ("oc.json", {"0": {"origin_prompt": 5, "prediction": "A"}}, "record 1 is none of opencompass"),

@@ -168,7 +168,7 @@ def test_answers_that_cannot_be_read_are_counted_and_above_a_tenth_refused(impor
         if count == 4:
             (one,) = importer.take(path, print)
             assert (one.account["unreadable"], one.run.metrics.unanswered) == (4, 4)
-            assert one.run.warnings == ("4 answers in the file cannot be read: they count as unanswered",)
+            assert one.run.warnings == ("unreadable answers in the file count as unanswered: 4",)
     with pytest.raises(ResultsError, match=r"5 of 40 answers .*such as 'no idea 0', 'no idea 1', 'no idea 2': "):
         list(importer.take(path, print))
     (one,) = Importer(DatasetSpec(name="headqa_sample"), tmp_path / "runs", most_unmatched=0.2).take(path, print)
@@ -183,7 +183,7 @@ def test_numbers_that_may_count_from_0_are_refused(importer, tmp_path, highest, 
     rows = ["question,answer", *(f"{one.key},{answer}" for one, answer in zip(questions, answers, strict=True))]
     path.write_text("\n".join(rows), encoding="utf-8")
     if refused:
-        with pytest.raises(ResultsError, match="do they count from 0"):
+        with pytest.raises(ResultsError, match="seem to count from 0"):
             list(importer.take(path, print))
     else:
         (one,) = importer.take(path, print)
@@ -202,7 +202,7 @@ def test_a_verdict_alone_takes_the_right_option_or_none(table) -> None:
     assert found.run.metrics.accuracy == 0.5
     assert predictions[FIRST].answer == 2
     assert (predictions[SECOND].answer, predictions[SECOND].reason) == (None, "not_told")
-    assert any("1 answers only that they are wrong" in warning for warning in found.run.warnings)
+    assert any("marks 1 answer only as wrong" in warning for warning in found.run.warnings)
 
 
 def test_every_sample_is_counted_once(table, importer) -> None:

@@ -52,7 +52,7 @@ def test_a_number_instead_of_a_list_is_one_line(field, tmp_path) -> None:
     path = tmp_path / whole.name
     lines = [json.loads(line) | {field: 5} for line in whole.read_text(encoding="utf-8").splitlines()]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    with pytest.raises(ResultsError, match="sample 1 is none of lm-evaluation-harness"):
+    with pytest.raises(ResultsError, match="sample 1 is not in the format of lm-evaluation-harness"):
         read_results(path)
 
 

@@ -75,7 +75,7 @@ def test_a_driver_older_than_the_build(
     python.chmod(0o755)
     found = faults(tmp_path, servers=ServerSettings(python=python))
     assert ("CUDA" in found) == fault
-    assert not fault or found["CUDA"].startswith("the driver takes CUDA 11.8, ")
+    assert not fault or found["CUDA"].startswith("the driver supports CUDA 11.8, ")
 
 
 def test_a_container_is_asked_for_its_own_cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_a_container_is_asked_for_its_own_cuda(tmp_path: Path, monkeypatch: pyte
     apptainer.chmod(0o755)
     found = faults(tmp_path, "llama-3.1-70b", servers)
     assert "server" not in found, "the Python here has no vLLM, and needs none"
-    assert found["CUDA"].startswith("the driver takes CUDA 11.8, /shared/vllm.sif has torch for 12.8; ")
+    assert found["CUDA"].startswith("the driver supports CUDA 11.8, and /shared/vllm.sif has torch for CUDA 12.8; ")
     apptainer.write_text("#!/bin/sh\necho 'could not open image' >&2\nexit 255\n", encoding="utf-8")
     assert faults(tmp_path, servers=servers)["CUDA"] == "`apptainer` fails: could not open image"
 

@@ -197,7 +197,7 @@ def test_a_model_without_a_profile(cards: Callable[..., None]) -> None:
     assert place_without_profile(1, None, []).gpus == (None,)
     assert place_without_profile(2, None, []).gpus == ((0,), (1,))
     assert place_without_profile(1, [1, 0], []).gpus == ((1, 0),)
-    with pytest.raises(EngineError, match="2 replicas want 4 GPUs, and 2 are here"):
+    with pytest.raises(EngineError, match="2 replicas need 4 GPUs, and this machine has 2"):
         place_without_profile(2, None, ["-tp", "2"])
-    with pytest.raises(EngineError, match="3 GPUs do not divide over 2 replicas"):
+    with pytest.raises(EngineError, match="3 GPUs cannot be divided evenly among 2 replicas"):
         place_without_profile(2, [0, 1, 2], [])

@@ -153,7 +153,7 @@ def test_a_group_of_machines(model: Path) -> None:
     assert ("--headless" in head.command, "--headless" in other.command) == (False, True)
     assert (bool(head.address), other.address, other.port) == (True, "", None)
     assert head.gpus == other.gpus == (0, 1)
-    with pytest.raises(EngineError, match="is one server, and needs a profile"):
+    with pytest.raises(EngineError, match="needs a profile"):
         plan_servers("Org/Model", node=Node(0, 2, "10.0.0.1"), printing=True)
 
 

@@ -106,7 +106,7 @@ def test_every_figure_is_well_formed_and_has_a_source() -> None:
     [
         ({"source": "a newspaper"}, "source"),
         ({"source": None}, "source"),
-        ({"ten_best": 700.0}, "more than could be had"),
+        ({"ten_best": 700.0}, "more than the maximum"),
         ({"discipline": "dentistry"}, "discipline"),
     ],
 )

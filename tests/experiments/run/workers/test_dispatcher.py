@@ -123,7 +123,7 @@ async def test_a_worker_that_dies_while_another_takes_from_it_is_the_only_one_lo
 async def test_without_any_worker_left_the_rest_stays_pending(dispatch) -> None:
     dead = Played()
     dead.dead = True
-    with pytest.raises(EngineError, match="every worker is gone; 40 questions are still pending"):
+    with pytest.raises(EngineError, match="every worker has stopped; 40 questions still pending"):
         await dispatch(dead)
 
 

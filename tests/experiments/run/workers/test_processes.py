@@ -148,10 +148,10 @@ def test_questions_of_a_killed_process_go_to_the_other(spec, tmp_path, executor,
     assert stop is None
     assert len(answers(stored)) == watcher.answers == QUESTIONS
     assert stored.environment["executor"]["lost"] == [executor.workers[0].name]
-    assert "goes to the others" in caplog.text
+    assert "the other workers take its pending questions" in caplog.text
     # The other one dies too: what is left is pending, and one process asks it.
     watcher = Watcher(20, lambda: os.kill(executor.workers[1].pid, signal.SIGKILL))
-    with pytest.raises(EngineError, match="every worker is gone"):
+    with pytest.raises(EngineError, match="every worker has stopped"):
         run(planned(spec, tmp_path / "others"), executor, watcher)
     watcher = Watcher()
     stored, _ = run(planned(spec, tmp_path / "others"), None, watcher)

@@ -50,9 +50,9 @@ class WordsForm:
         ]
         if may_be_key and len(predictions) >= MANY and all(_is_gold(each, items.golds) for each in predictions):
             raise ResultsError(
-                f"{path}: all {len(predictions):,} answers are the expected ones, so the column answer may be the key: "
-                "name the column of the model's answers, such as --measure prediction; or --measure answer if it is "
-                "this one"
+                f"{path}: all {len(predictions):,} answers are the expected ones, so the column answer may be the "
+                "key: name the column of the model's answers, such as --measure prediction, or --measure answer if "
+                "this is the one"
             )
         other_gold = sum(is_other_text(matched.pairs[task.key], items.golds[task.key]) for task in items.questions)
         return ReadAnswers(predictions, unreadable=0, other_gold=other_gold)

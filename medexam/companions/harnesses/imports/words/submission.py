@@ -74,7 +74,9 @@ def _read_format(path: Path, group: str, notes: list[str]) -> Iterator[HarnessSa
         responses = [None] * len(inputs)
     for place, (item, response) in enumerate(zip(inputs, responses, strict=True), start=1):
         if not isinstance(item, Mapping) or not isinstance(item.get("question"), str):
-            raise ResultsError(f"{path}, input {place}: is no object with a question: copy it as it was given")
+            raise ResultsError(
+                f"{path}, input {place}: is not an object with a question: copy it from the original file"
+            )
         yield _sample(item, group, response)
 
 
@@ -88,7 +90,8 @@ def _sample(item: Mapping[str, Any], group: str, response: object) -> HarnessSam
         options=tuple(map(str, options)) if isinstance(options, list) else (),
         group=group,
         given_answer=text_or_none(given) if group.endswith("inverse") else None,
-        target="\n".join(expected) or None,
+        # The answer that a question itself shows says nothing of what is expected.
+        target=None if expected == [given] and group.endswith("inverse") else "\n".join(expected) or None,
         reply=response_text(response),
     )
 

@@ -1,0 +1,140 @@
+"""Shipped programs on 240 real questions: requests, predictions and digests are those that `golden_flows.json` seals.
+
+A change that is meant is written there anew: `PYTHONPATH=.:tests python tests/experiments/run/test_golden_flows.py`.
+"""
+
+import hashlib
+import json
+import re
+import tempfile
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+import yaml
+from dspy.lm15 import Request, Response
+
+from medexam.datasets.loading import load_exam_set
+from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments.run.runner import Runner
+from medexam.predictions import Prediction
+from medexam.programs.recording import digest_request
+from medexam.serve.engines import scripted
+from medexam.serve.engines.scripted import ScriptedEngine, ScriptedReply
+from medexam.specs import DatasetSpec
+from watching import Silent
+
+GOLDEN = Path(__file__).with_name("golden_flows.json")
+BM25 = {"kind": "bm25", "corpus": "corpus.jsonl"}
+DRAWN = {"temperature": 0.7}
+RAG = {"kind": "retrieve_then_answer", "retriever": BM25, "k": 3}
+STEPS = [
+    {"retrieve": "question", "k": 3},
+    {"each": "passages", "name": "passage", "keep": "helps", "do": [{"ask": "question, passage -> helps: bool"}]},
+    {"ask": "question, options, passages -> answer: int", "by": "chain_of_thought", "samples": 3},
+    {"ask": "question, passages, answer -> supported: bool"},
+    {"unless": "supported", "do": [{"use": "zero_shot"}]},
+]
+FLOWS = {
+    "zero_shot": {"kind": "zero_shot"},
+    "zero_shot-guided": {"kind": "zero_shot", "answer_format": "guided", "answer_form": "angles"},
+    "zero_shot-samples": {"kind": "zero_shot", "samples": 3, "orders": "cyclic"},
+    "few_shot": {"kind": "few_shot"},
+    "chain_of_thought": {"kind": "chain_of_thought", "samples": 2},
+    "chain_of_thought-guided": {"kind": "chain_of_thought", "answer_format": "guided", "orders": "reversed"},
+    "likelihood-text": {"kind": "likelihood", "norm": "pmi"},
+    "likelihood-label": {"kind": "likelihood", "read": "label", "orders": "cyclic"},
+    "rag": RAG,
+    "rag-per_option": {**RAG, "query": "per_option", "then": "chain_of_thought", "answer_format": "guided"},
+    "rag-cite": {**RAG, "cite": True},
+    "retrieve_verify": {"kind": "retrieve_verify", "retriever": BM25, "unsupported": "abstain"},
+    "iterative_retrieval": {"kind": "iterative_retrieval", "retriever": BM25, "rounds": 2, "answer_format": "guided"},
+    "signature": {"kind": "signature", "signature": "question, options -> answer: int"},
+    "signature-guided": {
+        "kind": "signature",
+        "signature": "stem, options: list[str] -> answer: int, sure: bool",
+        "module": "chain_of_thought",
+        "answer_format": "guided",
+    },
+    "ensemble": {"kind": "ensemble", "members": ["zero_shot", "longest"], "combine": "vote"},
+    "steps": {"name": "steps", "retriever": BM25, "steps": STEPS},
+}
+
+
+def reply(_engine: ScriptedEngine, words: str) -> ScriptedReply:
+    """Reply by the last words: an option's number in the form that they ask for, at times behind a sentence."""
+    digest = crc32(words.encode())
+    number = digest % 4 + 1
+    if "[[ ## " not in words:
+        return ScriptedReply(text=f"{'' if digest % 7 else 'Surely. '}{{Answer: {number}}}")
+    names = re.findall(r"\[\[ ## (\w+) ## \]\]", words[words.rfind("Respond with") :])
+    values = {"answer": number, "helps": bool(digest % 3), "supported": bool(digest % 2), "sure": bool(digest % 2)}
+    return ScriptedReply(text="\n\n".join(f"[[ ## {name} ## ]]\n{values.get(name, 'So.')}" for name in names))
+
+
+def fill_logprobs(read):
+    def read_filled(engine, continuations, answer):
+        rows = [[-(crc32(word.encode()) % 97 + 1) / 9 for word in text.split()] for text in continuations.texts]
+        return read(engine, continuations, answer.model_copy(update={"logprobs": rows}))
+
+    return read_filled
+
+
+def seal(parts: list[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:16]
+
+
+def keep(prediction: Prediction) -> str:
+    """Return what is kept of a prediction, without times and with digits that every processor computes."""
+    parts = json.loads(prediction.to_line(), parse_float=lambda number: round(float(number), 9))
+    return json.dumps({name: part for name, part in parts.items() if not name.endswith("_s")}, sort_keys=True)
+
+
+def run_flow(name: str, folder: Path, patch: pytest.MonkeyPatch) -> dict[str, object]:
+    """Run a program on the sample's questions in two languages, and seal what was sent and answered."""
+    requests: list[str] = []
+    answer = ScriptedEngine.answer
+
+    def answer_kept(engine: ScriptedEngine, request: Request) -> Response:
+        requests.append(digest_request(request))
+        return answer(engine, request)
+
+    patch.chdir(folder)
+    patch.setattr(ScriptedEngine, "answer", answer_kept)
+    patch.setattr(ScriptedEngine, "_reply_to", reply)
+    patch.setattr(ScriptedEngine, "_read", fill_logprobs(ScriptedEngine._read))
+    patch.setattr(scripted, "_choose", lambda text, choices: choices[crc32(text.encode()) % len(choices)])
+    passages = load_exam_set(DatasetSpec(name="headqa_sample")).questions
+    lines = [{"id": str(n), "title": "", "text": f"{one.stem} {one.options[0].text}"} for n, one in enumerate(passages)]
+    Path("corpus.jsonl").write_text("".join(json.dumps({**line, "source": "x"}) + "\n" for line in lines))
+    Path("replies.yaml").write_text(yaml.safe_dump({"*": "none"}))
+    document = {
+        "name": "golden",
+        "dataset": {"name": "headqa_sample"},
+        "model": {"engine": "scripted", "path": "replies.yaml", **DRAWN},
+        "program": FLOWS[name],
+        "matrix": {"dataset.language": ["en", "es"]},
+    }
+    plan = plan_experiment(document, {}, runs_dir=folder / "runs")
+    runs, _ = Runner(plan, Silent()).run()
+    predictions = [each for run in runs for each in run.folder.read_predictions().values()]
+    kept = [keep(each) for each in predictions]
+    digests = [cell.spec_digest for cell in plan.cells]
+    return {"questions": len(kept), "requests": seal(requests), "predictions": seal(kept), "digests": digests}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_a_flow_asks_and_answers_as_it_is_sealed(name, tmp_path, monkeypatch) -> None:
+    assert run_flow(name, tmp_path, monkeypatch) == json.loads(GOLDEN.read_text())[name]
+
+
+def write_golden() -> None:
+    sealed = {}
+    for name in FLOWS:
+        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            sealed[name] = run_flow(name, Path(folder), patch)
+    GOLDEN.write_text(json.dumps(sealed, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    write_golden()
