@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from medexam.errors import SpecError
-from medexam.inputs import read_regular
+from medexam.inputs import UnreadableError, decode, read_regular
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.strict_yaml import parse_yaml
@@ -62,12 +62,16 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
             raise SpecError(
                 f"{path} is a table of questions, not a spec: `medexam data init {path}` writes a spec that asks them"
             )
+        if path.is_dir():
+            raise SpecError(f"{path} is a folder and no spec: name a file in it; `medexam report {path}` shows runs")
         try:
-            text = read_regular(path).decode()
+            text = decode(read_regular(path))
         except FileNotFoundError:
             raise SpecError(_unknown_spec(path)) from None
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             raise SpecError(f"cannot read {where}: {error}") from None
+        except UnreadableError as error:
+            raise SpecError(f"{where} {error}: save it as UTF-8") from None
     document = parse_yaml(text, where)
     if not isinstance(document, Mapping):
         detail = "the file is empty" if document is None else "this is none"

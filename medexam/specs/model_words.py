@@ -66,7 +66,7 @@ def read_model(text: str) -> dict[str, Any]:
         return {"engine": "vllm", "endpoints": [address], **({"name": name} if name else {})}
     if text.startswith(REGISTRY):
         return {"engine": "vllm", "endpoints": [text]}
-    if text.startswith(HUB):
+    if text.startswith(HUB) and text != HUB:
         return {"engine": "embedded", "name": text.removeprefix(HUB)}
     if _OWN.fullmatch(text):
         return {"engine": text}
@@ -74,7 +74,7 @@ def read_model(text: str) -> dict[str, Any]:
         return {"engine": "embedded", "path": text}
     if text.endswith((".yaml", ".yml")) or text in _profile_names():
         return {"engine": "vllm", "profile": text}
-    if "/" in text:
+    if "/" in text and not text.startswith(("http:", "https:")):
         if Path(text).is_dir():
             raise SpecError(f"model {text}: write the folder as ./{text}")
         return {"engine": "litellm", "name": text}
@@ -97,6 +97,9 @@ def _suggest(text: str, engines: tuple[str, ...]) -> str:
     provider = next((owner for begin, owner in _USUAL.items() if text.lower().startswith(begin)), None)
     if provider is not None:
         return f"did you mean {provider}/{text}? "
+    if text.startswith(("http:", "https:")):
+        scheme, _, place = text.partition(":")
+        return f"did you mean {scheme}://{place.lstrip('/')}? "
     if Path(text).exists():
         return f"did you mean ./{text}? "
     meant = nearest(text, [*engines, *_profile_names()])

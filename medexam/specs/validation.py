@@ -103,7 +103,8 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
         elif item["type"] == "union_tag_invalid":
             tags = [tag.strip().strip("'") for tag in item["ctx"]["expected_tags"].split(",")]
             tags = [tag if tag != OWN else "your own as package.module:Name or ./file.py:Name" for tag in tags]
-            yield f"{where}.kind: {_unknown(item['ctx']['tag'], tags, '')}"
+            tag = item["ctx"]["tag"]
+            yield f"{where}.kind: no kind is called {tag!r}: {_unknown(tag, tags, '')}"
         elif item["type"] == "missing":
             yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
         elif item["type"] == "value_error":
@@ -116,7 +117,7 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
 
 def _place(loc: Sequence[str | int]) -> str:
     """Return a place as a spec has it: steps stand in a program, whatever pydantic calls which of them."""
-    words = [str(part) for part in loc if not str(part).startswith("(")]
+    words = [str(part) for part in loc if not str(part).startswith(("(", "literal["))]
     return ".".join(words).replace("program.flow.", "program.", 1).removesuffix(".flow")
 
 

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,13 @@ class ShortFlags:
 
         Raises `SpecError` for what a flag cannot mean.
         """
-        programs = [_program(word, document) for word in _words(self.program)]
+        programs = [_program(word, document) for word in _words("--program", self.program)]
         values: dict[str, list[Any]] = {
-            "model": _words(self.model),
+            "model": _words("--model", self.model),
             "program": programs,
-            "dataset.language": _words(self.language),
-            "model.temperature": [_number("--temperature", word) for word in _words(self.temperature)],
-            "program.samples": [_number("--samples", word) for word in _words(self.samples)],
+            "dataset.language": _words("--language", self.language),
+            "model.temperature": [_number("--temperature", word) for word in _words("--temperature", self.temperature)],
+            "program.samples": [_number("--samples", word) for word in _words("--samples", self.samples)],
         }
         keys = {key: value if len(value) > 1 else value[0] for key, value in values.items() if value}
         if isinstance(program := keys.get("program"), Mapping) and set(program) == {"kind"}:
@@ -93,8 +94,11 @@ def _as_yaml(tree: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(tree), sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
 
 
-def _words(texts: Sequence[str]) -> list[str]:
-    return [word.strip() for text in texts for word in text.split(",") if word.strip()]
+def _words(flag: str, texts: Sequence[str]) -> list[str]:
+    words = [[word.strip() for word in text.split(",") if word.strip()] for text in texts]
+    if not all(words):
+        raise SpecError(f"{flag} is empty: give a value, or leave the flag out")
+    return list(chain.from_iterable(words))
 
 
 def _number(flag: str, word: str) -> int | float:
@@ -107,7 +111,7 @@ def _number(flag: str, word: str) -> int | float:
 def _years(text: str) -> list[int]:
     """Read `2016`, `2013,2016` or `2013-2016`."""
     years: list[int] = []
-    for word in _words([text]):
+    for word in _words("--years", [text]):
         if span := _YEARS.fullmatch(word):
             years += range(int(span[1]), int(span[2]) + 1)
         elif word.isdecimal():

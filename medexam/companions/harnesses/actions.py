@@ -36,18 +36,10 @@ def _document(entry: ImportedRun) -> dict[str, Any]:
     return {**run_document(entry.run), "imported": entry.account}
 
 
-def _right(metrics: Any) -> str:
-    """Return the share of right options in percent; the first measure of questions that are answered in words."""
-    if metrics.right is not None:
-        return percent(metrics.right / metrics.n) if metrics.n else NONE
-    first = next(iter(metrics.measures.values()), None)
-    return NONE if first is None else percent(first.value)
-
-
 def _print(imports: list[ImportedRun]) -> None:
     rows = []
     for entry in imports:
-        summary, metrics = entry.account, entry.run.metrics
+        summary = entry.account
         ways = ", ".join(f"{count:,} by {method}" for method, count in summary["by"].items())
         gaps = [
             f"{summary[name]:,} {name}" for name in ("unmatched", "ambiguous", "repeated", "failed") if summary[name]
@@ -58,8 +50,8 @@ def _print(imports: list[ImportedRun]) -> None:
                 entry.run.model or NONE,
                 ways,
                 ", ".join(gaps) or "none",
-                f"{metrics.n:,}",
-                _right(metrics),
+                f"{entry.run.metrics.n:,}",
+                percent(entry.run.score),
                 NONE if summary["stated"] is None else percent(summary["stated"]),
             )
         )

@@ -121,6 +121,12 @@ class StoredRun(Generic[M_co]):
         return len(self.answerers) > 1
 
     @property
+    def score(self) -> float | None:
+        """The first measure, such as the accuracy, a fraction of 1; None if nothing is scored."""
+        measure = next(iter(self.metrics.measures.values()), None)
+        return None if measure is None else measure.value
+
+    @property
     def complete(self) -> bool:
         """Whether every selected question is scored."""
         return self.metrics.complete

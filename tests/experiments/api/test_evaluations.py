@@ -12,6 +12,7 @@ import pytest
 from dspy.utils.dummies import DummyLM
 
 import medexam
+from medexam.cli.stored.actions.runs import list_kept
 from medexam.errors import DatasetError, EngineError, RunFolderError, SpecError
 
 TOLD = 1000
@@ -93,6 +94,13 @@ def test_only_new_examples_are_asked(evaluate) -> None:
     assert evaluate(build_devset(8))(Guess()).n == 8
     assert evaluate(build_devset(3))(Guess()).n == 3
     assert len(first) == 5
+
+
+@pytest.mark.usefixtures("model")
+def test_the_list_of_runs_has_the_score(evaluate, tmp_path, capsys) -> None:
+    result = evaluate(build_devset(6))(dspy.Predict("question -> answer"))
+    list_kept(tmp_path / "runs", as_json=False)
+    assert capsys.readouterr().out.split("An id is")[0].split()[-2:] == ["6", f"{result.score:.1f}"]
 
 
 @pytest.mark.usefixtures("model")

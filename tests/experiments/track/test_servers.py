@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from medexam.experiments.track.store import default_tracking_uri, own_tracking_u
 from waiting import BACKSTOP_S, until
 
 PASSWORD = "a-long-password-1"
-POSTGRES = shutil.which("postgres")
+POSTGRES = shutil.which("postgres") or next(Path("/usr/lib/postgresql").glob("*/bin/postgres"), None)
+"""Debian keeps it off the path."""
 
 
 def test_the_store_is_that_of_mlflows_variable_or_the_runs_own(tmp_path, monkeypatch) -> None:
@@ -31,25 +33,25 @@ def _as_owner(command: list[str]) -> list[str]:
 
 
 @pytest.fixture
-def database(tmp_path):
+def database():
     """The address of an empty PostgreSQL database."""
     assert POSTGRES is not None
-    tools, place, port = Path(POSTGRES).resolve().parent, tmp_path / "postgres", free_port()
-    place.mkdir()
-    if os.geteuid() == 0:
-        shutil.chown(place, "postgres")
-        for folder in (tmp_path, *tmp_path.parents):
-            folder.chmod(folder.stat().st_mode | 0o011)
-    options = f"-p {port} -k {place} -c listen_addresses=127.0.0.1 -c fsync=off"
-    control = [str(tools / "pg_ctl"), "-D", str(place / "data")]
-    initialize = [str(tools / "initdb"), "-D", str(place / "data"), "-U", "mlflow", "-A", "trust"]
-    subprocess.run(_as_owner(initialize), check=True, capture_output=True)
-    start = [*control, "-o", options, "-l", str(place / "log"), "-w", "start"]
-    subprocess.run(_as_owner(start), check=True, stdout=subprocess.DEVNULL)
-    try:
-        yield f"postgresql+psycopg://mlflow@127.0.0.1:{port}/postgres"
-    finally:
-        subprocess.run(_as_owner([*control, "-m", "fast", "-w", "stop"]), check=True, stdout=subprocess.DEVNULL)
+    tools, port = Path(POSTGRES).resolve().parent, free_port()
+    # Not below pytest's folder, which each session that starts closes to other users.
+    with tempfile.TemporaryDirectory(prefix="medexam-postgres-") as folder:
+        place = Path(folder)
+        if os.geteuid() == 0:
+            shutil.chown(place, "postgres")
+        options = f"-p {port} -k {place} -c listen_addresses=127.0.0.1 -c fsync=off"
+        control = [str(tools / "pg_ctl"), "-D", str(place / "data")]
+        initialize = [str(tools / "initdb"), "-D", str(place / "data"), "-U", "mlflow", "-A", "trust"]
+        subprocess.run(_as_owner(initialize), check=True, capture_output=True)
+        start = [*control, "-o", options, "-l", str(place / "log"), "-w", "start"]
+        subprocess.run(_as_owner(start), check=True, stdout=subprocess.DEVNULL)
+        try:
+            yield f"postgresql+psycopg://mlflow@127.0.0.1:{port}/postgres"
+        finally:
+            subprocess.run(_as_owner([*control, "-m", "fast", "-w", "stop"]), check=True, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture

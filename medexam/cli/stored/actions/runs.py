@@ -73,15 +73,15 @@ def _print(runs: "list[AnyRun | DamagedRun]") -> None:
         rows.append((digest, name, *cells))
     title = f"{count_of(len(rows), 'run')} in {runs[0].folder.path.parent}"
     caption = "An id is a name and a digest. In every command the first digits of the digest are enough."
-    headers = ("Digest", "Name", "Began", "Scored", "Right, %")
+    headers = ("Digest", "Name", "Began", "Scored", "Score, %")
     print_tables(Terminal(), [(Table(title, headers, tuple(rows), text_columns=3), caption)])
 
 
 def _cells(run: AnyRun) -> tuple[str, str, str]:
-    """Say when the run began, how many of its questions are scored, and how many of these are right."""
-    right, count = run.metrics.right, run.metrics.n
+    """Say when the run began, how many of its questions are scored, and its score."""
+    count = run.metrics.n
     return (
         str(run.environment.get("started_at", NONE))[:10],
         f"{count:,}" if run.complete else f"{count:,} of {run.metrics.selected:,}",
-        NONE if right is None or not count else percent(right / count),
+        percent(run.score),
     )

@@ -56,10 +56,9 @@ def list_run(folder: RunFolder) -> ListedRun:
     except MedExamError:
         began, model, state, scored, score = NONE, NONE, "not scored yet", f"0 of {len(record.questions):,}", NONE
     else:
-        metrics, measure = run.metrics, next(iter(run.metrics.measures.values()), None)
-        value = metrics.accuracy if run.benchmark.right_or_wrong else None if measure is None else measure.value
+        metrics = run.metrics
         began, model, state = str(run.environment.get("started_at") or NONE)[:16], run.model or "none", run.status
         scored = f"{metrics.n:,}" if run.complete else f"{metrics.n:,} of {metrics.selected:,}"
-        score = percent(value)
+        score = percent(run.score)
     cells = (cell.name, cell.program.label, model, cell.dataset.label, began.replace("T", " "), state, scored, score)
     return ListedRun(folder.name, cells)
