@@ -183,7 +183,7 @@ def test_paraphrases_are_asked_under_the_same_keys_and_golds(in_other_words) -> 
     found = in_other_words(_rows(plain)[:50])
     assert dict(found.golds) == {each.key: plain.golds[each.key] for each in plain.questions[:50]}
     assert len(found.left_out) == 70
-    assert found.notes[0].endswith("the file has no words for them")
+    assert found.notes[0].endswith("the file has no paraphrase of them")
     for now, before in zip(found.questions, plain.questions, strict=False):
         assert now.stem == f"In other words: {before.stem}"
         assert now.option_numbers == before.option_numbers

@@ -89,8 +89,8 @@ def test_a_broken_file_is_refused_in_one_line(write_json, content, words) -> Non
         ({"answers": []}, ["at least two options, this one has 0"]),
         ({"answers": [{"aid": 1, "atext": "Cones."}]}, ["this one has 1"]),
         ({"answers": [{"aid": 1, "atext": "a"}, {"aid": 1, "atext": "b"}]}, ["same number: [1, 1]"]),
-        ({"answers": [{"aid": 1, "atext": "a"}, {"aid": 2}]}, ["{'aid': 2}", "no option"]),
-        ({"answers": ["a", "b"]}, ["'a'", "no option"]),
+        ({"answers": [{"aid": 1, "atext": "a"}, {"aid": 2}]}, ["{'aid': 2}", "not an option"]),
+        ({"answers": ["a", "b"]}, ["'a'", "not an option"]),
     ],
 )
 def test_a_broken_question_is_refused_by_name(document, first, write_json, change, words) -> None:

@@ -123,7 +123,7 @@ def test_a_member_without_scores_gives_its_answer_everything(four) -> None:
     [
         ({"members": ["longest"]}, "needs two members or more"),
         ({"members": ["longest", {"kind": "ensemble", "members": ["random", "longest"]}]}, "list its members instead"),
-        ({"members": ["longest", "random"], "combine": "stacked"}, "name the exams that the weights are fitted on"),
+        ({"members": ["longest", "random"], "combine": "stacked"}, "name the exams to fit the weights on"),
         ({"members": ["longest", "random"], "train": {"years": 2013}}, "or leave train out"),
         ({"members": ["longest", {"kind": "zero_shot", "samples": 3}]}, "at temperature 0 all replies are equal"),
         ({"members": ["longest", "by_format"]}, "does not answer"),

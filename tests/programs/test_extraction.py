@@ -115,7 +115,7 @@ def test_each_language_has_its_words(spec, language) -> None:
 def test_words_that_lack_a_way_of_asking_are_refused(tmp_path) -> None:
     (path := tmp_path / "words.yaml").write_text("en: {groups: {quote: '$context'}}")
     build_program(FREE.model_copy(update={"prompt": path}), "en")
-    with pytest.raises(SpecError, match="has no words for sentences"):
+    with pytest.raises(SpecError, match="has no prompt for sentences"):
         build_program(GUIDED.model_copy(update={"prompt": path}), "en")
 
 

@@ -115,7 +115,7 @@ def test_own_words_are_asked_with(tasks, tmp_path) -> None:
     [
         ("en: {groups: {short: 'Say $qestion'}}", "en.groups.short: only $question, $options"),
         ("en: {groups: {short: 'Costs 5$'}}", "en.groups.short: only $question"),
-        ("en: {groups: {short: x}}", "has no words for true_false, multiple_choice"),
+        ("en: {groups: {short: x}}", "has no prompt for true_false, multiple_choice"),
         ("es: {groups: {short: x}}", "has no words in 'en': set program.prompt_language to one that it has (es)"),
         ("en: {group: {short: x}}", "en.group"),
         ("en: [", "not YAML"),

@@ -116,7 +116,7 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path: Path, built: P
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 * BLOCK * row_bytes, hard))
     try:
-        with pytest.raises(IndexBuildError, match="what is encoded is kept") as caught:
+        with pytest.raises(IndexBuildError, match="the encoded passages are kept") as caught:
             build_index(corpus, HashEncoder(64), tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -362,7 +362,7 @@ def test_only_is_shown_on_the_questions_with_a_picture() -> None:
     [
         (
             {"dataset": {"kind": "choice", "path": "a", "images": "without"}, "program": {**DIRECT, "images": "only"}},
-            "leaves them out",
+            "leaves these out",
         ),
         ({"program": {"kind": "zero_shot", "image_side": 512}}, "image_side belongs to images: shown"),
         ({"program": {"kind": "likelihood", "images": "shown"}}, "images"),

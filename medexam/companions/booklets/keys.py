@@ -126,7 +126,7 @@ def _choose_column(path: Path, headings: list[str], version: str | None) -> tupl
     if len(versions) == 1:
         return next((place, stated) for stated, place in versions.items())
     raise DatasetError(
-        f"{path}: answers versions {', '.join(versions)}, not {{version or 'a known version'}}: give the key of the "
+        f"{path}: answers versions {', '.join(versions)}, not {version or 'a known version'}: give the key of the "
         "booklet's version, or a --name that contains the version"
     )
 

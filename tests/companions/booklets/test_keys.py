@@ -30,7 +30,7 @@ def test_forms_of_csv(tmp_path, text) -> None:
     [
         ("1,3\n2,B\n", "key.csv, line 2: the answer 'B' is neither an option's number nor empty"),
         ("1,3\nfin,2\n", "line 2: 'fin' is not a question's number"),
-        ("1,3\n1,2\n", "answers question 1 twice"),
+        ("1,3\n1,2\n", "has two different answers to question 1"),
         ("pregunta,respuesta\n", "holds no answers"),
         ("P,V2,V3\n1,3,2\n", "answers versions 2, 3, not 0"),
     ],

@@ -168,7 +168,7 @@ def test_each_way_of_asking_has_its_table_and_data_sets_do_not_mix(make) -> None
 
 
 def test_two_runs_of_one_cell_are_refused(make) -> None:
-    with pytest.raises(SpecError, match=r"one cell .*name one of them"):
+    with pytest.raises(SpecError, match=r"same cell .*name one of them"):
         paper_tables([make(ZERO_SHOT, "rw"), make(ZERO_SHOT, "r")], PAPER)
 
 

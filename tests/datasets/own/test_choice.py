@@ -357,7 +357,7 @@ def test_the_options_of_every_question_may_stand_in_the_spec(tmp_path) -> None:
     [
         ({"name": "nope"}, "no data set is called 'nope'"),
         ({"kind": "choice"}, "needs path, the file with your questions, or hub"),
-        ({"kind": "choice", "path": "a.csv", "name": "headqa_v1"}, "is not free"),
+        ({"kind": "choice", "path": "a.csv", "name": "headqa_v1"}, "is already used"),
         ({"columns": {"stem": "q"}}, "columns: belongs to questions of your own"),
         ({"kind": "choice", "path": "a.csv", "columns": {"stem": "q", "question": "q"}}, "are the same"),
         ({"kind": "choice", "path": "a.csv", "columns": {"option": "q"}}, "did you mean 'options'"),

@@ -76,7 +76,7 @@ def test_what_is_no_whole_file_is_refused(task, take) -> None:
     record = json.loads(lines[3])
     del record["evaluation"]
     samples.write_text("\n".join([*lines[:3], json.dumps(record)]))
-    with pytest.raises(ResultsError, match="record 4 is no sample"):
+    with pytest.raises(ResultsError, match="record 4 is not a sample"):
         take(samples)
     samples.unlink()
     with pytest.raises(ResultsError, match=f"put {samples.name} beside it"):

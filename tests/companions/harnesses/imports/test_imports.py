@@ -259,7 +259,7 @@ def test_another_gold_in_the_file_is_told(importer, tmp_path) -> None:
     one = _take(importer, path)["acc"]
     assert one.account["other_gold"] == 1
     assert one.run.metrics.right == 4
-    assert "another right answer than the data set to 1 questions" in one.run.warnings[0]
+    assert "different right answers to 1 question" in one.run.warnings[0]
 
 
 def test_a_key_is_not_taken_for_the_answers_of_a_model(importer, tmp_path) -> None:
@@ -322,8 +322,8 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(importer, tmp_path) -
     }
     said |= {
         next(LOGS.glob("results_*.json")): "give the samples_",
-        tmp_path: "is no file",
-        LOGS / "none": "is no file",
+        tmp_path: "is neither a file",
+        LOGS / "none": "is neither a file",
     }
     for path, words in said.items():
         with pytest.raises(ResultsError, match=words):
