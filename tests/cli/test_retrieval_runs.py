@@ -97,7 +97,7 @@ def test_a_run_over_bad_rows_names_the_way_out_or_tells_their_number(run, bad_co
     assert "retriever.skip_bad" in err
     code, _, err = run(corpus, "program.retriever.kind=bm25", "program.retriever.skip_bad=true")
     assert code == 0
-    told = f"2 rows of {bad_corpus} are no passages and were left out (retriever.skip_bad)"
+    told = f"2 rows of {bad_corpus} are not passages and were left out (retriever.skip_bad)"
     assert f"medexam: warning: {told}" in err
     (folder,) = (tmp_path / "runs").glob("*bm25*")
     assert told in (folder / "report.md").read_text()

@@ -12,6 +12,7 @@ from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
 from medexam.signatures.citations import read_citation
 from medexam.specs import RetrieveThenAnswerSpec
+from recorded import recorded
 
 HITS = [Hit(Passage(name, "", f"{name} " * 90 + "text.", "test"), 9.0 - n, n) for n, name in enumerate("abc", start=1)]
 NOTE = "Behind your answer, write in square brackets the number of the passage"
@@ -31,7 +32,7 @@ def ask(question, reply, **fields):
     spec = RetrieveThenAnswerSpec(kind="retrieve_then_answer", k=3, cite=True, **fields)
     engine = ScriptedEngine(reply)
     program = build_program(spec, "en", ProgramContext(finder=Finder(), supports=Reader()))
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)

@@ -13,6 +13,7 @@ from medexam.predictions import Reason, Status
 from medexam.programs import build_failure, build_prediction, build_program
 from medexam.serve import ScriptedEngine
 from medexam.specs import ByFormatSpec, DatasetSpec
+from recorded import recorded
 from task_data import write_cliniqlink
 
 FREE = ByFormatSpec(kind="by_format")
@@ -36,7 +37,7 @@ def tasks(tmp_path):
 
 
 def _lm(engine):
-    return dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    return dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
 
 
 def _ask(spec, task, reply):

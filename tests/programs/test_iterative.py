@@ -12,6 +12,7 @@ from medexam.retrievers.base import Hit, Passage
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
 from medexam.specs import IterativeRetrievalSpec
+from recorded import recorded
 
 WRITTEN = [
     "1. what is an EPSP\n2. what is an IPSP",
@@ -55,7 +56,7 @@ def reply(turn: str) -> str:
 def ask(spec, question, *, wait: bool = True):
     engine, search = ScriptedEngine(reply), Search()
     program = build_program(spec, "en", ProgramContext(search=search))
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question) if wait else asyncio.run(program.acall(question=question))
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
@@ -96,7 +97,7 @@ def test_a_model_without_queries_answers_without_passages(question) -> None:
     spec = iterative()
     engine, search = ScriptedEngine(lambda turn: "{Answer: 2}" if "Write" not in turn else "...\n\n-"), Search()
     program = build_program(spec, "en", ProgramContext(search=search))
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
@@ -109,7 +110,7 @@ def test_notes_are_cut_where_they_do_not_fit_and_the_question_never(question) ->
 
     engine, search = ScriptedEngine(small), Search()
     program = build_program(iterative(keep="passages", k=9, rounds=1), "en", ProgramContext(search=search))
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question)
     assert said.passages_cut > 0

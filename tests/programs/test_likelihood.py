@@ -16,6 +16,7 @@ from medexam.questions import Option
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
 from medexam.specs import LikelihoodSpec
+from recorded import recorded
 
 
 def spec(**fields) -> LikelihoodSpec:
@@ -27,7 +28,7 @@ def ask(program_spec, question, logprobs, language="en"):
     rows = logprobs if callable(logprobs) else lambda context: logprobs
     engine = ScriptedEngine(lambda context: {"logprobs": rows(context)})
     program = build_program(program_spec, language)
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question)
     prediction = build_prediction(question, said, program=program_spec.label, spec_digest="d", latency_s=0.1)

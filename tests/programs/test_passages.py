@@ -19,6 +19,7 @@ from medexam.specs import (
     ShortAnswerSpec,
 )
 from medexam.tasks import Task
+from recorded import recorded
 
 HITS = [
     Hit(Passage("a", "Potentials", "word " * 200 + "end.", "test"), 5.0, 1),
@@ -37,7 +38,7 @@ class Finder:
 def ask(spec, question, reply):
     engine = ScriptedEngine(reply)
     program = build_program(spec, "en", ProgramContext(finder=Finder()))
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
@@ -69,7 +70,7 @@ def test_solved_examples_stand_before_the_passages(question) -> None:
     engine = ScriptedEngine(lambda _: "{Answer: 2}")
     program = build_program(retrieve(then="few_shot"), "en", ProgramContext(finder=Finder()))
     plain = build_program(FewShotSpec(kind="few_shot"), "en")
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm):
         assert program(question=question).answer == plain(question=question).answer == 2
     behind, alone = ([(one.role, one.text) for one in request.messages] for request in engine.requests)

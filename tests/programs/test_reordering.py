@@ -19,6 +19,7 @@ from medexam.serve import ScriptedEngine
 from medexam.specs import ChainOfThoughtSpec, FewShotSpec, RetrieveThenAnswerSpec, ZeroShotSpec
 from medexam.specs.matrix import build_cells
 from medexam.specs.programs.orders import RandomOrders
+from recorded import recorded
 
 TEXTS = ("rest", "aspirin", "surgery", "nothing")
 
@@ -48,7 +49,7 @@ def ask(spec, question, reply):
     engine = ScriptedEngine(answer)
     program = build_program(spec, "en", ProgramContext(finder=Finder()))
     settings = {"temperature": 0.7, "seed": 5, "cache": False, "num_retries": 0}
-    with dspy.context(lm=dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, **settings)):
+    with dspy.context(lm=dspy.LM("medexam/scripted", **recorded(engine), **settings)):
         said = program(question=question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
     return prediction, engine.requests, program, shown

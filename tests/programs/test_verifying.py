@@ -12,6 +12,7 @@ from medexam.retrievers.base import Hit, Passage
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
 from medexam.specs import DatasetSpec, RetrieveVerifySpec
+from recorded import recorded
 from task_data import write_cliniqlink
 
 HITS = [Hit(Passage(name, "", f"{name} text.", "test"), 9.0 - rank, rank) for rank, name in enumerate("abc", start=1)]
@@ -38,7 +39,7 @@ class Reader:
 def ask(spec, question, reply, hits=HITS):
     engine = ScriptedEngine(reply)
     program = build_program(spec, "en", ProgramContext(finder=Finder(hits), supports=Reader()))
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question)
     assert len(engine.requests) <= program.calls_for(question)
@@ -140,7 +141,7 @@ def test_prompts_are_known_again_from_the_stored_replies(question) -> None:
 def test_verdicts_are_asked_for_in_the_language_of_the_words(question) -> None:
     engine = ScriptedEngine(lambda _: "Sí")
     program = build_program(verify(), "es", ProgramContext(finder=Finder()))
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question)
     assert [one.kept for one in said.verdicts] == [True] * 3

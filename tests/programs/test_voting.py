@@ -15,6 +15,7 @@ from medexam.serve import ScriptedEngine
 from medexam.serve.contract import join_samples
 from medexam.specs import ChainOfThoughtSpec, RetrieveThenAnswerSpec, ZeroShotSpec
 from medexam.specs.matrix import build_cells
+from recorded import recorded
 
 HITS = [Hit(Passage("a", "", "Passage.", "test"), 1.0, 1)]
 
@@ -29,7 +30,7 @@ def ask(spec, question, answers):
     engine = ScriptedEngine(lambda _: f"Because.\n\n{{Answer: {answers[len(engine.requests) - 1]}}}")
     program = build_program(spec, "en", ProgramContext(finder=Finder()))
     settings = {"temperature": 0.7, "seed": 5, "cache": False, "num_retries": 0}
-    with dspy.context(lm=dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, **settings)):
+    with dspy.context(lm=dspy.LM("medexam/scripted", **recorded(engine), **settings)):
         said = program(question=question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
     return prediction, engine.requests, program
@@ -77,7 +78,7 @@ def test_passages_stand_before_every_sample(question) -> None:
 async def test_it_asks_asynchronously_too(question) -> None:
     engine = ScriptedEngine({"*": "{Answer: 2}"})
     program = build_program(ZeroShotSpec(samples=3), "en")
-    with dspy.context(lm=dspy.LM("medexam/scripted", engine=engine.sync, async_engine=engine, cache=False)):
+    with dspy.context(lm=dspy.LM("medexam/scripted", **recorded(engine), cache=False)):
         said = await program.acall(question=question)
     assert (said.answer, said.votes, said.scores.option_scores[2]) == (2, (2, 2, 2), math.log(1))
 

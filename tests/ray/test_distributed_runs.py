@@ -262,7 +262,7 @@ def test_a_fault_of_a_worker_is_raised_as_it_is(spec, tmp_path, executor) -> Non
 def test_a_worker_that_sees_another_model_at_the_same_path_is_refused(spec, tmp_path, executor) -> None:
     plan = plan_experiment(spec, {}, runs_dir=tmp_path / "runs")
     Path(spec["model"]["path"]).write_text("'*': '{Answer: 4}'")
-    with pytest.raises(EngineError, match=r"what answers has the script \w+, and the plan \w+"):
+    with pytest.raises(EngineError, match=r"the model that answers has the script \w+, and the planned one \w+"):
         Runner(plan, Watcher(), executor=executor).run()
     assert not (plan.cells[0].folder.path / PREDICTIONS).exists()
 

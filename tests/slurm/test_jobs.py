@@ -135,7 +135,7 @@ def test_a_shared_folder_that_is_not_shared(place: Place, model: str, hidden: st
     job = place.serve(model, before=apart).stdout.splitlines()[0]
     place.cluster.wait_for(lambda: place.cluster.state(job) == "FAILED", "the job's end")
     assert place.cluster.exit_code(job) == "2:0"
-    assert f"medexam: n1 does not see {folder} as the submitting machine" in place.told(job)
+    assert f"medexam: n1 does not see the same {folder} as the submitting machine" in place.told(job)
     assert place.registry.read() == ()
 
 

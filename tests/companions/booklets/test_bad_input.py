@@ -83,7 +83,7 @@ def test_a_booklet_of_which_little_is_read(refuse, print_booklet, plain, answer_
 
 def test_a_key_of_another_version(refuse, print_booklet, questions, answer_all, write_key) -> None:
     key = write_key(answer_all(questions), "v1.csv", heading="pregunta,V1")
-    refuse("is the key of version 1, the booklet is version 0", print_booklet(questions), questions, keys=(key,))
+    refuse("is the key of version 1, and the booklet is version 0", print_booklet(questions), questions, keys=(key,))
 
 
 def test_two_keys_that_disagree(refuse, print_booklet, questions, answer_all, write_key) -> None:

@@ -58,7 +58,7 @@ def translate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         spec = build_spec(settings, dataset=about, target=target, setups=setups, words=words)
         plan = plan_translation(spec, runs_dir=tmp_path, out=out)
         Watching.tasks, Watching.count = [], 0
-        monkeypatch.setattr("medexam.toolkit.progress.TerminalProgress", Watching)
+        monkeypatch.setattr("medexam.companions.translation.actions.TerminalProgress", Watching)
         stop = ask_pending(plan, plan.runs, plan.setups, None)
         watched = Watched(Watching.tasks, Watching.count)
         return plan_translation(spec, runs_dir=tmp_path, out=out), watched, stop

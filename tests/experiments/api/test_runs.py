@@ -221,7 +221,7 @@ def test_optimize_finds_a_program_to_run(ask, scripted, runs_dir) -> None:
         ({"colour": 1}, "'colour' does not exist"),
         ({"dataset__colour": 1}, "'dataset.colour' does not exist"),
         ({"program": "zero_shoot"}, "did you mean 'zero_shot'"),
-        ({"limit": 3, "dataset__limit": 4}, "say the same"),
+        ({"limit": 3, "dataset__limit": 4}, "set the same key"),
     ],
 )
 def test_what_is_wrong_is_said(ask, settings, said) -> None:

@@ -303,10 +303,10 @@ def test_a_spec_without_an_optimizer_or_of_many_programs_is_refused(document, tm
     [
         (lambda state: state["metadata"]["medexam"].update(form="angles"), "form is 'angles'"),
         (lambda state: state["metadata"]["medexam"].update(language="es"), "language is 'es'"),
-        (lambda state: state.update(reason=state["respond"]), "another program"),
+        (lambda state: state.update(reason=state["respond"]), "they are different programs"),
         (lambda state: state["respond"]["signature"]["fields"].pop(), "signature of respond"),
         (lambda state: state["respond"]["demos"][0]["question"].pop("stem"), "damaged"),
-        (lambda state: state["respond"]["demos"][0].update(answer=9), "no option"),
+        (lambda state: state["respond"]["demos"][0].update(answer=9), "is not an option"),
         (lambda state: state["respond"].pop("signature"), "damaged"),
         (lambda state: state.pop("metadata"), "no program of DSPy's"),
     ],

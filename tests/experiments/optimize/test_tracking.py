@@ -310,7 +310,7 @@ def test_a_row_that_is_no_question_is_refused(quick, uri, client) -> None:
     (model,) = _models(client)
     loaded = _load(_place(model))
     for options in (["the only one"], []):
-        with pytest.raises(MlflowException, match=r"row 0 is no question: .*two options"):
+        with pytest.raises(MlflowException, match=r"row 0 is not a question: .*two options"):
             loaded.predict(pd.DataFrame([{"stem": "Which?", "options": options}]))
 
 

@@ -229,7 +229,7 @@ def test_a_poll_that_fails_is_made_again(provider, carry_out, caplog) -> None:
     provider.failing_polls = 3
     run, _ = carry_out()
     assert run.complete
-    assert "cannot be looked at" in caplog.text
+    assert "cannot be read" in caplog.text
 
 
 def test_a_batch_that_the_provider_does_not_know_says_the_way_out(provider, carry_out, interrupt) -> None:

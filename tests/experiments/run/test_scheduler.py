@@ -13,6 +13,7 @@ from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Limits, Spending
 from medexam.predictions import Status
 from medexam.serve.engines.scripted import ScriptedEngine
+from recorded import recorded
 from watching import Silent
 
 IN_FLIGHT = 4
@@ -75,7 +76,7 @@ def planned(tmp_path):
 @asynccontextmanager
 async def asking(planned, engine, observer, *, failures=None, limit=lambda: IN_FLIGHT, log=None, **options):
     """A scheduler, and the task that runs it; the task has ended when the block has."""
-    lm = dspy.LM("medexam/held", engine=engine.sync, async_engine=engine, cache=False)
+    lm = dspy.LM("medexam/held", **recorded(engine), cache=False)
     with planned.folder.appending() as file:
         scheduler = Scheduler(Work.of(planned), log or file, observer, failures or Spending(), limit, **options)
         with dspy.context(lm=lm, disable_history=True):
@@ -202,7 +203,7 @@ async def test_the_first_questions_are_sent_before_the_last_are_prepared(planned
 
     questions, noting = list(planned.pending) * 100, Noting()
     engine = ScriptedEngine({"*": "{Answer: 1}"})
-    lm = dspy.LM("medexam/held", engine=engine.sync, async_engine=engine, cache=False)
+    lm = dspy.LM("medexam/held", **recorded(engine), cache=False)
     with planned.folder.appending() as file, dspy.context(lm=lm):
         await Scheduler(Work.of(planned), file, noting, Spending(), lambda: len(questions), questions).run()
     assert noting.begun == len(questions)

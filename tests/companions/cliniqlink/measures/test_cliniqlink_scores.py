@@ -127,9 +127,9 @@ def test_the_baseline_and_its_seed_are_in_the_result(make_item, letters) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda r: r.pop("mc"), "^7 items and 6 replies: 'mc' has no reply"),
-        (lambda r: r.update(z="x"), "^7 items and 8 replies: the reply 'z' is of no item"),
-        (lambda r: r.update(z=r.pop("tf")), "^7 items and 7 replies: 'tf' has no reply"),
+        (lambda r: r.pop("mc"), "^7 items and 6 replies: item 'mc' has no reply"),
+        (lambda r: r.update(z="x"), "^7 items and 8 replies: the reply 'z' belongs to no item"),
+        (lambda r: r.update(z=r.pop("tf")), "^7 items and 7 replies: item 'tf' has no reply"),
         (lambda r: r.update(tf=None), "^the reply 'tf' is of type NoneType"),
     ],
 )
