@@ -36,9 +36,8 @@ check: $(VENV)/.dev
 fast: $(VENV)/.dev
 	$(BIN)/python -m pytest -q $(PARALLEL) --costs $(SHUFFLED) $(FAST)
 
-# LESS: options that leave tests out, such as --ignore=tests/slurm.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest $(PARALLEL) --costs $(SHUFFLED) $(LESS)
+	$(BIN)/python -m pytest $(PARALLEL) --costs $(SHUFFLED)
 
 # FILES: what is repeated while every processor is busy, TIMES times, in another order each time.
 TIMES ?= 5
