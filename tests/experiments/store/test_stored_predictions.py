@@ -146,7 +146,7 @@ def test_a_file_that_was_changed_meanwhile_is_one_clear_line(folder, monkeypatch
     monkeypatch.setattr(prediction_lines, "HELD_BYTES", 0)
     with folder.opened_predictions() as stored:
         (folder.path / PREDICTIONS).write_bytes(b"")
-        with pytest.raises(RunFolderError, match="prediction of c is gone"):
+        with pytest.raises(RunFolderError, match="prediction of c is no longer in its file"):
             stored["c"]
 
 

@@ -120,7 +120,7 @@ def test_a_figure_without_a_source_or_out_of_range_is_refused(change, message) -
 def test_an_exam_has_one_figure() -> None:
     stated = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     stated["sittings"].append(stated["sittings"][0])
-    with pytest.raises(ValidationError, match="medicine 2013 stands 2 times"):
+    with pytest.raises(ValidationError, match="medicine 2013 is given 2 times"):
         ExamBoards.model_validate(stated)
 
 
