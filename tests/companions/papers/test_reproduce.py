@@ -32,7 +32,7 @@ def sent(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MEDEXAM_RUNS", str(tmp_path_factory.mktemp("reproduced")))
         patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setattr("medexam.toolkit.tracking.track", lambda runs, **_: sent.append(runs))
+        patch.setattr("medexam.companions.papers.actions.track", lambda runs, **_: sent.append(runs))
         yield sent
 
 
