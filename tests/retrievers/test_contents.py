@@ -120,7 +120,7 @@ def test_a_cross_encoder_is_its_content(plan, tmp_path: Path) -> None:
     assert identities[0] == identities[1] != identities[2]
     planned = plan(kind="bm25", rerank=one)
     _change_a_byte(one / "model.safetensors", 0.999)
-    with pytest.raises(EngineError, match="a: it holds sha256:"):
+    with pytest.raises(EngineError, match="a: it holds revision sha256:"):
         planned.open(tmp_path)
 
 
