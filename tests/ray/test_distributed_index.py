@@ -54,7 +54,8 @@ def test_what_prevents_a_shard_is_told_as_data(tmp_path) -> None:
     (shard,) = prepare_shards(corpus, encoder, tmp_path / "index", 4)
     other = save_medcpt(tmp_path / "other")
     (other / "article-encoder" / "vocab.txt").write_text("another worker has another file")
-    for folder, fault in [(other, "other: it holds revision sha256:"), (tmp_path / "none", "none: no such model folder")]:
+    faults = {other: "other: it holds revision sha256:", tmp_path / "none": "none: no such model folder"}
+    for folder, fault in faults.items():
         builder = ShardBuilder(str(tmp_path / "index"), str(folder), encoder.revision, "cpu", "float32")
         assert fault in builder(shard.model_dump())["fault"]
     moved = save_medcpt(tmp_path / "elsewhere")
