@@ -26,27 +26,41 @@ from dspy.lm15 import LMRouter, Request
 from dspy.utils.callback import with_callbacks
 from dspy.utils.exceptions import is_retryable_lm_error
 
-from medexam import errors
+from medexam.errors import (
+    AuthError,
+    BillingError,
+    CallError,
+    CallTimeoutError,
+    ConfigurationError,
+    ContextLengthError,
+    InvalidRequestError,
+    ProviderError,
+    RateLimitError,
+    ServerError,
+    TransportError,
+    UnsupportedFeatureError,
+    UnsupportedModelError,
+)
 
 _GUIDANCE = "\n\n  To fix:"
 """Opens what DSPy adds to some messages; it adds it again where its error is made."""
-_KINDS: dict[type[errors.CallError], type[lm15.LM15Error]] = {
-    errors.ContextLengthError: lm15.ContextLengthError,
-    errors.UnsupportedModelError: lm15.UnsupportedModelError,
-    errors.InvalidRequestError: lm15.InvalidRequestError,
-    errors.AuthError: lm15.AuthError,
-    errors.BillingError: lm15.BillingError,
-    errors.RateLimitError: lm15.RateLimitError,
-    errors.CallTimeoutError: lm15.TimeoutError,
-    errors.ServerError: lm15.ServerError,
-    errors.ProviderError: lm15.ProviderError,
-    errors.UnsupportedFeatureError: lm15.UnsupportedFeatureError,
-    errors.ConfigurationError: lm15.ConfigurationError,
-    errors.TransportError: lm15.TransportError,
-    errors.CallError: lm15.LM15Error,
+_KINDS: dict[type[CallError], type[lm15.LM15Error]] = {
+    ContextLengthError: lm15.ContextLengthError,
+    UnsupportedModelError: lm15.UnsupportedModelError,
+    InvalidRequestError: lm15.InvalidRequestError,
+    AuthError: lm15.AuthError,
+    BillingError: lm15.BillingError,
+    RateLimitError: lm15.RateLimitError,
+    CallTimeoutError: lm15.TimeoutError,
+    ServerError: lm15.ServerError,
+    ProviderError: lm15.ProviderError,
+    UnsupportedFeatureError: lm15.UnsupportedFeatureError,
+    ConfigurationError: lm15.ConfigurationError,
+    TransportError: lm15.TransportError,
+    CallError: lm15.LM15Error,
 }
 """Each kind stands before the wider one that it is a kind of."""
-CALL_ERRORS = (errors.CallError, lm15.LM15Error)
+CALL_ERRORS = (CallError, lm15.LM15Error)
 """What a call of an engine breaks with: one of the user's own may raise DSPy's errors."""
 _FIELDS = ("status", "retry_after", "provider", "provider_code", "request_id")
 
@@ -95,14 +109,14 @@ def prices_looked_up_once() -> Iterator[None]:
         costs.model_info = own
 
 
-def to_dspy_error(error: errors.CallError) -> lm15.LM15Error:
+def to_dspy_error(error: CallError) -> lm15.LM15Error:
     """Make DSPy's error of the same meaning and words."""
     kind = next(theirs for ours, theirs in _KINDS.items() if isinstance(error, ours))
     feature = {"feature": error.feature} if issubclass(kind, lm15.CapabilityError) else {}
     return kind(error.message, **{name: getattr(error, name) for name in _FIELDS}, **feature)
 
 
-def from_dspy_error(error: lm15.LM15Error) -> errors.CallError:
+def from_dspy_error(error: lm15.LM15Error) -> CallError:
     """Make the error of a call that one of DSPy's is."""
     kind = next(ours for ours, theirs in _KINDS.items() if isinstance(error, theirs))
     message = error.message.partition(_GUIDANCE)[0]
@@ -114,7 +128,7 @@ def dspy_faults() -> Iterator[None]:
     """Raise what a call breaks with as DSPy's error."""
     try:
         yield
-    except errors.CallError as error:
+    except CallError as error:
         raise to_dspy_error(error) from error
 
 
@@ -124,7 +138,7 @@ def dspy_errors(model: str) -> Iterator[None]:
     with error_boundary(model, unexpected=True):
         try:
             yield
-        except errors.CallError as error:
+        except CallError as error:
             raise to_dspy_error(error) from error
 
 

@@ -12,7 +12,18 @@ from typing import Any, TypeVar
 import httpx
 from dspy.lm15 import Config, Response, ThinkingPart, ToolCallPart
 
-from medexam import errors
+from medexam.errors import (
+    AnswerFormatError,
+    AuthError,
+    BillingError,
+    CallError,
+    EndpointUnreachableError,
+    EngineError,
+    InvalidRequestError,
+    ProviderError,
+    UnsupportedFeatureError,
+    UnsupportedModelError,
+)
 from medexam.model_calls import ChatMessage
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import no_sight
@@ -72,8 +83,8 @@ async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
         await probe.find_rules()
     except BaseException as error:
         await engine.close()
-        if isinstance(error, errors.CallError | ImportError):
-            raise errors.EngineError(describe_refusal(engine.record, error)) from None
+        if isinstance(error, CallError | ImportError):
+            raise EngineError(describe_refusal(engine.record, error)) from None
         raise
     engine.timeout_s, engine.patience_s = spec.timeout_s, None
     return engine
@@ -103,7 +114,7 @@ class HostedProbe:
         A provider that is reached in other ways too, such as by the profile of a cloud, is asked without a check.
         """
         if not self._engine.connection and self._engine.record.needs_key:
-            raise errors.EngineError(self._engine.record.key_request)
+            raise EngineError(self._engine.record.key_request)
 
     async def check_settings(self) -> None:
         """Send the spec's own settings once, with a short request, and note what of them the model does not take.
@@ -122,9 +133,9 @@ class HostedProbe:
             response = await self._engine.chat(fields, patience_s=None if self._own else _PATIENCE_S)
         except CURABLE as error:
             raise self._engine.lost(error) from error
-        except (errors.AuthError, errors.BillingError, errors.UnsupportedModelError):
+        except (AuthError, BillingError, UnsupportedModelError):
             raise
-        except (errors.InvalidRequestError, errors.UnsupportedFeatureError, errors.ProviderError) as error:
+        except (InvalidRequestError, UnsupportedFeatureError, ProviderError) as error:
             _check_redirect(error)
             response = await self._ask_with_less(fields, [*sampling, *spec.request_settings], error)
         self._note_thinking(response)
@@ -148,9 +159,9 @@ class HostedProbe:
             return _read(await self._engine.chat(fields, refusing=_REFUSALS))
         except CURABLE as error:
             raise self._engine.lost(error) from error
-        except (errors.AuthError, errors.BillingError, errors.UnsupportedModelError):
+        except (AuthError, BillingError, UnsupportedModelError):
             raise
-        except (errors.UnsupportedFeatureError, errors.ProviderError) as error:
+        except (UnsupportedFeatureError, ProviderError) as error:
             _check_redirect(error)
             return {}
 
@@ -163,12 +174,12 @@ class HostedProbe:
             settings |= {"reasoning_effort": effort} if "reasoning_effort" in engine.settings else {}
             settings |= {"thinking": "thinking"} if "thinking" in engine.settings else {}
         if unsupported := [setting for field, setting in settings.items() if not engine.record.takes(field)]:
-            raise errors.EngineError(
+            raise EngineError(
                 f"{engine.model}: litellm cannot pass model.{' and model.'.join(unsupported)} on to "
                 f"{engine.record.provider}: leave it out"
             )
         if isinstance(spec.thinking, int) and self._own:
-            raise errors.EngineError(
+            raise EngineError(
                 f"model.thinking: {spec.thinking}: an endpoint behind engine litellm takes on or off; use engine vllm, "
                 "or name the server's own field in model.extra_body"
             )
@@ -177,7 +188,7 @@ class HostedProbe:
         self,
         fields: Mapping[str, Any],
         settings: Sequence[str],
-        refusal: errors.ProviderError | errors.UnsupportedFeatureError,
+        refusal: ProviderError | UnsupportedFeatureError,
     ) -> Response:
         """Ask without what may be refused; raises `EngineError` with the setting's name where it must stay."""
         engine, temperature, call_fields = self._engine, fields["temperature"], self._engine.fit(fields)
@@ -188,22 +199,22 @@ class HostedProbe:
                 engine.note(refusals=refusals, **{f"{name}s": False for name in names})
                 return response
         unseeded = {name: value for name, value in fields.items() if name not in ("seed", "stop")}
-        named_by_tables = isinstance(refusal, errors.UnsupportedFeatureError) and "temperature" in str(refusal)
+        named_by_tables = isinstance(refusal, UnsupportedFeatureError) and "temperature" in str(refusal)
         if temperature != 1 and (named_by_tables or await self._attempt({**unseeded, "temperature": 1.0})):
             engine.note(fixed_temperature=1.0)
-            raise errors.EngineError(
+            raise EngineError(
                 f"{engine.model} takes no temperature of {temperature:g}: set model.temperature: 1 ({cite(refusal)})"
             ) from refusal
         if not settings:
             raise refusal
         keys = ", ".join(f"model.{name}" for name in settings)
-        raise errors.EngineError(f"{engine.model} refuses {keys}: {cite(refusal)}") from refusal
+        raise EngineError(f"{engine.model} refuses {keys}: {cite(refusal)}") from refusal
 
     async def _attempt(self, fields: dict[str, Any]) -> Response | None:
         """Ask for a reply; None if the request is refused."""
         try:
             return await self._engine.chat(fields)
-        except (errors.InvalidRequestError, errors.UnsupportedFeatureError):
+        except (InvalidRequestError, UnsupportedFeatureError):
             return None
         except CURABLE as error:
             raise self._engine.lost(error) from error
@@ -217,9 +228,7 @@ class HostedProbe:
         thoughts = [part for part in response.message.parts if isinstance(part, ThinkingPart)]
         thinks = bool(response.usage.reasoning_tokens or thoughts)
         if thinks and spec.thinking == "off":
-            raise errors.EngineError(
-                f"{engine.model} thinks with model.thinking: off too: leave it out, or ask another model"
-            )
+            raise EngineError(f"{engine.model} thinks with model.thinking: off too: leave it out, or ask another model")
         engine.note(thinks=thinks or (engine.record.thinks and spec.thinking != "off"))
         engine.room = thinking_room(spec, thinks=engine.record.thinks)
 
@@ -240,7 +249,7 @@ class HostedProbe:
         if not engine.answered:
             await self.identify()
         listed = "; ".join(f"{form} {verdict}" for form, verdict in verdicts.items())
-        raise errors.AnswerFormatError(
+        raise AnswerFormatError(
             f"{engine.model}: this model cannot be held to an answer format ({listed}); "
             "set program.answer_format to free, or serve an open model with engine vllm"
         )
@@ -254,9 +263,9 @@ class HostedProbe:
             response = await self._engine.chat(fields, refusing=_REFUSALS)
         except CURABLE as error:
             raise self._engine.lost(error) from error
-        except (errors.AuthError, errors.BillingError, errors.UnsupportedModelError):
+        except (AuthError, BillingError, UnsupportedModelError):
             raise
-        except (errors.UnsupportedFeatureError, errors.ProviderError) as error:
+        except (UnsupportedFeatureError, ProviderError) as error:
             _check_redirect(error)
             return f"{_REFUSED}: {cite(error)}"
         if read_reply_choice(response, IMPOSSIBLE, form) is None:
@@ -269,7 +278,7 @@ class HostedProbe:
         sees = await reads_pictures(self._ask)
         self._engine.note(sees=sees)
         if not sees:
-            raise errors.EngineError(f"engine {self._engine.kind} asks {no_sight(self._engine.model)}")
+            raise EngineError(f"engine {self._engine.kind} asks {no_sight(self._engine.model)}")
 
     async def find_native_forms(self) -> None:
         """Note whether an endpoint of one's own takes tools and schemas, which no table says."""
@@ -287,7 +296,7 @@ class HostedProbe:
             first, second = await asyncio.gather(*(engine.chat(self._dialogue(self._temperature)) for _ in range(2)))
         except CURABLE as error:
             raise engine.lost(error) from error
-        except (errors.InvalidRequestError, errors.UnsupportedFeatureError) as error:
+        except (InvalidRequestError, UnsupportedFeatureError) as error:
             _check_redirect(error)
             return
         replies = [response.text or "" for response in (first, second)]
@@ -329,10 +338,10 @@ def _read(response: Response) -> dict[str, Any]:
     return {"choices": [{"message": message}], "usage": usage}
 
 
-def _check_redirect(error: errors.CallError) -> None:
+def _check_redirect(error: CallError) -> None:
     """Raise `EndpointUnreachableError` for a redirect."""
     if error.status and httpx.codes.is_redirect(error.status):
-        raise errors.EndpointUnreachableError(error.message) from error
+        raise EndpointUnreachableError(error.message) from error
 
 
 def describe_refusal(record: HostedCapabilities, error: Exception) -> str:
@@ -340,10 +349,10 @@ def describe_refusal(record: HostedCapabilities, error: Exception) -> str:
     if isinstance(error, ImportError):
         return f"{record.model}: litellm lacks a package that this provider needs: {cite(error)}"
     match error:
-        case errors.AuthError():
+        case AuthError():
             variables = f"set {', '.join(record.variables)}" if record.variables else "set it"
             way_out = f"{variables} right in the environment, or name a key's variable in model.api_key_env"
-        case errors.BillingError():
+        case BillingError():
             way_out = "raise the account's quota, or ask another provider"
         case _:
             way_out = "check the model's name, the account, and the provider's settings in the environment"

@@ -14,7 +14,17 @@ from typing import Any, Literal, Self
 from dspy.lm15 import Message, Request, Response, TextPart, ToolCallPart, Usage
 from pydantic import Field, ValidationError, model_validator
 
-from medexam import errors
+from medexam.errors import (
+    CallError,
+    CallTimeoutError,
+    ContextLengthError,
+    InvalidRequestError,
+    LogprobsUnavailableError,
+    RateLimitError,
+    ServerError,
+    SpecError,
+    TransportError,
+)
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import UnreadableError, decode, read_regular
 from medexam.model_calls import ContinuationRequest, ReadBy
@@ -34,12 +44,12 @@ from medexam.specs import parse_yaml
 ANY = "*"
 """Key of the reply to everything that no other key matches."""
 
-_ERRORS: dict[str, type[errors.CallError]] = {
-    "transport": errors.TransportError,
-    "server": errors.ServerError,
-    "timeout": errors.CallTimeoutError,
-    "rate_limit": errors.RateLimitError,
-    "context": errors.ContextLengthError,
+_ERRORS: dict[str, type[CallError]] = {
+    "transport": TransportError,
+    "server": ServerError,
+    "timeout": CallTimeoutError,
+    "rate_limit": RateLimitError,
+    "context": ContextLengthError,
 }
 
 
@@ -98,8 +108,8 @@ class ScriptedEngine:
         table = _read_table(path)
         try:
             return cls(table, revision=_digest(table))
-        except errors.SpecError as error:
-            raise errors.SpecError(f"{path}: {error}") from error
+        except SpecError as error:
+            raise SpecError(f"{path}: {error}") from error
 
     async def complete(self, request: Request) -> Response:
         """Return the scripted reply to one request."""
@@ -140,7 +150,7 @@ class ScriptedEngine:
 
     def _read(self, continuations: ContinuationRequest, reply: ScriptedReply) -> Response:
         if reply.logprobs is None or len(reply.logprobs) != len(continuations.texts):
-            raise errors.LogprobsUnavailableError(
+            raise LogprobsUnavailableError(
                 f"the script has no logprobs for {len(continuations.texts)} continuations; give one row for each"
             )
         # A token is its word's place in the order of first use, behind a prompt of one token.
@@ -170,7 +180,7 @@ class ScriptedEngine:
             return _check_reply(question, self._replies(question))
         key = next((key for key in self._replies if key != ANY and key in question), ANY)
         if key not in self._replies:
-            raise errors.InvalidRequestError(
+            raise InvalidRequestError(
                 f"no scripted reply fits {question[:80]!r}: add a key that it contains, or {ANY!r}"
             )
         return self._replies[key]
@@ -193,7 +203,7 @@ def _check_reply(key: str, reply: Any) -> ScriptedReply:
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         field = ".".join(map(str, fault["loc"]))
-        raise errors.SpecError(f"reply to {key[:80]!r}{f', {field}' if field else ''}: {fault['msg']}") from error
+        raise SpecError(f"reply to {key[:80]!r}{f', {field}' if field else ''}: {fault['msg']}") from error
 
 
 def _choose(text: str, choices: list[str]) -> str:
@@ -216,7 +226,7 @@ def _read_table(path: Path) -> dict[str, Any]:
     try:
         text = decode(read_regular(path))
     except (OSError, UnreadableError) as error:
-        raise errors.SpecError(f"{path}: the replies cannot be read: {error}") from None
+        raise SpecError(f"{path}: the replies cannot be read: {error}") from None
     return _parse_table(text, str(path))
 
 
@@ -225,5 +235,5 @@ def _parse_table(text: str, source: str) -> dict[str, Any]:
     # A plan asks for the script's digest before an engine reads the script.
     table = parse_yaml(text, source)
     if not isinstance(table, dict) or not table or not all(isinstance(key, str) for key in table):
-        raise errors.SpecError(f"{source}: the replies must be a mapping of text to reply, with quoted keys")
+        raise SpecError(f"{source}: the replies must be a mapping of text to reply, with quoted keys")
     return table

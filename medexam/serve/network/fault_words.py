@@ -6,7 +6,15 @@ named API's documentation or its users' reports. This module knows errors and wo
 
 import re
 
-from medexam import errors
+from medexam.errors import (
+    AuthError,
+    BillingError,
+    CallError,
+    ContextLengthError,
+    FilteredError,
+    InvalidRequestError,
+    RateLimitError,
+)
 
 _UNAUTHORIZED, _PAYMENT_REQUIRED = 401, 402
 _TOO_LONG = re.compile(
@@ -47,19 +55,19 @@ def read_pause(message: str) -> float | None:
     return float(later[1]) if later else None
 
 
-def refine(fault: errors.CallError) -> errors.CallError:
+def refine(fault: CallError) -> CallError:
     """Return the fault as what its words say that it is, or as it is."""
     status, message = fault.status, fault.message
-    if isinstance(fault, errors.AuthError | errors.BillingError | errors.ContextLengthError | errors.FilteredError):
+    if isinstance(fault, AuthError | BillingError | ContextLengthError | FilteredError):
         return fault
     words = f"{message} {fault.provider_code or ''}"
     if _TOO_LONG.search(words):
-        return errors.ContextLengthError(message, status=status)
-    if isinstance(fault, errors.InvalidRequestError) and _FILTERED.search(words):
-        return errors.FilteredError(message, status=status)
+        return ContextLengthError(message, status=status)
+    if isinstance(fault, InvalidRequestError) and _FILTERED.search(words):
+        return FilteredError(message, status=status)
     if status == _UNAUTHORIZED or _WRONG_KEY.search(words):
-        return errors.AuthError(message, status=status)
-    passes = isinstance(fault, errors.RateLimitError) and read_pause(words) is not None
+        return AuthError(message, status=status)
+    passes = isinstance(fault, RateLimitError) and read_pause(words) is not None
     if status == _PAYMENT_REQUIRED or (_NO_MONEY.search(words) and not passes):
-        return errors.BillingError(message, status=status)
+        return BillingError(message, status=status)
     return fault

@@ -11,18 +11,28 @@ from typing import Any
 
 import httpx
 
-from medexam import errors
+from medexam.errors import (
+    AuthError,
+    BillingError,
+    CallError,
+    CallTimeoutError,
+    InvalidRequestError,
+    ProviderError,
+    RateLimitError,
+    ServerError,
+    TransportError,
+)
 from medexam.inputs import UnreadableError, parse_json
 from medexam.serve.network.connections import redirect_fault
 from medexam.serve.network.fault_words import refine
 from medexam.text import hide_secrets
 
-_BY_STATUS: dict[int, type[errors.CallError]] = {
-    **dict.fromkeys((400, 404, 409, 413, 422), errors.InvalidRequestError),
-    **dict.fromkeys((401, 403), errors.AuthError),
-    402: errors.BillingError,
-    **dict.fromkeys((408, 504), errors.CallTimeoutError),
-    429: errors.RateLimitError,
+_BY_STATUS: dict[int, type[CallError]] = {
+    **dict.fromkeys((400, 404, 409, 413, 422), InvalidRequestError),
+    **dict.fromkeys((401, 403), AuthError),
+    402: BillingError,
+    **dict.fromkeys((408, 504), CallTimeoutError),
+    429: RateLimitError,
 }
 """HTTP status -> error; of the others, those from 500 on are server errors."""
 
@@ -38,17 +48,17 @@ async def reply_object(sending: Awaitable[httpx.Response], source: str) -> dict[
     try:
         reply = await sending
     except httpx.TimeoutException as error:
-        raise errors.CallTimeoutError(f"{source} did not answer in time") from error
+        raise CallTimeoutError(f"{source} did not answer in time") from error
     except httpx.TransportError as error:
-        raise errors.TransportError(f"{source}: {str(error) or type(error).__name__}") from error
+        raise TransportError(f"{source}: {str(error) or type(error).__name__}") from error
     if reply.status_code != httpx.codes.OK:
         raise _http_error(reply)
     try:
         body = parse_json(reply.content)
     except UnreadableError as error:
-        raise errors.ServerError(f"{source}: the reply {error}") from error
+        raise ServerError(f"{source}: the reply {error}") from error
     if not isinstance(body, dict):
-        raise errors.ServerError(f"{source}: the reply is not a JSON object")
+        raise ServerError(f"{source}: the reply is not a JSON object")
     return body
 
 
@@ -67,7 +77,7 @@ def retry_after_s(header: str | None) -> float | None:
         return None
 
 
-def _http_error(reply: httpx.Response) -> errors.CallError:
+def _http_error(reply: httpx.Response) -> CallError:
     message = redirect_fault(reply) or _message(reply) or f"HTTP {reply.status_code}"
     return status_error(reply.status_code, hide_secrets(message), retry_after_s(reply.headers.get("retry-after")))
 
@@ -95,9 +105,9 @@ def _problem(problem: Any) -> str:
     return f"{field}: {problem.get('msg')}" if field else str(problem.get("msg"))
 
 
-def status_error(status: int, message: str, retry_after: float | None = None) -> errors.CallError:
+def status_error(status: int, message: str, retry_after: float | None = None) -> CallError:
     """Build the error for an HTTP status and its words; `retry_after`: seconds to wait, None if the server says
     none.
     """
-    fallback = errors.ServerError if httpx.codes.is_server_error(status) else errors.ProviderError
+    fallback = ServerError if httpx.codes.is_server_error(status) else ProviderError
     return refine(_BY_STATUS.get(status, fallback)(message, status=status, retry_after=retry_after))
