@@ -78,9 +78,7 @@ def drawn_seed(settings: Mapping[str, Any]) -> int | None:
 
 
 def read_generations(response: Response, dialogue: Dialogue, settings: Mapping[str, Any]) -> list[Generation]:
-    """Read the replies to a dialogue under a model's settings, each with its reading, and those drawn with their
-    seeds.
-    """
+    """Read the replies to a dialogue under a model's settings; those that were drawn have their seeds."""
     extras = response.provider_data or {}
     reading = ContinuationLogprobs.model_validate(extras[CONTINUATIONS]) if dialogue.continuations else None
     seed = None if extras.get(UNSEEDED) else extras.get(DRAWN_SEED, drawn_seed(settings))
