@@ -15,12 +15,11 @@ from collections.abc import Sequence
 
 import dspy
 import torch
-from dspy.lm15 import Request
 
 from medexam.datasets import load_exam_set
-from medexam.programs import build_program
-from medexam.serve import CHOICE, ScriptedEngine
-from medexam.serve.chat_messages import to_messages
+from medexam.model_calls import Dialogue
+from medexam.programs import RecordingEngine, build_program
+from medexam.serve import ScriptedEngine
 from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.weights import find_weights
@@ -35,43 +34,44 @@ PROGRAMS = {
 }
 
 
-def record_requests(spec: ZeroShotSpec | FewShotSpec, number: int) -> list[Request]:
+def record_requests(spec: ZeroShotSpec | FewShotSpec, number: int) -> list[Dialogue]:
     """What a program asks of the first questions of the sample."""
     script = ScriptedEngine({"*": "{Answer: 1}"})
-    lm = dspy.LM("scripted", engine=script.sync, cache=False, num_retries=0, temperature=0.0)
+    lm = dspy.LM("scripted", engine=RecordingEngine(script.sync), cache=False, num_retries=0, temperature=0.0)
     program = build_program(spec, "en")
     with dspy.context(lm=lm):
         for question in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions[:number]:
             program(question=question)
-    return script.requests
+    return script.dialogues
 
 
-def ask_engine(engine: EmbeddedEngine, requests: Sequence[Request]) -> tuple[float, list[str]]:
+def ask_engine(engine: EmbeddedEngine, dialogues: Sequence[Dialogue]) -> tuple[float, list[str]]:
     async def ask_all() -> list[str]:
-        responses = await asyncio.gather(*(engine.complete(request) for request in requests))
-        return [response.text for response in responses]
+        replies = await asyncio.gather(*(engine.reply(dialogue) for dialogue in dialogues))
+        return [generation.words for (generation,) in replies]
 
     begun = time.perf_counter()
     replies = asyncio.run(ask_all())
     return time.perf_counter() - begun, replies
 
 
-def ask_plainly(local: LocalModel, requests: Sequence[Request]) -> tuple[float, list[str]]:
+def ask_plainly(local: LocalModel, dialogues: Sequence[Dialogue]) -> tuple[float, list[str]]:
     """transformers as its manual shows it: render, tokenise, run, for each prompt by itself."""
     begun = time.perf_counter()
     replies = []
-    for request in requests:
-        turns, prefill = to_messages(request)
-        text = local.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True) + prefill
+    for dialogue in dialogues:
+        turns = dialogue.messages
+        text = local.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        text += dialogue.opening
         inputs = local.tokenizer(text, return_tensors="pt", add_special_tokens=False)
-        choices = (request.config.extensions or {}).get(CHOICE)
+        choices = dialogue.choices
         with torch.inference_mode():
             if choices:
                 logits = local.model(**inputs).logits[0, -1]
                 tokens = [local.tokenizer.convert_tokens_to_ids(choice.strip()) for choice in choices]
                 replies.append(choices[int(logits[tokens].argmax())])
             else:
-                options = {"max_new_tokens": request.config.max_tokens, "eos_token_id": 2, "pad_token_id": 2}
+                options = {"max_new_tokens": dialogue.sampling.max_tokens, "eos_token_id": 2, "pad_token_id": 2}
                 written = local.model.generate(**inputs, **options)[0, inputs["input_ids"].shape[1] :]
                 replies.append(local.tokenizer.decode(written, skip_special_tokens=True))
     return time.perf_counter() - begun, replies

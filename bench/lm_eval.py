@@ -40,7 +40,7 @@ from peers.lm_eval_peer import LMEvalPeer, PeerPass
 from transformers import AutoTokenizer
 
 from medexam.datasets import load_exam_set
-from medexam.programs import build_program
+from medexam.programs import AsyncRecordingEngine, RecordingEngine, build_program
 from medexam.questions import Discipline, Question
 from medexam.serve import Engine, build_engine
 from medexam.serve.local_model.weights import smollm2_folder
@@ -125,7 +125,13 @@ def draw_marks() -> Iterator[int]:
 
 async def ask_program(engine: Engine, spec: LikelihoodSpec, questions: Sequence[Question]) -> tuple[float, Answers]:
     program = build_program(spec, "en")
-    lm = dspy.LM("medexam/model", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    lm = dspy.LM(
+        "medexam/model",
+        engine=RecordingEngine(engine.sync),
+        async_engine=AsyncRecordingEngine(engine),
+        cache=False,
+        num_retries=0,
+    )
     places = asyncio.Semaphore(engine.concurrency)
 
     async def one(question: Question) -> int | None:

@@ -14,16 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from dspy.lm15 import Request, Response
-
 from medexam.cli.progress.run import TerminalProgress
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run import runner
 from medexam.experiments.track.runs import track
+from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo, ScriptedEngine
-from medexam.serve.chat_messages import requested_continuations
-from medexam.serve.logprobs.tokens import Candidates, build_logprobs, respond
+from medexam.serve.logprobs.tokens import Candidates, build_logprobs, build_reading
 
 
 class RandomScores:
@@ -35,13 +33,14 @@ class RandomScores:
         self.sync = ScriptedEngine({"*": ""}).sync
         self._random = random.Random(17)
 
-    async def complete(self, request: Request) -> Response:
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
         await asyncio.sleep(0)
-        asked = requested_continuations(request)
+        asked = dialogue.continuations
         assert asked is not None
         paths = tuple(tuple(range(1, 1 + len(text.split()))) or (1,) for text in asked.texts)
         values = [[-self._random.expovariate(0.3) for _ in path] for path in paths]
-        return respond(build_logprobs(Candidates((0,), paths), values, "echo", "random", 1), asked.texts, "random")
+        reading = build_logprobs(Candidates((0,), paths), values, "echo", "random", 1)
+        return [build_reading(reading, asked.texts, "random")]
 
     def info(self) -> EngineInfo:
         return EngineInfo(engine="embedded", model="random", identity=ModelIdentity(engine="embedded", name="random"))

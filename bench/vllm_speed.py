@@ -30,8 +30,10 @@ import dspy
 from dspy.lm15 import Config, Message, Request
 
 from medexam.datasets import load_exam_set
+from medexam.dspy_requests import CHOICE
+from medexam.programs import AsyncRecordingEngine, RecordingEngine
 from medexam.serve import build_engine
-from medexam.serve.contract import CHOICE, Engine
+from medexam.serve.contract import Engine
 from medexam.signatures import render_question
 from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.dataset import DatasetSpec
@@ -69,7 +71,13 @@ def marked(asked: list[Asked], mark: str) -> list[Asked]:
 
 
 async def run_engine(engine: Engine, asked: list[Asked]) -> tuple[float, int]:
-    lm = dspy.LM("served", engine=engine.sync, async_engine=engine, cache=False, num_retries=0)
+    lm = dspy.LM(
+        "served",
+        engine=RecordingEngine(engine.sync),
+        async_engine=AsyncRecordingEngine(engine),
+        cache=False,
+        num_retries=0,
+    )
     places = asyncio.Semaphore(engine.concurrency)
 
     async def one(question: Asked) -> bool:

@@ -151,6 +151,15 @@ def chat_request_fields(request: Request) -> dict[str, Any]:
     return fields
 
 
+def chat_output(response: lm15.Response) -> Any:
+    """Return what a call of a chat model gives for one reply: its text, or its parts if it has more."""
+    # Imported here: most replies are texts.
+    from dspy.clients.call_result import CallResult
+
+    (output,) = CallResult.native(response, model_type="chat", logprobs=False).outputs
+    return output
+
+
 def read_litellm_error(error: Exception, model: str) -> Exception:
     """Return the `CallError` that one of litellm's is; the error itself if it is none of litellm's."""
     # Imported here: it imports litellm, which takes seconds.

@@ -1,8 +1,8 @@
-"""What adapters and engines hand to each other beside DSPy's own requests and responses; neither knows the other.
+"""What adapters and engines hand to each other; neither knows the other, nor DSPy's requests and responses.
 
-A `Dialogue` and its `Generation` are a chat that is asked for one reply. A request and a response of DSPy's say the
-same and more, but are checked anew for each question, which takes a third of a client's time. A `ContinuationRequest`
-and its `ContinuationLogprobs` are how likely a model finds each of several texts as what follows a prompt.
+A `Dialogue` is what a model is asked, and each `Generation` is a reply to it. A `ContinuationRequest` and its
+`ContinuationLogprobs` are how likely a model finds each of several texts as what follows a prompt. `dspy_requests.py`
+reads DSPy's requests and writes its responses.
 """
 
 import math
@@ -26,9 +26,7 @@ Reading = Literal["strict", "lenient"]
 
 
 SAMPLES = "samples"
-"""Setting of a call: the number of its replies, each under a seed of its own; for engines that share a prompt alone.
-
-Key of `Request.config.extensions` too, and of `Response.provider_data` with the others than the first."""
+"""Setting of a call: the number of its replies, each under a seed of its own; for engines that share a prompt alone."""
 
 
 class Sampling(NamedTuple):
@@ -42,6 +40,8 @@ class Sampling(NamedTuple):
     stop: tuple[str, ...] = ()
     samples: int = 1
     """The number of replies, each under a seed of its own."""
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Sampling":
@@ -55,11 +55,18 @@ class Sampling(NamedTuple):
             get("seed"),
             tuple(get("stop") or ()),
             get(SAMPLES, 1),
+            get("frequency_penalty"),
+            get("presence_penalty"),
         )
+
+    @property
+    def drawn_seed(self) -> int | None:
+        """The seed under which the first reply is drawn; None where nothing is drawn."""
+        return self.seed if self.temperature else None
 
     def drawing(self) -> dict[str, Any]:
         """Return the fields of a completions request that decide which of the possible tokens is taken."""
-        names = ("temperature", "top_p", "top_k", "seed")
+        names = ("temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def fields(self) -> dict[str, Any]:
@@ -72,21 +79,27 @@ _content = itemgetter("content")
 
 
 class Dialogue(NamedTuple):
-    """Messages that are asked for one reply."""
+    """Messages that are asked for replies."""
 
     messages: list[ChatMessage]
     """The system's first, if there is one; a user's last."""
     opening: str
-    """The words that the reply continues; often empty."""
+    """The words that each reply continues; often empty."""
     sampling: Sampling
     choices: tuple[str, ...] | None = None
     """The strings that the reply is one of; None if it is free."""
     continuations: "ContinuationRequest | None" = None
     """The texts whose log-probabilities are asked for instead of a reply; None if a reply is."""
-    picture: str | None = None
-    """A data URL that stands before the words of the user's last message; None: there is no picture."""
+    pictures: tuple[str, ...] = ()
+    """Data URLs of what stands before the words of the user's last message."""
     plain: bool = False
     """Whether the reply continues the one message as plain text, without a chat template."""
+    fields: Mapping[str, Any] = MappingProxyType({})
+    """Further fields of a request in OpenAI's chat dialect, such as `tools` and `response_format`."""
+    turns: list[dict[str, Any]] | None = None
+    """The messages in OpenAI's chat dialect where they say more, such as calls of tools; None where they do not."""
+    source: Any = None
+    """The request of DSPy's that it was read from; None where there is none."""
 
     @classmethod
     def of(cls, turns: list[ChatMessage], sampling: Sampling, **more: Any) -> "Dialogue":
@@ -105,11 +118,9 @@ class Dialogue(NamedTuple):
         return True
 
     @property
-    def is_chat(self) -> bool:
-        """Whether it asks for one reply to texts; DSPy's request says what is wrong with an empty one."""
-        if self.continuations is not None or self.picture is not None or self.plain or self.sampling.samples > 1:
-            return False
-        return all(map(_content, self.messages[self.messages[0]["role"] == "system" :]))
+    def has_empty_turn(self) -> bool:
+        """Whether a message but the system's has no words; DSPy's request says what is wrong with it."""
+        return not all(map(_content, self.messages[self.messages[0]["role"] == "system" :]))
 
 
 class Ending(StrEnum):
@@ -161,6 +172,15 @@ def is_cut(reason: str | None) -> bool:
     return read_ending(reason) is Ending.CUT
 
 
+THINKING_OPENING, THINKING_CLOSING = "<think>", "</think>"
+"""The marks of a block of thinking in a `Generation.reply`."""
+
+
+def join_thinking(thinking: str, content: str) -> str:
+    """Write the text that `medexam.signatures.split_thinking` takes apart."""
+    return f"{THINKING_OPENING}\n{thinking}\n{THINKING_CLOSING}\n\n{content}"
+
+
 class ToolCall(FrozenModel):
     """A call of a tool that a model made in the form of its server, beside or instead of words."""
 
@@ -182,6 +202,7 @@ class Generation:
     model: str
     """The model as the server named it."""
     prompt_tokens: int | None
+    """0 for a reply that shared the prompt of the one before it."""
     completion_tokens: int | None
     thinking_tokens: int | None = None
     """Those of the completion's that are thinking; None where the engine did not report it."""
@@ -195,8 +216,12 @@ class Generation:
     """The tools that it calls; a reply that calls some may have no words."""
     text: str | None = None
     """What it says where that is less than `reply`: the server told its thinking apart, or the model declined."""
+    thinking: str | None = None
+    """What was thought, where the server told it apart."""
     reading: "ContinuationLogprobs | None" = None
     """The log-probabilities that were asked for instead of a reply."""
+    source: Any = None
+    """The response of DSPy's that it was read from, which may say more; None where there is none."""
 
     @property
     def words(self) -> str:
@@ -213,17 +238,6 @@ class Generation:
         """Whether it was refused or filtered, so that nothing in it is an answer."""
         return self.ending in WITHHELD
 
-
-CONTINUATIONS = "continuations"
-"""Key of `Request.config.extensions` that holds a `ContinuationRequest`, and of `Response.provider_data` that holds
-the `ContinuationLogprobs` which answers it."""
-FINISH_REASON = "finish_reason"
-"""Key of `Response.provider_data` that holds the finish reason as the server wrote it."""
-UNSEEDED = "unseeded"
-"""Key of `Response.provider_data` that is true where the model takes no seed, so that none was sent."""
-DRAWN_SEED = "drawn_seed"
-"""Key of `Response.provider_data` that holds the seed that a reply was drawn under, where it is not the one that was
-asked for."""
 
 ReadBy = Literal["echo", "trie", "label"]
 """`echo`: the prompt once for each continuation, every token's probability returned. `trie`: the prompt once, then one

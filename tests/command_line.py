@@ -46,10 +46,10 @@ def failing(monkeypatch):
     answer = ScriptedEngine.answer
 
     def fail(fits) -> None:
-        def answer_or_fail(engine, request):
-            if fits(request.messages[-1].text):
+        def answer_or_fail(engine, dialogue):
+            if fits(dialogue.messages[-1]["content"]):
                 raise ServerError("scripted server failure")
-            return answer(engine, request)
+            return answer(engine, dialogue)
 
         monkeypatch.setattr(ScriptedEngine, "answer", answer_or_fail)
 

@@ -15,12 +15,10 @@ from typing import Any, ClassVar
 from unittest.mock import patch
 
 import dspy
-from dspy.lm15 import Config, Message, Request
 from simulated.server import SimulatedServer, State
 
 from medexam.errors import CallTimeoutError, EndpointSilentError
-from medexam.model_calls import Generation
-from medexam.serve.contract import CHOICE
+from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import ServerFinder, follow
 from medexam.serve.engines.vllm import VLLMEngine
@@ -54,10 +52,8 @@ _SEEN = Capabilities(
     prefix_block=None,
     call_s=0.01,
 )
-_REQUEST = Request(
-    model=MODEL,
-    messages=(Message.user("Which?"), Message.assistant("{Answer: ")),
-    config=Config(temperature=0.0, extensions={CHOICE: ["1", "2", "3", "4"]}),
+_DIALOGUE = Dialogue(
+    [{"role": "user", "content": "Which?"}], "{Answer: ", Sampling(temperature=0.0), choices=("1", "2", "3", "4")
 )
 _open: ContextVar[Callable[[Endpoint], "Client"]] = ContextVar("open")
 """How the worker that is running opens a client."""
@@ -125,7 +121,7 @@ class Program:
     async def acall(self, question: Any) -> dspy.Prediction:  # noqa: ARG002 - each is the same here
         self.begun()
         await self.processor.work(self.prepare_s)
-        await self.engine.complete(_REQUEST)
+        await self.engine.reply(_DIALOGUE)
         return _SAID
 
 

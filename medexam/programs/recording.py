@@ -1,27 +1,24 @@
 """Which calls a question's program makes, wherever in the user's code it makes them.
 
-A `RecordingEngine` stands between DSPy and an engine. What is asked within `recorded_calls` is kept in order, also in
-DSPy's threads, to which its settings are handed on. A server gives one seed and one prompt one reply, so an equal
-request is sent under the next seed.
+A `RecordingEngine` stands between DSPy, whose requests it reads and whose responses it writes, and an engine. What is
+asked within `recorded_calls` is kept in order, also in DSPy's threads, to which its settings are handed on. A server
+gives one seed and one prompt one reply, so an equal dialogue is sent under the next seed.
 """
 
-import hashlib
 import json
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import dspy
 from dspy.lm15 import Request, Response, response_to_events
 
 from medexam.dspy_internals import CALL_ERRORS, dspy_faults, model_check
-from medexam.model_calls import DRAWN_SEED, SAMPLES, Dialogue, Generation
-from medexam.signatures.direct import DialogueWriter
-from medexam.signatures.requests import read_generation
+from medexam.dspy_requests import read_dialogue, write_response
+from medexam.model_calls import Dialogue, Generation
 
 _KEY = "medexam_calls"
 _DRAWS = "medexam_draws"
@@ -34,22 +31,22 @@ class Draws:
         self._seeds: defaultdict[str, set[int]] = defaultdict(set)
         self._lock = threading.Lock()
 
-    def redraw(self, request: Request) -> Request:
-        """Return the request to send: at a temperature and with a seed, under the first seed from its own that is
-        free.
+    def redraw(self, dialogue: Dialogue, model: str) -> Dialogue:
+        """Return the dialogue to send to a model: at a temperature and with a seed, under the first seed from its own
+        that is free.
         """
-        config = request.config
-        if not config.temperature or config.seed is None:
-            return request
-        digest = digest_request(request, seed=False)
-        # A request for several replies takes as many seeds, one after the other.
-        count, seed = (config.extensions or {}).get(SAMPLES, 1), config.seed
+        sampling, seed = dialogue.sampling, dialogue.sampling.drawn_seed
+        if seed is None:
+            return dialogue
+        unseeded = dialogue._replace(sampling=sampling._replace(seed=None), fields=dict(dialogue.fields), source=None)
+        key = json.dumps([model, unseeded], default=str, sort_keys=True)
         with self._lock:
-            used_seeds = self._seeds[digest]
-            while not used_seeds.isdisjoint(range(seed, seed + count)):
+            used_seeds = self._seeds[key]
+            # A dialogue that asks for several replies takes as many seeds, one after the other.
+            while not used_seeds.isdisjoint(range(seed, seed + sampling.samples)):
                 seed += 1
-            used_seeds.update(range(seed, seed + count))
-        return request if seed == config.seed else replace(request, config=replace(config, seed=seed))
+            used_seeds.update(range(seed, seed + sampling.samples))
+        return dialogue if seed == sampling.seed else dialogue._replace(sampling=sampling._replace(seed=seed))
 
 
 @dataclass
@@ -79,27 +76,6 @@ class Calls:
 
 class OverError(BaseException):
     """A module asks for a question whose time was over; no `except Exception` of its own continues it."""
-
-
-def digest_request(request: Request, *, seed: bool = True) -> str:
-    """Compute half a SHA-256 over everything that the reply depends on, or all but the seed."""
-    fields = _plain(request)
-    if not seed:
-        fields["config"]["seed"] = None
-    text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, Enum):
-        return value.value
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
 def shared_draws() -> AbstractContextManager[None]:
@@ -141,103 +117,105 @@ def no_other_model(lm: Any) -> dict[str, Any]:
 
 
 class _Sync(Protocol):
-    def complete(self, request: Request) -> Response: ...
+    def reply(self, dialogue: Dialogue) -> list[Generation]: ...
 
 
 class _Async(Protocol):
-    async def complete(self, request: Request) -> Response: ...
+    async def reply(self, dialogue: Dialogue) -> list[Generation]: ...
 
 
-class RecordingEngine:
-    """A synchronous engine whose calls are kept."""
+class _Recorder:
+    """What keeps calls, and writes the replies to DSPy's requests."""
 
-    def __init__(self, engine: _Sync, draws: Draws | None = None, declaring: object = None) -> None:
-        """Stand before the engine; `draws` counts the calls that nobody keeps, None where those keep their seeds.
+    def __init__(self, draws: Draws | None, declaring: object, model: str) -> None:
+        """Keep calls; `draws` counts those that nobody keeps, None where those keep their seeds.
 
         `declaring` is the engine that says what the model takes in the form of its server; None: it takes words alone.
+        Models of one name draw an equal dialogue under one seed after the other.
         """
-        self._engine = engine
         self._draws = draws
+        self._model = model
         # What DSPy's adapters look up before they write a request, under DSPy's names.
         self.supports_function_calling: bool = getattr(declaring, "supports_function_calling", False)
         self.supports_response_schema: bool = getattr(declaring, "supports_response_schema", False)
         self.supported_params = frozenset(getattr(declaring, "supported_params", ()))
+        self._takes_seed: bool = getattr(declaring, "takes_seed", True)
 
-    def complete(self, request: Request) -> Response:
-        """Return the engine's reply."""
+    @contextmanager
+    def _call(self, dialogue: Dialogue) -> Iterator["_Call"]:
+        """Keep the call in the block, which raises what it breaks with as DSPy's error."""
         calls: Calls | None = dspy.settings.get(_KEY)
         draws = calls.draws if calls else self._draws
-        sent = draws.redraw(request) if draws else request
-        with dspy_faults(), calls.noting_fault() if calls else nullcontext():
-            response = _with_seed(self._engine.complete(sent), request, sent)
+        call = _Call(draws.redraw(dialogue, self._model) if draws else dialogue)
+        with calls.noting_fault() if calls else nullcontext():
+            yield call
         if calls is not None:
-            calls.generations.append(read_generation(response))
-        return response
+            calls.generations.append(call.generations[0])
+        seed = call.sent.sampling.drawn_seed if self._takes_seed else None
+        if seed is not None:
+            call.generations = [replace(one, seed=seed + number) for number, one in enumerate(call.generations)]
+
+    def _write(self, generations: list[Generation]) -> Response:
+        return write_response(generations, takes_seed=self._takes_seed)
+
+
+def _read(request: Request) -> Dialogue:
+    calls: Calls | None = dspy.settings.get(_KEY)
+    with calls.noting_fault() if calls else nullcontext():
+        return read_dialogue(request)
+
+
+@dataclass
+class _Call:
+    """One call of a model."""
+
+    sent: Dialogue
+    generations: list[Generation] = field(default_factory=list)
+    """The replies, when they are there."""
+
+
+class RecordingEngine(_Recorder):
+    """A synchronous engine whose calls are kept."""
+
+    def __init__(self, engine: _Sync, draws: Draws | None = None, *, declaring: object = None, model: str = "") -> None:
+        super().__init__(draws, declaring, model)
+        self._engine = engine
+
+    def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the engine's replies, under their seeds where they were drawn."""
+        with self._call(dialogue) as call:
+            call.generations = self._engine.reply(call.sent)
+        return call.generations
+
+    def complete(self, request: Request) -> Response:
+        """Return the engine's reply to a request of DSPy's."""
+        with dspy_faults():
+            return self._write(self.reply(_read(request)))
 
     def stream(self, request: Request) -> Iterator[Any]:
         """Yield the events of the reply, which comes whole, as `dspy.streamify` reads them."""
         yield from response_to_events(self.complete(request))
 
 
-class RecordingWriter:
-    """An engine that replies to dialogues, whose replies are kept; `calls` None keeps none."""
-
-    def __init__(self, writer: DialogueWriter, calls: Calls | None) -> None:
-        self._writer = writer
-        self._calls = calls
-
-    def writes(self, dialogue: Dialogue) -> bool:
-        """Return whether it can reply; what is drawn at a temperature is a request, whose seed may have to change."""
-        return not dialogue.sampling.temperature and self._writer.writes(dialogue)
-
-    async def write(self, dialogue: Dialogue) -> Generation:
-        """Return the engine's reply."""
-        calls = self._calls
-        with calls.noting_fault() if calls else nullcontext():
-            generation = await self._writer.write(dialogue)
-        if calls is not None:
-            calls.generations.append(generation)
-        return generation
-
-
-class AsyncRecordingEngine:
+class AsyncRecordingEngine(_Recorder):
     """An asynchronous engine whose calls are kept."""
 
-    def __init__(self, engine: _Async, draws: Draws | None = None) -> None:
-        """Stand before the engine; `draws` counts the calls that nobody keeps, None where those keep their seeds."""
+    def __init__(self, engine: _Async, draws: Draws | None = None, *, model: str = "") -> None:
+        super().__init__(draws, engine, model)
         self._engine = engine
-        self._draws = draws
-        self._writer: DialogueWriter | None = engine if isinstance(engine, DialogueWriter) else None
 
-    @property
-    def writer(self) -> DialogueWriter | None:
-        """The engine as one that replies to dialogues, and keeps them while calls are kept; None if it is none."""
-        if self._writer is None:
-            return None
-        calls: Calls | None = dspy.settings.get(_KEY)
-        if calls is None and self._draws is None:
-            return self._writer
-        return RecordingWriter(self._writer, calls)
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the engine's replies, under their seeds where they were drawn."""
+        with self._call(dialogue) as call:
+            call.generations = await self._engine.reply(call.sent)
+        return call.generations
 
     async def complete(self, request: Request) -> Response:
-        """Return the engine's reply."""
-        calls: Calls | None = dspy.settings.get(_KEY)
-        draws = calls.draws if calls else self._draws
-        sent = draws.redraw(request) if draws else request
-        with dspy_faults(), calls.noting_fault() if calls else nullcontext():
-            response = _with_seed(await self._engine.complete(sent), request, sent)
-        if calls is not None:
-            calls.generations.append(read_generation(response))
-        return response
+        """Return the engine's reply to a request of DSPy's."""
+        with dspy_faults():
+            return self._write(await self.reply(_read(request)))
 
     async def stream(self, request: Request) -> AsyncIterator[Any]:
         """Yield the events of the reply, which comes whole, as `dspy.streamify` reads them."""
         for event in response_to_events(await self.complete(request)):
             yield event
-
-
-def _with_seed(response: Response, request: Request, sent: Request) -> Response:
-    """Return the response, with its seed where that is a later one than the request's."""
-    if sent is request:
-        return response
-    return replace(response, provider_data={**(response.provider_data or {}), DRAWN_SEED: sent.config.seed})

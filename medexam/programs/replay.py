@@ -4,21 +4,19 @@ It serves looks at prompts (the first one in a plan, all those of a stored answe
 replies again.
 """
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import dspy
-from dspy.lm15 import Message, Request, Response, TextPart, ToolCallPart, ToolResultPart, Usage
 from dspy.utils.exceptions import LMError
 
 from medexam.errors import ProgramFaultError
-from medexam.model_calls import CONTINUATIONS
+from medexam.model_calls import ChatMessage, Dialogue, Generation
 from medexam.predictions import Reply
 from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine
 
-Turns = list[dict[str, str]]
+Turns = list[ChatMessage]
 
 
 class Replayed(NamedTuple):
@@ -40,36 +38,27 @@ class _Replies:
     """An engine that gives known replies in order, and ends the program when there are no more."""
 
     def __init__(self, replies: Sequence[str | Reply]) -> None:
-        self._replies = list(map(_parts, replies))
-        self.requests: list[Request] = []
-        self.supports_function_calling = any(
-            isinstance(part, ToolCallPart) for parts in self._replies for part in parts
-        )
+        self._replies = list(map(_generation, replies))
+        self.dialogues: list[Dialogue] = []
+        self.supports_function_calling = any(generation.tool_calls for generation in self._replies)
         """A model that called a tool was offered tools in its server's own form, which no prompt shows."""
 
-    def complete(self, request: Request) -> Response:
+    def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the next reply."""
-        self.requests.append(request)
-        if len(self.requests) > len(self._replies) or CONTINUATIONS in (request.config.extensions or {}):
+        self.dialogues.append(dialogue)
+        if len(self.dialogues) > len(self._replies) or dialogue.continuations is not None:
             # Words tell nothing of how likely texts are.
             raise _NoMoreRepliesError
-        parts = self._replies[len(self.requests) - 1]
-        return Response(
-            id=None,
-            model=request.model,
-            message=Message.assistant(parts),
-            finish_reason="stop",
-            usage=Usage(input_tokens=0, output_tokens=0),
-        )
+        return [self._replies[len(self.dialogues) - 1]]
 
 
 class _AsyncReplies:
     def __init__(self, replies: _Replies) -> None:
         self._replies = replies
 
-    async def complete(self, request: Request) -> Response:
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the next reply."""
-        return self._replies.complete(request)
+        return self._replies.reply(dialogue)
 
 
 def replay(program: dspy.Module, question: Any, replies: Sequence[str | Reply]) -> Replayed:
@@ -83,30 +72,17 @@ def replay(program: dspy.Module, question: Any, replies: Sequence[str | Reply]) 
             outcome = program(question=question)
         except ProgramFaultError as error:
             fault = error
-    prompts = [request_turns(request) for request in engine.requests]
+    prompts = [_turns(dialogue) for dialogue in engine.dialogues]
     # What a program raises after it asked for more than is known may come of that alone.
     return Replayed(prompts, outcome, fault if len(prompts) <= len(replies) else None)
 
 
-def _parts(reply: str | Reply) -> list[TextPart | ToolCallPart]:
+def _generation(reply: str | Reply) -> Generation:
     if isinstance(reply, str):
-        return [TextPart(reply)]
-    calls = [ToolCallPart(call.id, call.name, call.args) for call in reply.tool_calls]
-    return [*([] if calls and not reply.text else [TextPart(reply.text)]), *calls]
+        return Generation(reply, "stop", "replay", 0, 0)
+    return Generation(reply.text, "stop", "replay", 0, 0, tool_calls=reply.tool_calls)
 
 
-def request_turns(request: Request) -> Turns:
-    """Return the turns of a request as texts, the system's first; calls of tools and their results are lines."""
-    turns = [{"role": message.role, "content": _text(message.parts)} for message in request.messages]
-    if request.system is not None:
-        system = request.system if isinstance(request.system, str) else _text(request.system)
-        turns.insert(0, {"role": "system", "content": system})
-    return turns
-
-
-def _text(parts: Sequence[Any]) -> str:
-    """Return the words of a turn; a tool's call is its name and its arguments as JSON, a line each."""
-    words = "".join(part.text for part in parts if isinstance(part, TextPart))
-    calls = [f"{part.name} {json.dumps(part.input)}" for part in parts if isinstance(part, ToolCallPart)]
-    results = [_text(part.content) for part in parts if isinstance(part, ToolResultPart)]
-    return "\n".join(filter(None, [words, *calls, *results]))
+def _turns(dialogue: Dialogue) -> Turns:
+    """Return the turns of a prompt, the reply's opening as the last."""
+    return [*dialogue.messages, *([{"role": "assistant", "content": dialogue.opening}] if dialogue.opening else [])]

@@ -62,16 +62,18 @@ def _load_embedded(spec: ModelSpec, needs: EngineNeeds) -> Engine:
 
 def _build_own(spec: ModelSpec, needs: EngineNeeds) -> Engine:
     """Build an instance of the user's class; raises `SpecError` if it cannot be made or lacks what an engine has."""
+    from medexam.serve.engines.dspy_model import RequestEngine, build_dspy_engine
+
     engine_class = load_object(spec.engine, ENGINES)
     if is_live_name(spec.engine):
-        from medexam.serve.engines.dspy_model import build_dspy_engine
-
         return build_dspy_engine(engine_class, spec, needs)
     try:
-        engine: Engine = engine_class(**spec.args)
+        engine = engine_class(**spec.args)
     except Exception as error:
         raise SpecError(f"engine {spec.engine}: making it failed: {type(error).__name__}: {error}") from error
+    if hasattr(engine, "reply"):
+        return engine
     lacking = [name for name in ("sync", "concurrency", "complete", "info", "aclose") if not hasattr(engine, name)]
     if lacking:
         raise SpecError(f"engine {spec.engine} lacks {', '.join(lacking)}: see docs/your-own-parts.md")
-    return engine
+    return RequestEngine(engine, f"medexam/{spec.label}")

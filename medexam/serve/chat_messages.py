@@ -1,8 +1,7 @@
-"""A request as the messages of a chat template, the same for every engine.
+"""A dialogue as the messages of a chat template, the same for every engine.
 
-A request becomes a list of messages and the words that the reply must continue. Some templates refuse a system message,
-or two messages of one role in a row; they get the same words in fewer messages. This module renders and probes
-templates but knows no model, no tokens and no server.
+Some templates refuse a system message, or two messages of one role in a row; they get the same words in fewer messages.
+This module renders and probes templates but knows no model, no tokens and no server.
 
 The opening words of a reply are never rendered as an assistant message: templates close that message, and many trim it,
 so a trailing space that the next token depends on would be lost. They are appended to the rendered text instead.
@@ -10,60 +9,30 @@ so a trailing space that the next token depends on would be lost. They are appen
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from dspy.lm15 import ImagePart, Message, Request, TextPart, ToolCallPart, ToolResultPart
-from pydantic import ValidationError
-
-from medexam.dspy_internals import chat_request_fields
 from medexam.errors import InvalidRequestError, UnsupportedFeatureError
-from medexam.model_calls import CONTINUATIONS, ChatMessage, ContinuationRequest
-from medexam.serve.contract import CHOICE, PLAIN
+from medexam.model_calls import ChatMessage, Dialogue
 
-_ROLES = {"user": "user", "assistant": "assistant", "developer": "system"}
 _PROBE_WORDS = "Be brief."
 
 
-def to_messages(request: Request) -> tuple[list[ChatMessage], str]:
-    """Convert a request to its messages and the words that its reply continues (`""` if there are none).
+def tool_turns(dialogue: Dialogue) -> list[dict[str, Any]] | None:
+    """Return the messages in OpenAI's chat dialect if some call tools or bring their results; None if none does.
 
-    Raises `UnsupportedFeatureError` for anything but text, and `InvalidRequestError` if nothing is left to answer.
+    Raises `UnsupportedFeatureError` for anything else but texts, and pictures in the last user message.
     """
-    messages: list[ChatMessage] = []
-    if request.system is not None:
-        messages.append({"role": "system", "content": _system_text(request.system)})
-    messages.extend(_message(message) for message in request.messages)
-    prefill = messages.pop()["content"] if messages[-1]["role"] == "assistant" else ""
-    if not any(message["role"] == "user" for message in messages):
-        raise InvalidRequestError("the request has no user turn to answer")
-    return messages, prefill
-
-
-def tool_messages(request: Request) -> list[dict[str, Any]] | None:
-    """Return the messages in OpenAI's chat dialect if some call tools or bring their results; None if none does."""
-    if not any(isinstance(part, ToolCallPart | ToolResultPart) for turn in request.messages for part in turn.parts):
+    if dialogue.turns is None:
         return None
-    messages: list[dict[str, Any]] = chat_request_fields(request)["messages"]
-    return messages
-
-
-def take_pictures(request: Request) -> tuple[Request, list[str]]:
-    """Return the request without the pictures of its last user message, and these as data URLs, in order."""
-    users = [place for place, message in enumerate(request.messages) if message.role == "user"]
-    user_turn = request.messages[users[-1]] if users else None
-    if user_turn is None or not any(isinstance(part, ImagePart) for part in user_turn.parts):
-        return request, []
-    pictures = [
-        f"data:{picture.media_type};base64,{picture.data}"
-        for picture in user_turn.parts
-        if isinstance(picture, ImagePart)
-    ]
-    messages = list(request.messages)
-    messages[users[-1]] = replace(
-        user_turn, parts=tuple(part for part in user_turn.parts if not isinstance(part, ImagePart))
+    if any(turn.get("tool_calls") or turn["role"] == "tool" for turn in dialogue.turns):
+        return dialogue.turns
+    parts = [part for turn in dialogue.turns if isinstance(turn["content"], list) for part in turn["content"]]
+    raise UnsupportedFeatureError(
+        "this engine takes texts, and pictures in the last user message, not messages with "
+        f"{sorted({part['type'] for part in parts})}",
+        feature="messages",
     )
-    return replace(request, messages=tuple(messages)), pictures
 
 
 def put_pictures(messages: Sequence[ChatMessage], pictures: Sequence[str]) -> list[dict[str, Any]]:
@@ -84,39 +53,16 @@ def no_sight(model: str) -> str:
     )
 
 
-def requested_choices(request: Request) -> list[str] | None:
-    """Return the strings that the reply must be one of; None if it is free."""
-    choices = (request.config.extensions or {}).get(CHOICE)
-    if choices is None:
-        return None
-    strings = isinstance(choices, list) and all(isinstance(choice, str) and choice for choice in choices)
-    if not strings or not choices or len(set(choices)) < len(choices):
-        raise InvalidRequestError(f"{CHOICE!r} must be a list of distinct strings, not {choices!r}")
-    return list(choices)
-
-
-def requested_continuations(request: Request) -> ContinuationRequest | None:
-    """Return the texts whose log-probabilities are wanted instead of a reply; None if a reply is wanted."""
-    continuations = (request.config.extensions or {}).get(CONTINUATIONS)
-    if continuations is None:
-        return None
-    try:
-        return ContinuationRequest.model_validate(continuations)
-    except ValidationError as error:
-        raise InvalidRequestError(f"{CONTINUATIONS!r}: {error.errors()[0]['msg']}") from None
-
-
-def continues_plain_text(request: Request) -> bool:
-    """Return whether the reply continues the request's one user message, without a chat template."""
-    return (request.config.extensions or {}).get(PLAIN) is True
-
-
-def plain_text(request: Request) -> str:
-    """Return the text of a request that is no dialogue: its one user message."""
-    messages, prefill = to_messages(request)
-    if len(messages) != 1 or prefill:
+def plain_text(dialogue: Dialogue) -> str:
+    """Return the text of a dialogue that is none: its one user message."""
+    if len(dialogue.messages) != 1 or dialogue.opening or dialogue.pictures:
         raise InvalidRequestError("a plain text is one user turn and nothing else; set template for a dialogue")
-    return messages[0]["content"]
+    return dialogue.messages[0]["content"]
+
+
+def chat_fields(dialogue: Dialogue) -> dict[str, Any]:
+    """Return all fields of a request in OpenAI's chat dialect but the model and the messages."""
+    return {**dialogue.sampling.fields(), **dialogue.fields}
 
 
 @dataclass(frozen=True)
@@ -199,21 +145,3 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
     """Cut the text before the first stop string in it, and return also whether there was one."""
     ends = [end for end in (text.find(stop) for stop in stops) if end >= 0]
     return (text[: min(ends)], True) if ends else (text, False)
-
-
-def _message(message: Message) -> ChatMessage:
-    role = _ROLES.get(message.role)
-    if role is None or message.text is None:
-        raise UnsupportedFeatureError(
-            f"this engine takes text messages, not {message.role!r} with {sorted({p.type for p in message.parts})}",
-            feature="messages",
-        )
-    return {"role": role, "content": message.text}
-
-
-def _system_text(system: str | Sequence[object]) -> str:
-    if isinstance(system, str):
-        return system
-    if not all(isinstance(part, TextPart) for part in system):
-        raise UnsupportedFeatureError("this engine takes a system message of text only", feature="system")
-    return "\n".join(part.text for part in system if isinstance(part, TextPart))

@@ -1,46 +1,33 @@
-"""What every engine here promises, on top of DSPy's `complete(Request) -> Response`.
+"""What every engine here promises: `reply(Dialogue) -> list[Generation]`, one for each sample.
 
-An engine knows messages, tokens and choices; it knows nothing of questions, exams or answers. Programs need four
-conventions, and engines whose `shares_prompts` is true keep a fifth:
-
-- a request whose last message is the assistant's continues that message: the reply is only what comes after it;
-- `request.config.extensions["choice"]`, a list of distinct strings, makes the reply exactly one of them;
-- `request.config.extensions["continuations"]`, a `medexam.model_calls.ContinuationRequest` as data, asks how likely
-  texts are as what follows: `response.provider_data["continuations"]` is the `ContinuationLogprobs`, and the reply is
-  the likeliest;
-- `request.config.extensions["plain"]`, true, makes the one user message a plain text that the reply continues, without
-  a chat template;
-- `request.config.extensions["samples"]`, a number of 2 or more, asks for as many replies to the prompt, which is read
-  once: the first under the request's seed, the others under the next ones. `response.provider_data["samples"]` holds
-  the others as data: `text`, `thinking`, `refusal`, `finish_reason`, `written_reason` (as the server wrote it),
-  `completion_tokens` and `thinking_tokens`; the first one's usage has the prompt's tokens.
+An engine knows messages, tokens and choices; it knows nothing of questions, exams or answers. An engine whose
+`shares_prompts` is true takes more than one sample: it reads the prompt once, and writes the first reply under the
+dialogue's seed, the others under the next ones. What an engine cannot do of a dialogue, it refuses. An engine of one's own may answer DSPy's requests instead, by
+`complete(Request) -> Response` and a `SyncEngine`.
 
 An engine may declare what its model takes in the server's own form, under DSPy's names: `supports_function_calling`,
 `supports_response_schema` and `supported_params`, names of OpenAI's fields. What it does not declare, DSPy's adapters
-ask in words.
+ask in words. `takes_seed` false says that no seed reaches the model.
 
 Failures are raised as `CallError`s, after the engine has retried what a retry may cure; a prompt that does not
 fit the context is a `ContextLengthError`. Log-probabilities that a server does not give, or that cannot be
 true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the run, later a question fails.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from dspy.lm15 import Config, RefusalPart, Request, Response, TextPart, ThinkingPart
 from pydantic import Field
 
+from medexam.dspy_requests import CHOICE, Request, Response
 from medexam.frozen_model import FrozenModel
-from medexam.model_calls import FINISH_REASON, SAMPLES
+from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
 
-CHOICE = "choice"
-"""Key of `Request.config.extensions` that holds the strings the reply is chosen from."""
-PLAIN = "plain"
-"""Key of `Request.config.extensions` that is true where the reply continues plain text."""
+__all__ = ["CHOICE", "Engine", "EngineInfo", "FolderEngine", "SyncEngine", "SyncTwin"]
 
 
 class EngineInfo(FrozenModel):
@@ -69,51 +56,27 @@ class EngineInfo(FrozenModel):
     """What else distinguishes this engine: device, dtype, library versions."""
 
 
-def take_samples(config: Config) -> tuple[Config, int]:
-    """Separate the number of replies from the settings; return the settings without it, and it."""
-    if SAMPLES not in (config.extensions or {}):
-        return config, 1
-    extensions = dict(config.extensions or {})
-    samples = extensions.pop(SAMPLES, 1)
-    return replace(config, extensions=extensions or None), samples
-
-
-def join_samples(responses: Sequence[Response]) -> Response:
-    """Join the replies of all in one response."""
-    first, *others = responses
-    if not others:
-        return first
-    return replace(
-        first, provider_data={**(first.provider_data or {}), SAMPLES: [_sample(response) for response in others]}
-    )
-
-
-def _sample(response: Response) -> dict[str, Any]:
-    parts = response.message.parts
-    return {
-        "text": "".join(part.text for part in parts if isinstance(part, TextPart)),
-        "thinking": "".join(part.text for part in parts if isinstance(part, ThinkingPart)) or None,
-        "refusal": "".join(part.text for part in parts if isinstance(part, RefusalPart)) or None,
-        "finish_reason": response.finish_reason,
-        "written_reason": (response.provider_data or {}).get(FINISH_REASON),
-        "completion_tokens": response.usage.output_tokens,
-        "thinking_tokens": response.usage.reasoning_tokens,
-    }
-
-
 @dataclass(frozen=True)
 class SyncEngine:
-    """The synchronous twin, for notebooks: DSPy's engine contract."""
+    """The synchronous twin of an engine of one's own that answers DSPy's requests."""
 
     complete: Callable[[Request], Response]
     """One reply to one request."""
+
+
+@dataclass(frozen=True)
+class SyncTwin:
+    """The synchronous twin, for notebooks and for threads that wait."""
+
+    reply: Callable[[Dialogue], list[Generation]]
+    """The replies to one dialogue, one for each sample."""
 
 
 class Engine(Protocol):
     """A live model. Build one with `medexam.serve.build_engine`; close it with `aclose`."""
 
     @property
-    def sync(self) -> SyncEngine:
+    def sync(self) -> SyncTwin:
         """The same model for synchronous callers."""
         ...
 
@@ -122,8 +85,8 @@ class Engine(Protocol):
         """How many requests keep it busy; it may change, and the runner keeps that many in flight."""
         ...
 
-    async def complete(self, request: Request) -> Response:
-        """Answer one request with one reply."""
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to one dialogue, one for each sample."""
         ...
 
     def info(self) -> EngineInfo:

@@ -1,6 +1,6 @@
 """What is asked, in which words, and how the reply is read: floor 2."""
 
-from medexam.model_calls import SAMPLES, Generation
+from medexam.model_calls import SAMPLES, Generation, join_thinking
 from medexam.signatures.adapter import (
     AnswerAfterReasoning,
     AnswerQuestion,
@@ -28,7 +28,7 @@ from medexam.signatures.single_call import add_usage
 from medexam.signatures.span_alignment import FoundSpan, find_span
 from medexam.signatures.task_adapter import FORMATS, AskedTask, GiveAnswer, QuoteContext, TaskAdapter
 from medexam.signatures.task_words import TaskWords, fill, load_task_words
-from medexam.signatures.thinking import is_cut_in_thinking, join_thinking, split_thinking
+from medexam.signatures.thinking import is_cut_in_thinking, split_thinking
 
 __all__ = [
     "FORMATS",

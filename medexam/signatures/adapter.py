@@ -19,6 +19,7 @@ from medexam.model_calls import (
     Ending,
     Generation,
     Sampling,
+    join_thinking,
 )
 from medexam.predictions import Reading
 from medexam.questions import Question
@@ -36,7 +37,7 @@ from medexam.signatures.lenient import read_leniently
 from medexam.signatures.prompts import Turn
 from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
-from medexam.signatures.thinking import end_turn, join_thinking, split_thinking
+from medexam.signatures.thinking import end_turn, split_thinking
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat
 
 
@@ -142,7 +143,7 @@ class ExamAdapter(SingleCallAdapter):
             Sampling.of(settings),
             choices=choices,
             continuations=continuations,
-            picture=question.picture,
+            pictures=() if question.picture is None else (question.picture,),
         )
 
     def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:

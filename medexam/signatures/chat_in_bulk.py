@@ -10,14 +10,15 @@ from typing import Any, cast
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
-from medexam.dspy_internals import DirectCalls, current_settings, dspy_errors, is_plain_lm
+from medexam.dspy_internals import DirectCalls, chat_output, current_settings, dspy_errors, is_plain_lm
+from medexam.dspy_requests import write_response
 from medexam.model_calls import Dialogue, Sampling
-from medexam.signatures.direct import DialogueWriter, find_writer
+from medexam.signatures.direct import find_direct_engine
 from medexam.signatures.single_call import call_settings
 
 Signature = type[dspy.Signature]
 Fields = dict[str, Any]
-_SAMPLING = frozenset({"max_tokens", "temperature", "top_p", "top_k", "seed", "stop"})
+_SAMPLING = frozenset(Sampling._fields) - {"samples"}
 """Settings of a call that a dialogue has room for."""
 
 
@@ -33,9 +34,9 @@ class ChatInBulk(dspy.ChatAdapter):
     ) -> list[Fields]:
         """Return what DSPy's own adapter returns."""
         call = (lm, dict(lm_kwargs), signature, demos, inputs)
-        writer = None if self.callbacks or _is_heard() else find_writer(lm)
+        asks_directly = getattr(lm, "direct_engine", None) is not None and not (self.callbacks or _is_heard())
         try:
-            outputs = await (self._ask(writer, *call) if writer is not None else self._ask_plain(*call))
+            outputs = await (self._ask(*call) if asks_directly else self._ask_plain(*call))
         except AdapterParseError:
             if not self.use_json_adapter_fallback:
                 raise
@@ -73,13 +74,7 @@ class ChatInBulk(dspy.ChatAdapter):
         )
 
     async def _ask(
-        self,
-        writer: DialogueWriter,
-        lm: dspy.LM,
-        options: Fields,
-        signature: Signature,
-        demos: list[Fields],
-        inputs: Fields,
+        self, lm: dspy.LM, options: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields] | None:
         """Ask by a dialogue; None where it says less than DSPy's request, and nothing was asked."""
         processed = self._call_preprocess(lm, options, signature, inputs)
@@ -90,11 +85,14 @@ class ChatInBulk(dspy.ChatAdapter):
         if not all(isinstance(message["content"], str) and len(message) == 2 for message in messages):
             return None
         dialogue = Dialogue.of(messages, Sampling.of(settings))
-        if not (dialogue.is_encodable and dialogue.is_chat and writer.writes(dialogue)):
+        engine = find_direct_engine(lm, dialogue)
+        if engine is None:
             return None
         with dspy_errors(lm.model):
-            generation = await writer.write(dialogue)
-        outputs: list[Fields] = self._call_postprocess(processed, signature, [generation.reply or ""], lm, options)
+            (generation,) = await engine.reply(dialogue)
+        is_text = generation.text is None and not generation.tool_calls
+        output = generation.words if is_text else chat_output(write_response([generation]))
+        outputs: list[Fields] = self._call_postprocess(processed, signature, [output], lm, options)
         return outputs
 
     def _asks_plainly(self, lm: dspy.LM, signature: Signature) -> bool:

@@ -9,15 +9,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast
 
 import dspy
-from dspy.lm15 import Request, Response
 from pydantic_core import PydanticUndefined
 
 from medexam.dspy_internals import current_settings, dspy_errors
+from medexam.dspy_requests import build_request, read_generations
 from medexam.model_calls import Dialogue, Generation
-from medexam.signatures.requests import build_request, drawn_seed, read_generations
 
 Fields = dict[str, Any]
 _OTHERS = "medexam_models"
@@ -25,29 +24,11 @@ _SEVERAL = {"n", "num_generations"}
 """Settings of a call for several replies, under which DSPy raises the temperature."""
 
 
-@runtime_checkable
-class DialogueWriter(Protocol):
-    """An engine that replies to dialogues."""
-
-    def writes(self, dialogue: Dialogue) -> bool:
-        """Return whether it can reply to this one; if not, it is asked by a request."""
-        ...
-
-    async def write(self, dialogue: Dialogue) -> Generation:
-        """Return the reply to a request of the same messages under the same settings."""
-        ...
-
-
 class DirectEngine(Protocol):
     """An engine that a language model may be asked through."""
 
-    @property
-    def writer(self) -> DialogueWriter | None:
-        """The engine as one that replies to dialogues; None if it does not, or if its requests are to be kept."""
-        ...
-
-    async def complete(self, request: Request) -> Response:
-        """Return one reply to one request."""
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to one dialogue, one for each sample, under their seeds where they were drawn."""
         ...
 
 
@@ -84,36 +65,38 @@ async def ask_dialogue(lm: dspy.LM, dialogue: Dialogue, settings: Fields, *, hea
 
     Directly only for a model with a `direct_engine`, which itself retries and never caches.
     """
-    engine: DirectEngine | None = getattr(lm, "direct_engine", None)
-    options = _call_options(settings)
-    if engine is None or options or lm.callbacks or heard or not dialogue.is_encodable:
-        return read_generations(await lm.acall(build_request(lm.model, dialogue), **options), dialogue, settings)
-    writer = engine.writer
-    if writer is not None and dialogue.is_chat and writer.writes(dialogue):
-        with dspy_errors(lm.model):
-            generation = await writer.write(dialogue)
-        seed = drawn_seed(settings)
-        return [generation if seed is None else replace(generation, seed=seed)]
-    request = build_request(lm.model, dialogue)
+    options, seed = _call_options(settings), _drawn_seed(settings)
+    engine = None if options or heard else find_direct_engine(lm, dialogue)
+    if engine is None:
+        response = await lm.acall(build_request(lm.model, dialogue), **options)
+        return read_generations(response, dialogue, seed)
     with dspy_errors(lm.model):
-        response = await engine.complete(request)
-    return read_generations(response, dialogue, settings)
+        generations = await engine.reply(dialogue)
+    return generations if seed is not None else [replace(generation, seed=None) for generation in generations]
 
 
 def ask_blocking(lm: dspy.LM, dialogue: Dialogue, settings: Fields) -> list[Generation]:
     """Return the replies that `lm` gives to a dialogue, in a thread that waits."""
     response = lm(build_request(lm.model, dialogue), **_call_options(settings))
-    return read_generations(response, dialogue, settings)
+    return read_generations(response, dialogue, _drawn_seed(settings))
+
+
+def find_direct_engine(lm: dspy.LM, dialogue: Dialogue) -> DirectEngine | None:
+    """Find what replies to a dialogue for `lm`, where nothing of DSPy's listens to calls; None if DSPy has to ask.
+
+    DSPy says what is wrong with a turn that is empty, or that cannot be sent.
+    """
+    engine: DirectEngine | None = getattr(lm, "direct_engine", None)
+    asks_directly = engine is not None and not lm.callbacks and dialogue.is_encodable and not dialogue.has_empty_turn
+    return engine if asks_directly else None
+
+
+def _drawn_seed(settings: Fields) -> int | None:
+    return settings.get("seed") if settings.get("temperature") else None
 
 
 def _call_options(settings: Fields) -> Fields:
     return {} if settings.get("rollout_id") is None else {"rollout_id": settings["rollout_id"]}
-
-
-def find_writer(lm: dspy.LM) -> DialogueWriter | None:
-    """Find what replies to dialogues for `lm`, where nobody listens to calls; None if only requests can be made."""
-    engine: DirectEngine | None = getattr(lm, "direct_engine", None)
-    return None if engine is None or lm.callbacks else engine.writer
 
 
 async def run_program(program: dspy.Module, question: Any) -> dspy.Prediction:

@@ -59,7 +59,8 @@ class SingleCallAdapter(dspy.Adapter):
 
 def call_settings(lm: dspy.LM, overrides: Fields) -> Fields:
     """Return the settings of a call over the model's own; a reply ends at what either of them names."""
-    stop = [*(overrides.get("stop") or ()), *(lm.kwargs.get("stop") or ())]
+    stops = (overrides.get("stop") or (), lm.kwargs.get("stop") or ())
+    stop = [text for texts in stops for text in ([texts] if isinstance(texts, str) else texts)]
     return {**lm.kwargs, **overrides, **({"stop": stop} if stop else {})}
 
 

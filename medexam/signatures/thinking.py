@@ -7,11 +7,10 @@ without any mark has no thinking: those take it for thinking that was cut off, s
 
 import re
 
-from medexam.model_calls import is_cut
+from medexam.model_calls import THINKING_CLOSING, THINKING_OPENING, is_cut
 
-_OPENING, _CLOSING = "<think>", "</think>"
 _BLOCKS = (
-    (_OPENING, _CLOSING),  # Qwen 3, DeepSeek-R1
+    (THINKING_OPENING, THINKING_CLOSING),  # Qwen 3, DeepSeek-R1
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
@@ -73,11 +72,6 @@ def split_thinking(reply: str) -> tuple[str | None, str]:
     (thinking if inside else content).append(reply[place:])
     parts = (part.strip() for part in thinking)
     return "\n".join(filter(None, parts)) or None, "".join(content).lstrip()
-
-
-def join_thinking(thinking: str, content: str) -> str:
-    """Write the text that `split_thinking` takes apart."""
-    return f"{_OPENING}\n{thinking}\n{_CLOSING}\n\n{content}"
 
 
 def is_cut_in_thinking(reply: str | None, finish_reason: str | None) -> bool:

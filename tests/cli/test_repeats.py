@@ -31,13 +31,13 @@ def moody(monkeypatch) -> dict[str, int]:
     """Have the model answer a quarter of the prompts otherwise at every second time; prompts -> how often asked."""
     answer, asked = ScriptedEngine.answer, {}
 
-    def answer_by_mood(engine, request):
-        prompt = request.messages[-1].text
+    def answer_by_mood(engine, dialogue):
+        prompt = dialogue.messages[-1]["content"]
         asked[prompt] = asked.get(prompt, 0) + 1
         if len(prompt) % 4 == 0 and asked[prompt] % 2 == 0:
             other = ScriptedEngine({"*": "{Answer: 2}"})
-            return answer(other, request)
-        return answer(engine, request)
+            return answer(other, dialogue)
+        return answer(engine, dialogue)
 
     monkeypatch.setattr(ScriptedEngine, "answer", answer_by_mood)
     return asked

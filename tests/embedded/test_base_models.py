@@ -7,10 +7,11 @@ import pytest
 import yaml
 from dspy.lm15 import Config, Message, Request
 
+from asked import complete
+from medexam.dspy_requests import PLAIN
 from medexam.errors import UnsupportedFeatureError
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
-from medexam.serve.contract import PLAIN
 from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.specs import ModelSpec
 from watching import Silent
@@ -74,7 +75,7 @@ def test_a_plain_text_is_continued_token_by_token_until_a_stop(base_model) -> No
     def ask(**config) -> str:
         asked = Config(temperature=0.0, max_tokens=12, extensions={PLAIN: True}, **config)
         request = Request(model="m", messages=(Message.user(SUM),), config=asked)
-        return asyncio.run(engine.complete(request)).text
+        return asyncio.run(complete(engine, request)).text
 
     model = engine._model
     ids = model.tokenizer(SUM, return_tensors="pt").input_ids
@@ -85,5 +86,5 @@ def test_a_plain_text_is_continued_token_by_token_until_a_stop(base_model) -> No
     stop = whole.splitlines()[-1]
     assert ask(stop=(f"\n{stop}",)) == whole.partition(f"\n{stop}")[0]
     with pytest.raises(UnsupportedFeatureError, match="takes no dialogue"):
-        asyncio.run(engine.complete(Request(model="m", messages=(Message.user("Hello"),))))
+        asyncio.run(complete(engine, Request(model="m", messages=(Message.user("Hello"),))))
     asyncio.run(engine.aclose())

@@ -13,15 +13,15 @@ from dspy.lm15 import Config, Message, Request
 from hypothesis import strategies as st
 from wire_server import Wire, serving
 
+from asked import complete
 from generated.boundary import Boundary
 from generated.commands import call, refusing
 from generated.mutations import changed_json
+from medexam.dspy_requests import CHOICE, CONTINUATIONS, read_generation
 from medexam.errors import CallError
-from medexam.model_calls import CONTINUATIONS, ContinuationRequest
+from medexam.model_calls import ContinuationRequest
 from medexam.predictions import Prediction, Status
 from medexam.serve import build_engine
-from medexam.serve.contract import CHOICE
-from medexam.signatures.requests import read_generation
 from medexam.specs import ModelSpec
 
 USAGE = {"prompt_tokens": 34, "completion_tokens": 5, "total_tokens": 39, "prompt_tokens_details": None}
@@ -157,7 +157,7 @@ def replies(folder: Path, closing: ExitStack) -> Boundary:
 
     async def ask(engine: str, request: Request) -> None:
         try:
-            response = await engines[engine].complete(request)
+            response = await complete(engines[engine], request)
         except CallError as error:
             said = {"status": Status.FAILED, "failure": {"kind": type(error).__name__, "message": str(error)}}
         else:

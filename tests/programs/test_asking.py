@@ -3,6 +3,7 @@
 import dspy
 import pytest
 
+from asked import requests_of
 from medexam.predictions import Prediction, Reason, Status
 from medexam.programs import (
     AsyncRecordingEngine,
@@ -28,7 +29,7 @@ def _ask(spec, question, replies, language="en"):
     with dspy.context(lm=_lm(engine), trace=[]):
         said = program(question=question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
-    return prediction, engine.requests
+    return prediction, requests_of(engine)
 
 
 def _turns(request):
@@ -180,8 +181,8 @@ def test_a_program_saves_and_loads_without_pickle(question, tmp_path) -> None:
     with dspy.context(lm=_lm(engine), trace=[]):
         program(question=question)
         other(question=question)
-    assert _turns(engine.requests[0]) == _turns(engine.requests[1])
-    assert engine.requests[0].system == engine.requests[1].system
+    assert _turns(requests_of(engine)[0]) == _turns(requests_of(engine)[1])
+    assert requests_of(engine)[0].system == requests_of(engine)[1].system
 
 
 def test_dspy_can_bootstrap_demonstrations(question) -> None:
@@ -192,7 +193,7 @@ def test_dspy_can_bootstrap_demonstrations(question) -> None:
         optimizer = dspy.BootstrapFewShot(metric=lambda e, p, trace=None: e.answer == p.answer, max_labeled_demos=0)
         taught = optimizer.compile(program, trainset=examples)
         taught(question=question)
-    assert _turns(engine.requests[-1])[1:3] == [("user", render_question(question)), ("assistant", "{Answer: 3}")]
+    assert _turns(requests_of(engine)[-1])[1:3] == [("user", render_question(question)), ("assistant", "{Answer: 3}")]
 
 
 def test_a_prediction_survives_its_line(question) -> None:

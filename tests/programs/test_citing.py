@@ -6,6 +6,7 @@ import dspy
 import pytest
 from pydantic import ValidationError
 
+from asked import requests_of
 from medexam.programs import ProgramContext, build_prediction, build_program, read_again, replay
 from medexam.retrievers.base import Hit, Passage
 from medexam.serve import ScriptedEngine
@@ -39,9 +40,9 @@ def ask(question, reply, **fields):
     assert read_again(program, question, prediction) == prediction
     prompts, *_ = replay(program, question, [one.text for one in prediction.generations])
     assert prediction.passages_cut or [one[-1]["content"] for one in prompts] == [
-        one.messages[-1].text for one in engine.requests
+        one.messages[-1].text for one in requests_of(engine)
     ]
-    return prediction, engine.requests
+    return prediction, requests_of(engine)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import dspy
 import pytest
 from dspy.lm15 import Message, Request, Response, Usage
 
+from medexam.dspy_requests import CHOICE
 from medexam.predictions import Prediction, Reason, Status
 from medexam.programs import build_prediction, build_program, read_again
-from medexam.serve.contract import CHOICE
 from medexam.specs import ChainOfThoughtSpec, FewShotSpec, ZeroShotSpec
 from medexam.specs.matrix import build_cells
 

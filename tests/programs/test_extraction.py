@@ -3,12 +3,14 @@
 import dspy
 import pytest
 
+from asked import requests_of
 from medexam.errors import SpecError
 from medexam.predictions import Prediction, Reason, Status
 from medexam.programs import build_prediction, build_program
 from medexam.serve import ScriptedEngine
 from medexam.specs import ExtractExplanationSpec
 from medexam.tasks import Task
+from recorded import recorded
 
 CONTEXT = "Asthma wheezes.  He has no fever. So a cold is likely!"
 TASK = Task("casimedicos/test/0/CQ#E", "CQ#E", "en", "A man coughs. What is it?", context=CONTEXT)
@@ -19,10 +21,10 @@ GUIDED = ExtractExplanationSpec(kind="extract_explanation", answer_format="guide
 def _ask(spec, reply, task=TASK):
     engine = ScriptedEngine(reply if callable(reply) else {"*": reply})
     program = build_program(spec, task.language)
-    with dspy.context(lm=dspy.LM("medexam/scripted", engine=engine.sync, cache=False, num_retries=0)):
+    with dspy.context(lm=dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)):
         said = program(question=task)
-    assert len(engine.requests) <= program.calls_for(task)
-    return build_prediction(task, said, program=spec.label, spec_digest="d", latency_s=0.1), engine.requests
+    assert len(requests_of(engine)) <= program.calls_for(task)
+    return build_prediction(task, said, program=spec.label, spec_digest="d", latency_s=0.1), requests_of(engine)
 
 
 def _turns(request):

@@ -7,6 +7,7 @@ from pathlib import Path
 import dspy
 import pytest
 
+from asked import requests_of
 from medexam.datasets import load_task_set
 from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
@@ -46,8 +47,8 @@ def _ask(spec, task, reply):
     with dspy.context(lm=_lm(engine)):
         said = program(question=task)
     prediction = build_prediction(task, said, program=spec.label, spec_digest="d", latency_s=0.1)
-    assert len(engine.requests) <= program.calls_for(task)
-    return prediction, engine.requests
+    assert len(requests_of(engine)) <= program.calls_for(task)
+    return prediction, requests_of(engine)
 
 
 def _turns(request):

@@ -6,6 +6,7 @@ import dspy
 import pytest
 from pydantic import ValidationError
 
+from asked import requests_of
 from medexam.programs import ProgramContext, build_prediction, build_program, read_again, replay
 from medexam.programs.steps.asides import read_queries
 from medexam.retrievers.base import Hit, Passage
@@ -60,7 +61,7 @@ def ask(spec, question, *, wait: bool = True):
     with dspy.context(lm=lm):
         said = program(question=question) if wait else asyncio.run(program.acall(question=question))
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
-    turns = [[one.text for one in request.messages if one.role == "user"][-1] for request in engine.requests]
+    turns = [[one.text for one in request.messages if one.role == "user"][-1] for request in requests_of(engine)]
     return program, prediction, turns, search
 
 
@@ -114,7 +115,7 @@ def test_notes_are_cut_where_they_do_not_fit_and_the_question_never(question) ->
     with dspy.context(lm=lm):
         said = program(question=question)
     assert said.passages_cut > 0
-    assert engine.requests[-1].messages[-1].text.endswith(render_question(question))
+    assert requests_of(engine)[-1].messages[-1].text.endswith(render_question(question))
 
 
 def test_prompts_are_known_again_from_the_stored_replies(question) -> None:

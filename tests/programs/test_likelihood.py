@@ -6,8 +6,9 @@ import dspy
 import pytest
 from pydantic import ValidationError
 
+from asked import requests_of
+from medexam.dspy_requests import CONTINUATIONS
 from medexam.errors import SpecError
-from medexam.model_calls import CONTINUATIONS
 from medexam.predictions import Reason, Status, normalise_scores
 from medexam.programs import build_prediction, build_program
 from medexam.programs.likelihood import average_orders
@@ -33,7 +34,7 @@ def ask(program_spec, question, logprobs, language="en"):
         said = program(question=question)
     prediction = build_prediction(question, said, program=program_spec.label, spec_digest="d", latency_s=0.1)
     return prediction, [
-        (request.messages[0].text, request.config.extensions[CONTINUATIONS]) for request in engine.requests
+        (request.messages[0].text, request.config.extensions[CONTINUATIONS]) for request in requests_of(engine)
     ]
 
 

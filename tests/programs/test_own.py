@@ -331,11 +331,11 @@ class Votes(dspy.Module):
     seeds = []
 
     class Engine:
-        def complete(self, request):
+        def reply(self, dialogue):
             from medexam.serve import ScriptedEngine
 
-            seeds.append(request.config.seed)
-            return ScriptedEngine({"*": FIELD}).answer(request)
+            seeds.append(dialogue.sampling.seed)
+            return ScriptedEngine({"*": FIELD}).answer(dialogue)
 
     import dspy
 
@@ -370,10 +370,10 @@ class Tries(dspy.Module):
 def test_the_best_of_several_attempts_is_taken(run, monkeypatch) -> None:
     answer = ScriptedEngine.answer
 
-    def answer_by_seed(engine, request):
-        said = [2, 1, 3, 4][request.config.seed]
+    def answer_by_seed(engine, dialogue):
+        said = [2, 1, 3, 4][dialogue.sampling.seed]
         monkeypatch.setitem(engine._replies, "*", ScriptedReply(text=f"[[ ## answer ## ]]\n{said}"))
-        return answer(engine, request)
+        return answer(engine, dialogue)
 
     monkeypatch.setattr(ScriptedEngine, "answer", answer_by_seed)
     for said in run(TRIES, "Tries", {"*": "x"}).folder.read_predictions().values():

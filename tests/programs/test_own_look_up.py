@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dspy
 
+from asked import requests_of
 from medexam.experiments.plan.passage_lookup import plan_retrieval
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.programs import ProgramContext, RecordingEngine, build_prediction, build_program, read_again
@@ -48,6 +49,6 @@ def test_react_looks_up_passages_and_answers_from_them(question, tmp_path) -> No
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
     assert (prediction.answer, prediction.rationale) == (2, "It is said there.")
     # It searches, finds, finishes and answers.
-    assert len(engine.requests) == len(prediction.generations) == 3
+    assert len(requests_of(engine)) == len(prediction.generations) == 3
     with dspy.context(lm=lm):
         assert read_again(made, question, prediction) == prediction

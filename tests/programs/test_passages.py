@@ -4,6 +4,7 @@ import dspy
 import pytest
 from pydantic import ValidationError
 
+from asked import requests_of
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.predictions import Reason, Status
 from medexam.programs import ProgramContext, build_failure, build_prediction, build_program
@@ -42,7 +43,9 @@ def ask(spec, question, reply):
     with dspy.context(lm=lm):
         said = program(question=question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
-    return prediction, [[one.text for one in request.messages if one.role == "user"][-1] for request in engine.requests]
+    return prediction, [
+        [one.text for one in request.messages if one.role == "user"][-1] for request in requests_of(engine)
+    ]
 
 
 def retrieve(**fields) -> RetrieveThenAnswerSpec:
@@ -73,7 +76,7 @@ def test_solved_examples_stand_before_the_passages(question) -> None:
     lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm):
         assert program(question=question).answer == plain(question=question).answer == 2
-    behind, alone = ([(one.role, one.text) for one in request.messages] for request in engine.requests)
+    behind, alone = ([(one.role, one.text) for one in request.messages] for request in requests_of(engine))
     assert len(alone) > 2
     assert behind[:-1] == alone[:-1]
     assert behind[-1] == ("user", f"Potentials\n{HITS[0].passage.content}\n\nShort.\n\n{alone[-1][1]}")

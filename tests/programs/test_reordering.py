@@ -6,6 +6,7 @@ from pathlib import Path
 import dspy
 import pytest
 
+from asked import requests_of
 from medexam.errors import SpecError
 from medexam.experiments.optimize.plan import plan_optimization
 from medexam.predictions import Reason
@@ -52,7 +53,7 @@ def ask(spec, question, reply):
     with dspy.context(lm=dspy.LM("medexam/scripted", **recorded(engine), **settings)):
         said = program(question=question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
-    return prediction, engine.requests, program, shown
+    return prediction, requests_of(engine), program, shown
 
 
 def says(text, behind=""):

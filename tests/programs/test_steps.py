@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from asked import requests_of
+from medexam.dspy_requests import digest_request
 from medexam.errors import ProgramFaultError, SpecError
 from medexam.experiments.plan.conversations import conversation
 from medexam.experiments.plan.document import plan_document
@@ -17,7 +19,6 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import Spending
 from medexam.predictions import Reason, Status
 from medexam.programs import AskingProgram, ProgramContext, build_prediction, build_program, read_again
-from medexam.programs.recording import digest_request
 from medexam.retrievers.building import plan_retriever
 from medexam.serve import ScriptedEngine
 from medexam.signatures.direct import in_bulk
@@ -129,7 +130,7 @@ def ask(program, question, replies, tmp_path=None, *, model=SCRIPTED, change=lam
 
     said = asyncio.run(answer())
     prediction = build_prediction(question, said, program="p", spec_digest="d", latency_s=0.1)
-    return prediction, engine.requests, made
+    return prediction, requests_of(engine), made
 
 
 @pytest.mark.parametrize(

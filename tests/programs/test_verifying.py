@@ -5,6 +5,7 @@ import math
 import dspy
 import pytest
 
+from asked import requests_of
 from medexam.datasets import load_task_set
 from medexam.predictions import Reason, Status
 from medexam.programs import ProgramContext, build_prediction, build_program, read_again, replay
@@ -42,9 +43,9 @@ def ask(spec, question, reply, hits=HITS):
     lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm):
         said = program(question=question)
-    assert len(engine.requests) <= program.calls_for(question)
+    assert len(requests_of(engine)) <= program.calls_for(question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
-    return program, prediction, engine.requests
+    return program, prediction, requests_of(engine)
 
 
 def verify(**fields) -> RetrieveVerifySpec:
@@ -145,7 +146,7 @@ def test_verdicts_are_asked_for_in_the_language_of_the_words(question) -> None:
     with dspy.context(lm=lm):
         said = program(question=question)
     assert [one.kept for one in said.verdicts] == [True] * 3
-    assert engine.requests[0].config.extensions["choice"] == ["Sí", "No"]
+    assert requests_of(engine)[0].config.extensions["choice"] == ["Sí", "No"]
 
 
 # answers in words

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from answer_replies import VARIATIONS
+from asked import requests_of
 from medexam.experiments.plan.passage_lookup import HitCache, Retrieval
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.predictions import Prediction
@@ -379,9 +380,9 @@ def _shown(kind: str, spec: dict, question, tmp_path) -> list[object]:
         said = [program(question=one) for one in asked]
     for one, answer in zip(asked, said, strict=True):
         stored = build_prediction(one, answer, program=kind, spec_digest="d", latency_s=0.0)
-        assert not engine.requests or read_again(program, one, stored) == stored
-    if engine.requests:
-        return [*map(_prompt, engine.requests), [one.get("scores") and vars(one.scores) for one in said]]
+        assert not requests_of(engine) or read_again(program, one, stored) == stored
+    if requests_of(engine):
+        return [*map(_prompt, requests_of(engine)), [one.get("scores") and vars(one.scores) for one in said]]
     return [[one.answer, one.get("scores") and vars(one.scores)] for one in said]
 
 

@@ -5,14 +5,16 @@ from itertools import pairwise
 
 import dspy
 import pytest
-from dspy.lm15 import Message, Request, Response, Usage
+from dspy.lm15 import Request, Response
 
+from asked import requests_of
+from medexam.dspy_requests import write_response
 from medexam.errors import SpecError
+from medexam.model_calls import Generation
 from medexam.predictions import Reason, Status
 from medexam.programs import ProgramContext, build_prediction, build_program, read_again
 from medexam.retrievers.base import Hit, Passage
 from medexam.serve import ScriptedEngine
-from medexam.serve.contract import join_samples
 from medexam.specs import ChainOfThoughtSpec, RetrieveThenAnswerSpec, ZeroShotSpec
 from medexam.specs.matrix import build_cells
 from recorded import recorded
@@ -27,13 +29,13 @@ class Finder:
 
 def ask(spec, question, answers):
     """The prediction when the replies are `answers` in turn, and the requests."""
-    engine = ScriptedEngine(lambda _: f"Because.\n\n{{Answer: {answers[len(engine.requests) - 1]}}}")
+    engine = ScriptedEngine(lambda _: f"Because.\n\n{{Answer: {answers[len(engine.dialogues) - 1]}}}")
     program = build_program(spec, "en", ProgramContext(finder=Finder()))
     settings = {"temperature": 0.7, "seed": 5, "cache": False, "num_retries": 0}
     with dspy.context(lm=dspy.LM("medexam/scripted", **recorded(engine), **settings)):
         said = program(question=question)
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
-    return prediction, engine.requests, program
+    return prediction, requests_of(engine), program
 
 
 def test_the_commonest_answer_is_taken_and_every_reply_kept(question) -> None:
@@ -105,12 +107,10 @@ class Sharing:
         self.requests.append(request)
         samples = (request.config.extensions or {}).get("samples", 1)
         replies = [self._reply(request.config.seed + later) for later in range(samples)]
-        return join_samples(replies)
+        return write_response(replies)
 
-    def _reply(self, seed: int) -> Response:
-        text = f"Seed {seed}.\n\n{{Answer: {seed % 3 + 1}}}"
-        usage = Usage(input_tokens=10, output_tokens=2)
-        return Response(id=None, model="m", message=Message.assistant(text), finish_reason="stop", usage=usage)
+    def _reply(self, seed: int) -> Generation:
+        return Generation(f"Seed {seed}.\n\n{{Answer: {seed % 3 + 1}}}", "stop", "m", 10, 2)
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,15 @@ def answer_slowly(at_most: int | None = None) -> None:
     """
     from medexam.serve import ScriptedEngine
 
-    at_once, given = ScriptedEngine.complete, itertools.count(1)
+    at_once, given = ScriptedEngine.reply, itertools.count(1)
 
-    async def complete(self, request):
+    async def reply(self, dialogue):
         await asyncio.sleep(LATENCY_S)
         if at_most is not None and next(given) > at_most:
             await asyncio.Event().wait()
-        return await at_once(self, request)
+        return await at_once(self, dialogue)
 
-    ScriptedEngine.complete = complete
+    ScriptedEngine.reply = reply
     ScriptedEngine.concurrency = CONCURRENCY
 
 

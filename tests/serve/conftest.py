@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from dspy.lm15 import Config, Message, Request
 
-from medexam.serve.contract import CHOICE
+from medexam.dspy_requests import CHOICE
 from waiting import BACKSTOP_S
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from dspy.lm15 import Config, Message, Request
 
+from asked import complete
+
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "serve"), str(ROOT / "tests")]
 
@@ -51,7 +53,7 @@ async def _ask(spec: ModelSpec) -> dict[str, str]:
     """Way of asking -> whether a reply came."""
     engine = await build_engine(spec, EngineNeeds(chat=True))
     try:
-        return {way: "yes" if (await engine.complete(request)).text else "no" for way, request in _WAYS.items()}
+        return {way: "yes" if (await complete(engine, request)).text else "no" for way, request in _WAYS.items()}
     finally:
         await engine.aclose()
 

@@ -3,17 +3,11 @@
 from itertools import pairwise
 
 import pytest
-from dspy.lm15 import Config, ImagePart, Message, Request, TextPart
+from dspy.lm15 import Config, ImagePart, Message, Request, TextPart, ThinkingPart
 
+from medexam.dspy_requests import read_dialogue
 from medexam.errors import InvalidRequestError, UnsupportedFeatureError
-from medexam.serve.chat_messages import (
-    TemplateRules,
-    cut_at_stop,
-    probe_template,
-    requested_choices,
-    template_digest,
-    to_messages,
-)
+from medexam.serve.chat_messages import TemplateRules, cut_at_stop, probe_template, template_digest, tool_turns
 
 
 def message(role: str, content: str) -> dict[str, str]:
@@ -39,8 +33,9 @@ def request(*messages: Message, system=None, **options) -> Request:
         (request(Message.user("U"), Message.developer("S"), Message.user("V")), [U, S, V], ""),
     ],
 )
-def test_to_messages(asked, messages, prefill) -> None:
-    assert to_messages(asked) == (messages, prefill)
+def test_a_request_is_messages_and_an_opening(asked, messages, prefill) -> None:
+    dialogue = read_dialogue(asked)
+    assert (dialogue.messages, dialogue.opening, dialogue.turns) == (messages, prefill, None)
 
 
 @pytest.mark.parametrize(
@@ -48,12 +43,12 @@ def test_to_messages(asked, messages, prefill) -> None:
     [
         (request(Message.assistant("A")), InvalidRequestError),
         (request(Message.user([TextPart("U"), ImagePart(url="http://x/y.png")])), UnsupportedFeatureError),
-        (request(Message.user("U"), Message.tool("id", "x")), UnsupportedFeatureError),
+        (request(Message.user("U"), Message.assistant([TextPart("A"), ThinkingPart("T")])), UnsupportedFeatureError),
     ],
 )
 def test_what_has_no_messages_is_refused(asked, error) -> None:
     with pytest.raises(error):
-        to_messages(asked)
+        tool_turns(read_dialogue(asked))
 
 
 @pytest.mark.parametrize(
@@ -165,12 +160,12 @@ def test_cut_at_stop(text, stops, cut) -> None:
     assert cut_at_stop(text, stops) == cut
 
 
-def test_requested_choices() -> None:
-    assert requested_choices(request(Message.user("U"))) is None
-    assert requested_choices(request(Message.user("U"), extensions={"choice": ["1", "2"]})) == ["1", "2"]
+def test_choices_are_distinct_strings() -> None:
+    assert read_dialogue(request(Message.user("U"))).choices is None
+    assert read_dialogue(request(Message.user("U"), extensions={"choice": ["1", "2"]})).choices == ("1", "2")
     for wrong in ([], ["1", "1"], ["1", ""], [1, 2], "12", {"1": "2"}):
         with pytest.raises(InvalidRequestError, match="distinct strings"):
-            requested_choices(request(Message.user("U"), extensions={"choice": wrong}))
+            read_dialogue(request(Message.user("U"), extensions={"choice": wrong}))
 
 
 def test_template_digest_is_sha256() -> None:

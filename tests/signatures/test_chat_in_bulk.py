@@ -23,17 +23,13 @@ class Judge(dspy.Signature):
 class Writer:
     """An engine that keeps the dialogues that it replies to."""
 
-    def __init__(self, reply: str) -> None:
-        self.reply = reply
+    def __init__(self, text: str) -> None:
+        self.text = text
         self.dialogues = []
-        self.writer = self
 
-    def writes(self, dialogue):
-        return True
-
-    async def write(self, dialogue):
+    async def reply(self, dialogue):
         self.dialogues.append(dialogue)
-        return Generation(self.reply, "stop", "m", 1, 1)
+        return [Generation(self.text, "stop", "m", 1, 1)]
 
 
 class Echo:

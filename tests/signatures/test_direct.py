@@ -6,6 +6,7 @@ import dspy
 import pytest
 from dspy.utils.exceptions import LMServerError
 
+from asked import requests_of
 from medexam.errors import ContextLengthError, ServerError
 from medexam.experiments.run.language_model import build_lm
 from medexam.model_calls import Dialogue, Sampling
@@ -57,7 +58,7 @@ def _ask(spec, question, context):
     with context(lm):
         said = asyncio.run(build_program(spec, "en").acall(question=question))
     prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
-    return prediction, engine.requests
+    return prediction, requests_of(engine)
 
 
 def _heard(lm):
@@ -102,7 +103,7 @@ def test_a_trace_holds_what_was_asked(question) -> None:
 @pytest.mark.parametrize("context", [in_bulk, _heard])
 def test_errors_are_dspys(context, question) -> None:
     class Broken(ScriptedEngine):
-        async def complete(self, request):
+        async def reply(self, dialogue):
             raise ServerError("down")
 
     lm = build_lm(MODEL, Broken(REPLY))
@@ -113,7 +114,7 @@ def test_errors_are_dspys(context, question) -> None:
 @pytest.mark.parametrize("context", [in_bulk, _heard])
 def test_a_prompt_that_does_not_fit_reaches_the_program(context, question) -> None:
     class Full(ScriptedEngine):
-        async def complete(self, request):
+        async def reply(self, dialogue):
             raise ContextLengthError("too long")
 
     lm = build_lm(MODEL, Full(REPLY))

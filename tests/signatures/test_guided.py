@@ -7,9 +7,11 @@ from typing import Literal
 import dspy
 import pytest
 
+from asked import requests_of
 from medexam.programs import OptionProbabilities
 from medexam.serve import ScriptedEngine
 from medexam.signatures.guided import GuidedAdapter, asked_options
+from recorded import recorded
 
 
 class Stage(Enum):
@@ -19,10 +21,10 @@ class Stage(Enum):
 
 def _ask(signature, reply="whatever", numbers=(), **inputs):
     engine = ScriptedEngine({"*": reply})
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, cache=False, num_retries=0, max_tokens=20)
+    lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0, max_tokens=20)
     with dspy.context(lm=lm, adapter=GuidedAdapter(numbers)):
         said = dspy.Predict(signature)(**(inputs or {"question": "Which?"}))
-    return said, engine.requests
+    return said, requests_of(engine)
 
 
 @pytest.mark.parametrize(
@@ -57,12 +59,7 @@ def test_it_asks_once_for_each_output() -> None:
 
 
 async def test_it_does_the_same_without_blocking() -> None:
-    class Engine:
-        async def complete(self, request):
-            return ScriptedEngine({"*": "2"}).answer(request)
-
-    engine = ScriptedEngine({"*": "2"})
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=Engine(), cache=False, num_retries=0)
+    lm = dspy.LM("medexam/scripted", **recorded(ScriptedEngine({"*": "2"})), cache=False, num_retries=0)
     with dspy.context(lm=lm, adapter=GuidedAdapter((1, 2))):
         said = await dspy.Predict("question -> answer: int").acall(question="Which?")
     assert said.answer == 2
@@ -70,7 +67,7 @@ async def test_it_does_the_same_without_blocking() -> None:
 
 def test_choices_are_weighed_by_their_probabilities() -> None:
     engine = ScriptedEngine({"*": {"text": "x", "logprobs": [[-1.0], [-0.25], [-3.0]]}})
-    lm = dspy.LM("medexam/scripted", engine=engine.sync, cache=False, num_retries=0)
+    lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0)
     with dspy.context(lm=lm), asked_options((2, 5, 7)):
         said = OptionProbabilities("question -> answer: int")(question="Which?")
     weights = [math.exp(value) for value in (-1.0, -0.25, -3.0)]

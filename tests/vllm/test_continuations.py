@@ -18,6 +18,7 @@ from medexam.questions import Question
 from medexam.serve import build_engine
 from medexam.serve.network.event_loop import background_loop
 from medexam.specs import DatasetSpec, EngineNeeds, LikelihoodSpec, ModelSpec
+from recorded import recorded
 
 pytestmark = pytest.mark.vllm
 
@@ -38,7 +39,7 @@ def ask(model: ModelSpec, spec: LikelihoodSpec, questions: Sequence[Question]) -
     async def answer() -> list[dspy.Prediction]:
         engine = await build_engine(model, EngineNeeds(logprobs=True))
         program = build_program(spec, "en")
-        lm = dspy.LM("medexam/m", engine=engine.sync, async_engine=engine, cache=False)
+        lm = dspy.LM("medexam/m", **recorded(engine), cache=False)
         try:
             with dspy.context(lm=lm, disable_history=True):
                 return list(await asyncio.gather(*(program.acall(question=question) for question in questions)))

@@ -10,11 +10,13 @@ import httpx
 import pytest
 from dspy.lm15 import Config, Message, Request, Response
 
+from asked import complete, complete_blocking
 from medexam.cli.main import load_command
 from medexam.datasets import load_exam_set
+from medexam.dspy_requests import CHOICE
 from medexam.errors import ContextLengthError, EndpointUnreachableError
 from medexam.serve import build_engine
-from medexam.serve.contract import CHOICE, Engine
+from medexam.serve.contract import Engine
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import named_endpoints
 from medexam.serve.engines.prompt_text import ServerRenderer
@@ -55,7 +57,7 @@ def free(text: str, max_tokens: int = 12, prefill: str = "") -> Request:
 
 
 async def answers(engine: Any, asked: list[Asked]) -> list[str | None]:
-    replies: list[Response] = await asyncio.gather(*(engine.complete(one.request) for one in asked))
+    replies: list[Response] = await asyncio.gather(*(complete(engine, one.request) for one in asked))
     assert all(reply.finish_reason == "stop" for reply in replies)
     assert all(reply.usage.input_tokens for reply in replies)
     return [reply.text for reply in replies]
@@ -112,20 +114,20 @@ async def test_a_grammar_on_the_chat_endpoint_keeps_the_promise_without_a_render
 async def test_choices_of_several_tokens(engine: Engine) -> None:
     config = Config(temperature=0.0, extensions={CHOICE: ["certainly relevant", "not relevant at all"]})
     request = Request(model="served", messages=(Message.user("Is water wet?"),), config=config)
-    assert (await engine.complete(request)).text in ("certainly relevant", "not relevant at all")
+    assert (await complete(engine, request)).text in ("certainly relevant", "not relevant at all")
 
 
 async def test_free_replies(engine: Engine) -> None:
-    reply = await engine.complete(free("Write: hello.", 24))
+    reply = await complete(engine, free("Write: hello.", 24))
     assert reply.text
     assert reply.usage.output_tokens
     assert reply.model == engine.info().model
-    cut = await engine.complete(free("Count from one to a hundred.", 5))
+    cut = await complete(engine, free("Count from one to a hundred.", 5))
     assert (cut.finish_reason, cut.usage.output_tokens) == ("length", 5)
 
 
 async def test_a_free_reply_goes_on_from_its_opening_words(engine: Engine) -> None:
-    reply = await engine.complete(free("What is the capital of France?", 4, prefill="The capital of France is"))
+    reply = await complete(engine, free("What is the capital of France?", 4, prefill="The capital of France is"))
     assert reply.text is not None
     assert reply.text.lstrip().startswith("Paris")
 
@@ -133,9 +135,9 @@ async def test_a_free_reply_goes_on_from_its_opening_words(engine: Engine) -> No
 async def test_stop_words_and_sampling_reach_the_server(engine: Engine) -> None:
     messages = (Message.user("Say: one, two, three."),)
     stopped = Request(model="served", messages=messages, config=Config(temperature=0.0, max_tokens=40, stop=(",",)))
-    assert "," not in ((await engine.complete(stopped)).text or "")
+    assert "," not in ((await complete(engine, stopped)).text or "")
     config = Config(temperature=1.0, seed=3, max_tokens=12)
-    twice = [await engine.complete(Request(model="served", messages=messages, config=config)) for _ in range(2)]
+    twice = [await complete(engine, Request(model="served", messages=messages, config=config)) for _ in range(2)]
     assert twice[0].text == twice[1].text
 
 
@@ -144,12 +146,12 @@ async def test_a_prompt_that_does_not_fit(engine: Engine) -> None:
     assert context is not None
     long = "word " * (2 * context)
     with pytest.raises(ContextLengthError):
-        await engine.complete(free(long))
+        await complete(engine, free(long))
     asked = questions("en", 3)
     config = asked[0].request.config
     too_long = Request(model="served", messages=(Message.user(long), Message.assistant("{Answer: ")), config=config)
     replies = await asyncio.gather(
-        *(engine.complete(one) for one in [asked[0].request, too_long, asked[1].request]), return_exceptions=True
+        *(complete(engine, one) for one in [asked[0].request, too_long, asked[1].request]), return_exceptions=True
     )
     assert [type(reply) for reply in replies] == [Response, ContextLengthError, Response]
 
@@ -179,7 +181,7 @@ def test_any_event_loop_and_none(endpoint: str) -> None:
     spec = ModelSpec(engine="vllm", endpoints=(endpoint,))
     engine = asyncio.run(build_engine(spec, EngineNeeds(guided=True)))
     one = questions("en", 1)[0]
-    texts = [asyncio.run(engine.complete(one.request)).text, engine.sync.complete(one.request).text]
+    texts = [asyncio.run(complete(engine, one.request)).text, complete_blocking(engine, one.request).text]
     asyncio.run(engine.aclose())
     assert texts[0] == texts[1]
 
@@ -205,7 +207,7 @@ async def test_the_litellm_engine_reaches_it_too(endpoint: str, engine: Engine, 
     asked = questions("en", 4)
     texts = await answers(hosted, asked)
     assert all(text in one.choices for text, one in zip(texts, asked, strict=True))
-    assert (await hosted.complete(free("What is the capital of France?"))).text
+    assert (await complete(hosted, free("What is the capital of France?"))).text
     await hosted.aclose()
 
 
@@ -240,7 +242,7 @@ async def test_free_replies_that_travel_together_are_those_of_the_chat_endpoint(
     engine: Engine, endpoint: str, headers: dict[str, str]
 ) -> None:
     asked = ["Which organ pumps blood?", "Name one vitamin.", "¿Qué es una neurona?", "Say hello."]
-    replies = await asyncio.gather(*(engine.complete(free(text)) for text in asked))
+    replies = await asyncio.gather(*(complete(engine, free(text)) for text in asked))
     remote = cast(VLLMEngine, engine)
     assert remote.renderer is not None
     assert not remote.renderer.may_reason
@@ -262,5 +264,5 @@ async def test_what_only_the_chat_endpoint_takes_goes_there(engine: Engine) -> N
     schema = {"type": "object", "properties": {"n": {"type": "boolean"}}, "required": ["n"]}
     request = free("Give a truth value as JSON.", max_tokens=48)
     config = Config(temperature=0.0, max_tokens=48, response_format={"type": "json_schema", "schema": schema})
-    reply = await engine.complete(Request(model="served", messages=request.messages, config=config))
+    reply = await complete(engine, Request(model="served", messages=request.messages, config=config))
     assert set(json.loads(reply.text or "")) == {"n"}

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 from dspy.lm15 import Config, Message, Request
 
+from asked import complete
+from medexam.dspy_requests import CHOICE, split_samples
 from medexam.model_calls import SAMPLES
 from medexam.serve import build_engine
-from medexam.serve.contract import CHOICE
 from medexam.serve.engines.vllm import VLLMEngine
-from medexam.signatures.requests import split_samples
 from medexam.specs import EngineNeeds, ModelSpec
 
 pytestmark = pytest.mark.vllm
@@ -34,8 +34,8 @@ def ask(seed: int, samples: int, *, choices: bool) -> Request:
 @pytest.mark.parametrize("choices", [True, False], ids=["guided", "free"])
 async def test_one_request_brings_the_replies_of_several(engine: VLLMEngine, choices: bool) -> None:
     assert engine.shares_prompts
-    replies = split_samples(await engine.complete(ask(11, 6, choices=choices)))
-    single = await asyncio.gather(*(engine.complete(ask(11 + n, 1, choices=choices)) for n in range(6)))
+    replies = split_samples(await complete(engine, ask(11, 6, choices=choices)))
+    single = await asyncio.gather(*(complete(engine, ask(11 + n, 1, choices=choices)) for n in range(6)))
     # Other batches round otherwise, which may turn a draw between tokens that are equally likely.
     assert sum(one.text == other.text for one, other in zip(replies, single, strict=True)) >= 5
     assert len({reply.text for reply in replies}) > 1

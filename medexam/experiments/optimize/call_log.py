@@ -6,14 +6,17 @@ asked before costs nothing, and it continues from there.
 
 import json
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.log_lines import cut_torn_line, parse_lines
+from medexam.model_calls import ContinuationLogprobs, Generation, join_thinking
+
+_GENERATIONS = TypeAdapter(list[Generation])
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,32 @@ class LoggedCall(BaseModel):
     """Print of the model."""
     tokens: int
     reply: dict[str, Any] | None
-    """None if the call failed."""
+    """What `write_reply` wrote; None if the call failed."""
+
+
+def write_reply(generations: list[Generation]) -> dict[str, Any]:
+    """Write the replies to one call as JSON holds them."""
+    own = [replace(generation, source=None) for generation in generations]
+    return {"generations": _GENERATIONS.dump_python(own, mode="json", exclude_defaults=True)}
+
+
+def read_reply(reply: dict[str, Any]) -> list[Generation]:
+    """Read the replies to one call, from lines of earlier versions too, which hold one in other fields."""
+    if "generations" in reply:
+        return _GENERATIONS.validate_python(reply["generations"])
+    text, thinking, extras = reply["text"], reply["thinking"], reply["provider_data"] or {}
+    reading = extras.get("continuations")
+    generation = Generation(
+        reply=join_thinking(thinking, text) if thinking else text,
+        finish_reason=extras.get("finish_reason") or reply["finish_reason"],
+        model=reply["model"],
+        prompt_tokens=reply["input_tokens"],
+        completion_tokens=reply["output_tokens"],
+        text=text if thinking else None,
+        thinking=thinking,
+        reading=None if reading is None else ContinuationLogprobs.model_validate(reading),
+    )
+    return [generation]
 
 
 class CallLog:

@@ -6,23 +6,22 @@ caller's business.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from dspy.lm15 import Request, Response
 from dspy.utils.exceptions import LMError
 
 from medexam.dspy_internals import CALL_ERRORS
 from medexam.errors import ProgramFaultError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.language_model import build_lm
+from medexam.model_calls import Dialogue, Generation
 from medexam.predictions import Prediction
 from medexam.programs import AskingProgram, build_failure, build_prediction, read_both
-from medexam.programs.replay import request_turns
 from medexam.serve import Engine, build_engine
-from medexam.serve.contract import EngineInfo, SyncEngine
+from medexam.serve.contract import EngineInfo, SyncTwin
 from medexam.signatures.direct import in_bulk, run_program
-from medexam.signatures.requests import read_generation
 
 Show = Callable[[dict[str, Any]], None]
 """Takes what is known of one call: `messages`, `settings` and either `reply` with its tokens or `fault`."""
@@ -60,7 +59,7 @@ class _SeenEngine:
     def __init__(self, engine: Engine, show: Show) -> None:
         self._engine = engine
         self._show = show
-        self.sync = SyncEngine(self._answer)
+        self.sync = SyncTwin(self._reply_blocking)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
@@ -69,43 +68,53 @@ class _SeenEngine:
         """Describe what really runs."""
         return self._engine.info()
 
-    async def complete(self, request: Request) -> Response:
-        """Answer one request, and show it."""
-        try:
-            response = await self._engine.complete(request)
-        except CALL_ERRORS as error:
-            self._see(request, fault=error)
-            raise
-        self._see(request, response)
-        return response
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to one dialogue, and show them."""
+        with self._seeing_faults(dialogue):
+            generations = await self._engine.reply(dialogue)
+        self._see(dialogue, generations[0])
+        return generations
 
-    def _answer(self, request: Request) -> Response:
-        try:
-            response = self._engine.sync.complete(request)
-        except CALL_ERRORS as error:
-            self._see(request, fault=error)
-            raise
-        self._see(request, response)
-        return response
+    def _reply_blocking(self, dialogue: Dialogue) -> list[Generation]:
+        with self._seeing_faults(dialogue):
+            generations = self._engine.sync.reply(dialogue)
+        self._see(dialogue, generations[0])
+        return generations
 
-    def _see(self, request: Request, response: Response | None = None, fault: Exception | None = None) -> None:
-        config = request.config
-        names = ("temperature", "top_p", "top_k", "seed", "max_tokens", "stop", "response_format", "tool_choice")
-        settings = {name: value for name in names if (value := getattr(config, name, None)) not in (None, ())}
-        settings |= config.extensions or {}
-        if request.tools:
-            settings["tools"] = [tool.name for tool in request.tools]
-        call: dict[str, Any] = {"messages": request_turns(request), "settings": settings}
-        if response is None:
-            self._show({**call, "fault": f"{type(fault).__name__}: {fault}"})
-            return
-        generation = read_generation(response)
+    @contextmanager
+    def _seeing_faults(self, dialogue: Dialogue) -> Iterator[None]:
+        try:
+            yield
+        except CALL_ERRORS as error:
+            self._show({**_describe(dialogue), "fault": f"{type(error).__name__}: {error}"})
+            raise
+
+    def _see(self, dialogue: Dialogue, generation: Generation) -> None:
         told = {
             "reply": generation.reply,
-            "tool_calls": [one.model_dump() for one in generation.tool_calls] or None,
-            "continuations": (response.provider_data or {}).get("continuations"),
+            "tool_calls": [call.model_dump() for call in generation.tool_calls] or None,
+            "continuations": generation.reading.model_dump(mode="json") if generation.reading else None,
             "finish_reason": generation.finish_reason,
             "prompt_tokens": generation.prompt_tokens,
             "completion_tokens": generation.completion_tokens,
         }
-        self._show({**call, **{name: value for name, value in told.items() if value is not None}})
+        self._show({**_describe(dialogue), **{name: value for name, value in told.items() if value is not None}})
+
+
+def _describe(dialogue: Dialogue) -> dict[str, Any]:
+    """Return the messages of a dialogue and all that is set of its reply."""
+    opening = [{"role": "assistant", "content": dialogue.opening}] if dialogue.opening else []
+    request = dialogue.continuations
+    settings = {
+        **dialogue.sampling.fields(),
+        **dialogue.fields,
+        "choice": dialogue.choices and list(dialogue.choices),
+        "continuations": request and request.model_dump(mode="json"),
+        "plain": dialogue.plain or None,
+        "samples": dialogue.sampling.samples if dialogue.sampling.samples > 1 else None,
+        "tools": [tool["function"]["name"] for tool in dialogue.fields.get("tools", ())] or None,
+    }
+    return {
+        "messages": [*dialogue.messages, *opening],
+        "settings": {name: value for name, value in settings.items() if value is not None},
+    }

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import dspy
-from dspy.lm15 import Request, Response
 
+from medexam.dspy_internals import dspy_faults
 from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.programs import AsyncRecordingEngine, Draws, RecordingEngine
 from medexam.serve import Engine
-from medexam.serve.contract import SyncEngine
+from medexam.serve.contract import SyncTwin
 from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
-from medexam.signatures.requests import build_request, read_generations
 from medexam.specs import ModelSpec
 
 
@@ -19,12 +18,12 @@ class Askable(Protocol):
     """What DSPy asks: a model, and its synchronous twin."""
 
     @property
-    def sync(self) -> SyncEngine:
+    def sync(self) -> SyncTwin:
         """The same model for synchronous callers."""
         ...
 
-    async def complete(self, request: Request) -> Response:
-        """Answer one request with one reply."""
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to one dialogue, one for each sample."""
         ...
 
 
@@ -67,8 +66,9 @@ class EngineLM(dspy.LM):
     def _ask(self, prompt: str, **more: Any) -> Generation:
         sampling = Sampling(temperature=self.kwargs.get("temperature"))
         dialogue = Dialogue([{"role": "user", "content": prompt}], "", sampling, **more)
-        engine: SyncEngine = self.engine
-        return read_generations(engine.complete(build_request(self.model, dialogue)), dialogue, {})[0]
+        engine: RecordingEngine = self.engine
+        with dspy_faults():
+            return engine.reply(dialogue)[0]
 
 
 def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None) -> EngineLM:
@@ -78,10 +78,11 @@ def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None) -> E
     module of the user's own do.
     """
     sampling = {"top_p": model.top_p, "top_k": model.top_k, "stop": list(model.stop) or None}
-    recorder = AsyncRecordingEngine(engine, draws)
+    name = f"medexam/{model.label}"
+    recorder = AsyncRecordingEngine(engine, draws, model=name)
     lm = EngineLM(
-        model=f"medexam/{model.label}",
-        engine=RecordingEngine(engine.sync, draws, declaring=engine),
+        model=name,
+        engine=RecordingEngine(engine.sync, draws, declaring=engine, model=name),
         async_engine=recorder,
         cache=False,
         num_retries=0,

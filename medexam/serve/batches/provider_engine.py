@@ -11,14 +11,13 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dspy.lm15 import Request, Response
-
 from medexam.errors import EngineError, FilteredError
+from medexam.model_calls import Dialogue, Generation
 from medexam.serve.batches.engine import CONCURRENCY, Batching
 from medexam.serve.batches.hosted import HostedBatches
 from medexam.serve.engines.hosted import check_needs
 from medexam.serve.engines.litellm import LiteLLMEngine
-from medexam.serve.engines.litellm_calls import get_litellm, read_chat, reading_reply, withheld_response
+from medexam.serve.engines.litellm_calls import get_litellm, read_chat, reading_reply, withheld_generation
 from medexam.serve.engines.litellm_probe import look
 from medexam.serve.engines.provider_tables import BATCH_PROVIDERS, find_provider
 from medexam.specs import EngineNeeds, ModelSpec
@@ -59,24 +58,24 @@ class ProviderBatchEngine(LiteLLMEngine):
         """Work in the run's folder, as `contract.FolderEngine` says."""
         return self._batching.work_in(folder, in_flight, submitted)
 
-    async def answer(self, request: Request) -> Response:
-        """Answer one request with one reply."""
+    async def answer(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the reply to one dialogue, alone in a list."""
         self._batching.check()
-        return await super().answer(request)
+        return await super().answer(dialogue)
 
     async def chat(
         self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
-    ) -> Response:
+    ) -> Generation:
         """Ask for one reply by a batch; ask live while it is not yet known what the model honours."""
         if not self._batching.is_open:
             return await super().chat(fields, refusing, patience_s)
         try:
             body = await self._batching.ask(self._body(fields))
         except FilteredError:
-            return withheld_response(self.model)
+            return withheld_generation(self.model)
         with reading_reply():
-            (response,) = read_chat(body, self.model)
-        return self.cut(response, fields)
+            (generation,) = read_chat(body, self.model)
+        return self.cut(generation, fields)
 
     def _body(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Build a request in the provider's own words, as litellm would send it live."""

@@ -9,25 +9,17 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from dspy.lm15 import Request, Response
-
 from medexam.errors import UnsupportedFeatureError
+from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
 from medexam.plugins import load_part
 from medexam.serve.batches.engine import CONCURRENCY, Batching
-from medexam.serve.chat_messages import (
-    TemplateRules,
-    continues_plain_text,
-    put_pictures,
-    requested_choices,
-    take_pictures,
-    to_messages,
-)
+from medexam.serve.chat_messages import TemplateRules, chat_fields, put_pictures, tool_turns
 from medexam.serve.contract import EngineInfo
 from medexam.serve.engines.hosted import HostedEngine, check_needs
 from medexam.serve.engines.litellm_calls import read_chat, reading_reply
 from medexam.serve.engines.thinking_count import count_thinking
-from medexam.serve.engines.vllm_wire import chat_fields, chosen_in_chat, escape_pattern, sampling_fields
+from medexam.serve.engines.vllm_wire import chosen_in_chat, escape_pattern
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.request_settings import RequestSettings
 from medexam.specs import EngineNeeds, ModelSpec
@@ -74,30 +66,31 @@ class VLLMBatchEngine(HostedEngine):
         """Work in the run's folder, as `contract.FolderEngine` says."""
         return self._batching.work_in(folder, in_flight, submitted)
 
-    async def answer(self, request: Request) -> Response:
-        """Answer one request with one reply."""
-        if continues_plain_text(request):
+    async def answer(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the reply to one dialogue, alone in a list."""
+        if dialogue.plain:
             raise UnsupportedFeatureError("engine batch cannot continue plain text", feature="config.extensions.plain")
-        request, pictures = take_pictures(request)
-        turns, prefill = to_messages(request)
-        messages = put_pictures(self._rules.fit(turns), pictures)
-        choices = requested_choices(request)
+        fields = chat_fields(dialogue) | self._settings.sampling
+        if (turns := tool_turns(dialogue)) is not None:
+            return [await self._chat(turns, fields)]
+        messages = put_pictures(self._rules.fit(dialogue.messages), dialogue.pictures)
+        opening, choices = dialogue.opening, dialogue.choices
         if choices is not None:
-            pattern = f"{escape_pattern(prefill)}({'|'.join(escape_pattern(choice) for choice in choices)})"
-            fields = {**sampling_fields(request.config), **self._settings.choosing}
+            pattern = f"{escape_pattern(opening)}({'|'.join(escape_pattern(choice) for choice in choices)})"
+            fields = {**dialogue.sampling.drawing(), **self._settings.choosing}
             constraint = {"max_tokens": _GRAMMAR_TOKENS, "structured_outputs": {"regex": pattern}}
-            return chosen_in_chat(await self._chat(messages, {**fields, **constraint}), prefill, choices)
-        if prefill:
+            return [chosen_in_chat(await self._chat(messages, {**fields, **constraint}), opening, choices)]
+        if opening:
             raise UnsupportedFeatureError(
                 "engine batch cannot make a model continue given words; use engine vllm", feature="messages"
             )
-        return await self._chat(messages, chat_fields(request) | self._settings.sampling)
+        return [await self._chat(messages, fields)]
 
-    async def _chat(self, messages: list[dict[str, Any]], fields: dict[str, Any]) -> Response:
+    async def _chat(self, messages: list[dict[str, Any]], fields: dict[str, Any]) -> Generation:
         body = await self._batching.ask({**self._settings.chat, **fields, "model": self.model, "messages": messages})
         with reading_reply():
-            (response,) = read_chat(body, self.model)
-        return await count_thinking(response, None, opened=False)
+            (generation,) = read_chat(body, self.model)
+        return await count_thinking(generation, None, opened=False)
 
     def info(self) -> EngineInfo:
         """Describe what really runs, as far as the profile says it."""

@@ -7,11 +7,9 @@ import time
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from dspy.lm15 import Config, Message, Request
-
 from medexam.errors import CallError, LogprobsUnavailableError
 from medexam.frozen_model import FrozenModel
-from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest, ReadBy
+from medexam.model_calls import ContinuationLogprobs, ContinuationRequest, Dialogue, ReadBy, Sampling
 from medexam.serve.contract import Engine
 
 _QUESTION = "Which of these organs makes insulin?\n1. The liver.\n2. The pancreas.\n3. The spleen."
@@ -66,10 +64,10 @@ async def read_texts(
 ) -> ContinuationLogprobs:
     """Read the log-probabilities of texts after a fixed question; raises `LogprobsUnavailableError`, `CallError`s."""
     continuations = ContinuationRequest(texts=tuple(texts), read_by=way, given_opening=given_opening)
-    config = Config(extensions={CONTINUATIONS: continuations.model_dump(mode="json")})
-    request = Request(model="check", messages=(Message.user(f"{_QUESTION}\nAnswer:"),), config=config)
-    response = await engine.complete(request)
-    return ContinuationLogprobs.model_validate((response.provider_data or {})[CONTINUATIONS])
+    messages = [{"role": "user", "content": f"{_QUESTION}\nAnswer:"}]
+    (generation,) = await engine.reply(Dialogue(messages, "", Sampling(), continuations=continuations))
+    assert generation.reading is not None  # noqa: S101 - it was asked for
+    return generation.reading
 
 
 def _difference(reading: ContinuationLogprobs, baseline: ContinuationLogprobs) -> float:

@@ -1,6 +1,7 @@
-"""A `dspy.LM` that a script has made, as an engine: it is asked as it is, by its own client and with its own retries.
+"""What speaks DSPy's requests and responses, as an engine: one of the user's own, or a `dspy.LM` of a script.
 
-Its cache is left out, for a run's folder remembers what was answered.
+A `dspy.LM` is asked as it is, by its own client and with its own retries. Its cache is left out, for a run's folder
+remembers what was answered.
 """
 
 from collections.abc import Mapping
@@ -11,11 +12,34 @@ import dspy
 from dspy.lm15 import Config, Request, Response, request_from_openai_chat
 
 from medexam.dspy_internals import CALL_ERRORS, model_check
+from medexam.dspy_requests import read_generations, send_request
 from medexam.errors import AnswerFormatError, EngineError
+from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
-from medexam.serve.contract import EngineInfo, SyncEngine
+from medexam.serve.contract import EngineInfo, SyncTwin
 from medexam.serve.engines.hosted import check_needs
 from medexam.specs import EngineNeeds, ModelSpec
+
+
+class RequestEngine:
+    """An engine of the user's own, which answers DSPy's requests; what else it has stays its own."""
+
+    def __init__(self, engine: Any, model: str) -> None:
+        """Ask the engine, whose requests name `model`."""
+        self._engine = engine
+        self._model = model
+        self.sync = SyncTwin(self._reply_blocking)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to one dialogue, one for each sample."""
+        return read_generations(await self._engine.complete(send_request(self._model, dialogue)), dialogue)
+
+    def _reply_blocking(self, dialogue: Dialogue) -> list[Generation]:
+        return read_generations(self._engine.sync.complete(send_request(self._model, dialogue)), dialogue)
+
 
 IN_FLIGHT = 64
 """Requests in flight, for DSPy's models do not say how many keep them busy."""
@@ -46,21 +70,22 @@ class DSPyModelEngine:
         """Ask `lm`; raises `EngineError` for settings that no request of DSPy's can hold."""
         self._lm = lm
         self._config = _read_settings(lm)
-        self.sync = SyncEngine(self._complete)
+        self.sync = SyncTwin(self._reply_blocking)
 
-    async def complete(self, request: Request) -> Response:
-        """Answer one request with one reply."""
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the reply to one dialogue, alone in a list."""
         with dspy.context(**_UNHEARD):
-            response: Response = await self._lm.acall(self._addressed(request), cache=False)
-        return response
+            response: Response = await self._lm.acall(self._addressed(dialogue), cache=False)
+        return read_generations(response, dialogue)
 
-    def _complete(self, request: Request) -> Response:
+    def _reply_blocking(self, dialogue: Dialogue) -> list[Generation]:
         with dspy.context(**_UNHEARD):
-            response: Response = self._lm(self._addressed(request), cache=False)
-        return response
+            response: Response = self._lm(self._addressed(dialogue), cache=False)
+        return read_generations(response, dialogue)
 
-    def _addressed(self, request: Request) -> Request:
-        """Return the request to this model, with its own settings where the request says nothing."""
+    def _addressed(self, dialogue: Dialogue) -> Request:
+        """Return the request to this model, with its own settings where the dialogue says nothing."""
+        request = send_request(self._lm.model, dialogue)
         own = {
             field.name: value
             for field in fields(Config)

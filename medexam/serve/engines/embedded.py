@@ -14,21 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from dspy.lm15 import Message, Request, Response, Usage
-
 from medexam.errors import ConfigurationError, EngineError, ServerError, UnsupportedFeatureError
-from medexam.model_calls import CONTINUATIONS, SAMPLES, ContinuationRequest
+from medexam.model_calls import ContinuationRequest, Dialogue, Generation
 from medexam.model_identity import ModelIdentity
-from medexam.serve.chat_messages import (
-    continues_plain_text,
-    no_sight,
-    no_template,
-    plain_text,
-    requested_choices,
-    requested_continuations,
-    to_messages,
-)
-from medexam.serve.contract import CHOICE, PLAIN, EngineInfo, SyncEngine, join_samples
+from medexam.serve.chat_messages import no_sight, no_template, plain_text, tool_turns
+from medexam.serve.contract import EngineInfo, SyncTwin
 from medexam.serve.local_model.batches import BatchLimits, BatchThread, PendingRequest, plan_batches
 from medexam.serve.local_model.constrained_choice import ChoiceJob, make_choice_job, pick_choices
 from medexam.serve.local_model.generation import (
@@ -42,7 +32,7 @@ from medexam.serve.local_model.model import LocalModel, is_out_of_memory
 from medexam.serve.local_model.refilling import ReplyWriter
 from medexam.serve.local_model.scoring import ScoreJob, score, takes_trees
 from medexam.serve.local_model.weights import find_weights
-from medexam.serve.logprobs.tokens import ReadMethods, build_logprobs, respond, split_tokens
+from medexam.serve.logprobs.tokens import ReadMethods, build_logprobs, build_reading, split_tokens
 from medexam.serve.thinking import CLOSED
 from medexam.specs import NO_NEEDS, EngineNeeds
 from medexam.specs.model import ModelSpec
@@ -56,14 +46,15 @@ _SCORING = {"cpu": BatchLimits(tokens=1_024, rows=64), "cuda": BatchLimits(token
 """Smaller, because probabilities over the whole vocabulary are held for most tokens."""
 
 Job = ChoiceJob | ReplyJob | ScoreJob
+_Pending = PendingRequest[Dialogue, list[Generation]]
 J = TypeVar("J", bound=Job, covariant=True)
 
 
 @dataclass(frozen=True)
 class _Work(Generic[J]):
-    """A tokenised request, and where its response goes."""
+    """A tokenised dialogue, and where its replies go."""
 
-    pending: PendingRequest[Request, Response]
+    pending: _Pending
     job: J
 
 
@@ -71,7 +62,7 @@ class _Work(Generic[J]):
 class _Ticket(_Work[ReplyJob]):
     """A request for a free reply, as the writer takes it."""
 
-    respond: Callable[[ReplyJob, list[WrittenReply]], Response]
+    respond: Callable[[ReplyJob, list[WrittenReply]], list[Generation]]
     fault: Callable[[Exception], Exception]
 
     def claim(self) -> bool:
@@ -113,23 +104,23 @@ class EmbeddedEngine:
         self._writing = _WRITING.get(device, _WRITING["cpu"])
         self._scoring = _SCORING.get(device, _SCORING["cpu"])
         self._methods: ReadMethods | None = None
-        self._thread: BatchThread[Request, Response] = BatchThread(
+        self._thread: BatchThread[Dialogue, list[Generation]] = BatchThread(
             self._answer, wave_size=self.concurrency, name="medexam-embedded"
         )
 
     @property
-    def sync(self) -> SyncEngine:
+    def sync(self) -> SyncTwin:
         """The same model for synchronous callers; made anew, so that it does not keep the engine alive."""
-        return SyncEngine(lambda request: self.submit(request).result())
+        return SyncTwin(lambda dialogue: self.submit(dialogue).result())
 
-    async def complete(self, request: Request) -> Response:
-        """Answer one request with one reply; the event loop stays free meanwhile."""
-        return await asyncio.wrap_future(self.submit(request))
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to one dialogue, one for each sample; the event loop stays free meanwhile."""
+        return await asyncio.wrap_future(self.submit(dialogue))
 
-    def submit(self, request: Request) -> "Future[Response]":
-        """Queue a request from any thread."""
+    def submit(self, dialogue: Dialogue) -> "Future[list[Generation]]":
+        """Queue a dialogue from any thread."""
         try:
-            return self._thread.submit(request)
+            return self._thread.submit(dialogue)
         except RuntimeError:
             raise ConfigurationError("the embedded engine is closed; build another") from None
 
@@ -158,7 +149,7 @@ class EmbeddedEngine:
         """Answer what is pending, then end the thread; the last reference to a closed engine frees its weights."""
         await asyncio.to_thread(self._thread.close)
 
-    def _answer(self, wave: list[PendingRequest[Request, Response]]) -> None:
+    def _answer(self, wave: list[_Pending]) -> None:
         """Tokenise a wave and settle every request; runs on the thread that owns the model."""
         waiting = self._answer_read(wave)
         while waiting:
@@ -176,10 +167,10 @@ class EmbeddedEngine:
         waiting += [ticket for ticket in arrivals if ticket.job.group != group]
         return [ticket for ticket in arrivals if ticket.job.group == group]
 
-    def _answer_read(self, wave: list[PendingRequest[Request, Response]]) -> list[_Ticket]:
+    def _answer_read(self, wave: list[_Pending]) -> list[_Ticket]:
         """Settle what a forward pass or a batch of its own answers; the rest is for a batch that is refilled."""
         prepared = [work for pending in wave if (work := self._prepare(pending)) is not None]
-        kinds: tuple[tuple[type[Job], BatchLimits, Callable[[Sequence[Any]], list[Response]]], ...] = (
+        kinds: tuple[tuple[type[Job], BatchLimits, Callable[[Sequence[Any]], list[list[Generation]]]], ...] = (
             (ChoiceJob, self._reading, self._choose),
             (ReplyJob, self._writing, self._write),
             (ScoreJob, self._scoring, self._score),
@@ -192,7 +183,7 @@ class EmbeddedEngine:
                 self._settle(batch, answer)
         return [work for work in prepared if isinstance(work, _Ticket)]
 
-    def _prepare(self, pending: PendingRequest[Request, Response]) -> _Work[Job] | None:
+    def _prepare(self, pending: _Pending) -> _Work[Job] | None:
         if pending.future.cancelled():
             return None
         try:
@@ -206,25 +197,25 @@ class EmbeddedEngine:
                 pending.future.set_exception(error)
             return None
 
-    def _to_job(self, request: Request) -> Job:
-        check_features(request)
-        continuations = requested_continuations(request)
-        if continuations is not None:
-            return self._to_score_job(request, continuations)
-        if continues_plain_text(request):
-            return make_reply_job(self._model, plain_text(request), request, special=True)
-        choices = requested_choices(request)
-        text = self._model.render(*to_messages(request), choosing=choices is not None)
+    def _to_job(self, dialogue: Dialogue) -> Job:
+        check_features(dialogue)
+        if dialogue.continuations is not None:
+            return self._to_score_job(dialogue, dialogue.continuations)
+        if dialogue.plain:
+            return make_reply_job(self._model, plain_text(dialogue), dialogue.sampling, special=True)
+        choices = dialogue.choices
+        text = self._model.render(dialogue.messages, dialogue.opening, choosing=choices is not None)
         if choices is None:
-            return make_reply_job(self._model, text, request)
-        job = make_choice_job(self._model, text, choices, request)
+            return make_reply_job(self._model, text, dialogue.sampling)
+        job = make_choice_job(self._model, text, choices, dialogue.sampling)
         check_context(self._model, len(job.prompt), max(1, *(len(path) for path in job.paths)))
         return job
 
-    def _to_score_job(self, request: Request, continuations: ContinuationRequest) -> ScoreJob:
-        prompt = (
-            self._model.render(*to_messages(request), choosing=True) if continuations.template else plain_text(request)
-        )
+    def _to_score_job(self, dialogue: Dialogue, continuations: ContinuationRequest) -> ScoreJob:
+        if continuations.template:
+            prompt = self._model.render(dialogue.messages, dialogue.opening, choosing=True)
+        else:
+            prompt = plain_text(dialogue)
         texts = [prompt, *(prompt + text for text in continuations.texts)]
         opening, *sequences = self._model.encode(texts, special=not continuations.template)
         candidates = split_tokens(opening, sequences, given_opening=continuations.given_opening)
@@ -234,7 +225,7 @@ class EmbeddedEngine:
             self._methods = ReadMethods(frozenset(("echo", "trie", "label") if trees else ("echo", "label")), block=0)
         return ScoreJob(continuations.texts, candidates, *self._methods.choose(candidates, continuations.read_by))
 
-    def _settle(self, batch: Sequence[_Work[Job]], answer: Callable[[Sequence[Any]], list[Response]]) -> None:
+    def _settle(self, batch: Sequence[_Work[Job]], answer: Callable[[Sequence[Any]], list[list[Generation]]]) -> None:
         """Answer those whose callers still wait; a batch that does not fit into the device's memory is halved."""
         # Claimed requests can no longer be cancelled: setting the result of a cancelled future would raise, and leave
         # the rest of the batch without an answer.
@@ -243,7 +234,7 @@ class EmbeddedEngine:
         while parts:
             part = parts.pop()
             try:
-                responses = answer([work.job for work in part])
+                replies = answer([work.job for work in part])
             except Exception as error:
                 if is_out_of_memory(error) and len(part) > 1:
                     middle = len(part) // 2
@@ -252,24 +243,20 @@ class EmbeddedEngine:
                 for work in part:
                     work.pending.future.set_exception(self._fault(error))
                 continue
-            for work, response in zip(part, responses, strict=True):
-                work.pending.future.set_result(response)
+            for work, generations in zip(part, replies, strict=True):
+                work.pending.future.set_result(generations)
 
-    def _choose(self, jobs: Sequence[ChoiceJob]) -> list[Response]:
+    def _choose(self, jobs: Sequence[ChoiceJob]) -> list[list[Generation]]:
         picked = pick_choices(self._model, jobs)
         return [
-            join_samples(
-                [
-                    self._respond(
-                        job.choices[index], "stop", prompt_tokens=len(job.prompt), reply_tokens=len(job.paths[index])
-                    )
-                    for index in indices
-                ]
-            )
+            [
+                self._build_generation(job, number, job.choices[index], "stop", len(job.paths[index]))
+                for number, index in enumerate(indices)
+            ]
             for job, indices in zip(jobs, picked, strict=True)
         ]
 
-    def _write(self, jobs: Sequence[ReplyJob]) -> list[Response]:
+    def _write(self, jobs: Sequence[ReplyJob]) -> list[list[Generation]]:
         return [
             self._respond_replies(job, replies)
             for job, replies in zip(jobs, write_replies(self._model, jobs), strict=True)
@@ -278,56 +265,44 @@ class EmbeddedEngine:
     def _fault(self, error: Exception) -> Exception:
         return ServerError(f"{self._model.label}: out of memory") if is_out_of_memory(error) else error
 
-    def _respond_replies(self, job: ReplyJob, replies: list[WrittenReply]) -> Response:
-        return join_samples([self._reply(job, reply) for reply in replies])
+    def _respond_replies(self, job: ReplyJob, replies: list[WrittenReply]) -> list[Generation]:
+        return [
+            self._build_generation(job, number, reply.text, reply.finish_reason, reply.tokens, reply.thinking)
+            for number, reply in enumerate(replies)
+        ]
 
-    def _reply(self, job: ReplyJob, reply: WrittenReply) -> Response:
-        return self._respond(
-            reply.text,
-            reply.finish_reason,
-            prompt_tokens=len(job.prompt),
-            reply_tokens=reply.tokens,
-            thinking_tokens=reply.thinking,
-        )
-
-    def _score(self, jobs: Sequence[ScoreJob]) -> list[Response]:
+    def _score(self, jobs: Sequence[ScoreJob]) -> list[list[Generation]]:
         assert self._methods is not None  # noqa: S101
-        responses = []
+        readings = []
         for job, logprobs in zip(jobs, score(self._model, jobs), strict=True):
             computed = self._methods.computed(job.candidates, job.method)
             reading = build_logprobs(job.candidates, logprobs, job.method, job.why, computed)
-            responses.append(respond(reading, job.texts, self._model.label))
-        return responses
+            readings.append([build_reading(reading, job.texts, self._model.label)])
+        return readings
 
-    def _respond(
+    def _build_generation(
         self,
+        job: ChoiceJob | ReplyJob,
+        number: int,
         text: str,
         finish_reason: str,
-        *,
-        prompt_tokens: int,
-        reply_tokens: int,
-        thinking_tokens: int | None = None,
-    ) -> Response:
-        return Response(
-            id=None,
-            model=self._model.label,
-            message=Message.assistant(text),
-            finish_reason=finish_reason,
-            usage=Usage(input_tokens=prompt_tokens, output_tokens=reply_tokens, reasoning_tokens=thinking_tokens),
-        )
+        tokens: int,
+        thinking: int | None = None,
+    ) -> Generation:
+        """Build the reply of this number to a prompt, which the first one reads."""
+        prompt_tokens = 0 if number else len(job.prompt)
+        return Generation(text, finish_reason, self._model.label, prompt_tokens, tokens, thinking)
 
 
-def check_features(request: Request) -> None:
+def check_features(dialogue: Dialogue) -> None:
     """Raise for what this engine would otherwise silently leave out."""
-    config = request.config
-    unknown = sorted(set(config.extensions or {}) - {CHOICE, CONTINUATIONS, PLAIN, SAMPLES})
+    tool_turns(dialogue)
+    sampling = dialogue.sampling
     features = {
-        "tools": request.tools,
-        "config.response_format": config.response_format,
-        "config.logprobs": config.logprobs is not None,
-        "config.frequency_penalty": config.frequency_penalty,
-        "config.presence_penalty": config.presence_penalty,
-        f"config.extensions {unknown}": unknown,
+        **dialogue.fields,
+        "frequency_penalty": sampling.frequency_penalty,
+        "presence_penalty": sampling.presence_penalty,
+        "calls of tools, nor pictures": dialogue.turns or dialogue.pictures,
     }
     for feature, setting in features.items():
         if setting:

@@ -1,7 +1,7 @@
 """What engines behind a server or a provider share: callers on any event loop, and a limit of requests in flight.
 
 Their traffic runs on the process's background loop, so that the asynchronous engine serves any event loop and its
-synchronous twin needs none. This module knows requests and loops; the engines know the wire.
+synchronous twin needs none. This module knows dialogues and loops; the engines know the wire.
 """
 
 import logging
@@ -9,10 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dspy.lm15 import Request, Response
-
 from medexam.errors import EngineError, LogprobsUnavailableError
-from medexam.serve.contract import EngineInfo, SyncEngine
+from medexam.model_calls import Dialogue, Generation
+from medexam.serve.contract import EngineInfo, SyncTwin
 from medexam.serve.engines.prompt_counts import PromptCounts
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
@@ -29,14 +28,14 @@ class HostedEngine(ABC):
         self.limit = limit
         self.prompts = PromptCounts()
         """What the tokens of the dialogues tell that were asked."""
-        self.sync = SyncEngine(lambda request: background_loop().run(self._complete(request)))
+        self.sync = SyncTwin(lambda dialogue: background_loop().run(self._reply_tracked(dialogue)))
 
-    def count_prompt(self, messages: Sequence[Mapping[str, Any]], response: Response) -> None:
+    def count_prompt(self, messages: Sequence[Mapping[str, Any]], generation: Generation) -> None:
         """Count a dialogue of text in; the first one that shows that prompts are cut is told at once."""
         contents = [message.get("content") for message in messages]
         if not all(isinstance(content, str) for content in contents):
             return
-        if self.prompts.add(sum(len(content) for content in contents if content), response.usage.input_tokens):
+        if self.prompts.add(sum(len(content) for content in contents if content), generation.prompt_tokens):
             _log.warning("medexam: warning: %s", self.prompts.warning)
 
     @property
@@ -44,9 +43,9 @@ class HostedEngine(ABC):
         """How many requests keep the servers busy; it adapts to their answers."""
         return self.limit.value
 
-    async def complete(self, request: Request) -> Response:
-        """Answer one request with one reply."""
-        return await background_loop().run_async(self._complete(request))
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to one dialogue, one for each sample."""
+        return await background_loop().run_async(self._reply_tracked(dialogue))
 
     async def aclose(self) -> None:
         """Close the connections; the engine is unusable afterwards."""
@@ -57,16 +56,16 @@ class HostedEngine(ABC):
         """Describe what really runs."""
 
     @abstractmethod
-    async def answer(self, request: Request) -> Response:
-        """Answer one request with one reply, on the background loop."""
+    async def answer(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to one dialogue, one for each sample, on the background loop."""
 
     @abstractmethod
     async def close(self) -> None:
         """Close the connections, on the background loop."""
 
-    async def _complete(self, request: Request) -> Response:
+    async def _reply_tracked(self, dialogue: Dialogue) -> list[Generation]:
         with self.limit.track():
-            return await self.answer(request)
+            return await self.answer(dialogue)
 
 
 def check_needs(spec: ModelSpec, needs: EngineNeeds) -> None:

@@ -16,9 +16,6 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-from dspy.lm15 import Config, Message, Request, Response, TextPart, ToolCallPart
-
-from medexam.dspy_internals import chat_request_fields
 from medexam.errors import (
     CallError,
     EndpointUnreachableError,
@@ -29,17 +26,9 @@ from medexam.errors import (
     TransportError,
     UnsupportedFeatureError,
 )
-from medexam.model_calls import UNSEEDED
+from medexam.model_calls import Dialogue, Generation, Sampling, join_thinking
 from medexam.model_identity import ModelIdentity
-from medexam.serve.chat_messages import (
-    TemplateRules,
-    continues_plain_text,
-    cut_at_stop,
-    put_pictures,
-    take_pictures,
-    to_messages,
-    tool_messages,
-)
+from medexam.serve.chat_messages import TemplateRules, chat_fields, cut_at_stop, put_pictures, tool_turns
 from medexam.serve.choice_schema import (
     CHOICE_FORMS,
     SCHEMA_FORMS,
@@ -50,21 +39,21 @@ from medexam.serve.choice_schema import (
     parse_guided_choice,
     parse_guided_word,
 )
-from medexam.serve.contract import CHOICE, EngineInfo
+from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.token_counts import UNLIMITED, rename_limit
 from medexam.serve.discovery.tool_calls import TOOL_PARAMS
 from medexam.serve.engines.hosted import HostedEngine
 from medexam.serve.engines.litellm_calls import (
     call_litellm,
     get_litellm,
-    is_withheld,
     read_chat,
+    read_replies,
     reading_reply,
-    to_response,
-    withheld_response,
+    withheld_generation,
 )
 from medexam.serve.engines.posted_calls import has_callbacks, post_chat, renames_fields
 from medexam.serve.engines.provider_tables import find_provider, read_tables
+from medexam.serve.engines.vllm_wire import become_choice
 from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
@@ -150,36 +139,35 @@ class LiteLLMEngine(HostedEngine):
             unshown |= {"response_format": self.supports_response_schema}
         return frozenset(field for field in self.record.fields if unshown.get(field, True))
 
-    async def answer(self, request: Request) -> Response:
-        """Answer one request with one reply."""
-        response = await self._reply(request)
-        if self.record.seeds:
-            return response
-        return replace(response, provider_data={**(response.provider_data or {}), UNSEEDED: True})
+    @property
+    def takes_seed(self) -> bool:
+        """Whether a seed reaches the model."""
+        return self.record.seeds
 
-    async def _reply(self, request: Request) -> Response:
-        if (tool_turns := tool_messages(request)) is not None:
-            return await self.chat({**chat_request_fields(request), "messages": tool_turns})
-        request, pictures = take_pictures(request)
-        turns, prefill = to_messages(request)
-        messages = put_pictures(self.rules.fit(turns), pictures)
-        extensions = dict(request.config.extensions or {})
-        if continues_plain_text(request):
+    async def answer(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the reply to one dialogue, alone in a list."""
+        if (turns := tool_turns(dialogue)) is not None:
+            return [await self.chat({**self._all_fields(dialogue), "messages": turns})]
+        messages = put_pictures(self.rules.fit(dialogue.messages), dialogue.pictures)
+        if dialogue.plain:
             raise UnsupportedFeatureError(
                 f"engine {self.kind} cannot continue plain text", feature="config.extensions.plain"
             )
-        choices = extensions.pop(CHOICE, None)
-        if choices is not None:
-            return await self._choose(messages, prefill, tuple(choices), request.config)
-        if prefill:
+        if dialogue.choices is not None:
+            return [await self._choose(messages, dialogue.opening, dialogue.choices, dialogue.sampling)]
+        if dialogue.opening:
             raise UnsupportedFeatureError(
                 f"engine {self.kind} cannot make a provider continue given words; use engine vllm or embedded",
                 feature="messages",
             )
-        fields = {**chat_request_fields(request), "messages": messages}
-        if request.config.top_k is not None:
-            fields["top_k"] = request.config.top_k
-        return await self.chat(fields)
+        return [await self.chat({**self._all_fields(dialogue), "messages": messages})]
+
+    def _all_fields(self, dialogue: Dialogue) -> dict[str, Any]:
+        """Build the fields of a request, with a budget by the name that OpenAI has for it."""
+        fields = chat_fields(dialogue)
+        if "max_tokens" in fields:
+            fields["max_completion_tokens"] = fields.pop("max_tokens")
+        return fields
 
     def note(self, **fields: Any) -> None:
         """Note in the record what the model itself showed."""
@@ -213,26 +201,26 @@ class LiteLLMEngine(HostedEngine):
             await self._client.close()
 
     async def _choose(
-        self, messages: list[dict[str, Any]], prefill: str, choices: Sequence[str], config: Config
-    ) -> Response:
+        self, messages: list[dict[str, Any]], prefill: str, choices: Sequence[str], sampling: Sampling
+    ) -> Generation:
         form = self.record.guided_by or CHOICE_FORMS[0]
-        response = await self.chat(self.choice_request(messages, prefill, choices, config, form))
-        if is_withheld(response):
-            return response
-        choice = read_reply_choice(response, choices, form)
+        generation = await self.chat(self.choice_request(messages, prefill, choices, sampling, form))
+        if generation.withheld:
+            return generation
+        choice = read_reply_choice(generation, choices, form)
         if choice is not None:
-            return replace(response, message=Message.assistant(choice), finish_reason="stop")
+            return become_choice(generation, choice)
         if choice_words(choices, form):
             # Nothing but words holds it to a choice, so what it says instead is a reply without an answer.
-            return response
-        raise ProviderError(f"{self.model} replied {(response.text or '')[:200]!r} instead of one of {list(choices)}")
+            return generation
+        raise ProviderError(f"{self.model} replied {generation.words[:200]!r} instead of one of {list(choices)}")
 
     def choice_request(
         self,
         messages: list[dict[str, Any]],
         prefill: str,
         choices: Sequence[str],
-        config: Config,
+        sampling: Sampling,
         form: ChoiceForm,
     ) -> dict[str, Any]:
         """Return the fields of a request whose reply is one of the choices, if the model honours the form.
@@ -243,9 +231,9 @@ class LiteLLMEngine(HostedEngine):
         opening: list[dict[str, Any]] = [{"role": "assistant", "content": prefill}] if sends_opening else []
         fields = {
             "messages": _add_words(messages, choice_words(choices, form)) + opening,
-            "temperature": config.temperature,
-            "seed": config.seed,
-            "max_tokens": (config.max_tokens or 0) + SCHEMA_TOKENS,
+            "temperature": sampling.temperature,
+            "seed": sampling.seed,
+            "max_tokens": (sampling.max_tokens or 0) + SCHEMA_TOKENS,
             **choice_fields(choices, form),
         }
         if "response_format" in fields and not self.record.takes("response_format"):
@@ -268,18 +256,18 @@ class LiteLLMEngine(HostedEngine):
 
     async def chat(
         self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
-    ) -> Response:
+    ) -> Generation:
         """Ask for one reply; an HTTP status of `refusing` is not asked again, and no fault after `patience_s` seconds.
 
         None stands for the engine's own patience.
         """
         call = {**self.settings, **self.fit(fields)}
 
-        async def attempt() -> Response:
+        async def attempt() -> Generation:
             try:
                 return await self._call(call)
             except FilteredError:
-                return withheld_response(self.model)
+                return withheld_generation(self.model)
             except CURABLE as fault:
                 if is_refusal(fault):
                     self.limit.record_refusal()
@@ -288,11 +276,11 @@ class LiteLLMEngine(HostedEngine):
                 raise
 
         patience_s = self.patience_s if patience_s is None else patience_s
-        response = await ask_again(attempt, timeout_s=self.timeout_s, patience_s=patience_s)
-        self.count_prompt(call["messages"], response)
-        return self.cut(response, fields)
+        generation = await ask_again(attempt, timeout_s=self.timeout_s, patience_s=patience_s)
+        self.count_prompt(call["messages"], generation)
+        return self.cut(generation, fields)
 
-    async def _call(self, fields: Mapping[str, Any]) -> Response:
+    async def _call(self, fields: Mapping[str, Any]) -> Generation:
         """Ask for one reply, once."""
         if self._posted_as is not None and not has_callbacks():
             reply = await post_chat(self._client, self._posted_as, fields, timeout_s=self.timeout_s)
@@ -303,11 +291,11 @@ class LiteLLMEngine(HostedEngine):
         raw = await call_litellm("acompletion", self._asked_as, **fields, **self.connection, timeout_s=self.timeout_s)
         self.answered = True
         with reading_reply():
-            return to_response(raw, self.model)
+            return read_replies(raw, self.model)[0]
 
-    def cut(self, response: Response, fields: Mapping[str, Any]) -> Response:
+    def cut(self, generation: Generation, fields: Mapping[str, Any]) -> Generation:
         """Return the reply up to the texts at which the request ends it, where the model takes no such texts."""
-        return response if self.record.stops else _cut(response, fields.get("stop"))
+        return generation if self.record.stops else _cut(generation, fields.get("stop"))
 
     def lost(self, fault: CallError) -> EndpointUnreachableError:
         """Build the error to raise where asking again did not help."""
@@ -334,12 +322,12 @@ def cite(fault: Exception) -> str:
     return " ".join(_ADVICE.split(str(fault), maxsplit=1)[0].split())[:_MESSAGE_CHARS]
 
 
-def read_reply_choice(response: Response, choices: Sequence[str], form: ChoiceForm) -> str | None:
+def read_reply_choice(generation: Generation, choices: Sequence[str], form: ChoiceForm) -> str | None:
     """Read the choice that a reply makes in this form; None if it makes none."""
     if form == "words":
-        return parse_guided_word(response.text, choices)
-    calls = [part.input for part in response.message.parts if isinstance(part, ToolCallPart)]
-    return parse_guided_choice(json.dumps(calls[0]) if calls else response.text, choices)
+        return parse_guided_word(generation.words, choices)
+    calls = [call.args for call in generation.tool_calls]
+    return parse_guided_choice(json.dumps(calls[0]) if calls else generation.words, choices)
 
 
 def _add_words(messages: Sequence[dict[str, Any]], words: str) -> list[dict[str, Any]]:
@@ -355,12 +343,13 @@ def _add_words(messages: Sequence[dict[str, Any]], words: str) -> list[dict[str,
     return [*messages[:index], {**messages[index], "content": new_content}, *messages[index + 1 :]]
 
 
-def _cut(response: Response, stop: str | Sequence[str] | None) -> Response:
+def _cut(generation: Generation, stop: str | Sequence[str] | None) -> Generation:
     """Cut the reply before the first of these texts."""
     stops = [stop] if isinstance(stop, str) else list(stop or ())
-    text, stopped = cut_at_stop(response.text or "", stops)
+    text, stopped = cut_at_stop(generation.words, stops)
     if not stopped:
-        return response
-    others = tuple(part for part in response.message.parts if not isinstance(part, TextPart))
-    message = replace(response.message, parts=(*others, TextPart(text)))
-    return replace(response, message=message, finish_reason="stop")
+        return generation
+    if generation.thinking is None:
+        return replace(generation, reply=text, text=None, finish_reason="stop", source=None)
+    reply = join_thinking(generation.thinking, text)
+    return replace(generation, reply=reply, text=text, finish_reason="stop", source=None)

@@ -16,11 +16,12 @@ from functools import cache
 from typing import Any
 
 import httpx
-from dspy.lm15 import RefusalPart, Response, response_from_openai_chat
+from dspy.lm15 import response_from_openai_chat
 
 from medexam.dspy_internals import read_litellm_error
+from medexam.dspy_requests import read_generation
 from medexam.errors import AuthError, CallError, CallTimeoutError, InvalidRequestError, ServerError, TransportError
-from medexam.model_calls import FINISH_REASON, Ending, read_ending
+from medexam.model_calls import Ending, Generation, read_ending
 from medexam.serve.engines.token_usage import read_usage
 from medexam.serve.network.connections import causes, redirect_fault
 from medexam.serve.network.fault_words import read_pause, refine
@@ -127,18 +128,8 @@ def _one_line(message: str) -> str:
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} [...]"
 
 
-def to_response(raw: Any, model: str) -> Response:
-    """Convert a chat reply of litellm to a DSPy response; words that a server calls reasoning become a thinking part.
-
-    Raises `ServerError` for a reply that does not hold exactly one choice.
-    """
-    (response,) = to_responses(raw, model, 1)
-    return response
-
-
-def to_responses(raw: Any, model: str, samples: int) -> list[Response]:
-    """Convert a chat reply of litellm to one DSPy response for each of its choices; raises `ServerError` unless all are
-    there.
+def read_replies(raw: Any, model: str, samples: int = 1) -> list[Generation]:
+    """Read each choice of a chat reply of litellm's; raises `ServerError` unless all `samples` are there.
 
     What the server counts, it counts for all of them: the first one carries it.
     """
@@ -146,8 +137,8 @@ def to_responses(raw: Any, model: str, samples: int) -> list[Response]:
     return read_chat(raw.model_dump(warnings=False), model, samples)
 
 
-def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Response]:
-    """Convert a reply's body as it came over the wire, as `to_responses` does."""
+def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Generation]:
+    """Read a reply's body as it came over the wire, as `read_replies` does."""
     body = writable(reply)
     choices = body.get("choices") or ()
     if len(choices) != samples:
@@ -165,10 +156,11 @@ def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Respo
     reasons = [_finish_reason(choice) for choice in choices]
     usage = read_usage(body.get("usage"), wrote=any(_has_words(choice["message"]) for choice in choices))
     parts = ({**body, "choices": [choice], "usage": None if place else usage} for place, choice in enumerate(choices))
-    responses = [response_from_openai_chat(part, model=model) for part in parts]
+    first, *others = (read_generation(response_from_openai_chat(part, model=model)) for part in parts)
+    generations = [first, *(replace(other, prompt_tokens=0) for other in others)]
     return [
-        replace(response, provider_data={**(response.provider_data or {}), FINISH_REASON: reason})
-        for response, reason in zip(responses, reasons, strict=True)
+        generation if reason is None else replace(generation, finish_reason=reason)
+        for generation, reason in zip(generations, reasons, strict=True)
     ]
 
 
@@ -177,12 +169,9 @@ def _has_words(message: Mapping[str, Any]) -> bool:
     return any(message.get(field) for field in ("content", "reasoning_content", "refusal", "tool_calls"))
 
 
-def withheld_response(model: str) -> Response:
+def withheld_generation(model: str) -> Generation:
     """Return the reply of a provider that withheld it by an error instead of a finish reason."""
-    message = {"role": "assistant", "content": None}
-    reply = {"model": model, "choices": [{"index": 0, "message": message, "finish_reason": "content_filter"}]}
-    (response,) = read_chat(reply, model)
-    return response
+    return Generation("", "content_filter", model, None, None)
 
 
 def _finish_reason(choice: Mapping[str, Any]) -> str | None:
@@ -192,12 +181,6 @@ def _finish_reason(choice: Mapping[str, Any]) -> str | None:
     """
     reason = (choice.get("provider_specific_fields") or {}).get("native_finish_reason") or choice.get("finish_reason")
     return check_ending(reason)
-
-
-def is_withheld(response: Response) -> bool:
-    """Return whether the model declined, or a filter withheld its reply: what there is of it is no choice."""
-    refused = any(isinstance(part, RefusalPart) for part in response.message.parts)
-    return refused or response.finish_reason == "content_filter"
 
 
 def check_ending(reason: Any) -> str | None:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import httpx
-from dspy.lm15 import Config, Response, ThinkingPart, ToolCallPart
 
 from medexam.errors import (
     AnswerFormatError,
@@ -24,7 +23,7 @@ from medexam.errors import (
     UnsupportedFeatureError,
     UnsupportedModelError,
 )
-from medexam.model_calls import ChatMessage
+from medexam.model_calls import ChatMessage, Generation, Sampling
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import no_sight
 from medexam.serve.choice_schema import CHOICE_FORMS, IMPOSSIBLE, ChoiceForm
@@ -130,15 +129,15 @@ class HostedProbe:
         sampling = {name: value for name in ("top_p", "top_k") if (value := getattr(spec, name)) is not None}
         fields |= {**sampling, "stop": list(spec.stop) or [_STOP]}
         try:
-            response = await self._engine.chat(fields, patience_s=None if self._own else _PATIENCE_S)
+            generation = await self._engine.chat(fields, patience_s=None if self._own else _PATIENCE_S)
         except CURABLE as error:
             raise self._engine.lost(error) from error
         except (AuthError, BillingError, UnsupportedModelError):
             raise
         except (InvalidRequestError, UnsupportedFeatureError, ProviderError) as error:
             _check_redirect(error)
-            response = await self._ask_with_less(fields, [*sampling, *spec.request_settings], error)
-        self._note_thinking(response)
+            generation = await self._ask_with_less(fields, [*sampling, *spec.request_settings], error)
+        self._note_thinking(generation)
         if spec.temperature and await self._attempt(self._dialogue(0.0)) is None:
             self._temperature = spec.temperature
             self._engine.note(fixed_temperature=1.0 if spec.temperature == 1 else None)
@@ -150,8 +149,8 @@ class HostedProbe:
 
     async def _ask(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Ask for a reply as the chat endpoint's object, as far as `token_counts` reads it; empty if it is refused."""
-        response = await self._attempt(fields)
-        return {} if response is None else _read(response)
+        generation = await self._attempt(fields)
+        return {} if generation is None else _read(generation)
 
     async def _offer(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Ask as `_ask` does for a reply in a form that some servers answer with their own fault."""
@@ -189,15 +188,15 @@ class HostedProbe:
         fields: Mapping[str, Any],
         settings: Sequence[str],
         refusal: ProviderError | UnsupportedFeatureError,
-    ) -> Response:
+    ) -> Generation:
         """Ask without what may be refused; raises `EngineError` with the setting's name where it must stay."""
         engine, temperature, call_fields = self._engine, fields["temperature"], self._engine.fit(fields)
         for names in _DISPENSABLE:
             fewer_fields = {name: value for name, value in fields.items() if name not in names}
-            if call_fields.keys() >= {*names} and (response := await self._attempt(fewer_fields)) is not None:
+            if call_fields.keys() >= {*names} and (generation := await self._attempt(fewer_fields)) is not None:
                 refusals = {**engine.record.refusals, **dict.fromkeys(names, cite(refusal))}
                 engine.note(refusals=refusals, **{f"{name}s": False for name in names})
-                return response
+                return generation
         unseeded = {name: value for name, value in fields.items() if name not in ("seed", "stop")}
         named_by_tables = isinstance(refusal, UnsupportedFeatureError) and "temperature" in str(refusal)
         if temperature != 1 and (named_by_tables or await self._attempt({**unseeded, "temperature": 1.0})):
@@ -210,7 +209,7 @@ class HostedProbe:
         keys = ", ".join(f"model.{name}" for name in settings)
         raise EngineError(f"{engine.model} refuses {keys}: {cite(refusal)}") from refusal
 
-    async def _attempt(self, fields: dict[str, Any]) -> Response | None:
+    async def _attempt(self, fields: dict[str, Any]) -> Generation | None:
         """Ask for a reply; None if the request is refused."""
         try:
             return await self._engine.chat(fields)
@@ -219,14 +218,13 @@ class HostedProbe:
         except CURABLE as error:
             raise self._engine.lost(error) from error
 
-    def _note_thinking(self, response: Response) -> None:
+    def _note_thinking(self, generation: Generation) -> None:
         """Note whether the model thought; raises `EngineError` if it did so though it shall not."""
         spec, engine = self._spec, self._engine
         if self._own:
             engine.note()
             return
-        thoughts = [part for part in response.message.parts if isinstance(part, ThinkingPart)]
-        thinks = bool(response.usage.reasoning_tokens or thoughts)
+        thinks = bool(generation.thinking_tokens or generation.thinking)
         if thinks and spec.thinking == "off":
             raise EngineError(f"{engine.model} thinks with model.thinking: off too: leave it out, or ask another model")
         engine.note(thinks=thinks or (engine.record.thinks and spec.thinking != "off"))
@@ -256,11 +254,11 @@ class HostedProbe:
 
     async def _try_form(self, form: ChoiceForm, opening: str) -> str:
         """Ask for an impossible choice and say in words what came of it; note it if the choice came back."""
-        config = Config(temperature=self._temperature, max_tokens=self._budget)
+        sampling = Sampling(max_tokens=self._budget, temperature=self._temperature)
         messages: list[dict[str, Any]] = [{"role": "user", "content": "Say hello."}]
-        fields = self._engine.choice_request(messages, opening, IMPOSSIBLE, config, form)
+        fields = self._engine.choice_request(messages, opening, IMPOSSIBLE, sampling, form)
         try:
-            response = await self._engine.chat(fields, refusing=_REFUSALS)
+            generation = await self._engine.chat(fields, refusing=_REFUSALS)
         except CURABLE as error:
             raise self._engine.lost(error) from error
         except (AuthError, BillingError, UnsupportedModelError):
@@ -268,8 +266,8 @@ class HostedProbe:
         except (UnsupportedFeatureError, ProviderError) as error:
             _check_redirect(error)
             return f"{_REFUSED}: {cite(error)}"
-        if read_reply_choice(response, IMPOSSIBLE, form) is None:
-            return f"is ignored: it replied {(response.text or '')[:80]!r}"
+        if read_reply_choice(generation, IMPOSSIBLE, form) is None:
+            return f"is ignored: it replied {generation.words[:80]!r}"
         self._engine.note(guided_by=form, prefills=bool(opening))
         return "is honoured"
 
@@ -299,7 +297,7 @@ class HostedProbe:
         except (InvalidRequestError, UnsupportedFeatureError) as error:
             _check_redirect(error)
             return
-        replies = [response.text or "" for response in (first, second)]
+        replies = [generation.words for generation in (first, second)]
         behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
         engine.identity = ModelIdentity(engine=engine.kind, name=first.model, behaviour=behaviour)
 
@@ -329,12 +327,11 @@ class HostedProbe:
         return await self._attempt({**self._dialogue(self._temperature), "messages": messages}) is not None
 
 
-def _read(response: Response) -> dict[str, Any]:
+def _read(generation: Generation) -> dict[str, Any]:
     """Return a reply as the chat endpoint's object, as far as probes read it."""
-    usage = {"prompt_tokens": response.usage.input_tokens, "completion_tokens": response.usage.output_tokens}
-    thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
-    calls = [part.name for part in response.message.parts if isinstance(part, ToolCallPart)]
-    message = {"content": response.text, "reasoning": thinking, "tool_calls": calls}
+    usage = {"prompt_tokens": generation.prompt_tokens, "completion_tokens": generation.completion_tokens}
+    calls = [call.name for call in generation.tool_calls]
+    message = {"content": generation.words, "reasoning": generation.thinking or "", "tool_calls": calls}
     return {"choices": [{"message": message}], "usage": usage}
 
 

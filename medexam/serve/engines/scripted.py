@@ -1,6 +1,6 @@
 """The `scripted` engine: replies from a table, for tests, examples and dry runs; no model and no network.
 
-It replaces the server alone, so everything above it is the real thing. It keeps every request and fails on demand. It
+It replaces the server alone, so everything above it is the real thing. It keeps every dialogue and fails on demand. It
 does not tokenise: its token counts are counts of words. It looks at no picture that it is shown.
 """
 
@@ -11,7 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from dspy.lm15 import Message, Request, Response, TextPart, ToolCallPart, Usage
 from pydantic import Field, ValidationError, model_validator
 
 from medexam.errors import (
@@ -27,18 +26,11 @@ from medexam.errors import (
 )
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import UnreadableError, decode, read_regular
-from medexam.model_calls import ContinuationRequest, ReadBy
+from medexam.model_calls import ContinuationRequest, Dialogue, Generation, ReadBy, ToolCall
 from medexam.model_identity import ModelIdentity
-from medexam.serve.chat_messages import (
-    cut_at_stop,
-    requested_choices,
-    requested_continuations,
-    take_pictures,
-    to_messages,
-    tool_messages,
-)
-from medexam.serve.contract import EngineInfo, SyncEngine
-from medexam.serve.logprobs.tokens import Candidates, build_logprobs, respond
+from medexam.serve.chat_messages import cut_at_stop, tool_turns
+from medexam.serve.contract import EngineInfo, SyncTwin
+from medexam.serve.logprobs.tokens import Candidates, build_logprobs, build_reading
 from medexam.specs import parse_yaml
 
 ANY = "*"
@@ -95,9 +87,9 @@ class ScriptedEngine:
     concurrency = 64
 
     def __init__(self, replies: ReplyTable, *, model: str = "scripted", revision: str | None = None):
-        self.requests: list[Request] = []
-        """Every request received, in order."""
-        self.sync = SyncEngine(self.answer)
+        self.dialogues: list[Dialogue] = []
+        """Every dialogue received, in order."""
+        self.sync = SyncTwin(self.answer)
         self._model = model
         self._replies = replies if callable(replies) else {key: _check_reply(key, r) for key, r in replies.items()}
         self._revision = revision
@@ -111,44 +103,41 @@ class ScriptedEngine:
         except SpecError as error:
             raise SpecError(f"{path}: {error}") from error
 
-    async def complete(self, request: Request) -> Response:
-        """Return the scripted reply to one request."""
-        return self.answer(request)
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the scripted reply to one dialogue, alone in a list."""
+        return self.answer(dialogue)
 
     @property
     def supports_function_calling(self) -> bool:
         """Whether any reply of the table calls a tool; a function's replies are not known before."""
         return not callable(self._replies) and any(reply.tool_calls for reply in self._replies.values())
 
-    def answer(self, request: Request) -> Response:
-        """Return the scripted reply to one request; `complete` of both engines ends here."""
-        self.requests.append(request)
-        request, _ = take_pictures(request)
-        messages, prefill = (tool_turns, "") if (tool_turns := tool_messages(request)) else to_messages(request)
-        continuations = requested_continuations(request)
-        choices = requested_choices(request)
-        question = _last_words(messages)
-        reply = self._reply_to(question)
+    def answer(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the scripted reply to one dialogue, alone in a list; `reply` of both engines ends here."""
+        self.dialogues.append(dialogue)
+        messages: Sequence[Mapping[str, Any]] = tool_turns(dialogue) or dialogue.messages
+        reply = self._reply_to(_last_words(messages))
         if reply.error is not None:
             raise _ERRORS[reply.error](f"scripted {reply.error} failure")
-        if continuations is not None:
-            return self._read(continuations, reply)
-        text = reply.text.removeprefix(prefill)
-        finish_reason = reply.finish_reason
-        if choices:
-            text, finish_reason = _choose(text, choices), "stop"
-        text, stopped = cut_at_stop(text, request.config.stop)
-        words = sum(len((message["content"] or "").split()) for message in messages) + len(prefill.split())
-        calls = [ToolCallPart(f"call_{i}", call.name, call.args) for i, call in enumerate(reply.tool_calls)]
-        return Response(
-            id=None,
-            model=self._model,
-            message=Message.assistant([*([TextPart(text)] if text or not calls else []), *calls]),
+        if dialogue.continuations is not None:
+            return [self._read(dialogue.continuations, reply)]
+        text = reply.text.removeprefix(dialogue.opening)
+        finish_reason: str = reply.finish_reason
+        if dialogue.choices:
+            text, finish_reason = _choose(text, dialogue.choices), "stop"
+        text, stopped = cut_at_stop(text, dialogue.sampling.stop)
+        calls = [ToolCall(id=f"call_{i}", name=call.name, args=call.args) for i, call in enumerate(reply.tool_calls)]
+        generation = Generation(
+            reply=text,
             finish_reason="stop" if stopped else finish_reason,
-            usage=Usage(input_tokens=words, output_tokens=len(text.split())),
+            model=self._model,
+            prompt_tokens=_count_words(*(message["content"] or "" for message in messages), dialogue.opening),
+            completion_tokens=_count_words(text),
+            tool_calls=tuple(calls),
         )
+        return [generation]
 
-    def _read(self, continuations: ContinuationRequest, reply: ScriptedReply) -> Response:
+    def _read(self, continuations: ContinuationRequest, reply: ScriptedReply) -> Generation:
         if reply.logprobs is None or len(reply.logprobs) != len(continuations.texts):
             raise LogprobsUnavailableError(
                 f"the script has no logprobs for {len(continuations.texts)} continuations; give one row for each"
@@ -160,7 +149,7 @@ class ScriptedEngine:
         paths = tuple(tuple(words[word] for word in text.split()) for text in continuations.texts)
         method: ReadBy = "echo" if continuations.read_by == "auto" else continuations.read_by
         reading = build_logprobs(Candidates((0,), paths), reply.logprobs, method, "scripted", computed=1)
-        return respond(reading, continuations.texts, self._model)
+        return build_reading(reading, continuations.texts, self._model)
 
     def info(self) -> EngineInfo:
         """Describe what really runs: a table."""
@@ -186,6 +175,10 @@ class ScriptedEngine:
         return self._replies[key]
 
 
+def _count_words(*texts: str) -> int:
+    return sum(len(text.split()) for text in texts)
+
+
 def _last_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the last user message; behind calls of tools, their results with what follows them."""
     dialogue: list[tuple[str, str]] = [(message["role"], message["content"] or "") for message in messages]
@@ -206,7 +199,7 @@ def _check_reply(key: str, reply: Any) -> ScriptedReply:
         raise SpecError(f"reply to {key[:80]!r}{f', {field}' if field else ''}: {fault['msg']}") from error
 
 
-def _choose(text: str, choices: list[str]) -> str:
+def _choose(text: str, choices: Sequence[str]) -> str:
     """Choose the longest choice that the text begins with, else the first one."""
     words = text.strip()
     return max((choice for choice in choices if words.startswith(choice.strip())), key=len, default=choices[0])

@@ -5,28 +5,27 @@ A server without a parser leaves it in the text, and vLLM counts 0 for a block t
 
 from dataclasses import replace
 
-from dspy.lm15 import Message, Response, ThinkingPart
-
+from medexam.model_calls import Generation, is_cut
 from medexam.serve.logprobs.vllm import Tokenizer
 from medexam.serve.thinking import CLOSING, find_thinking, whole_reply
 
 
-async def count_thinking(response: Response, tokenizer: Tokenizer | None, *, opened: bool) -> Response:
+async def count_thinking(generation: Generation, tokenizer: Tokenizer | None, *, opened: bool) -> Generation:
     """Return the reply with its whole thinking and the tokens of it; these are not counted without a tokenizer.
 
     `opened`: the prompt leaves a block open, which the reply fills.
     """
-    thinking = "".join(part.text for part in response.message.parts if isinstance(part, ThinkingPart))
-    if not thinking:
-        text = response.text or ""
+    thinking = generation.thinking
+    if thinking is None:
+        text = generation.words
         # A parser that found nothing to tell apart leaves an answer, which is neither cut nor closes a block.
-        opened = opened and (response.finish_reason == "length" or CLOSING in text)
+        opened = opened and (is_cut(generation.finish_reason) or CLOSING in text)
         block = find_thinking(text, opened=opened)
         if block is None:
-            return response
+            return generation
         thinking = block[0]
-        response = replace(response, message=Message.assistant(whole_reply(text, opened=opened)))
-    if response.usage.reasoning_tokens or tokenizer is None:
-        return response
-    token_count = len(await tokenizer.tokens(thinking))
-    return replace(response, usage=replace(response.usage, reasoning_tokens=token_count))
+        reply = whole_reply(text, opened=opened)
+        generation = replace(generation, reply=reply, text=None, source=generation.source if reply == text else None)
+    if generation.thinking_tokens or tokenizer is None:
+        return generation
+    return replace(generation, thinking_tokens=len(await tokenizer.tokens(thinking)))

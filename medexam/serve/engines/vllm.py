@@ -11,49 +11,34 @@ they mean.
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from dspy.lm15 import Config, Request, Response
-
 from medexam.errors import FilteredError, LogprobsUnavailableError, UnsupportedFeatureError
 from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Generation, Sampling
-from medexam.serve.chat_messages import (
-    TemplateRules,
-    continues_plain_text,
-    plain_text,
-    put_pictures,
-    requested_continuations,
-    take_pictures,
-    to_messages,
-    tool_messages,
-)
-from medexam.serve.contract import CHOICE, EngineInfo, join_samples, take_samples
+from medexam.serve.chat_messages import TemplateRules, chat_fields, plain_text, put_pictures, tool_turns
+from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.token_counts import UNLIMITED, rename_limit
 from medexam.serve.discovery.tool_calls import TOOL_PARAMS
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.completions import Completions
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import call_litellm, reading_reply, to_responses, withheld_response
+from medexam.serve.engines.litellm_calls import call_litellm, read_replies, reading_reply, withheld_generation
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.engines.vllm_wire import (
     PLAIN_FIELDS,
     Completion,
     build_generation,
-    build_response,
-    chat_fields,
     choice_body,
     chosen_in_chat,
     chosen_text,
     escape_pattern,
-    sampling_fields,
 )
-from medexam.serve.logprobs.tokens import ReadMethods, respond
+from medexam.serve.logprobs.tokens import ReadMethods, build_reading
 from medexam.serve.logprobs.vllm import ContinuationReader, Tokenizer
-from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.server_pool import Server, ServerPool
 from medexam.serve.request_settings import RequestSettings
 from medexam.serve.thinking import CLOSED, append
@@ -115,82 +100,44 @@ class VLLMEngine(HostedEngine):
         formed = ("response_format",) if self.supports_response_schema else ()
         return frozenset((*PLAIN_FIELDS, *formed, *(TOOL_PARAMS if self.supports_function_calling else ())))
 
-    def writes(self, dialogue: Dialogue) -> bool:
-        """Return whether `write` can reply to it: what only the chat endpoint replies to, it cannot."""
-        plain = dialogue.choices is not None or dialogue.opening or self._writes_plainly
-        return self.renderer is not None and bool(plain)
-
-    async def write(self, dialogue: Dialogue) -> Generation:
-        """Reply as `complete` does to the same messages under the same settings."""
-        return await background_loop().run_async(self._write_tracked(dialogue))
-
-    async def _write_tracked(self, dialogue: Dialogue) -> Generation:
-        opening, sampling, choices = dialogue.opening, dialogue.sampling, dialogue.choices
-        with self.limit.track():
-            prompt = await self._render(self._rules.fit(dialogue.messages), opening, choosing=choices is not None)
-            if choices is not None:
-                fields = self._fields(sampling, choosing=True)
-                ((reply, text),) = await self._choose_token(prompt, opening, choices, fields)
-                return build_generation(reply, text, "stop")
-            (reply,) = await self._completions.write(prompt, self._fields(sampling), sampling.max_tokens)
-            return build_generation(reply, reply.text, reply.finish_reason)
-
     def _build_fields(self, sampling: Sampling, *, choosing: bool = False) -> str:
-        """Build the fields of a request as JSON; those of a choice say nothing of its length."""
+        """Build the fields of a completions request as JSON; those of a choice say nothing of its length."""
         settings = self.settings
         fields = {**sampling.drawing(), **settings.choosing} if choosing else {**sampling.fields(), **settings.sampling}
-        return json.dumps({**self._neutral, **fields}, sort_keys=True)
+        return json.dumps({**self._neutral, **fields, **_several(sampling)}, sort_keys=True)
 
-    async def answer(self, request: Request) -> Response:
-        """Answer one request with one reply."""
-        continuations = requested_continuations(request)
-        if continuations is not None:
-            return await self._score(request, continuations)
-        config, samples = take_samples(request.config)
-        if config is not request.config:
-            request = replace(request, config=config)
-        return join_samples(await self._answers(request, samples))
+    async def answer(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to one dialogue, one for each sample."""
+        if dialogue.continuations is not None:
+            if dialogue.pictures:
+                raise UnsupportedFeatureError("nothing can be read behind a picture but a reply", feature="messages")
+            return [await self._score(dialogue, dialogue.continuations)]
+        if dialogue.plain:
+            return await self._continue(plain_text(dialogue), dialogue.sampling)
+        if (turns := tool_turns(dialogue)) is not None:
+            return await self._call_chat(turns, self._all_fields(dialogue))
+        messages = self._rules.fit(dialogue.messages)
+        if dialogue.pictures:
+            return await self._answer_pictures(dialogue, put_pictures(messages, dialogue.pictures))
+        if dialogue.choices is not None:
+            return await self._choose(messages, dialogue.opening, dialogue.choices, dialogue.sampling)
+        if dialogue.opening or (self._writes_plainly and not dialogue.fields):
+            return await self._write(messages, dialogue)
+        return await self._call_chat(messages, self._all_fields(dialogue))
 
-    async def _answers(self, request: Request, samples: int) -> list[Response]:
-        """Return `samples` replies to one request, under its seed and the next ones."""
-        several = {"n": samples} if samples > 1 else {}
-        if continues_plain_text(request):
-            return await self._continue(plain_text(request), request.config, several)
-        if (tool_turns := tool_messages(request)) is not None:
-            fields = self._neutral | chat_fields(request) | self.settings.sampling | several
-            return await self._call_chat(tool_turns, fields)
-        request, pictures = take_pictures(request)
-        messages, prefill = to_messages(request)
-        messages = self._rules.fit(messages)
-        if pictures:
-            return await self._answer_pictures(request, put_pictures(messages, pictures), prefill, several)
-        choices = (request.config.extensions or {}).get(CHOICE)
-        if choices is not None:
-            return await self._choose(messages, prefill, tuple(choices), self._choosing(request.config) | several)
-        fields = chat_fields(request)
-        plain = self._writes_plainly and fields.keys() <= PLAIN_FIELDS
-        fields = self._neutral | fields | self.settings.sampling | several
-        if prefill or plain:
-            return await self._write(messages, prefill, fields)
-        return await self._call_chat(messages, fields)
-
-    async def _answer_pictures(
-        self, request: Request, messages: list[dict[str, Any]], prefill: str, several: dict[str, Any]
-    ) -> list[Response]:
+    async def _answer_pictures(self, dialogue: Dialogue, messages: list[dict[str, Any]]) -> list[Generation]:
         """Reply to messages with pictures, which the chat endpoint alone takes."""
-        choices = (request.config.extensions or {}).get(CHOICE)
-        if choices is not None:
-            fields = self._choosing(request.config) | several
-            return await self._choose_in_chat(messages, prefill, tuple(choices), fields)
-        if prefill:
+        if dialogue.choices is not None:
+            return await self._choose_in_chat(messages, dialogue.opening, dialogue.choices, dialogue.sampling)
+        if dialogue.opening:
             raise UnsupportedFeatureError(
                 "a reply to a picture cannot be made to continue given words, except by a choice", feature="messages"
             )
-        return await self._call_chat(messages, self._neutral | chat_fields(request) | self.settings.sampling | several)
+        return await self._call_chat(messages, self._all_fields(dialogue))
 
-    def _choosing(self, config: Config) -> dict[str, Any]:
-        """Build the fields that decide which of the choices is taken."""
-        return {**self._neutral, **sampling_fields(config), **self.settings.choosing}
+    def _all_fields(self, dialogue: Dialogue) -> dict[str, Any]:
+        """Build the fields of a request to the chat endpoint."""
+        return self._neutral | chat_fields(dialogue) | self.settings.sampling | _several(dialogue.sampling)
 
     @property
     def shares_prompts(self) -> bool:
@@ -251,33 +198,32 @@ class VLLMEngine(HostedEngine):
             busy_at=self._completions.busy_at,
         )
 
-    async def _score(self, request: Request, continuations: ContinuationRequest) -> Response:
+    async def _score(self, dialogue: Dialogue, continuations: ContinuationRequest) -> Generation:
         if self._reader is None:
             raise LogprobsUnavailableError(
                 "the server does not tokenise, so it is unknown which tokens its log-probabilities belong to; "
                 "serve the model with vLLM, or use the embedded engine"
             )
         if not continuations.template:
-            prompt = plain_text(request)
+            prompt = plain_text(dialogue)
         elif self.renderer is not None:
-            messages, prefill = to_messages(request)
-            prompt = await self._render(self._rules.fit(messages), prefill, choosing=True)
+            prompt = await self._render(self._rules.fit(dialogue.messages), dialogue.opening, choosing=True)
         else:
             raise LogprobsUnavailableError(
                 "the server does not render its chat template exactly; set program.chat_template to false"
             )
         reading = await self._reader.read(prompt, continuations, self.pool.least_busy())
         self._read[reading.read_by] += 1
-        return respond(reading, continuations.texts, self.model)
+        return build_reading(reading, continuations.texts, self.model)
 
     async def _choose(
-        self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
-    ) -> list[Response]:
+        self, messages: list[ChatMessage], opening: str, choices: tuple[str, ...], sampling: Sampling
+    ) -> list[Generation]:
         if self.renderer is None:
-            return await self._choose_in_chat(messages, prefill, choices, fields)
-        prompt = await self._render(messages, prefill, choosing=True)
-        choice_replies = await self._choose_token(prompt, prefill, choices, json.dumps(fields))
-        return [build_response(reply, text, "stop") for reply, text in choice_replies]
+            return await self._choose_in_chat(messages, opening, choices, sampling)
+        prompt = await self._render(messages, opening, choosing=True)
+        replies = await self._choose_token(prompt, opening, choices, self._fields(sampling, choosing=True))
+        return [build_generation(reply, text, "stop") for reply, text in replies]
 
     async def _choose_token(
         self, prompt: str, prefill: str, choices: tuple[str, ...], fields: str
@@ -291,14 +237,15 @@ class VLLMEngine(HostedEngine):
         return [(reply, chosen_text(reply, choices, ids)) for reply in replies]
 
     async def _choose_in_chat(
-        self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], fields: dict[str, Any]
-    ) -> list[Response]:
+        self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], sampling: Sampling
+    ) -> list[Generation]:
         """Let the grammar write the opening words too, because nothing can be appended to an unseen prompt."""
         self._check_grammar(choices)
         pattern = f"{escape_pattern(prefill)}({'|'.join(escape_pattern(choice) for choice in choices)})"
-        responses = await self._call_chat(messages, {**fields, "structured_outputs": {"regex": pattern}})
+        fields = {**self._neutral, **sampling.drawing(), **self.settings.choosing, **_several(sampling)}
+        generations = await self._call_chat(messages, {**fields, "structured_outputs": {"regex": pattern}})
         self._enforced["structured_outputs"] += 1
-        return [chosen_in_chat(response, prefill, choices) for response in responses]
+        return [chosen_in_chat(generation, prefill, choices) for generation in generations]
 
     def _check_grammar(self, choices: Sequence[str]) -> None:
         if not self._grammar:
@@ -311,47 +258,54 @@ class VLLMEngine(HostedEngine):
                 feature="config.extensions.choice",
             )
 
-    async def _write(self, messages: list[ChatMessage], prefill: str, fields: Mapping[str, Any]) -> list[Response]:
+    async def _write(self, messages: list[ChatMessage], dialogue: Dialogue) -> list[Generation]:
         """Write a free reply that continues its opening words, if it has some; a template would trim them."""
         if self.renderer is None:
             raise UnsupportedFeatureError(
                 "the server does not render its chat template, so a reply's opening words cannot be appended exactly",
                 feature="messages",
             )
-        return await self._complete_one(await self._render(messages, prefill), fields)
+        if dialogue.fields:
+            fields = json.dumps(self._all_fields(dialogue), sort_keys=True)
+        else:
+            fields = self._fields(dialogue.sampling)
+        return await self._complete_one(await self._render(messages, dialogue.opening), fields, dialogue.sampling)
 
     async def _render(self, messages: list[ChatMessage], prefill: str, *, choosing: bool = False) -> str:
         """Render the prompt's text; `choosing`: something is chosen or read behind it, so no thought is left open."""
         assert self.renderer is not None  # noqa: S101
         return append(await self.renderer.render(messages), prefill, choosing=choosing)
 
-    async def _continue(self, text: str, config: Config, several: Mapping[str, Any]) -> list[Response]:
+    async def _continue(self, text: str, sampling: Sampling) -> list[Generation]:
         """Write a free reply to plain text, before which the tokenizer writes what opens every text."""
-        fields = {"max_tokens": config.max_tokens, "stop": list(config.stop), "add_special_tokens": True}
-        limits = {name: value for name, value in fields.items() if value}
-        drawing = {**self._neutral, **sampling_fields(config), **self.settings.sampling}
-        return await self._complete_one(text, {**drawing, **limits, **several})
+        fields = {**json.loads(self._fields(sampling)), "add_special_tokens": True}
+        return await self._complete_one(text, json.dumps(fields, sort_keys=True), sampling)
 
-    async def _complete_one(self, prompt: str, fields: Mapping[str, Any]) -> list[Response]:
-        body = json.dumps(fields, sort_keys=True)
-        replies = await self._completions.write(prompt, body, fields.get("max_tokens"))
-        return [build_response(reply, reply.text, reply.finish_reason) for reply in replies]
+    async def _complete_one(self, prompt: str, fields: str, sampling: Sampling) -> list[Generation]:
+        """Write free replies to a prompt; `fields` is JSON."""
+        replies = await self._completions.write(prompt, fields, sampling.max_tokens)
+        return [build_generation(reply, reply.text, reply.finish_reason) for reply in replies]
 
-    async def _call_chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> list[Response]:
+    async def _call_chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> list[Generation]:
         body = rename_limit({**self.settings.chat, **fields}, self.capabilities[0].limit)
         call: dict[str, Any] = {"model": f"openai/{self.model}", "messages": list(messages), "extra_body": body}
         samples = body.get("n", 1)
 
-        async def send(server: Server) -> list[Response]:
+        async def send(server: Server) -> list[Generation]:
             endpoint = server.endpoint
             connection = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
             try:
                 raw = await call_litellm("acompletion", timeout_s=self.pool.timeout_s, **call, **connection)
             except FilteredError:
-                return [withheld_response(self.model)] * samples
+                return [withheld_generation(self.model)] * samples
             with reading_reply():
-                return to_responses(raw, self.model, samples)
+                return read_replies(raw, self.model, samples)
 
-        responses = await self.pool.call(send, weight=samples)
-        self.count_prompt(messages, responses[0])
-        return [await count_thinking(response, self.tokenizer, opened=self.opens_thinking) for response in responses]
+        replies = await self.pool.call(send, weight=samples)
+        self.count_prompt(messages, replies[0])
+        return [await count_thinking(reply, self.tokenizer, opened=self.opens_thinking) for reply in replies]
+
+
+def _several(sampling: Sampling) -> dict[str, int]:
+    """Build the field that asks for more than one reply."""
+    return {"n": sampling.samples} if sampling.samples > 1 else {}

@@ -1,4 +1,4 @@
-"""The fields of vLLM's requests and replies, written from DSPy requests and read into DSPy responses.
+"""The fields of vLLM's requests and replies, written from dialogues and read into generations.
 
 Pure functions; this module opens no connection and decides nothing.
 """
@@ -10,12 +10,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from dspy.lm15 import Config, FinishReason, Message, Request, Response, Usage
-
-from medexam.dspy_internals import chat_request_fields
 from medexam.errors import ProviderError, ServerError
-from medexam.model_calls import FINISH_REASON, Ending, Generation, read_ending
-from medexam.serve.engines.litellm_calls import check_ending, is_withheld
+from medexam.model_calls import Generation
+from medexam.serve.engines.litellm_calls import check_ending
 from medexam.serve.engines.token_usage import read_usage
 from medexam.text import writable
 
@@ -31,13 +28,6 @@ PLAIN_FIELDS = {
 }
 """Fields that mean the same on the chat and the completions endpoint, so that either can answer."""
 
-_DSPY_REASONS: Mapping[Ending, FinishReason] = {
-    Ending.COMPLETE: "stop",
-    Ending.CUT: "length",
-    Ending.REFUSED: "content_filter",
-    Ending.FILTERED: "content_filter",
-    Ending.ABORTED: "error",
-}
 _GRAMMAR_TOKENS = 64
 """Room for a choice of several tokens; the grammar ends the reply."""
 
@@ -46,38 +36,14 @@ _GRAMMAR_TOKENS = 64
 class Completion:
     """One completion."""
 
-    id: str | None
     model: str
     text: str
     tokens: tuple[int, ...] | None
     """Ids of the reply's tokens; None if the server does not return them."""
     finish_reason: str
-    usage: Usage
-
-
-def sampling_fields(config: Config) -> dict[str, Any]:
-    """Collect the fields that decide which of the allowed tokens is taken."""
-    fields = {
-        "temperature": config.temperature,
-        "top_p": config.top_p,
-        "top_k": config.top_k,
-        "seed": config.seed,
-        "frequency_penalty": config.frequency_penalty,
-        "presence_penalty": config.presence_penalty,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def chat_fields(request: Request) -> dict[str, Any]:
-    """Collect everything but model and messages, as DSPy writes it for OpenAI's chat dialect."""
-    fields = chat_request_fields(request)
-    del fields["messages"]
-    if "max_completion_tokens" in fields:
-        # The completions endpoint knows only the older name, and chat takes both.
-        fields["max_tokens"] = fields.pop("max_completion_tokens")
-    if request.config.top_k is not None:
-        fields["top_k"] = request.config.top_k
-    return fields
+    prompt_tokens: int | None
+    """0 for a reply that shared the prompt of the one before it; None if the server does not count."""
+    completion_tokens: int | None
 
 
 def order_choices(raw: Mapping[str, Any], expected: int) -> list[dict[str, Any]]:
@@ -103,20 +69,19 @@ def read_completions(raw: Mapping[str, Any], model: str, expected: int, samples:
         if not isinstance(text, str):
             raise TypeError(f"a text of type {type(text).__name__}")
         if tokens is not None and prompt is not None:
-            usage = Usage(input_tokens=0 if place % samples else len(prompt), output_tokens=len(tokens))
+            counts = {"prompt_tokens": 0 if place % samples else len(prompt), "completion_tokens": len(tokens)}
         elif expected == samples == 1:
             counts = read_usage(raw.get("usage"), wrote=bool(text))
-            usage = Usage(input_tokens=counts.get("prompt_tokens"), output_tokens=counts.get("completion_tokens"))
         else:
-            usage = Usage()
+            counts = {}
         replies.append(
             Completion(
-                id=str(raw["id"]) if raw.get("id") else None,
                 model=writable(str(raw.get("model") or model)),
                 text=writable(text),
                 tokens=tokens,
                 finish_reason=check_ending(choice.get("finish_reason")) or "stop",
-                usage=usage,
+                prompt_tokens=counts.get("prompt_tokens"),
+                completion_tokens=counts.get("completion_tokens"),
             )
         )
     return [replies[start : start + samples] for start in range(0, len(replies), samples)]
@@ -138,22 +103,9 @@ def _listed(raw_ids: Any) -> list[Any] | None:
     return raw_ids
 
 
-def build_response(reply: Completion, text: str, finish_reason: str) -> Response:
-    """Build a DSPy response with this text from a completion."""
-    return Response(
-        id=reply.id,
-        model=reply.model,
-        message=Message.assistant(text),
-        finish_reason=_DSPY_REASONS[read_ending(finish_reason)],
-        usage=reply.usage,
-        provider_data={FINISH_REASON: finish_reason},
-    )
-
-
 def build_generation(reply: Completion, text: str, finish_reason: str) -> Generation:
     """Build a generation with this text from a completion."""
-    usage = reply.usage
-    return Generation(text, finish_reason, reply.model, usage.input_tokens, usage.output_tokens)
+    return Generation(text, finish_reason, reply.model, reply.prompt_tokens, reply.completion_tokens)
 
 
 # A run has as many bodies as numbers of options.
@@ -191,15 +143,20 @@ def chosen_text(reply: Completion, choices: Sequence[str], ids: Sequence[int] | 
     return choice
 
 
-def chosen_in_chat(response: Response, prefill: str, choices: Sequence[str]) -> Response:
-    """Return the choice that a chat reply is behind `prefill`, as a response; raises `ProviderError` if it is none."""
-    if is_withheld(response):
-        return response
-    text = response.text or ""
+def chosen_in_chat(generation: Generation, prefill: str, choices: Sequence[str]) -> Generation:
+    """Return a chat reply as the choice that it is behind `prefill`; raises `ProviderError` if it is none."""
+    if generation.withheld:
+        return generation
+    text = generation.words
     choice = match_choice(text[len(prefill) :], choices) if text.startswith(prefill) else None
     if choice is None:
         raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
-    return replace(response, message=Message.assistant(choice), finish_reason="stop")
+    return become_choice(generation, choice)
+
+
+def become_choice(generation: Generation, choice: str) -> Generation:
+    """Return the generation with this choice as all that it says."""
+    return replace(generation, reply=choice, text=None, thinking=None, tool_calls=(), source=None)
 
 
 def escape_pattern(text: str) -> str:

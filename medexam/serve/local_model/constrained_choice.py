@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from dspy.lm15 import Request
 
 from medexam.errors import InvalidRequestError
-from medexam.serve.contract import take_samples
+from medexam.model_calls import Sampling
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.sampling import TokenSampling, add_gumbel_noise, random_stream, seeds
 from medexam.serve.logprobs.tokens import TokenPath, common_opening
@@ -29,7 +28,7 @@ from medexam.serve.logprobs.tokens import TokenPath, common_opening
 class ChoiceJob:
     """A request with choices, tokenised."""
 
-    choices: list[str]
+    choices: Sequence[str]
     prompt: list[int]
     """The tokens that all choices have in common."""
     paths: list[TokenPath]
@@ -91,15 +90,15 @@ class ChoiceJob:
         return list(dict.fromkeys(_step(path, place) for path in self.paths if path[: len(place)] == place))
 
 
-def make_choice_job(model: LocalModel, text: str, choices: list[str], request: Request) -> ChoiceJob:
+def make_choice_job(model: LocalModel, text: str, choices: Sequence[str], sampling: Sampling) -> ChoiceJob:
     """Tokenise a prompt with each of its choices."""
     encoded = model.encode([text + choice for choice in choices])
     common = common_opening(encoded)
     paths = [tuple(tokens[len(common) :]) for tokens in encoded]
     if len(set(paths)) < len(paths):
-        raise InvalidRequestError(f"{model.label}: its tokenizer cannot tell these choices apart: {choices}")
-    sampling, samples = TokenSampling.of(request.config, model.min_p), take_samples(request.config)[1]
-    return ChoiceJob(choices, common, paths, sampling, request.config.seed, samples)
+        raise InvalidRequestError(f"{model.label}: its tokenizer cannot tell these choices apart: {list(choices)}")
+    drawing = TokenSampling.of(sampling, model.min_p)
+    return ChoiceJob(choices, common, paths, drawing, sampling.seed, sampling.samples)
 
 
 def pick_choices(model: LocalModel, jobs: Sequence[ChoiceJob]) -> list[list[int]]:

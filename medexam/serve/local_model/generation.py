@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
-from dspy.lm15 import Request
 from transformers import (
     LogitsProcessorList,
     MinPLogitsWarper,
@@ -22,8 +21,8 @@ from transformers import (
 )
 
 from medexam.errors import ContextLengthError
+from medexam.model_calls import Sampling
 from medexam.serve.chat_messages import cut_at_stop
-from medexam.serve.contract import take_samples
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.sampling import TokenSampling, add_gumbel_noise, random_stream, seeds
 from medexam.serve.local_model.thinking_budget import RowBudget
@@ -71,17 +70,17 @@ class WrittenReply:
     """Tokens of its thinking, without the marks around it; None if it does not think."""
 
 
-def make_reply_job(model: LocalModel, text: str, request: Request, *, special: bool = False) -> ReplyJob:
+def make_reply_job(model: LocalModel, text: str, sampling: Sampling, *, special: bool = False) -> ReplyJob:
     """Tokenise a prompt; raises `ContextLengthError` if it and the reply do not fit.
 
     `special`: it is plain text, before which stand the tokens that open every text.
     """
-    config = request.config
     prompt = model.encode([text], special=special)[0]
-    room = check_context(model, len(prompt), config.max_tokens or 1)
-    budget = config.max_tokens or DEFAULT_BUDGET
-    sampling, samples = TokenSampling.of(config, model.min_p), take_samples(config)[1]
-    return ReplyJob(prompt, min(budget, room or budget), config.stop, sampling, config.seed, is_open(text), samples)
+    room = check_context(model, len(prompt), sampling.max_tokens or 1)
+    budget = sampling.max_tokens or DEFAULT_BUDGET
+    budget = min(budget, room or budget)
+    drawing = TokenSampling.of(sampling, model.min_p)
+    return ReplyJob(prompt, budget, sampling.stop, drawing, sampling.seed, is_open(text), sampling.samples)
 
 
 def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:

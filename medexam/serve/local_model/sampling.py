@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from dspy.lm15 import Config
+
+from medexam.model_calls import Sampling
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,11 @@ class TokenSampling:
     min_p: float | None = None
 
     @classmethod
-    def of(cls, config: Config, min_p: float | None) -> "TokenSampling":
-        """Read what a request and the model's spec ask for; at temperature 0, the default, nothing else matters."""
-        if not config.temperature:
+    def of(cls, sampling: Sampling, min_p: float | None) -> "TokenSampling":
+        """Read what a dialogue and the model's spec ask for; at temperature 0, the default, nothing else matters."""
+        if not sampling.temperature:
             return cls()
-        return cls(config.temperature, config.top_p, config.top_k, min_p)
+        return cls(sampling.temperature, sampling.top_p, sampling.top_k, min_p)
 
 
 def seeds(seed: int | None, samples: int) -> list[int | None]:

@@ -17,10 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dspy.lm15 import Message, Response, Usage
-
 from medexam.errors import InvalidRequestError, LogprobsUnavailableError
-from medexam.model_calls import CONTINUATIONS, Continuation, ContinuationLogprobs, ReadBy
+from medexam.model_calls import Continuation, ContinuationLogprobs, Generation, ReadBy
 
 TokenPath = tuple[int, ...]
 
@@ -190,17 +188,11 @@ def build_logprobs(
     return ContinuationLogprobs(continuations=continuations, read_by=method, why=why, computed_tokens=computed)
 
 
-def respond(logprobs: ContinuationLogprobs, texts: Sequence[str], model: str) -> Response:
-    """Build an engine's response of log-probabilities, whose text is the likeliest continuation."""
+def build_reading(logprobs: ContinuationLogprobs, texts: Sequence[str], model: str) -> Generation:
+    """Build an engine's generation of log-probabilities, whose reply is the likeliest continuation."""
     totals = [continuation.total for continuation in logprobs.continuations]
-    return Response(
-        id=None,
-        model=model,
-        message=Message.assistant(texts[totals.index(max(totals))]),
-        finish_reason="stop",
-        usage=Usage(input_tokens=logprobs.computed_tokens, output_tokens=0),
-        provider_data={CONTINUATIONS: logprobs.model_dump(mode="json")},
-    )
+    reply = texts[totals.index(max(totals))]
+    return Generation(reply, "stop", model, logprobs.computed_tokens, 0, reading=logprobs)
 
 
 def unusable_reply(method: str, request: str, reply: str) -> LogprobsUnavailableError:

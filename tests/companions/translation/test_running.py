@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from asked import as_request
 from medexam.companions.translation.layout import text_digest
 from medexam.companions.translation.outcome import find_outcome, write_data_set
 from medexam.companions.translation.plan import build_spec, check_goes_on, load_plan
@@ -58,7 +59,7 @@ def test_errors_are_counted_by_setup_and_a_question_without_a_valid_one_is_disca
 def test_the_prompts_hold_the_question_in_its_layout(translate, script, monkeypatch) -> None:
     asked = []
     answer = ScriptedEngine.answer
-    monkeypatch.setattr(ScriptedEngine, "answer", lambda self, request: asked.append(request) or answer(self, request))
+    monkeypatch.setattr(ScriptedEngine, "answer", lambda self, one: asked.append(as_request(one)) or answer(self, one))
     plan, _, _ = translate(script({"*": GOOD}), limit=1)
     source = next(iter(plan.sources.values()))
 
@@ -100,7 +101,7 @@ def _two_models(script, base=GOOD):
 def test_a_base_model_continues_what_has_no_system_message(translate, script, monkeypatch) -> None:
     asked = []
     answer = ScriptedEngine.answer
-    monkeypatch.setattr(ScriptedEngine, "answer", lambda self, request: asked.append(request) or answer(self, request))
+    monkeypatch.setattr(ScriptedEngine, "answer", lambda self, one: asked.append(as_request(one)) or answer(self, one))
     plan, watching, _ = translate(_two_models(script), limit=1)
     outcome = find_outcome(plan)
 

@@ -103,9 +103,9 @@ def test_a_model_is_an_lm_with_settings(scripted) -> None:
 def test_equal_requests_at_a_temperature_are_drawn_one_after_the_other(scripted, monkeypatch) -> None:
     seeds, answer = [], ScriptedEngine.answer
 
-    def keep_seed(engine, request):
-        seeds.append(request.config.seed)
-        return answer(engine, request)
+    def keep_seed(engine, dialogue):
+        seeds.append(dialogue.sampling.seed)
+        return answer(engine, dialogue)
 
     monkeypatch.setattr(ScriptedEngine, "answer", keep_seed)
     lm = medexam.lm(scripted, temperature=0.7, seed=11)

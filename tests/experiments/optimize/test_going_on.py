@@ -160,7 +160,7 @@ def test_it_does_not_go_on_with_another_model(document, run_optimizer, tmp_path,
     _serve(monkeypatch, other)
     with pytest.raises(RunFolderError, match=r"weights second, not first.*or start over with --fresh$"):
         optimize(plan, Trials())
-    assert not other.requests
+    assert not other.dialogues
     _serve(monkeypatch, ScriptedEngine({"*": "{Answer: 1}"}, revision="first"))
     done, _ = run_optimizer()
     assert done.ending is OptimizationEnding.COMPLETE
@@ -180,9 +180,9 @@ def test_a_logged_reply_answers_for_its_own_model_alone(tmp_path) -> None:
 
 def test_replies_that_name_another_model_end_it(document, tmp_path, monkeypatch) -> None:
     class Swapped(ScriptedEngine):
-        def answer(self, request):
-            self._model = "another" if len(self.requests) >= 30 else "scripted"
-            return super().answer(request)
+        def answer(self, dialogue):
+            self._model = "another" if len(self.dialogues) >= 30 else "scripted"
+            return super().answer(dialogue)
 
     _serve(monkeypatch, Swapped({"*": "{Answer: 1}"}))
     done = optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())

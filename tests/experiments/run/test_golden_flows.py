@@ -12,13 +12,13 @@ from zlib import crc32
 
 import pytest
 import yaml
-from dspy.lm15 import Request, Response
 
 from medexam.datasets.loading import load_exam_set
+from medexam.dspy_requests import digest_request, send_request
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.runner import Runner
+from medexam.model_calls import Dialogue, Generation
 from medexam.predictions import Prediction
-from medexam.programs.recording import digest_request
 from medexam.serve.engines import scripted
 from medexam.serve.engines.scripted import ScriptedEngine, ScriptedReply
 from medexam.specs import DatasetSpec
@@ -95,9 +95,9 @@ def run_flow(name: str, folder: Path, patch: pytest.MonkeyPatch) -> dict[str, ob
     requests: list[str] = []
     answer = ScriptedEngine.answer
 
-    def answer_kept(engine: ScriptedEngine, request: Request) -> Response:
-        requests.append(digest_request(request))
-        return answer(engine, request)
+    def answer_kept(engine: ScriptedEngine, dialogue: Dialogue) -> list[Generation]:
+        requests.append(digest_request(send_request("medexam/scripted", dialogue)))
+        return answer(engine, dialogue)
 
     patch.chdir(folder)
     patch.setattr(ScriptedEngine, "answer", answer_kept)

@@ -28,9 +28,9 @@ class Held(ScriptedEngine):
         super().__init__({"*": "{Answer: 1}"})
         self.released = asyncio.Event()
 
-    async def complete(self, request):
+    async def reply(self, dialogue):
         await self.released.wait()
-        return await super().complete(request)
+        return await super().reply(dialogue)
 
 
 class Counting(Silent):

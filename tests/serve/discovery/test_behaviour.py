@@ -6,6 +6,7 @@ import pytest
 from dspy.lm15 import Config, Message, Request
 from wire_server import Wire, is_identifying, serving
 
+from asked import complete
 from medexam.errors import CallError, EndpointUnreachableError
 from medexam.serve import build_engine
 from medexam.serve.discovery.behaviour import hash_dialogue, read_behaviour
@@ -82,7 +83,7 @@ async def ask(*wires: Wire) -> str:
     spec = ModelSpec(engine="vllm", endpoints=tuple(wire.address for wire in wires), timeout_s=5)
     engine = await build_engine(spec)
     try:
-        return (await engine.complete(ASKED)).text or ""
+        return (await complete(engine, ASKED)).text or ""
     finally:
         await engine.aclose()
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from wire_server import HeldWire, Wire, serving
 
+from asked import complete
 from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.serve import build_engine
 from medexam.serve.discovery import finder as finding
@@ -55,9 +56,9 @@ async def test_servers_come_and_go_while_they_are_asked(registry, ask) -> None:
             await seen(engine, 2)
             before = completions(first), completions(second)
             first.free.clear()
-            held = asyncio.create_task(engine.complete(ask("q", choice=["1", "2"])))
+            held = asyncio.create_task(complete(engine, ask("q", choice=["1", "2"])))
             await soon(lambda: completions(first) > before[0])
-            await engine.complete(ask("the least busy is asked", choice=["1", "2"]))
+            await complete(engine, ask("the least busy is asked", choice=["1", "2"]))
             assert completions(second) > before[1]
             assert not held.done()
             first.free.set()
@@ -65,7 +66,7 @@ async def test_servers_come_and_go_while_they_are_asked(registry, ask) -> None:
             registry.remove(first.address)
             await seen(engine, 1)
             before = completions(first)
-            await asyncio.gather(*(engine.complete(ask(f"p{n}", choice=["1", "2"])) for n in range(20)))
+            await asyncio.gather(*(complete(engine, ask(f"p{n}", choice=["1", "2"])) for n in range(20)))
             assert completions(first) == before
             assert set(engine.info().endpoints) == {first.address, second.address}
         finally:
@@ -79,7 +80,7 @@ async def test_a_call_waits_for_the_next_server_when_the_last_has_left(registry,
         try:
             registry.remove(first.address)
             await seen(engine, 0)
-            asked = asyncio.create_task(engine.complete(ask("q", choice=["1", "2"])))
+            asked = asyncio.create_task(complete(engine, ask("q", choice=["1", "2"])))
             await soon(lambda: "the last server has left the registry; waiting 600 s for another" in caplog.text)
             assert not asked.done()
             registry.add(entry(second))
@@ -111,7 +112,7 @@ async def test_a_torn_registry_leaves_the_servers_as_they_were(registry, ask, ca
             registry.path.write_text('{"form": "medexam ser')
             await soon(lambda: "known servers are kept" in caplog.text)
             assert caplog.text.count("known servers are kept") == 1
-            assert (await engine.complete(ask("q", choice=["1", "2"]))).text in ("1", "2")
+            assert (await complete(engine, ask("q", choice=["1", "2"]))).text in ("1", "2")
         finally:
             await engine.aclose()
 
@@ -190,7 +191,7 @@ async def test_a_server_whose_clock_is_minutes_apart_is_asked(registry, ask, cap
         registry.add(entry(wire, host="n7", seen_at=time.time() - 3995))
         engine = await building
         try:
-            assert (await engine.complete(ask("q"))).text
+            assert (await complete(engine, ask("q"))).text
         finally:
             await engine.aclose()
 

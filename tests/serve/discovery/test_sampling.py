@@ -7,12 +7,13 @@ from dspy.lm15 import Config, Message, Request
 from other_servers import LlamaServer
 from wire_server import Wire, serving
 
+from asked import complete
+from medexam.dspy_requests import CHOICE, PLAIN
 from medexam.errors import RunFolderError
 from medexam.experiments.store.answerers import admit
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.model_calls import Dialogue, Sampling
 from medexam.serve import build_engine
-from medexam.serve.contract import CHOICE, PLAIN
 from medexam.serve.diagnostics.advice import _sampling
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.probe import probe_endpoint
@@ -81,7 +82,7 @@ async def test_every_request_states_neutral_values(request_: Request) -> None:
     with serving(Wire(fills=QWEN)) as wire:
         engine = await build_engine(ModelSpec(engine="vllm", endpoints=(wire.address,)), EngineNeeds(guided=True))
         wire.requests.clear()
-        await engine.complete(request_)
+        await complete(engine, request_)
         details = engine.info().details
         await engine.aclose()
     (body,) = wire.bodies("/v1/chat/completions") + wire.bodies("/v1/completions")
@@ -95,7 +96,7 @@ async def test_bulk_runs_state_them_and_a_spec_overrides_them() -> None:
         engine = await build_engine(ModelSpec(engine="vllm", endpoints=(wire.address,), **model))
         wire.requests.clear()
         turns = [{"role": "user", "content": "Which?"}]
-        await engine.write(Dialogue(turns, "Well, ", Sampling(max_tokens=8, temperature=0.7, top_p=0.9)))
+        await engine.reply(Dialogue(turns, "Well, ", Sampling(max_tokens=8, temperature=0.7, top_p=0.9)))
         await engine.aclose()
     (body,) = wire.bodies("/v1/completions")
     own = {"top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.2}

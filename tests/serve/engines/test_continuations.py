@@ -8,9 +8,11 @@ import torch
 from dspy.lm15 import Config, Message, Request
 from wire_server import Wire, serving
 
+from asked import complete
 from medexam.datasets import load_exam_set
+from medexam.dspy_requests import CONTINUATIONS
 from medexam.errors import InvalidRequestError, LogprobsUnavailableError
-from medexam.model_calls import CONTINUATIONS, ContinuationLogprobs, ContinuationRequest
+from medexam.model_calls import ContinuationLogprobs, ContinuationRequest
 from medexam.serve import ScriptedEngine, build_engine
 from medexam.serve.diagnostics.read_check import check_reads
 from medexam.serve.engines.embedded import EmbeddedEngine
@@ -34,7 +36,7 @@ def to_request(prompt: str, texts, **options) -> Request:
 
 def read(engine, *requests) -> list[ContinuationLogprobs]:
     async def ask():
-        return await asyncio.gather(*(engine.complete(request) for request in requests))
+        return await asyncio.gather(*(complete(engine, request) for request in requests))
 
     return [
         ContinuationLogprobs.model_validate(response.provider_data[CONTINUATIONS]) for response in asyncio.run(ask())
@@ -131,7 +133,7 @@ def test_trees_are_taken_whatever_the_rounding_and_refused_without_the_mask(dtyp
 def test_texts_that_cannot_be_read(tiny_engine, texts, message) -> None:
     config = Config(extensions={CONTINUATIONS: {"texts": list(texts)}})
     with pytest.raises(InvalidRequestError, match=message):
-        asyncio.run(tiny_engine.complete(Request(model="m", messages=(Message.user("Hi"),), config=config)))
+        asyncio.run(complete(tiny_engine, Request(model="m", messages=(Message.user("Hi"),), config=config)))
 
 
 def build(wire: Wire, *, logprobs: bool = True):

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 import torch
 
+from asked import complete, complete_blocking
 from medexam.errors import (
     ConfigurationError,
     ContextLengthError,
@@ -14,6 +15,7 @@ from medexam.errors import (
     InvalidRequestError,
     UnsupportedFeatureError,
 )
+from medexam.model_calls import Sampling
 from medexam.serve.build import build_engine
 from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.serve.local_model.constrained_choice import make_choice_job, pick_choices
@@ -63,7 +65,7 @@ def direct_prompt(model, question: str, prefill: str = "") -> torch.Tensor:
 
 def together(engine, requests):
     async def run():
-        return await asyncio.gather(*(engine.complete(request) for request in requests))
+        return await asyncio.gather(*(complete(engine, request) for request in requests))
 
     return asyncio.run(run())
 
@@ -137,7 +139,7 @@ def test_choices_that_share_their_first_token(model, ask) -> None:
     """`1` and `10`: probabilities of disjoint outcomes, computed here the long way."""
     choices = ["1", "10", "12", "2"]
     text = model.render([{"role": "user", "content": "How many fingers have two hands?"}], "{Answer: ")
-    job = make_choice_job(model, text, choices, ask("unused", choice=choices))
+    job = make_choice_job(model, text, choices, Sampling())
     assert len(job.forks) == 2
     prompt = model.encode([text])[0]
     one, two, zero = (model.tokenizer.convert_tokens_to_ids(digit) for digit in "120")
@@ -155,26 +157,27 @@ def test_choices_that_share_their_first_token(model, ask) -> None:
 
 
 def test_one_choice_is_taken_without_asking(tiny_engine, ask) -> None:
-    assert tiny_engine.sync.complete(ask("Which?", choice=["only this one"])).text == "only this one"
+    assert complete_blocking(tiny_engine, ask("Which?", choice=["only this one"])).text == "only this one"
 
 
 def test_stop_strings_end_the_reply(smollm2_engine, ask) -> None:
-    free = smollm2_engine.sync.complete(ask("What is the capital of France?", max_tokens=12))
+    free = complete_blocking(smollm2_engine, ask("What is the capital of France?", max_tokens=12))
     assert free.text == "The capital of France is Paris."
     assert free.finish_reason == "stop"
-    cut = smollm2_engine.sync.complete(ask("What is the capital of France?", max_tokens=12, stop=(" is", "Rome")))
+    cut = complete_blocking(smollm2_engine, ask("What is the capital of France?", max_tokens=12, stop=(" is", "Rome")))
     assert (cut.text, cut.finish_reason, cut.usage.output_tokens) == ("The capital of France", "stop", 5)
 
 
 def test_a_stop_string_is_looked_for_in_the_reply_only(smollm2_engine, ask) -> None:
-    reply = smollm2_engine.sync.complete(
-        ask("What is the capital of France?", prefill="The capital of France is", max_tokens=3, stop=("is Paris",))
+    reply = complete_blocking(
+        smollm2_engine,
+        ask("What is the capital of France?", prefill="The capital of France is", max_tokens=3, stop=("is Paris",)),
     )
     assert reply.text.startswith(" Paris")
 
 
 def test_budget_ends_the_reply(tiny_engine, ask) -> None:
-    reply = tiny_engine.sync.complete(ask("Tell me a long story.", max_tokens=5))
+    reply = complete_blocking(tiny_engine, ask("Tell me a long story.", max_tokens=5))
     assert (reply.finish_reason, reply.usage.output_tokens) == ("length", 5)
 
 
@@ -182,7 +185,7 @@ def test_sampling_depends_on_seed_and_prompt_not_on_the_batch(tiny_engine, ask) 
     def sample(question, seed):
         return ask(question, temperature=1.0, top_p=0.95, seed=seed, max_tokens=8)
 
-    alone = tiny_engine.sync.complete(sample("Sing!", 1)).text
+    alone = complete_blocking(tiny_engine, sample("Sing!", 1)).text
     others = [sample("Sing!", 2), sample("Dance for a while, please!", 1)]
     first, second, third = (r.text for r in together(tiny_engine, [sample("Sing!", 1), *others]))
     assert first == alone
@@ -201,13 +204,13 @@ def test_overflow_names_tokens_and_limit(tiny_engine, ask) -> None:
         ask("Hi", max_tokens=9_000),
     ):
         with pytest.raises(ContextLengthError, match=r"(9,?0\d\d tokens|reply of 9000).* context of 8192 tokens"):
-            tiny_engine.sync.complete(request)
+            complete_blocking(tiny_engine, request)
 
 
 def test_one_bad_request_does_not_touch_its_neighbours(tiny_engine, ask) -> None:
     async def run():
         requests = [ask("Hi", choice=DIGITS), ask("Hi", choice=["1", "1"]), ask("Hi", logprobs=1)]
-        return await asyncio.gather(*(tiny_engine.complete(r) for r in requests), return_exceptions=True)
+        return await asyncio.gather(*(complete(tiny_engine, r) for r in requests), return_exceptions=True)
 
     good, twice, unsupported = asyncio.run(run())
     assert good.text in DIGITS
@@ -222,7 +225,7 @@ def test_two_event_loops_and_a_plain_thread_at_once(tiny_engine, ask) -> None:
         found[name] = together(tiny_engine, [ask(name, choice=DIGITS)])[0].text
 
     def plain(name):
-        found[name] = tiny_engine.sync.complete(ask(name, choice=DIGITS)).text
+        found[name] = complete_blocking(tiny_engine, ask(name, choice=DIGITS)).text
 
     threads = [
         threading.Thread(target=target, args=(name,)) for target, name in ((loop, "a"), (loop, "b"), (plain, "c"))
@@ -243,8 +246,8 @@ async def test_the_event_loop_stays_free_and_cancelling_is_safe(tiny_engine, ask
         return forward(*args, **kwargs)
 
     monkeypatch.setattr(tiny_engine._model.model, "forward", wait)
-    long = asyncio.create_task(tiny_engine.complete(ask("Tell me a long story.", max_tokens=40)))
-    dropped = asyncio.create_task(tiny_engine.complete(ask("Never mind.", max_tokens=40)))
+    long = asyncio.create_task(complete(tiny_engine, ask("Tell me a long story.", max_tokens=40)))
+    dropped = asyncio.create_task(complete(tiny_engine, ask("Never mind.", max_tokens=40)))
     for _ in range(10):
         await asyncio.sleep(0.001)
     assert not long.done()
@@ -253,7 +256,7 @@ async def test_the_event_loop_stays_free_and_cancelling_is_safe(tiny_engine, ask
         await dropped
     go_on.set()
     assert (await long).usage.output_tokens == 40
-    assert (await tiny_engine.complete(ask("Hi", choice=DIGITS))).text in DIGITS
+    assert (await complete(tiny_engine, ask("Hi", choice=DIGITS))).text in DIGITS
 
 
 def test_info_says_what_runs(smollm2_engine) -> None:
@@ -271,7 +274,7 @@ async def test_built_from_a_spec_and_closed(tiny_llama, ask) -> None:
     assert isinstance(engine, EmbeddedEngine)
     await engine.aclose()
     with pytest.raises(ConfigurationError, match="closed"):
-        await engine.complete(ask("Hi"))
+        await complete(engine, ask("Hi"))
 
 
 def test_a_bad_device_is_one_clear_line() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import medexam
+from medexam.dspy_requests import read_dialogue
 from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.serve.local_model.model import LocalModel
 from medexam.specs import ModelSpec
@@ -60,9 +61,9 @@ def test_a_run_frees_its_model(program: dict[str, Any], tiny_llama: Path, tmp_pa
 def test_an_engine_that_nobody_closes_is_freed_with_its_last_user_and_its_thread_ends(tiny_llama: Path, models, ask):
     engine = EmbeddedEngine(ModelSpec(path=tiny_llama))
     thread = engine._thread._thread
-    future = engine.submit(ask("Hello", max_tokens=4))
+    future = engine.submit(read_dialogue(ask("Hello", max_tokens=4)))
     del engine
-    assert future.result().text, "a request that is pending keeps its engine"
+    assert future.result()[0].reply, "a request that is pending keeps its engine"
     del future
     until(lambda: not thread.is_alive(), "the end of the thread")
     assert [model() for model in models] == [None]

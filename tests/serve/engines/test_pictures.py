@@ -10,10 +10,10 @@ import pytest
 from dspy.lm15 import Config, ImagePart, Message, Request, TextPart
 from wire_server import Wire, serving
 
+import asked
+from medexam.dspy_requests import CHOICE, PLAIN, read_dialogue
 from medexam.errors import AnswerFormatError, EngineError, InvalidRequestError, UnsupportedFeatureError
 from medexam.serve import build_engine
-from medexam.serve.chat_messages import take_pictures, to_messages
-from medexam.serve.contract import CHOICE, PLAIN
 from medexam.serve.discovery.probe import probe_endpoint
 from medexam.serve.discovery.sampling import NEUTRAL
 from medexam.serve.discovery.sight import SQUARE
@@ -47,7 +47,7 @@ async def complete(wire: Wire, engine: str, request: Request, needs: EngineNeeds
     try:
         wire.requests.clear()
         wire.raw.clear()
-        return await built.complete(request)
+        return await asked.complete(built, request)
     finally:
         await built.aclose()
 
@@ -170,8 +170,7 @@ async def test_opening_words_alone_cannot_be_continued_behind_a_picture() -> Non
 
 def test_a_script_answers_by_the_words_beside_a_picture() -> None:
     engine = ScriptedEngine({"What is drawn?": "{Answer: 1}"})
-    assert asyncio.run(engine.complete(ask())).text == "{Answer: 1}"
-    request, pictures = take_pictures(ask())
-    assert pictures == [SQUARE]
-    assert to_messages(request)[0][-1] == {"role": "user", "content": QUESTION}
-    assert take_pictures(request) == (request, [])
+    assert asyncio.run(asked.complete(engine, ask())).text == "{Answer: 1}"
+    dialogue = read_dialogue(ask())
+    assert dialogue.pictures == (SQUARE,)
+    assert dialogue.messages[-1] == {"role": "user", "content": QUESTION}

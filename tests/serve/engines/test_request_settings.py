@@ -11,9 +11,11 @@ from dspy.lm15 import Config, Message, Request
 from pydantic import ValidationError
 from wire_server import Wire, serving
 
+from asked import complete, complete_blocking
+from medexam.dspy_requests import CHOICE
 from medexam.errors import EngineError
 from medexam.serve import build_engine
-from medexam.serve.contract import CHOICE, Engine
+from medexam.serve.contract import Engine
 from medexam.serve.engines.embedded import EmbeddedEngine
 from medexam.serve.request_settings import hosted_fields
 from medexam.specs import EngineNeeds, ModelSpec
@@ -43,8 +45,8 @@ async def test_a_server_gets_every_field_on_both_endpoints() -> None:
     model = {"min_p": 0.1, "thinking": 300, "reasoning_effort": "low", "extra_body": {"repetition_penalty": 1.1}}
     with serving(Wire(switch=True, reasoning="hm")) as wire:
         async with reaching(wire, **model) as engine:
-            await engine.complete(ask())
-            await engine.complete(ask(choices=["1", "2"], prefill="{Answer: "))
+            await complete(engine, ask())
+            await complete(engine, ask(choices=["1", "2"], prefill="{Answer: "))
     (chat,), (choice,) = wire.bodies("/v1/chat/completions"), wire.bodies("/v1/completions")
     assert {chat[name] for name in ("min_p", "repetition_penalty", "thinking_token_budget")} == {0.1, 1.1, 300}
     assert chat["reasoning_effort"] == "low"
@@ -57,7 +59,7 @@ async def test_a_server_gets_every_field_on_both_endpoints() -> None:
 async def test_thinking_that_is_off_is_rendered_so() -> None:
     with serving(Wire(switch=True)) as wire:
         async with reaching(wire, thinking=False) as engine:
-            await engine.complete(ask(choices=["1", "2"], prefill="{Answer: "))
+            await complete(engine, ask(choices=["1", "2"], prefill="{Answer: "))
     (choice,) = wire.bodies("/v1/completions")
     assert choice["prompt"] == "<u>Which?\n<a><think>\n\n</think>\n{Answer: "
 
@@ -93,7 +95,7 @@ async def test_an_endpoint_behind_litellm_gets_the_fields_as_they_are() -> None:
     model = {"min_p": 0.2, "thinking": "off", "extra_body": {"cache_salt": "a"}, "stop": ("END",)}
     with serving(Wire()) as wire:
         async with reaching(wire, EngineNeeds(chat=True), engine="litellm", name="openai/tiny", **model) as engine:
-            await engine.complete(ask())
+            await complete(engine, ask())
     (body,) = wire.bodies("/v1/chat/completions")
     assert (body["min_p"], body["cache_salt"]) == (0.2, "a")
     assert body["chat_template_kwargs"] == {"enable_thinking": False, "thinking": False}
@@ -156,9 +158,9 @@ async def test_the_embedded_engine_thinks_as_long_as_it_may(thinking_model: Path
     engine = await asyncio.to_thread(EmbeddedEngine, spec)
     try:
         story = "Tell me a long story."
-        replies = [engine.sync.complete(ask(story, temperature=0.0, max_tokens=size)) for size in (40, 10)]
-        drawn = engine.sync.complete(ask(story, temperature=1.0, max_tokens=40))
-        choice = engine.sync.complete(ask(choices=["1", "2"], prefill="<think>\nIt is 2.\n</think>\n\n{Answer: "))
+        replies = [complete_blocking(engine, ask(story, temperature=0.0, max_tokens=size)) for size in (40, 10)]
+        drawn = complete_blocking(engine, ask(story, temperature=1.0, max_tokens=40))
+        choice = complete_blocking(engine, ask(choices=["1", "2"], prefill="<think>\nIt is 2.\n</think>\n\n{Answer: "))
     finally:
         await engine.aclose()
     for reply in (replies[0], drawn):
@@ -179,7 +181,7 @@ async def test_the_embedded_engine_chooses_behind_a_closed_block(thinking_model:
         engine = await asyncio.to_thread(
             EmbeddedEngine, ModelSpec(path=thinking_model, dtype="float32", thinking=thinking)
         )
-        choice = engine.sync.complete(ask(choices=["1", "2"], prefill="{Answer: ", temperature=0.0))
+        choice = complete_blocking(engine, ask(choices=["1", "2"], prefill="{Answer: ", temperature=0.0))
         sizes.append((choice.usage.input_tokens, engine.info().details.get("open_thinking")))
         await engine.aclose()
     (opened, recorded), (closed, nothing) = sizes
@@ -192,8 +194,8 @@ async def test_min_p_draws_from_fewer_tokens(thinking_model: Path) -> None:
     replies = {}
     for min_p in (None, 1.0):
         engine = await asyncio.to_thread(EmbeddedEngine, spec.model_copy(update={"min_p": min_p}))
-        replies[min_p] = {engine.sync.complete(ask(temperature=2.0, seed=seed)).text for seed in range(3)}
-        greedy = engine.sync.complete(ask(temperature=0.0)).text
+        replies[min_p] = {complete_blocking(engine, ask(temperature=2.0, seed=seed)).text for seed in range(3)}
+        greedy = complete_blocking(engine, ask(temperature=0.0)).text
         await engine.aclose()
     assert len(replies[None]) == 3
     assert replies[1.0] == {greedy}, "at 1 only the likeliest token is left"

@@ -3,6 +3,7 @@
 import dspy
 import pytest
 
+from asked import complete, complete_blocking, requests_of
 from medexam.errors import (
     CallTimeoutError,
     ContextLengthError,
@@ -14,6 +15,7 @@ from medexam.errors import (
 )
 from medexam.serve import ScriptedEngine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
+from recorded import recorded
 
 TABLE = {
     "France": "Paris",
@@ -40,14 +42,14 @@ TABLE = {
 async def test_replies(ask, user, options, text, finish_reason) -> None:
     engine = ScriptedEngine(TABLE)
     request = ask(user, **options)
-    response = await engine.complete(request)
+    response = await complete(engine, request)
     assert (response.text, response.finish_reason) == (text, finish_reason)
-    assert engine.sync.complete(request) == response
-    assert engine.requests == [request, request]
+    assert complete_blocking(engine, request) == response
+    assert requests_of(engine) == [request, request]
 
 
 def test_only_the_last_user_turn_counts(ask) -> None:
-    assert ScriptedEngine(TABLE).sync.complete(ask("Hello", system="France")).text == "I do not know"
+    assert complete_blocking(ScriptedEngine(TABLE), ask("Hello", system="France")).text == "I do not know"
 
 
 @pytest.mark.parametrize(
@@ -62,35 +64,35 @@ def test_only_the_last_user_turn_counts(ask) -> None:
 )
 def test_failures_on_demand(ask, error, kind) -> None:
     with pytest.raises(kind, match="scripted"):
-        ScriptedEngine({"*": {"error": error}}).sync.complete(ask("Hi"))
+        complete_blocking(ScriptedEngine({"*": {"error": error}}), ask("Hi"))
 
 
 def test_a_function_can_reply(ask) -> None:
     replies = iter([{"error": "server"}, "fine"])
     engine = ScriptedEngine(lambda user: next(replies))
     with pytest.raises(ServerError):
-        engine.sync.complete(ask("Hi"))
-    assert engine.sync.complete(ask("Hi")).text == "fine"
+        complete_blocking(engine, ask("Hi"))
+    assert complete_blocking(engine, ask("Hi")).text == "fine"
 
 
 def test_nothing_fits(ask) -> None:
     with pytest.raises(InvalidRequestError, match="no scripted reply fits 'Hi'"):
-        ScriptedEngine({"France": "Paris"}).sync.complete(ask("Hi"))
+        complete_blocking(ScriptedEngine({"France": "Paris"}), ask("Hi"))
 
 
 async def test_behind_dspy() -> None:
     engine = ScriptedEngine(TABLE)
-    lm = dspy.LM("scripted", engine=engine.sync, async_engine=engine, cache=False)
+    lm = dspy.LM("scripted", **recorded(engine), cache=False)
     assert lm("Capital of France?") == ["Paris"]
     assert await lm.acall("Capital of France?") == ["Paris"]
-    assert len(engine.requests) == 2
+    assert len(engine.dialogues) == 2
 
 
 async def test_from_a_file(tmp_path, ask) -> None:
     path = tmp_path / "replies.yaml"
     path.write_text('France: Paris\n"*": {text: "No", finish_reason: length}\n', encoding="utf-8")
     engine = await build_engine(ModelSpec(engine="scripted", path=path), EngineNeeds(guided=True))
-    assert (await engine.complete(ask("France?"))).text == "Paris"
+    assert (await complete(engine, ask("France?"))).text == "Paris"
     assert engine.info().revision
     await engine.aclose()
 

@@ -3,9 +3,9 @@
 import pytest
 from dspy.lm15 import Message, Response, TextPart, ThinkingPart, Usage
 
+from medexam.dspy_requests import read_generation
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.thinking import append, is_open
-from medexam.signatures.requests import read_generation
 
 
 class Words:
@@ -34,7 +34,7 @@ def reply(text: str, *, thinking: str = "", counted: int | None = None, finish: 
     ],
 )
 async def test_thinking_is_found_and_counted(response: Response, opened: bool, whole: str, tokens: int | None) -> None:
-    found = read_generation(await count_thinking(response, Words(), opened=opened))
+    found = await count_thinking(read_generation(response), Words(), opened=opened)
     assert (found.reply, found.thinking_tokens, found.completion_tokens) == (whole, tokens, 8)
 
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
+from asked import complete
 from medexam.companions.serving.launch.own_servers import OwnServers
 from medexam.companions.serving.launch.processes import group_lives
 from medexam.errors import EngineError
@@ -78,7 +79,7 @@ async def test_a_server_lives_as_long_as_the_engine(profile: Path, ask) -> None:
         own = own_servers(engine)
         pids = [server.pid for server in own.fleet._servers]
         assert engine.info().model == "Tiny-1B"
-        assert (await engine.complete(ask("q", choice=["1", "2"]))).text in ("1", "2")
+        assert (await complete(engine, ask("q", choice=["1", "2"]))).text in ("1", "2")
     finally:
         await engine.aclose()
     assert not any(map(group_lives, pids))
@@ -92,7 +93,7 @@ async def test_a_crash_is_outlived(profile: Path, ask) -> None:
         (server,) = own.fleet._servers
         os.killpg(server.pid, signal.SIGKILL)
         await soon(lambda: server.restarts and own.registry.read(), "the restart")
-        assert (await engine.complete(ask("q", choice=["1", "2"]))).text in ("1", "2")
+        assert (await complete(engine, ask("q", choice=["1", "2"]))).text in ("1", "2")
         pid = server.pid
     finally:
         await engine.aclose()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from asked import complete_blocking
 from medexam.serve.local_model.batches import BatchLimits
 from medexam.serve.local_model.generation import ReplyJob, WrittenReply
 from medexam.serve.local_model.model import LocalModel
@@ -173,7 +174,7 @@ def test_too_little_memory_begins_anew_with_fewer_rows(model, monkeypatch) -> No
 def test_requests_that_come_while_replies_are_written(tiny_engine, ask, monkeypatch) -> None:
     """Choices are answered at once, and replies of other settings afterwards."""
     question = "What is the capital of France?"
-    alone = tiny_engine.sync.complete(ask(question, max_tokens=4)).text
+    alone = complete_blocking(tiny_engine, ask(question, max_tokens=4)).text
     begun, all_asked = threading.Event(), threading.Event()
     forward = tiny_engine._model.model.forward
 

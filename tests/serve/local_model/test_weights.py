@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from asked import complete_blocking
 from medexam.errors import EngineError
 from medexam.fingerprints import fingerprint_folder
 from medexam.serve.engines.embedded import EmbeddedEngine
@@ -126,5 +127,5 @@ def test_the_wheel_becomes_an_ordinary_folder_without_a_word(tmp_path) -> None:
 @pytest.mark.model
 def test_a_copied_folder_runs_as_a_model_of_its_own(ask) -> None:
     engine = EmbeddedEngine(ModelSpec(path=smollm2_folder()))
-    assert engine.sync.complete(ask("Yes or no?", choice=["yes", "no"])).text in {"yes", "no"}
+    assert complete_blocking(engine, ask("Yes or no?", choice=["yes", "no"])).text in {"yes", "no"}
     assert str(engine.info().revision).startswith("sha256:")

@@ -11,9 +11,11 @@ import trustme
 from dspy.lm15 import Config, Message, Request
 from wire_server import Wire, serving
 
+from asked import complete
+from medexam.dspy_requests import CHOICE
 from medexam.errors import CallError, EndpointUnreachableError, EngineError, SpecError
 from medexam.serve import build_engine
-from medexam.serve.contract import CHOICE, Engine
+from medexam.serve.contract import Engine
 from medexam.serve.network.connections import open_client, open_model_client
 from medexam.serve.network.endpoints import Endpoint, normalise_address, read_api_key
 from medexam.serve.network.event_loop import background_loop
@@ -63,7 +65,7 @@ async def refusal(wire: Wire, ca_bundle: Path | None = None) -> str:
 async def test_a_server_of_a_private_authority(tls: ssl.SSLContext, bundle: Path) -> None:
     with serving(Wire(key=KEY), tls) as wire:
         engine = await reach(wire, bundle)
-        reply = await engine.complete(HELLO)
+        reply = await complete(engine, HELLO)
         await engine.aclose()
     assert wire.address.startswith("https://")
     assert reply.text
@@ -118,7 +120,7 @@ async def test_a_redirect_in_the_middle_of_a_run(choice: bool) -> None:
         wire.moved[f"/v1{path}"] = thief.address + path
         wire.requests.clear()
         with pytest.raises(CallError) as caught:
-            await engine.complete(Request(model="m", messages=messages, config=HELLO.config))
+            await complete(engine, Request(model="m", messages=messages, config=HELLO.config))
         await engine.aclose()
     assert not isinstance(caught.value, CURABLE)
     assert wire.address in str(caught.value)
@@ -131,7 +133,7 @@ async def test_a_redirect_of_tokenize_leads_nowhere() -> None:
     with serving(Wire()) as thief, serving(Wire()) as wire:
         wire.moved["/tokenize"] = thief.address.removesuffix("/v1") + "/tokenize"
         engine = await reach(wire)
-        assert (await engine.complete(HELLO)).text
+        assert (await complete(engine, HELLO)).text
         await engine.aclose()
     assert thief.requests == []
 
@@ -181,7 +183,7 @@ async def test_litellm_follows_no_redirect_of_an_endpoint(name: str, guided: boo
         wire.requests.clear()
         config = replace(HELLO.config, temperature=None, extensions={CHOICE: ["1", "2"]} if guided else None)
         with pytest.raises(CallError) as caught:
-            await engine.complete(Request(model="m", messages=HELLO.messages, config=config))
+            await complete(engine, Request(model="m", messages=HELLO.messages, config=config))
         await engine.aclose()
     said = caught.value.message
     assert thief.requests == []

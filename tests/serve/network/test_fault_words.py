@@ -6,6 +6,7 @@ from provider_wire import serve_provider
 from provider_wires import Mistral, OpenAI
 from wire_server import Wire, serving
 
+from asked import complete
 from medexam.errors import (
     AuthError,
     BillingError,
@@ -64,7 +65,7 @@ async def test_a_prompt_that_is_too_long_for_mistral() -> None:
         engine = await build_engine(ModelSpec(engine="litellm", name=wire.model_name), EngineNeeds(chat=True))
         wire.fault = "context"
         with pytest.raises(ContextLengthError, match="too large for model"):
-            await engine.complete(HELLO)
+            await complete(engine, HELLO)
         await engine.aclose()
 
 
@@ -73,7 +74,7 @@ async def test_a_reply_that_a_filter_withholds_is_one_without_words() -> None:
         engine = await build_engine(ModelSpec(engine="litellm", name=wire.model_name), EngineNeeds(chat=True))
         wire.fault = "filter"
         wire.requests.clear()
-        reply = await engine.complete(HELLO)
+        reply = await complete(engine, HELLO)
         await engine.aclose()
     assert (reply.text or "", reply.finish_reason) == ("", "content_filter")
     assert len(wire.requests) == 1
@@ -90,6 +91,6 @@ async def test_a_server_behind_a_filter() -> None:
         spec = ModelSpec(engine="vllm", endpoints=(wire.address,))
         engine = await build_engine(spec, EngineNeeds(chat=True))
         wire.drawn = True
-        reply = await engine.complete(HELLO)
+        reply = await complete(engine, HELLO)
         await engine.aclose()
     assert (reply.text or "", reply.finish_reason) == ("", "content_filter")

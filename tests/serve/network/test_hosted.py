@@ -11,6 +11,8 @@ from dspy.lm15 import Config, Message, Request, Response, TextPart, ThinkingPart
 from other_servers import TGI, Ollama
 from wire_server import HeldWire, Wire, serving
 
+from asked import complete, complete_blocking
+from medexam.dspy_requests import CHOICE, PLAIN
 from medexam.errors import (
     AnswerFormatError,
     AuthError,
@@ -26,7 +28,7 @@ from medexam.errors import (
     UnsupportedModelError,
 )
 from medexam.serve import build_engine
-from medexam.serve.contract import CHOICE, PLAIN, Engine
+from medexam.serve.contract import Engine
 from medexam.serve.network.retry import ATTEMPTS
 from medexam.serve.pool.adaptive_limit import INITIAL
 from medexam.specs import EngineNeeds, ModelSpec
@@ -64,7 +66,7 @@ async def test_choices_travel_together_as_next_tokens() -> None:
     with serving(Wire()) as wire:
         async with reaching(wire, guided=True) as engine:
             wire.requests.clear()
-            replies = await asyncio.gather(*(engine.complete(ask("x" * n)) for n in range(1, 21)))
+            replies = await asyncio.gather(*(complete(engine, ask("x" * n)) for n in range(1, 21)))
             info = engine.info()
     assert {reply.text for reply in replies} == set(CHOICES)
     assert all(reply.finish_reason == "stop" for reply in replies)
@@ -89,7 +91,7 @@ async def test_different_choices_are_never_mixed() -> None:
         async with reaching(wire, guided=True) as engine:
             wire.requests.clear()
             kinds = [CHOICES, [*CHOICES, "5"]]
-            await asyncio.gather(*(engine.complete(ask("x" * n, choices=kinds[n % 2])) for n in range(1, 21)))
+            await asyncio.gather(*(complete(engine, ask("x" * n, choices=kinds[n % 2])) for n in range(1, 21)))
     for body in wire.bodies("/v1/completions"):
         assert len({len(prompt) % 2 for prompt in prompts(body)}) == 1
         assert len(body["allowed_token_ids"]) in (4, 5)
@@ -98,7 +100,7 @@ async def test_different_choices_are_never_mixed() -> None:
 async def test_without_token_ids_replies_are_read_as_text() -> None:
     with serving(Wire(token_ids=False)) as wire:
         async with reaching(wire, guided=True) as engine:
-            reply = await engine.complete(ask())
+            reply = await complete(engine, ask())
     assert reply.text in CHOICES
     assert reply.usage.input_tokens == len("<s>Be\n<u>Which?\n<a>{Answer: ")
 
@@ -111,7 +113,7 @@ async def test_without_token_ids_replies_are_read_as_text() -> None:
 async def test_a_grammar_stands_in_where_next_tokens_cannot(wire: Wire, choices: list[str]) -> None:
     with serving(wire):
         async with reaching(wire, guided=True) as engine:
-            reply = await engine.complete(ask(choices=choices))
+            reply = await complete(engine, ask(choices=choices))
             assert engine.info().guided_by == "structured_outputs"
     assert reply.text in choices
     assert reply.finish_reason == "stop"
@@ -121,13 +123,13 @@ async def test_choices_that_nothing_can_enforce_are_refused() -> None:
     with serving(Wire(structured=False)) as wire:
         async with reaching(wire, guided=True) as engine:
             with pytest.raises(UnsupportedFeatureError, match="not single tokens"):
-                await engine.complete(ask(choices=["yes", "no"]))
+                await complete(engine, ask(choices=["yes", "no"]))
 
 
 async def test_words_are_merged_where_the_template_refuses_turns() -> None:
     with serving(Wire(system=False)) as wire:
         async with reaching(wire) as engine:
-            await engine.complete(ask(choices=None, prefill=""))
+            await complete(engine, ask(choices=None, prefill=""))
             assert engine.info().system_turn == "merged"
     assert wire.bodies("/v1/chat/completions")[-1]["messages"] == [{"role": "user", "content": "Be\n\nWhich?"}]
 
@@ -153,7 +155,7 @@ async def test_turns_that_a_template_refuses_are_joined_and_recorded(wire: Wire,
     with serving(wire):
         async with reaching(wire) as engine:
             wire.requests.clear()
-            await engine.complete(ZERO_SHOT)
+            await complete(engine, ZERO_SHOT)
             details = engine.info().details
     (asked,) = (wire._render(body["messages"]) for body in wire.bodies("/v1/chat/completions"))
     assert asked == prompt
@@ -184,7 +186,7 @@ async def test_a_base_model_continues_plain_text_and_is_asked_no_dialogue() -> N
 async def test_free_replies_use_the_chat_endpoint_and_keep_reasoning_apart() -> None:
     with serving(Wire(reasoning="Let me see.")) as wire:
         async with reaching(wire) as engine:
-            reply = await engine.complete(ask(choices=None, prefill=""))
+            reply = await complete(engine, ask(choices=None, prefill=""))
     assert reply.text == "hello"
     assert [part.text for part in reply.message.parts_of(ThinkingPart)] == ["Let me see."]
     body = wire.bodies("/v1/chat/completions")[-1]
@@ -194,7 +196,7 @@ async def test_free_replies_use_the_chat_endpoint_and_keep_reasoning_apart() -> 
 async def test_a_free_reply_goes_on_from_opening_words_exactly() -> None:
     with serving(Wire()) as wire:
         async with reaching(wire) as engine:
-            reply = await engine.complete(ask(choices=None))
+            reply = await complete(engine, ask(choices=None))
     assert reply.text == "x"
     assert wire.bodies("/v1/completions")[-1]["prompt"] == "<s>Be\n<u>Which?\n<a>{Answer: "
 
@@ -203,7 +205,7 @@ async def test_one_prompt_that_is_too_long_does_not_spoil_the_others() -> None:
     with serving(Wire(context=100)) as wire:
         async with reaching(wire, guided=True) as engine:
             texts = ["short", "x" * 200, "brief"]
-            replies = await asyncio.gather(*(engine.complete(ask(t)) for t in texts), return_exceptions=True)
+            replies = await asyncio.gather(*(complete(engine, ask(t)) for t in texts), return_exceptions=True)
     assert isinstance(replies[1], ContextLengthError)
     assert all(isinstance(reply, Response) for reply in (replies[0], replies[2]))
 
@@ -229,7 +231,7 @@ async def test_faults_become_errors_that_dspy_knows_and_only_those_that_may_pass
             wire.refuse[path] = status
             wire.requests.clear()
             with pytest.raises(error):
-                await engine.complete(ask(choices=choices, prefill="" if choices is None else "{Answer: "))
+                await complete(engine, ask(choices=choices, prefill="" if choices is None else "{Answer: "))
     assert len(wire.bodies(path)) == attempts
 
 
@@ -239,7 +241,7 @@ async def test_a_lost_connection_is_a_transport_error(choices: list[str] | None)
         async with reaching(wire) as engine:
             wire.drop = True
             with pytest.raises(TransportError):
-                await engine.complete(ask(choices=choices, prefill="" if choices is None else "{Answer: "))
+                await complete(engine, ask(choices=choices, prefill="" if choices is None else "{Answer: "))
 
 
 async def test_two_servers_share_the_work_and_a_failing_one_rests() -> None:
@@ -249,14 +251,14 @@ async def test_two_servers_share_the_work_and_a_failing_one_rests() -> None:
             for wire in (one, two):
                 wire.requests.clear()
                 wire.free.clear()
-            asked = [asyncio.create_task(engine.complete(ask(choices=None, prefill=""))) for _ in range(10)]
+            asked = [asyncio.create_task(complete(engine, ask(choices=None, prefill=""))) for _ in range(10)]
             await soon(lambda: [len(wire.bodies("/v1/chat/completions")) for wire in (one, two)] == [5, 5])
             for wire in (one, two):
                 wire.free.set()
             await asyncio.gather(*asked)
             one.refuse["/v1/chat/completions"] = 503
             free = ask(choices=None, prefill="")
-            replies = [await engine.complete(free) for _ in range(6)]
+            replies = [await complete(engine, free) for _ in range(6)]
             assert len(one.bodies("/v1/chat/completions")) <= 6
     assert [reply.text for reply in replies] == ["hello"] * 6
 
@@ -265,9 +267,9 @@ def test_any_event_loop_and_none() -> None:
     with serving(Wire()) as wire:
         spec = ModelSpec(engine="vllm", endpoints=(wire.address,))
         engine = asyncio.run(build_engine(spec, EngineNeeds(guided=True)))
-        replies = [asyncio.run(engine.complete(ask())) for _ in range(2)]
-        replies.append(engine.sync.complete(ask()))
-        thread = threading.Thread(target=lambda: replies.append(engine.sync.complete(ask())))
+        replies = [asyncio.run(complete(engine, ask())) for _ in range(2)]
+        replies.append(complete_blocking(engine, ask()))
+        thread = threading.Thread(target=lambda: replies.append(complete_blocking(engine, ask())))
         thread.start()
         thread.join()
         asyncio.run(engine.aclose())
@@ -283,7 +285,7 @@ class TestLiteLLM:
     async def test_choices_are_asked_as_a_schema(self, name: str) -> None:
         with serving(Wire()) as wire:
             engine = await self.build(wire, guided=True, name=name)
-            reply = await engine.complete(ask())
+            reply = await complete(engine, ask())
             assert engine.info().guided_by == "structured_outputs"
             await engine.aclose()
         assert reply.text == "4"
@@ -294,7 +296,7 @@ class TestLiteLLM:
         with serving(wire):
             engine = await self.build(wire, guided=False)
             wire.requests.clear()
-            await engine.complete(ZERO_SHOT)
+            await complete(engine, ZERO_SHOT)
             details = engine.info().details
             await engine.aclose()
         (asked,) = (wire._render(body["messages"]) for body in wire.bodies("/v1/chat/completions"))
@@ -310,9 +312,9 @@ class TestLiteLLM:
     async def test_free_replies(self) -> None:
         with serving(Wire()) as wire:
             engine = await self.build(wire, guided=False)
-            assert (await engine.complete(ask(choices=None, prefill=""))).text == "hello"
+            assert (await complete(engine, ask(choices=None, prefill=""))).text == "hello"
             with pytest.raises(UnsupportedFeatureError, match="continue given words"):
-                await engine.complete(ask(choices=None))
+                await complete(engine, ask(choices=None))
             await engine.aclose()
 
     async def test_a_provider_that_ignores_the_schema_is_refused(self) -> None:
@@ -324,7 +326,7 @@ class TestLiteLLM:
     async def test_an_older_form_of_schema_where_the_newer_is_refused(self, status: int) -> None:
         with serving(Wire(forms=("json_object",), form_status=status)) as wire:
             engine = await self.build(wire, guided=True)
-            assert (await engine.complete(ask())).text == "4"
+            assert (await complete(engine, ask())).text == "4"
             await engine.aclose()
         asked = [body["response_format"] for body in wire.bodies("/v1/chat/completions") if "response_format" in body]
         assert list(dict.fromkeys(form["type"] for form in asked)) == ["json_schema", "json_object"]
@@ -334,7 +336,7 @@ class TestLiteLLM:
     async def test_servers_that_are_no_vllm_are_held_to_a_choice(self, wire: Wire, form: str) -> None:
         with serving(wire):
             engine = await self.build(wire, guided=True, name="openai/tiny")
-            assert (await engine.complete(ask())).text == "4"
+            assert (await complete(engine, ask())).text == "4"
             await engine.aclose()
         assert form in wire.bodies("/v1/chat/completions")[-1]["response_format"]
 
@@ -389,7 +391,7 @@ class TestLiteLLM:
         with serving(Elsewhere()) as wire:
             wire.address = wire.address.removesuffix("/v1") + path
             engine = await self.build(wire, guided=True, name="openai/tiny")
-            assert (await engine.complete(ask(choices=None, prefill=""))).text == "hello"
+            assert (await complete(engine, ask(choices=None, prefill=""))).text == "hello"
             await engine.aclose()
         assert {asked for asked, _ in wire.requests} == {f"{path}/chat/completions"}
 
@@ -401,5 +403,5 @@ class TestLiteLLM:
         monkeypatch.setenv("OPENAI_API_KEY", "mine")
         with serving(Wire(key="EMPTY")) as wire:
             engine = await self.build(wire, guided=False, name="openai/tiny")
-            assert (await engine.complete(ask(choices=None, prefill=""))).text == "hello"
+            assert (await complete(engine, ask(choices=None, prefill=""))).text == "hello"
             await engine.aclose()

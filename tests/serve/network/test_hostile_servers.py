@@ -9,6 +9,8 @@ from dspy.lm15 import Config, Message, Request, Response
 from hostile_server import HostileWire
 from wire_server import serving
 
+from asked import complete
+from medexam.dspy_requests import read_generation
 from medexam.errors import CallError, CallTimeoutError, EndpointSilentError, ServerError, TransportError
 from medexam.model_calls import Ending
 from medexam.predictions import Prediction, Status
@@ -19,7 +21,6 @@ from medexam.serve.network import connections, retry
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint
 from medexam.serve.network.http_calls import reply_object
-from medexam.signatures.requests import read_generation
 from medexam.specs import ModelSpec
 from medexam.text import visible, writable
 from waiting import BACKSTOP_S
@@ -38,7 +39,7 @@ async def ask(how: str, timeout_s: float = BACKSTOP_S, request: Request = HELLO)
         engine = await build_engine(ModelSpec(engine="vllm", endpoints=(wire.address,), timeout_s=timeout_s))
         try:
             wire.how = how
-            return await engine.complete(request)
+            return await complete(engine, request)
         finally:
             await engine.aclose()
 

@@ -24,9 +24,11 @@ from provider_wires import (
     Zai,
 )
 
+from asked import complete
+from medexam.dspy_requests import CHOICE
 from medexam.errors import EngineError, RateLimitError
 from medexam.serve import build_engine
-from medexam.serve.contract import CHOICE, Engine
+from medexam.serve.contract import Engine
 from medexam.serve.network.retry import ask_again
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -53,8 +55,8 @@ def ask(choices: list[str] | None = None, **config: Any) -> Request:
 async def test_free_and_guided_answers(wire: ProviderWire) -> None:
     with serve_provider(wire):
         engine = await build(wire, GUIDED)
-        free = await engine.complete(ask())
-        chosen = await engine.complete(ask(["1", "2", "3"], max_tokens=None))
+        free = await complete(engine, ask())
+        chosen = await complete(engine, ask(["1", "2", "3"], max_tokens=None))
         record = engine.info().details["capabilities"]
         await engine.aclose()
     assert (free.text, chosen.text) == ("{Answer: 1}", "3")
@@ -66,7 +68,7 @@ async def test_free_and_guided_answers(wire: ProviderWire) -> None:
 async def test_a_provider_without_seeds_is_asked_without_one(kind: type[ProviderWire]) -> None:
     with serve_provider(kind()) as wire:
         engine = await build(wire)
-        assert (await engine.complete(ask())).text == "{Answer: 1}"
+        assert (await complete(engine, ask())).text == "{Answer: 1}"
         assert engine.info().details["capabilities"]["seeds"] is False
         await engine.aclose()
     assert not any("seed" in str(body) for _, body in wire.requests)
@@ -75,7 +77,7 @@ async def test_a_provider_without_seeds_is_asked_without_one(kind: type[Provider
 async def test_a_seed_that_only_the_wire_refuses() -> None:
     with serve_provider(OpenAI(unknown=("seed",))) as wire:
         engine = await build(wire)
-        await engine.complete(ask())
+        await complete(engine, ask())
         record = engine.info().details["capabilities"]
         await engine.aclose()
     assert record["seeds"] is False
@@ -93,10 +95,10 @@ async def test_a_refused_temperature_is_named(wire: ProviderWire) -> None:
 async def test_a_model_that_thinks_has_room_to_do_so(kind: type[ProviderWire]) -> None:
     with serve_provider(kind(thought=4000)) as wire:
         engine = await build(wire)
-        assert (await engine.complete(ask(max_tokens=7))).text == "{Answer: 1}"
+        assert (await complete(engine, ask(max_tokens=7))).text == "{Answer: 1}"
         await engine.aclose()
         limited = await build(wire, max_tokens=5000)
-        await limited.complete(ask(max_tokens=5000))
+        await complete(limited, ask(max_tokens=5000))
         await limited.aclose()
     assert wire.questions[-1].max_tokens == 5000
 
@@ -105,7 +107,7 @@ async def test_a_model_that_thinks_has_room_to_do_so(kind: type[ProviderWire]) -
 async def test_stops_that_a_model_refuses_are_cut_here(wire: ProviderWire) -> None:
     with serve_provider(wire):
         engine = await build(wire)
-        assert (await engine.complete(ask(stop=("1}",)))).text == "{Answer: "
+        assert (await complete(engine, ask(stop=("1}",)))).text == "{Answer: "
         await engine.aclose()
 
 
@@ -113,7 +115,7 @@ async def test_opening_words_are_left_out_where_they_are_refused() -> None:
     for kind, takes in ((Mistral, False), (NewAnthropic, False), (Bedrock, True)):
         with serve_provider(kind()) as wire:
             engine = await build(wire, GUIDED)
-            await engine.complete(ask(["1", "2"]))
+            await complete(engine, ask(["1", "2"]))
             assert engine.info().details["capabilities"]["prefills"] is takes
             await engine.aclose()
         assert (wire.questions[-1].messages[-1]["role"] == "assistant") is takes
@@ -123,10 +125,10 @@ async def test_opening_words_are_left_out_where_they_are_refused() -> None:
 async def test_words_hold_a_model_that_heeds_them(forms: tuple[str, ...], guided_by: str) -> None:
     with serve_provider(OpenAI(held=False, forms=forms)) as wire:
         engine = await build(wire, GUIDED)
-        assert (await engine.complete(ask(["1", "2"]))).text == "2"
+        assert (await complete(engine, ask(["1", "2"]))).text == "2"
         assert engine.info().guided_by == guided_by
         wire.obeys = False
-        assert (await engine.complete(ask(["1", "2"]))).text == "{Answer: 1}"
+        assert (await complete(engine, ask(["1", "2"]))).text == "{Answer: 1}"
         await engine.aclose()
 
 
@@ -134,8 +136,8 @@ async def test_words_hold_a_model_that_heeds_them(forms: tuple[str, ...], guided
 async def test_claude_thinks_beside_its_reply(model: dict[str, Any]) -> None:
     with serve_provider(Anthropic()) as wire:
         engine = await build(wire, GUIDED, temperature=1.0, **model)
-        assert (await engine.complete(ask(["1", "2"]))).text == "2"
-        assert (await engine.complete(ask())).text == "{Answer: 1}"
+        assert (await complete(engine, ask(["1", "2"]))).text == "2"
+        assert (await complete(engine, ask())).text == "{Answer: 1}"
         await engine.aclose()
     with serve_provider(Anthropic()) as wire, pytest.raises(EngineError, match=r"set model\.temperature: 1 "):
         await build(wire, **model)
@@ -144,7 +146,7 @@ async def test_claude_thinks_beside_its_reply(model: dict[str, Any]) -> None:
 async def test_gemini_stops_thinking_or_is_refused_by_name() -> None:
     with serve_provider(Gemini()) as wire:
         engine = await build(wire, thinking="off")
-        await engine.complete(ask())
+        await complete(engine, ask())
         await engine.aclose()
     assert not any(asked.thinks for asked in wire.questions)
     with serve_provider(GeminiPro()) as wire, pytest.raises(EngineError, match=r"refuses model\.thinking: .*Budget 0"):
@@ -187,7 +189,7 @@ async def test_no_longer_pause_is_waited_for_than_there_is_patience() -> None:
 def test_seed_null_sends_none() -> None:
     with serve_provider(OpenAI()) as wire:
         engine = asyncio.run(build(wire, seed=None))
-        asyncio.run(engine.complete(ask(seed=None)))
+        asyncio.run(complete(engine, ask(seed=None)))
         asyncio.run(engine.aclose())
     assert not any("seed" in body for _, body in wire.requests)
 

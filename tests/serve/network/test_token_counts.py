@@ -11,6 +11,7 @@ from dspy.lm15 import Config, Message, Request
 from wire_server import Wire, serving
 
 import medexam
+from asked import complete
 from medexam.serve import build_engine
 from medexam.serve.discovery.token_counts import counts_more, is_count
 from medexam.serve.engines.prompt_counts import PromptCounts
@@ -61,7 +62,7 @@ async def reply_of(engine_name: str, wire: Wire, *, system: str | None = None) -
     try:
         wire.requests.clear()
         asked = Request(model="m", system=system, messages=(Message.user("?"),), config=Config(max_tokens=8))
-        return (await engine.complete(asked)).text, engine.info()
+        return (await complete(engine, asked)).text, engine.info()
     finally:
         await engine.aclose()
 

@@ -39,11 +39,11 @@ class Slow(ScriptedEngine):
         super().__init__(reply)
         self._seconds, self._most = seconds, most
 
-    async def complete(self, request):
-        if self._most is not None and len(self.requests) >= self._most:
+    async def reply(self, dialogue):
+        if self._most is not None and len(self.dialogues) >= self._most:
             await asyncio.Event().wait()
         await asyncio.sleep(self._seconds)
-        return await super().complete(request)
+        return await super().reply(dialogue)
 """
 WORDS = {"cell": 2, "patient": 3, "nurs": 1, "which": 4}
 REPLIES = {**{word: f"{{Answer: {number}}}" for word, number in WORDS.items()}, "*": "{Answer: 1}"}
