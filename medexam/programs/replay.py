@@ -64,7 +64,8 @@ class _AsyncReplies:
 def replay(program: dspy.Module, question: Any, replies: Sequence[str | Reply]) -> Replayed:
     """Run `program` on a question with `replies` for its calls, in their order."""
     engine = _Replies(replies)
-    recorders = {"engine": RecordingEngine(engine), "async_engine": AsyncRecordingEngine(_AsyncReplies(engine))}
+    recorder = RecordingEngine(engine, declaring=engine)
+    recorders = {"engine": recorder, "async_engine": AsyncRecordingEngine(_AsyncReplies(engine))}
     lm = dspy.LM("medexam/replay", **recorders, cache=False, num_retries=0)
     outcome, fault = None, None
     with dspy.context(lm=lm, disable_history=True), suppress(LMError, _NoMoreRepliesError):

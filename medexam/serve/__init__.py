@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from medexam.serve.build import build_engine
-    from medexam.serve.contract import Engine, EngineInfo
+    from medexam.serve.contract import CHOICE, Engine, EngineInfo
     from medexam.serve.engines.scripted import ScriptedEngine
 
-__all__ = ["Engine", "EngineInfo", "ScriptedEngine", "build_engine"]
+__all__ = ["CHOICE", "Engine", "EngineInfo", "ScriptedEngine", "build_engine"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ litellm for the hosted ones.
 """
 
 import asyncio
+from typing import Any
 
 from medexam.errors import EngineError, SpecError
 from medexam.plugins import is_live_name, load_object
@@ -68,11 +69,12 @@ def _build_own(spec: ModelSpec, needs: EngineNeeds) -> Engine:
     if is_live_name(spec.engine):
         return build_dspy_engine(engine_class, spec, needs)
     try:
-        engine = engine_class(**spec.args)
+        engine: Any = engine_class(**spec.args)
     except Exception as error:
         raise SpecError(f"engine {spec.engine}: making it failed: {type(error).__name__}: {error}") from error
     if hasattr(engine, "reply"):
-        return engine
+        asked: Engine = engine
+        return asked
     lacking = [name for name in ("sync", "concurrency", "complete", "info", "aclose") if not hasattr(engine, name)]
     if lacking:
         raise SpecError(f"engine {spec.engine} lacks {', '.join(lacking)}: see docs/your-own-parts.md")

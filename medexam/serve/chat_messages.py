@@ -55,7 +55,7 @@ def no_sight(model: str) -> str:
 
 def plain_text(dialogue: Dialogue) -> str:
     """Return the text of a dialogue that is none: its one user message."""
-    if len(dialogue.messages) != 1 or dialogue.opening or dialogue.pictures:
+    if len(dialogue.messages) != 1 or dialogue.opening or dialogue.pictures or dialogue.turns is not None:
         raise InvalidRequestError("a plain text is one user turn and nothing else; set template for a dialogue")
     return dialogue.messages[0]["content"]
 

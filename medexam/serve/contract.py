@@ -2,8 +2,8 @@
 
 An engine knows messages, tokens and choices; it knows nothing of questions, exams or answers. An engine whose
 `shares_prompts` is true takes more than one sample: it reads the prompt once, and writes the first reply under the
-dialogue's seed, the others under the next ones. What an engine cannot do of a dialogue, it refuses. An engine of one's own may answer DSPy's requests instead, by
-`complete(Request) -> Response` and a `SyncEngine`.
+dialogue's seed, the others under the next ones. What an engine cannot do of a dialogue, it refuses. An engine of one's
+own may answer DSPy's requests instead, by `complete(Request) -> Response` and a `SyncEngine`.
 
 An engine may declare what its model takes in the server's own form, under DSPy's names: `supports_function_calling`,
 `supports_response_schema` and `supported_params`, names of OpenAI's fields. What it does not declare, DSPy's adapters
@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from dspy.lm15 import Request, Response
 from pydantic import Field
 
-from medexam.dspy_requests import CHOICE, Request, Response
+from medexam.dspy_requests import CHOICE
 from medexam.frozen_model import FrozenModel
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity

@@ -109,8 +109,8 @@ class VLLMEngine(HostedEngine):
     async def answer(self, dialogue: Dialogue) -> list[Generation]:
         """Return the replies to one dialogue, one for each sample."""
         if dialogue.continuations is not None:
-            if dialogue.pictures:
-                raise UnsupportedFeatureError("nothing can be read behind a picture but a reply", feature="messages")
+            if dialogue.pictures or dialogue.turns is not None:
+                raise UnsupportedFeatureError("log-probabilities are read behind texts alone", feature="messages")
             return [await self._score(dialogue, dialogue.continuations)]
         if dialogue.plain:
             return await self._continue(plain_text(dialogue), dialogue.sampling)

@@ -50,13 +50,13 @@ def test_reflection_writes_instructions_that_become_trials(run_optimizer, docume
     class Model(ScriptedEngine):
         """Answers right once the instructions say how."""
 
-        def answer(self, request):
-            text = str(request.messages[-1].parts[0].text)
+        def answer(self, dialogue):
+            text = dialogue.messages[-1]["content"]
             found = [one for one in sample.questions if one.stem in text]
-            right = WRITTEN in str(request.messages[0].parts)
+            right = any(WRITTEN in message["content"] for message in dialogue.messages)
             reply = f"{{Answer: {key[found[-1].key].number if right else 9}}}" if found else "{}"
             self._replies = {"*": ScriptedReply(text=reply)}
-            return super().answer(request)
+            return super().answer(dialogue)
 
     waiting = [Model({"*": ""}), ScriptedEngine({"*": json.dumps({"new_instruction": WRITTEN})})]
 
