@@ -80,7 +80,7 @@ class Swapped(Wire):
 
 
 async def ask(*wires: Wire) -> str:
-    spec = ModelSpec(engine="vllm", endpoints=tuple(wire.address for wire in wires), timeout_s=5)
+    spec = ModelSpec(engine="vllm", endpoints=tuple(wire.address for wire in wires), timeout_s=120)
     engine = await build_engine(spec)
     try:
         return (await complete(engine, ASKED)).text or ""
