@@ -5,6 +5,7 @@ A `Dialogue` is what a model is asked, and each `Generation` is a reply to it. A
 reads DSPy's requests and writes its responses.
 """
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -64,6 +65,10 @@ class Sampling(NamedTuple):
         """The seed under which the first reply is drawn; None where nothing is drawn."""
         return self.seed if self.temperature else None
 
+    def with_seed(self, seed: int | None) -> "Sampling":
+        """Return the same under another seed."""
+        return self._replace(seed=seed)
+
     def drawing(self) -> dict[str, Any]:
         """Return the fields of a completions request that decide which of the possible tokens is taken."""
         names = ("temperature", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty")
@@ -107,6 +112,16 @@ class Dialogue(NamedTuple):
         if turns[-1]["role"] == "assistant":
             return cls(turns[:-1], turns[-1]["content"], sampling, **more)
         return cls(turns, "", sampling, **more)
+
+    def with_seed(self, seed: int | None) -> "Dialogue":
+        """Return the same, asked under another seed."""
+        return self._replace(sampling=self.sampling.with_seed(seed))
+
+    @property
+    def key(self) -> str:
+        """All that a reply depends on but the seed, as a text."""
+        unseeded = self._replace(sampling=self.sampling.with_seed(None), fields=dict(self.fields), source=None)
+        return json.dumps(unseeded, default=str, sort_keys=True)
 
     @property
     def is_encodable(self) -> bool:

@@ -5,7 +5,6 @@ asked within `recorded_calls` is kept in order, also in DSPy's threads, to which
 gives one seed and one prompt one reply, so an equal dialogue is sent under the next seed.
 """
 
-import json
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
@@ -28,7 +27,7 @@ class Draws:
     """Which seeds each prompt that is drawn at a temperature was sent under, by whatever thread."""
 
     def __init__(self) -> None:
-        self._seeds: defaultdict[str, set[int]] = defaultdict(set)
+        self._seeds: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         self._lock = threading.Lock()
 
     def redraw(self, dialogue: Dialogue, model: str) -> Dialogue:
@@ -38,15 +37,14 @@ class Draws:
         sampling, seed = dialogue.sampling, dialogue.sampling.drawn_seed
         if seed is None:
             return dialogue
-        unseeded = dialogue._replace(sampling=sampling._replace(seed=None), fields=dict(dialogue.fields), source=None)
-        key = json.dumps([model, unseeded], default=str, sort_keys=True)
+        key = model, dialogue.key
         with self._lock:
             used_seeds = self._seeds[key]
             # A dialogue that asks for several replies takes as many seeds, one after the other.
             while not used_seeds.isdisjoint(range(seed, seed + sampling.samples)):
                 seed += 1
             used_seeds.update(range(seed, seed + sampling.samples))
-        return dialogue if seed == sampling.seed else dialogue._replace(sampling=sampling._replace(seed=seed))
+        return dialogue if seed == sampling.seed else dialogue.with_seed(seed)
 
 
 @dataclass

@@ -106,7 +106,7 @@ class LoggedEngine:
         seed = dialogue.sampling.seed
         if not times or seed is None:
             return dialogue
-        return dialogue._replace(sampling=dialogue.sampling._replace(seed=seed + times))
+        return dialogue.with_seed(seed + times)
 
     async def _call(self, dialogue: Dialogue, key: str, *, repeatable: bool) -> list[Generation]:
         group = _group.get() or _OTHER

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from asked import complete_blocking
+from medexam.dspy_requests import read_dialogue
 from medexam.serve.local_model.batches import BatchLimits
 from medexam.serve.local_model.generation import ReplyJob, WrittenReply
 from medexam.serve.local_model.model import LocalModel
@@ -184,16 +185,16 @@ def test_requests_that_come_while_replies_are_written(tiny_engine, ask, monkeypa
         return forward(*args, **kwargs)
 
     monkeypatch.setattr(tiny_engine._model.model, "forward", wait_once)
-    futures = {"long": tiny_engine.submit(ask("Tell me a long story.", max_tokens=20))}
+    futures = {"long": tiny_engine.submit(read_dialogue(ask("Tell me a long story.", max_tokens=20)))}
     assert begun.wait(BACKSTOP_S)
-    futures["choice"] = tiny_engine.submit(ask("Which?", choice=["1", "2"]))
-    futures["same"] = tiny_engine.submit(ask(question, max_tokens=4))
-    futures["other"] = tiny_engine.submit(ask(question, max_tokens=4, stop=(alone[3:6],)))
+    futures["choice"] = tiny_engine.submit(read_dialogue(ask("Which?", choice=["1", "2"])))
+    futures["same"] = tiny_engine.submit(read_dialogue(ask(question, max_tokens=4)))
+    futures["other"] = tiny_engine.submit(read_dialogue(ask(question, max_tokens=4, stop=(alone[3:6],))))
     order = []
     for name, future in futures.items():
         future.add_done_callback(lambda _, name=name: order.append(name))
     all_asked.set()
-    texts = {name: future.result(BACKSTOP_S).text for name, future in futures.items()}
+    texts = {name: future.result(BACKSTOP_S)[0].reply for name, future in futures.items()}
     until(lambda: len(order) == len(futures))
     assert order == ["choice", "same", "long", "other"]
     assert (texts["same"], texts["other"]) == (alone, alone.partition(alone[3:6])[0])

@@ -173,7 +173,7 @@ async def test_a_base_model_continues_plain_text_and_is_asked_no_dialogue() -> N
         config = Config(temperature=0.0, max_tokens=8, stop=("\nSpanish:",), extensions={PLAIN: True})
         texts = ["Spanish:\nUno.\nEnglish:", "Spanish:\nDos.\nEnglish:"]
         requests = [Request(model="m", messages=(Message.user(text),), config=config) for text in texts]
-        replies = await asyncio.gather(*map(engine.complete, requests))
+        replies = await asyncio.gather(*(complete(engine, request) for request in requests))
         await engine.aclose()
     bodies = wire.bodies("/v1/completions")
     assert {one for body in bodies for one in prompts(body)} == set(texts)
