@@ -47,11 +47,12 @@ from medexam.specs import (
 )
 from medexam.specs.dataset import Split
 from medexam.specs.programs.asides import AsideSpec
+from medexam.specs.programs.asking_steps import AskStep, UseStep
 from medexam.specs.programs.controls import ImportedSpec
 from medexam.specs.programs.flows import FlowSpec, StepPart
 from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec
 from medexam.specs.programs.shipped_flows import flow_of
-from medexam.specs.programs.steps import AskStep, RetrieveStep, UseStep, walk_steps
+from medexam.specs.programs.steps import RetrieveStep, walk_steps
 
 T = TypeVar("T")
 Asking = TypeVar("Asking", bound=AskingProgram)
