@@ -208,11 +208,6 @@ class Generation:
         """How it ended."""
         return Ending.REFUSED if self.refused else read_ending(self.finish_reason)
 
-    @property
-    def withheld(self) -> bool:
-        """Whether it was refused or filtered, so that nothing in it is an answer."""
-        return self.ending in WITHHELD
-
 
 CONTINUATIONS = "continuations"
 """Key of `Request.config.extensions` that holds a `ContinuationRequest`, and of `Response.provider_data` that holds

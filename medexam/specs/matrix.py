@@ -146,17 +146,18 @@ def replace_model(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> 
     """
     tree, changes = dict(document), dict(overrides)
     model, value = tree.get("model"), changes.get("model")
-    texts = [text for text in _listed(value) if isinstance(text, str)]
+    texts = [text for text in listed(value) if isinstance(text, str)]
     models = [read_model(text) for text in texts]
     if not isinstance(model, Mapping) or models in ([], [{"engine": model.get("engine", "embedded")}]):
         return tree, changes
     tree["model"] = sampling = {field: setting for field, setting in model.items() if field not in OF_CONNECTION}
-    filled = [sampling | read_model(one) if isinstance(one, str) else one for one in _listed(value)]
+    filled = [sampling | read_model(one) if isinstance(one, str) else one for one in listed(value)]
     changes["model"] = filled if isinstance(value, list) else filled[0]
     return tree, changes
 
 
-def _listed(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
+    """Return a list as it is, and any other value as a list of it."""
     return value if isinstance(value, list) else [value]
 
 

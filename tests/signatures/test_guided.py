@@ -20,7 +20,7 @@ class Stage(Enum):
 def _ask(signature, reply="whatever", numbers=(), **inputs):
     engine = ScriptedEngine({"*": reply})
     lm = dspy.LM("medexam/scripted", engine=engine.sync, cache=False, num_retries=0, max_tokens=20)
-    with dspy.context(lm=lm, adapter=GuidedAdapter(numbers)):
+    with dspy.context(lm=lm, adapter=GuidedAdapter()), asked_options(numbers):
         said = dspy.Predict(signature)(**(inputs or {"question": "Which?"}))
     return said, engine.requests
 
@@ -63,7 +63,7 @@ async def test_it_does_the_same_without_blocking() -> None:
 
     engine = ScriptedEngine({"*": "2"})
     lm = dspy.LM("medexam/scripted", engine=engine.sync, async_engine=Engine(), cache=False, num_retries=0)
-    with dspy.context(lm=lm, adapter=GuidedAdapter((1, 2))):
+    with dspy.context(lm=lm, adapter=GuidedAdapter()), asked_options((1, 2)):
         said = await dspy.Predict("question -> answer: int").acall(question="Which?")
     assert said.answer == 2
 

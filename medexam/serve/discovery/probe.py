@@ -74,7 +74,7 @@ async def probe_endpoint(
         ) from None
 
 
-async def ask_name(endpoint: Endpoint, *, timeout_s: float = PROBE_TIMEOUT_S) -> str:
+async def ask_name(endpoint: Endpoint, *, timeout_s: float) -> str:
     """Ask for the name of the only model that a server serves; raises as `probe_endpoint` does."""
     async with _probing(endpoint, timeout_s) as probe:
         return str(probe.calls.choose_card(await probe.calls.models(None), None)["id"])

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from medexam.specs.catalogue import Form
 from medexam.specs.optimizer import OptimizerKind
 from medexam.specs.programs.base import PositiveInt
-from medexam.specs.programs.needs import EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
+from medexam.specs.programs.needs import EngineNeeds, RetrievalSettings, WordFiles
 from medexam.specs.programs.replies import ReplySpec
 from medexam.specs.programs.retrieving import RetrievingSpec, SearchSpec
 from medexam.specs.programs.tasks import ByFormatSpec, ShortAnswerSpec
@@ -99,11 +99,6 @@ class RetrieveThenAnswerSpec(BehindPassagesSpec, RetrievingSpec):
     def side_groups(self) -> tuple[str, ...]:
         """The words that ask for a citation."""
         return ("cite",) if self.cite else ()
-
-    @property
-    def local_reader(self) -> ReaderSettings | None:
-        """The local model that scores citations."""
-        return None if self.reader is None else ReaderSettings("entailment", self.reader, self.revision)
 
     @property
     def label_words(self) -> list[str]:
@@ -234,11 +229,6 @@ class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
     def budget(self, of_model: int | None) -> Any:
         """Return the tokens a reply may have, by group of words where it answers in words."""
         return super().budget(of_model) if self.in_words is None else self.in_words.budget(of_model)
-
-    @property
-    def local_reader(self) -> ReaderSettings | None:
-        """The local model that judges; None where the model itself does."""
-        return None if self.reader is None else ReaderSettings("entailment", self.reader, self.revision)
 
     @property
     def engine_needs(self) -> EngineNeeds:
