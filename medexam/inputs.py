@@ -185,9 +185,9 @@ def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] |
     return writable(value) if may_hold_halves and _SURROGATE.search(text) else value
 
 
-def read_json(path: Path, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+def read_json(path: Path) -> Any:
     """Read the value of a JSON file, packed or not; raise `OSError`, and `UnreadableError` as `parse_json` does."""
-    return parse_json(read_bytes(path), object_hook)
+    return parse_json(read_bytes(path))
 
 
 def read_record(path: Path) -> Any:

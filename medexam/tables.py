@@ -76,11 +76,11 @@ def amount(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def with_interval(text: str, interval: Interval | None, *, scale: float = 100) -> str:
+def with_interval(text: str, interval: Interval | None) -> str:
     """Write `28.1 [27.1, 29.2]`; the bare text without an interval."""
     if interval is None:
         return text
-    return f"{text} [{decimal(scale * interval[0])}, {decimal(scale * interval[1])}]"
+    return f"{text} [{decimal(100 * interval[0])}, {decimal(100 * interval[1])}]"
 
 
 def p_value(p: float) -> str:

@@ -87,6 +87,11 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(_escape, text)
 
 
+def shorten(text: str, most: int) -> str:
+    """Cut a text off behind `most` characters, and mark that it was."""
+    return text if len(text) <= most else f"{text[:most]} […]"
+
+
 def one_line(text: str) -> str:
     """Write a message as one line of a terminal, without secrets; of a very long one, the beginning and the end."""
     line = visible(" ".join(part.strip() for part in hide_secrets(text).splitlines() if part.strip()))

@@ -9,7 +9,7 @@ from medexam.metrics.results import Interval, Measure, Outcomes, RunMetrics, Uni
 from medexam.tables import NONE, Table, count_stars, decimal, p_value, percent
 
 
-def show_number(value: float | None, unit: Unit = Unit.SHARE) -> str:
+def show_number(value: float | None, unit: Unit) -> str:
     """Write a share in percent and points with one decimal, and what has a unit of its own with three."""
     if unit is Unit.OWN:
         return NONE if value is None else f"{round(value, 3) + 0.0:.3f}"

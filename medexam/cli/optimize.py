@@ -4,6 +4,7 @@ from medexam.cli.flags.optimize import OptimizeSettings
 from medexam.cli.flags.run import OptionalSpec
 from medexam.cli.options import JsonOption, check_resumed, settings_as_flags
 from medexam.errors import SpecError
+from medexam.specs import load_document, parse_overrides
 
 
 @settings_as_flags
@@ -17,8 +18,6 @@ def optimize(settings: OptimizeSettings, spec: OptionalSpec = None, as_json: Jso
         check_resumed(settings.resume, settings.runs_dir)
     elif spec is None:
         raise SpecError("nothing to optimize: give a SPEC, or an optimization to continue by --resume FOLDER")
-    from medexam.specs import load_document, parse_overrides
-
     overrides = parse_overrides(settings.overrides)
     document = load_document(spec) if spec is not None else {}
     from medexam.cli.actions.optimize import optimize_program

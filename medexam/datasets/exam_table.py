@@ -57,9 +57,7 @@ def render_record(
     }
 
 
-def write_exam_table(
-    path: Path, records: Sequence[Mapping[str, Any]], origin: str, *, with_pictures: bool = False
-) -> None:
+def write_exam_table(path: Path, records: Sequence[Mapping[str, Any]], origin: str, *, with_pictures: bool) -> None:
     """Write records of the eight fields as Parquet, whole or not at all; `origin` says what they were made from.
 
     `with_pictures`: each `image` is the hub's `{path, bytes}` or None, and not a name. Raises `OSError`.

@@ -37,9 +37,7 @@ class AnsweringProgram(ExamProgram):
     the answer is then chosen among the legal options.
     """
 
-    def __init__(
-        self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int, *, reasons: bool = False, closes: bool = False
-    ) -> None:
+    def __init__(self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int, *, reasons: bool, closes: bool) -> None:
         """Make the program; `closes`: a free reply's thinking that is cut off is closed, and a further call answers."""
         super().__init__(adapter)
         words = prompt.instructions

@@ -47,11 +47,12 @@ from medexam.specs import (
 )
 from medexam.specs.dataset import Split
 from medexam.specs.programs.asides import AsideSpec
+from medexam.specs.programs.asking_steps import AskStep, UseStep
 from medexam.specs.programs.controls import ImportedSpec
 from medexam.specs.programs.flows import FlowSpec, StepPart
-from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec
 from medexam.specs.programs.shipped_flows import flow_of
-from medexam.specs.programs.steps import AskStep, RetrieveStep, UseStep, walk_steps
+from medexam.specs.programs.steps import RetrieveStep, walk_steps
 
 T = TypeVar("T")
 Asking = TypeVar("Asking", bound=AskingProgram)
@@ -81,6 +82,8 @@ class ProgramContext:
     """Name of each further model that steps may ask -> its own budget for a reply."""
     in_order: Callable[[Split], Iterable[Question]] | None = None
     """The questions of a split in the file's order; only programs that depend on the order need it."""
+    fields: Collection[str] = ()
+    """Names of what a module may read beside a question's fields, in a step."""
 
 
 Builder = Callable[[Any, Language, ProgramContext], dspy.Module]
@@ -162,7 +165,8 @@ def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> ds
 
 
 def _build_module(module: dspy.Module, spec: ModuleSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    program = OwnProgram(module, spec, context.max_tokens, context.finder, context.search)
+    finder = None if spec.retrieval is None else context.finder
+    program = OwnProgram(module, spec, context.max_tokens, finder, context.search, context.fields)
     return program if spec.load is None else load_program(program, spec, language)
 
 
@@ -172,7 +176,7 @@ def _build_flow(spec: FlowSpec, language: Language, context: ProgramContext) -> 
     programs = {}
     for place, part in spec.parts.items():
         try:
-            programs[place] = _build_part(part, spec.fields_at[place], language, context)
+            programs[place] = _build_part(part, language, replace(context, fields=spec.fields_at[place]))
         except SpecError as error:
             raise SpecError(f"program.{place}: {error}") from None
     finder = None if spec.look_up is None else _needed(context.finder, "a finder of passages")
@@ -181,24 +185,17 @@ def _build_flow(spec: FlowSpec, language: Language, context: ProgramContext) -> 
     return program if spec.load is None else load_program(program, spec, language)
 
 
-def _build_part(part: StepPart, fields: Collection[str], language: Language, context: ProgramContext) -> dspy.Module:
-    """Build what a step asks; `fields` are the names that it may read."""
+def _build_part(part: StepPart, language: Language, context: ProgramContext) -> dspy.Module:
+    """Build what a step asks."""
     step, spec = part.step, part.program
     if step.model is not None:
         context = replace(context, max_tokens=context.budgets.get(step.model))
-    program: dspy.Module
-    if isinstance(step, AskStep) and step.words is not None:
-        return _build_words(step, spec, language, context)
-    if isinstance(spec, SignatureSpec) and isinstance(step, AskStep):
-        module = make_asking_module(step, language, looks_up=context.search is not None)
-        program = AskedSignature(module, spec, context.max_tokens, None, context.search, fields)
-    elif isinstance(spec, ModuleSpec) and not isinstance(spec, FlowSpec):
-        module = make_module(spec) if isinstance(spec, OwnSpec) else make_predictor(cast("SignatureSpec", spec))
-        finder = None if spec.retrieval is None else context.finder
-        program = OwnProgram(module, spec, context.max_tokens, finder, context.search, fields)
-        program = program if spec.load is None else load_program(program, spec, language)
-    else:
-        program = build_program(spec, language, context)
+    if isinstance(step, AskStep):
+        if step.words is not None:
+            return _build_words(step, spec, language, context)
+        module, spec = make_asking_module(step, language, looks_up=context.search is not None), cast("ModuleSpec", spec)
+        return AskedSignature(module, spec, context.max_tokens, None, context.search, context.fields)
+    program = build_program(spec, language, context)
     if isinstance(step, UseStep) and step.instructions is not None:
         instruct(program, step, language)
     return program

@@ -80,7 +80,7 @@ def load_program(
     state = read_state(spec.load)
     with _naming_damage(path):
         card = _card_of(state)
-        parts = predictor_states(state, of_module=isinstance(spec, ModuleSpec))
+        parts = predictor_states(state, of_module=spec.module_adapter is not None)
     for name, entry in _card(spec, language).items():
         if card and card.get(name) != entry:
             raise SpecError(

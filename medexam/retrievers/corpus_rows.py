@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
+
 from medexam.errors import CorpusUnreachableError, DatasetError
 from medexam.inputs import UnreadableError, open_parquet, open_unpacked, parquet_rows, parse_json
 from medexam.library_logging import errors_only
@@ -90,8 +92,6 @@ def read_licence(path: Path) -> str | None:
 
 def read_front_matter(card: Path) -> Mapping[str, Any]:
     """Read the fields that a card on the hub begins with; empty if there is no card or it is damaged."""
-    import yaml
-
     try:
         preamble, front, _ = card.read_text(encoding="utf-8").split("---\n", 2)
         fields = None if preamble else yaml.safe_load(front)

@@ -195,9 +195,9 @@ def write_manifest(
     folder: Path,
     build: BuildProgress,
     files: Iterable[str],
-    kind: IndexKind = "flat",
-    parameters: dict[str, int] | None = None,
-    recall: Recall | None = None,
+    kind: IndexKind,
+    parameters: dict[str, int] | None,
+    recall: Recall | None,
 ) -> IndexManifest:
     """Finish an index: write the manifest over these files and drop what the building noted. Raises `OSError`."""
     sizes = {name: (folder / name).stat().st_size for name in files}

@@ -32,14 +32,11 @@ def asked_options(numbers: Sequence[int]) -> Iterator[None]:
 class GuidedAdapter(dspy.ChatAdapter):
     """Formats as `dspy.ChatAdapter` does, and fills choices with legal values; it asks nothing a second time."""
 
-    def __init__(self, option_numbers: Sequence[int] | None = None, *, weighs: bool = False) -> None:
-        """Take the legal values of an int output called `answer` as `option_numbers`; None: those of `asked_options`.
-
-        `weighs`: a choice is the value that the model finds likeliest, and predictions carry `probabilities`: output ->
-        value -> its share of the probability, 0 to 1.
+    def __init__(self, *, weighs: bool = False) -> None:
+        """Make an adapter; with `weighs`, a choice is the value that the model finds likeliest, and predictions carry
+        `probabilities`: output -> value -> its share of the probability, 0 to 1.
         """
         super().__init__(use_json_adapter_fallback=False)
-        self._option_numbers = option_numbers
         self._weighs = weighs
 
     def __call__(
@@ -122,8 +119,7 @@ class GuidedAdapter(dspy.ChatAdapter):
         if kind is bool:
             return ("True", "False")
         if kind is int and name == "answer":
-            numbers = self._option_numbers
-            return tuple(str(number) for number in (dspy.settings.get(_OPTIONS, ()) if numbers is None else numbers))
+            return tuple(map(str, dspy.settings.get(_OPTIONS, ())))
         return ()
 
 

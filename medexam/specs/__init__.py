@@ -7,6 +7,12 @@ from medexam.specs.matrix import build_cells, merge
 from medexam.specs.model import ModelSpec
 from medexam.specs.optimizer import OptimizerSpec, PartSpec
 from medexam.specs.programs.base import ProgramSpec
+from medexam.specs.programs.behind_passages import (
+    IterativeRetrievalSpec,
+    RetrieveThenAnswerSpec,
+    RetrieveVerifySpec,
+    SideWordsSpec,
+)
 from medexam.specs.programs.controls import BlindSpec, LongestSpec, RandomInOrderSpec, RandomSpec, RelevanceSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.needs import (
@@ -17,16 +23,7 @@ from medexam.specs.programs.needs import (
     WordFiles,
 )
 from medexam.specs.programs.readers import EntailmentSpec, ReadingSpec, SpanReaderSpec
-from medexam.specs.programs.replies import (
-    ChainOfThoughtSpec,
-    FewShotSpec,
-    IterativeRetrievalSpec,
-    ReplySpec,
-    RetrieveThenAnswerSpec,
-    RetrieveVerifySpec,
-    SideWordsSpec,
-    ZeroShotSpec,
-)
+from medexam.specs.programs.replies import ChainOfThoughtSpec, FewShotSpec, ReplySpec, ZeroShotSpec
 from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, QuoteSpec, ShortAnswerSpec, TaskSpec
 from medexam.specs.retriever import RetrieverSpec
 from medexam.specs.strict_yaml import parse_yaml

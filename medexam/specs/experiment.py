@@ -1,16 +1,19 @@
 """A whole experiment: data set, model, program, and the matrix that varies them."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
+from medexam.errors import SpecError
 from medexam.plugins import ships
 from medexam.specs.base import Spec
-from medexam.specs.dataset import DatasetSpec
+from medexam.specs.catalogue import CATALOGUE
+from medexam.specs.dataset import DatasetSpec, OwnKind
 from medexam.specs.model import ModelSpec
 from medexam.specs.names import OWN_METRICS, part_name, short_name
 from medexam.specs.optimizer import OptimizerSpec
-from medexam.specs.programs.kinds import AnyProgram
+from medexam.specs.programs.flows import FlowSpec
+from medexam.specs.programs.kinds import KINDS, AnyProgram
 from medexam.specs.programs.replies import ZeroShotSpec
 from medexam.specs.validation import PlacedError
 
@@ -91,6 +94,47 @@ class CellSpec(Spec):
             self.model_copy(update={"program": member.program, "model": member.model or self.model})
             for member in self.program.made_of
         )
+
+    def check_fit(self) -> None:
+        """Raise `SpecError` where its program cannot answer its data set."""
+        form, program = self.dataset.question_form, self.program
+        name = self.dataset.kind or self.dataset.name
+        if self.dataset.alter == "question_withheld" and program.pictures is not None:
+            raise SpecError("with dataset.alter question_withheld no picture is shown: set program.images to hidden")
+        for member in self.members:
+            member.check_fit()
+        if program.draws and not self.model.temperature:
+            raise SpecError(
+                f"program {program.label} asks each question several times, and at temperature 0 all replies are "
+                "equal: set model.temperature, such as 0.7"
+            )
+        if isinstance(program, FlowSpec) and program.votes and any(form in spec.task_forms for spec in KINDS.values()):
+            raise SpecError(
+                f"program {program.label} lets answers vote, and the questions of {name} have no numbered options: "
+                "leave samples, orders and combine out"
+            )
+        for part in program.parts.values() if isinstance(program, FlowSpec) else ():
+            if not part.program.draws:
+                self.model_copy(update={"program": part.program}).check_fit()
+        if program.answers_anything or self.dataset.is_own:
+            return
+        fitting = sorted(kind for kind, spec in KINDS.items() if form in spec.task_forms)
+        if fitting and program.asked_as not in fitting:
+            fitting += [kind for kind, spec in KINDS.items() if form in spec.then_by_form]
+            raise SpecError(
+                f"program {program.kind} does not answer {name}: set program.kind to {' or '.join(fitting)}"
+            )
+        if program.answers_tasks == bool(fitting):
+            return
+        if program.local_reader is not None:
+            context = "given" if fitting else "retrieved"
+            raise SpecError(
+                f"program {program.kind} reads {name} with context {context}: set program.context={context}"
+            )
+        forms = KINDS[program.asked_as].task_forms
+        hints = [f"dataset.name to {entry.name}" for entry in CATALOGUE.values() if entry.form in forms]
+        hints += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in forms]
+        raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(hints)}")
 
 
 class ExperimentSpec(CellSpec):

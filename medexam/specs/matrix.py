@@ -18,15 +18,13 @@ from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
 
 from medexam.errors import SpecError
 from medexam.specs.base import Spec
-from medexam.specs.catalogue import CATALOGUE
-from medexam.specs.dataset import DatasetSpec, OwnKind, check_named
+from medexam.specs.dataset import DatasetSpec, check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.model_words import OF_CONNECTION, read_model
-from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.kinds import KINDS
 from medexam.specs.validation import field_at, takes_one, validate
 
@@ -73,7 +71,8 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         questions = cell.get("dataset")
         if settled.needs_name and isinstance(questions, Mapping):
             check_named(questions)
-        cells.append(_check_fit(_answer_in_words(_ask_only_pictures(spec))))
+        cells.append(_answer_in_words(_ask_only_pictures(spec)))
+        cells[-1].check_fit()
     _check_reached(by_kind, used_paths)
     for first, second in itertools.combinations(range(len(cells)), 2):
         if cells[first] == cells[second]:
@@ -147,17 +146,18 @@ def replace_model(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> 
     """
     tree, changes = dict(document), dict(overrides)
     model, value = tree.get("model"), changes.get("model")
-    texts = [text for text in _listed(value) if isinstance(text, str)]
+    texts = [text for text in listed(value) if isinstance(text, str)]
     models = [read_model(text) for text in texts]
     if not isinstance(model, Mapping) or models in ([], [{"engine": model.get("engine", "embedded")}]):
         return tree, changes
     tree["model"] = sampling = {field: setting for field, setting in model.items() if field not in OF_CONNECTION}
-    filled = [sampling | read_model(one) if isinstance(one, str) else one for one in _listed(value)]
+    filled = [sampling | read_model(one) if isinstance(one, str) else one for one in listed(value)]
     changes["model"] = filled if isinstance(value, list) else filled[0]
     return tree, changes
 
 
-def _listed(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
+    """Return a list as it is, and any other value as a list of it."""
     return value if isinstance(value, list) else [value]
 
 
@@ -246,44 +246,6 @@ def _answer_in_words(cell: CellSpec) -> CellSpec:
         return cell
     settings = {**program.model_dump(exclude_unset=True), "kind": program.kind, "then": then}
     return cell.model_copy(update={"program": validate(type(program), settings)})
-
-
-def _check_fit(cell: CellSpec) -> CellSpec:
-    """Return the cell; raise `SpecError` where its program cannot answer its data set."""
-    form, program = cell.dataset.question_form, cell.program
-    if cell.dataset.alter == "question_withheld" and program.pictures is not None:
-        raise SpecError("with dataset.alter question_withheld no picture is shown: set program.images to hidden")
-    for member in cell.members:
-        _check_fit(member)
-    if program.draws and not cell.model.temperature:
-        raise SpecError(
-            f"program {program.label} asks each question several times, and at temperature 0 all replies are equal: "
-            "set model.temperature, such as 0.7"
-        )
-    if isinstance(program, FlowSpec) and program.votes and any(form in spec.task_forms for spec in KINDS.values()):
-        raise SpecError(
-            f"program {program.label} lets answers vote, and the questions of {cell.dataset.kind or cell.dataset.name} "
-            "have no numbered options: leave samples, orders and combine out"
-        )
-    for part in program.parts.values() if isinstance(program, FlowSpec) else ():
-        if not part.program.draws:
-            _check_fit(cell.model_copy(update={"program": part.program}))
-    name = cell.dataset.kind or cell.dataset.name
-    if program.answers_anything or cell.dataset.is_own:
-        return cell
-    fitting = sorted(kind for kind, spec in KINDS.items() if form in spec.task_forms)
-    if fitting and program.asked_as not in fitting:
-        fitting += [kind for kind, spec in KINDS.items() if form in spec.then_by_form]
-        raise SpecError(f"program {program.kind} does not answer {name}: set program.kind to {' or '.join(fitting)}")
-    if program.answers_tasks == bool(fitting):
-        return cell
-    if program.local_reader is not None:
-        context = "given" if fitting else "retrieved"
-        raise SpecError(f"program {program.kind} reads {name} with context {context}: set program.context={context}")
-    forms = KINDS[program.asked_as].task_forms
-    hints = [f"dataset.name to {entry.name}" for entry in CATALOGUE.values() if entry.form in forms]
-    hints += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in forms]
-    raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(hints)}")
 
 
 def _check_size(experiment: ExperimentSpec) -> None:

@@ -52,7 +52,7 @@ _EMBEDDED = """\
 _OTHER_SERVER = "  # engine: litellm              # for another server with OpenAI's API; with name: openai/MODEL"
 
 
-def starter_spec(file: Path, *, endpoint: str | None = None, dataset: tuple[str, Sequence[str]] | None = None) -> str:
+def starter_spec(file: Path, *, endpoint: str | None, dataset: tuple[str, Sequence[str]] | None) -> str:
     """Write the text of a spec to be written to `file`.
 
     `endpoint` is the base address of a vLLM server, None takes the embedded engine. `dataset` is the form and the lines

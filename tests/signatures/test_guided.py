@@ -22,7 +22,7 @@ class Stage(Enum):
 def _ask(signature, reply="whatever", numbers=(), **inputs):
     engine = ScriptedEngine({"*": reply})
     lm = dspy.LM("medexam/scripted", **recorded(engine), cache=False, num_retries=0, max_tokens=20)
-    with dspy.context(lm=lm, adapter=GuidedAdapter(numbers)):
+    with dspy.context(lm=lm, adapter=GuidedAdapter()), asked_options(numbers):
         said = dspy.Predict(signature)(**(inputs or {"question": "Which?"}))
     return said, requests_of(engine)
 
@@ -60,7 +60,7 @@ def test_it_asks_once_for_each_output() -> None:
 
 async def test_it_does_the_same_without_blocking() -> None:
     lm = dspy.LM("medexam/scripted", **recorded(ScriptedEngine({"*": "2"})), cache=False, num_retries=0)
-    with dspy.context(lm=lm, adapter=GuidedAdapter((1, 2))):
+    with dspy.context(lm=lm, adapter=GuidedAdapter()), asked_options((1, 2)):
         said = await dspy.Predict("question -> answer: int").acall(question="Which?")
     assert said.answer == 2
 

@@ -30,7 +30,7 @@ _FACETS: dict[str, Callable[[Metrics], Mapping[Any, Scores]]] = {
 _PERCENTILES = "median / 95th percentile"
 
 
-def legend_of(metrics: Sequence[Metrics], clusters: str = "exams") -> str:
+def legend_of(metrics: Sequence[Metrics], clusters: str) -> str:
     """Explain how to read tables of runs with these metrics, whose intervals resample `clusters`, or what few allow."""
     kinds = {kind for m in metrics for kind in (m.exam_score_resampled, m.points_resampled)}
     return _LEGEND.format(describe_resampling(kinds, "bootstrap", clusters))
@@ -75,7 +75,7 @@ def overall_scores(metrics: Metrics) -> Table:
     return Table("Result", (f"n = {m.n}", "Value [95 % interval]", "Chance"), tuple(rows))
 
 
-def group_table(title: str, header: str, groups: Mapping[str, Scores], *, published: bool = False) -> Table:
+def group_table(title: str, header: str, groups: Mapping[str, Scores], *, published: bool) -> Table:
     """Show one row a group of questions, under the name of what they are grouped by.
 
     `published` adds the averages over exams, where the groups have them.

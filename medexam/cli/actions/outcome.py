@@ -11,6 +11,7 @@ from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import print_notice
 from medexam.errors import SpecError
 from medexam.experiments.report.current import load_complete
+from medexam.experiments.report.leaderboard import make_leaderboard
 from medexam.experiments.report.run_blocks import overview_blocks
 from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.report.shown import print_blocks
@@ -48,8 +49,6 @@ def print_runs(runs_dir: Path, runs: list[AnyRun], tracking_uri: str | None, *, 
 
     print_blocks(Terminal(), [*overview_blocks(runs), *(table for run in runs for table in failure_tables(run))])
     if len({run.record.cell.dataset.label for run in runs}) > 1 and len({run.record.cell.name for run in runs}) > 1:
-        from medexam.experiments.report.leaderboard import make_leaderboard
-
         print_blocks(Terminal(), make_leaderboard(runs).blocks())
     for run in runs:
         if run.note is not None:

@@ -9,6 +9,7 @@ from medexam.cli.actions.outcome import print_runs
 from medexam.cli.flags.run import PlanSettings, RunSettings
 from medexam.cli.options import INCOMPLETE
 from medexam.cli.progress.run import TerminalProgress
+from medexam.cli.views.debugging import debug_plan
 from medexam.cli.views.meaning import print_meaning, save_meaning
 from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.cli.views.plan import print_plan
@@ -38,8 +39,6 @@ def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettin
     if settings.debug and as_json:
         raise SpecError("--debug prints each call as text: leave out --json")
     if settings.debug:
-        from medexam.cli.views.debugging import debug_plan
-
         debug_plan(plan)
         return
     if settings.accept_model_change and not any(planned.asks_model for planned in plan.cells):

@@ -8,6 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from medexam.errors import SpecError
 from medexam.files import write_new
 from medexam.specs import merge, parse_yaml
@@ -89,8 +91,6 @@ def save_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], file
 
 
 def _as_yaml(tree: Mapping[str, Any]) -> str:
-    import yaml
-
     return yaml.safe_dump(dict(tree), sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
 
 

@@ -56,7 +56,7 @@ class Cover:
     """Announced, those in reserve included."""
 
 
-def parse_name(name: str, year: int | None = None, discipline: Discipline | None = None) -> ExamName:
+def parse_name(name: str, year: int | None, discipline: Discipline | None) -> ExamName:
     """Parse the exam's `name`. `year` and `discipline` are for names of another form and win over the name.
 
     Raises `DatasetError` if neither tells them.
@@ -86,7 +86,7 @@ def parse_cover(text: str) -> Cover:
     )
 
 
-def check_cover(exam: ExamName, cover: Cover, stated: frozenset[str] = frozenset()) -> None:
+def check_cover(exam: ExamName, cover: Cover, stated: frozenset[str]) -> None:
     """Raise `DatasetError` if the cover says another exam than the name; `stated` fields are the user's own word."""
     for field in ("year", "discipline", "version"):
         from_name, from_cover = getattr(exam, field), getattr(cover, field)

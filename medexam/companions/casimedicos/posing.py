@@ -41,7 +41,7 @@ class PosedSpans:
         return len(next(iter(self.documents.values()))["data"])
 
 
-def pose_spans(spans: Path, language: Language, path: Path | None = None) -> PosedSpans:
+def pose_spans(spans: Path, language: Language, path: Path | None) -> PosedSpans:
     """Pose each question of the file `spans` as CQ#E, CQP#E, Q#CE and QP#CE; of a document with several, the first.
 
     `path` holds CasiMedicos-Arg; None takes the usual places. Raises `DatasetError` if a file is missing or cannot be

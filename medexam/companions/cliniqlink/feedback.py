@@ -34,7 +34,7 @@ ADVICE: Mapping[str, str] = {
 """Kind of malformed output -> what to do about it."""
 
 
-def write_feedback(submission: Submission, *, show_expected: bool = False) -> str:
+def write_feedback(submission: Submission, *, show_expected: bool) -> str:
     """Write a page in Markdown: scores, losses by form with an example each, and the worst answers of each format."""
     parts = [f"# Feedback on {on_one_line(submission.name)}", _scores_text(submission)]
     notes = [*submission.faults, *([submission.coverage] if submission.coverage else [])]

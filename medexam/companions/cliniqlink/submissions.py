@@ -52,9 +52,7 @@ class Submission:
         return f"{self.name}: {len(self.absent):,} of the data set's {total:,} questions are not in it: {way}"
 
 
-def read_submissions(
-    paths: Sequence[Path], data: Path | None, runs_dir: Path, missing: Missing = "leave-out"
-) -> list[Submission]:
+def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, missing: Missing) -> list[Submission]:
     """Read submissions, folders that hold some, and runs of ClinIQLink; submissions become runs in `runs_dir`.
 
     `data` is the folder of the questions, by default that of the data set. Raises `SpecError` if there is none, or if

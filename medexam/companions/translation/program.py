@@ -81,7 +81,7 @@ class _File(FrozenModel):
     example: dict[str, _Example] = Field(default_factory=dict)
 
 
-def load_setups(names: Sequence[str], source: str, target: str, path: Path | None = None) -> tuple[SetupWords, ...]:
+def load_setups(names: Sequence[str], source: str, target: str, path: Path | None) -> tuple[SetupWords, ...]:
     """Load the words of the set-ups `names` from language `source` to `target`, from `path` or, None, as shipped.
 
     Raises `SpecError` for a file that cannot be read, a set-up or code that it does not know, the same language twice,

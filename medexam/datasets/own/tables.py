@@ -115,7 +115,7 @@ def value_of(record: Cells, column: str) -> Any:
     return None if is_empty else value
 
 
-def read_hub_table(hub: HubSpec, *, as_written: bool = False) -> SourceTable:
+def read_hub_table(hub: HubSpec, *, as_written: bool) -> SourceTable:
     """Read one split of a data set on the hub, on request with its texts `as_written`; one over `LARGE` is streamed.
 
     Raises `DatasetError` that says what to do instead if it cannot be reached or holds no such split.

@@ -63,7 +63,7 @@ def find_encoding(content: bytes) -> str:
     raise UnreadableError(f"is not {encoding.upper()}")
 
 
-def clean_row(cells: Mapping[str, Any] | str, place: str, *, as_written: bool = False) -> Mapping[str, Any] | str:
+def clean_row(cells: Mapping[str, Any] | str, place: str, *, as_written: bool) -> Mapping[str, Any] | str:
     """Clean the texts of a row and put None for each NaN; what is wrong with a row stays as it is.
 
     Texts stay as they are if they are to be `as_written`, or a field counts their characters. Raises `UnreadableError`

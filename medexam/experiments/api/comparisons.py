@@ -8,6 +8,7 @@ from medexam.experiments.api.asking import write_notice
 from medexam.experiments.api.results import Runs
 from medexam.experiments.api.runs import RunSource, run_folder, where_runs_lie
 from medexam.experiments.compare.ensembles import compare_ensemble
+from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.report.comparison_tables import paired_report
 from medexam.experiments.report.run_blocks import comparison_blocks
@@ -68,8 +69,6 @@ def compare(
 
     Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with.
     """
-    from medexam.experiments.compare.further import find_further
-
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([run_folder(run, where_runs_lie(runs_dir)) for run in runs])
     finders = find_further(

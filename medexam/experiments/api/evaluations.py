@@ -26,6 +26,7 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.track.runs import track as send
 from medexam.experiments.track.store import send_to_store
 from medexam.library_logging import errors_only
 from medexam.metrics.results import Interval
@@ -218,8 +219,6 @@ class Evaluate(dspy.Evaluate):
             executor = ObjectExecutor(dspy.settings.lm, in_flight)
             (stored,), stop = Runner(plan.plan, bar, limits=limits, executor=executor).run()
         if self._track:
-            from medexam.experiments.track.runs import track as send
-
             uri = self._track if isinstance(self._track, str) else None
             send_new = partial(send, page=True, only_new=True)
             send_to_store(send_new, [stored], tracking_uri=uri, runs_dir=plan.plan.runs_dir, say=write_notice)

@@ -21,7 +21,7 @@ from medexam.specs.identity import IDENTITY_SCHEMA, digest
 from medexam.specs.programs.ensembles import Combine, EnsembleSpec, MemberSpec
 
 
-def compare_ensemble(folders: Sequence[RunFolder], combine: Combine, finders: Sequence[Finder] = ()) -> Comparison:
+def compare_ensemble(folders: Sequence[RunFolder], combine: Combine, finders: Sequence[Finder]) -> Comparison:
     """Compare the ensemble of the runs in `folders`, two or more, with each of them, as `compare_runs` does.
 
     The ensemble is the baseline.

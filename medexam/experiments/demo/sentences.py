@@ -9,6 +9,7 @@ from medexam.tables import percent
 from medexam.text import count_of
 
 LEVEL = 0.05
+_BASE = "zero_shot-guided"
 
 
 def study_sentences(runs: Sequence[AnyRun]) -> list[str]:
@@ -16,10 +17,10 @@ def study_sentences(runs: Sequence[AnyRun]) -> list[str]:
 
     Each difference is said with the p of McNemar's test, after Holm over all ways in English.
     """
-    base = _of(runs, "zero_shot-guided", "en")
+    base = _base(runs, "en")
     english = [run for run in runs if run.record.cell.dataset.language == "en" and run is not base]
     ways = compare_runs([base.folder, *(run.folder for run in english)])
-    spanish = compare_runs([base.folder, _of(runs, "zero_shot-guided", "es").folder])
+    spanish = compare_runs([base.folder, _base(runs, "es").folder])
     labels = [run.record.cell.program.label for run in english]
 
     def said(label: str, subject: str, reverse: bool = False) -> str:
@@ -49,7 +50,6 @@ def describe(subject: str, comparison: Comparison, place: int, *, reverse: bool 
     return f"{subject}: right {size} {'more' if points > 0 else 'less'} often ({p})."
 
 
-def _of(runs: Sequence[AnyRun], label: str, language: str) -> AnyRun:
-    return next(
-        run for run in runs if (run.record.cell.program.label, run.record.cell.dataset.language) == (label, language)
-    )
+def _base(runs: Sequence[AnyRun], language: str) -> AnyRun:
+    cells = ((run, run.record.cell) for run in runs)
+    return next(run for run, cell in cells if (cell.program.label, cell.dataset.language) == (_BASE, language))

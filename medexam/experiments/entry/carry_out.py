@@ -73,7 +73,7 @@ def plan_entries(entries: Sequence[SuiteEntry], limit: int | None = None, **sett
 
 
 def plan_specs(
-    specs: SpecSource | Sequence[SpecSource], overrides: Mapping[str, Any], limit: int | None = None, **settings: Any
+    specs: SpecSource | Sequence[SpecSource], overrides: Mapping[str, Any], limit: int | None, **settings: Any
 ) -> Plan:
     """Plan a spec, a suite or several of them as `plan_spec` does; `overrides` are set in each experiment."""
     sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs

@@ -9,7 +9,7 @@ import yaml
 from medexam.errors import EngineError, SpecError
 from medexam.specs import SpecSource, load_document
 from medexam.specs.loading import TABLES
-from medexam.specs.matrix import replace_model
+from medexam.specs.matrix import listed, replace_model
 from medexam.specs.model_words import ADDRESSES, read_model
 
 Document = dict[str, Any]
@@ -44,7 +44,7 @@ def ask_addresses(
     With `only_look`, a server that is not there is taken to be vLLM; else it raises `EngineError`.
     """
     tree, changes = dict(document), dict(overrides)
-    addresses = [text for text in _listed(changes.get("model", tree.get("model"))) if _is_address(text)]
+    addresses = [text for text in listed(changes.get("model", tree.get("model"))) if _is_address(text)]
     if not addresses:
         return tree, changes
     keys = {name: changes.get(f"model.{name}") for name in ("api_key_env", "api_key_file")}
@@ -56,7 +56,7 @@ def ask_addresses(
     sampling = sampling if isinstance(sampling, Mapping) else {}
     filled = [
         {**sampling, **models[text]} if _is_address(text) else new
-        for text, new in zip(_listed(changes["model"]), _listed(replaced["model"]), strict=True)
+        for text, new in zip(listed(changes["model"]), listed(replaced["model"]), strict=True)
     ]
     return tree, {**changes, "model": filled if isinstance(changes["model"], list) else filled[0]}
 
@@ -75,7 +75,3 @@ def _find(address: str, keys: Mapping[str, Any], *, only_look: bool) -> Document
 
 def _is_address(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(ADDRESSES)
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

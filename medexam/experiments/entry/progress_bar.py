@@ -56,7 +56,7 @@ class WorkBar:
 class ProgressBar(WorkBar):
     """A `RunObserver` that draws a bar for each run."""
 
-    def __init__(self, *, disable: bool = False) -> None:
+    def __init__(self, *, disable: bool) -> None:
         super().__init__(disable=disable)
         self._is_right: Callable[[Prediction], bool] | None = None
         self._bars: dict[str, Any] = {}

@@ -307,7 +307,7 @@ def plan_retrieval(
 
 
 def plan_without_corpus(
-    settings: RetrievalSettings, reason: MedExamError, translations: Translations | None = None
+    settings: RetrievalSettings, reason: MedExamError, translations: Translations | None
 ) -> Retrieval:
     """Plan a cell's retrieval for a look at its plan, where what it would search is not known here for `reason`."""
 

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 def resolve_cells(
-    document: Mapping[str, Any], overrides: Mapping[str, Any], *, only_look: bool = False
+    document: Mapping[str, Any], overrides: Mapping[str, Any], *, only_look: bool
 ) -> tuple[ExperimentSpec, list[CellSpec]]:
     """Build the experiment and its cells, models named as their profiles and servers name them.
 
@@ -59,7 +59,7 @@ def _named(model: ModelSpec, *, only_look: bool) -> ModelSpec:
         return model
 
 
-def resolve_optimizer(optimizer: OptimizerSpec, *, only_look: bool = False) -> OptimizerSpec:
+def resolve_optimizer(optimizer: OptimizerSpec, *, only_look: bool) -> OptimizerSpec:
     """Return the optimizer with the model that proposes instructions named, as `resolve_cells` names models."""
     prompt_model = optimizer.prompt_model
     if prompt_model is None:

@@ -21,6 +21,7 @@ from medexam.experiments.store.run_folder import RunRecord
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction, Status
 from medexam.tables import Captioned, Table, flatten
+from medexam.text import shorten
 
 SHOWN_REPLIES = 3
 SHOWN_CHARACTERS = 600
@@ -121,17 +122,13 @@ def unanswered(questions: Iterable[str], predictions: Mapping[str, Prediction]) 
         return []
     counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
     example_parts = [
-        (f"`{on_one_line(example.question)}` ({example.reason}):", fenced(_beginning(reply)))
+        (f"`{on_one_line(example.question)}` ({example.reason}):", fenced(shorten(reply, SHOWN_CHARACTERS)))
         for example, reply in examples
     ]
     return [
         f"## Unanswered questions\n\n{reasons.total()} of {prediction_count}: {counts}.",
         *chain.from_iterable(example_parts),
     ]
-
-
-def _beginning(reply: str) -> str:
-    return reply if len(reply) <= SHOWN_CHARACTERS else reply[:SHOWN_CHARACTERS] + " […]"
 
 
 def fenced(text: str) -> Verbatim:

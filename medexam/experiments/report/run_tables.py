@@ -9,6 +9,7 @@ from medexam.experiments.store.costs import Cost
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics import Metrics
 from medexam.tables import NONE, Captioned, Table, amount, percent, with_interval
+from medexam.text import shorten
 
 SHOWN_CHARACTERS = 160
 """Of a failure's message."""
@@ -120,7 +121,8 @@ def failure_tables(run: AnyRun, advice: str = "") -> list[Captioned]:
     if not run.failures:
         return []
     rows = tuple(
-        (failure.boundary, failure.kind, _shorten(failure.example), str(failure.questions)) for failure in run.failures
+        (failure.boundary, failure.kind, shorten(failure.example, SHOWN_CHARACTERS), str(failure.questions))
+        for failure in run.failures
     )
     headers = ("Boundary", "Type", "For example", "Questions")
     table = Table(f"Failed questions: {run.title}", headers, rows, text_columns=3)
@@ -132,12 +134,8 @@ def _describe_refused(run: AnyRun) -> str:
     failures = find_refused(run.folder, frozenset(run.record.questions))
     if not failures:
         return ""
-    reason = _shorten(" ".join(next(iter(failures.values())).message.split()))
+    reason = shorten(" ".join(next(iter(failures.values())).message.split()), SHOWN_CHARACTERS)
     return (
         f"{len(failures):,} of them failed in {TIMES} runs in a row, such as: {reason}. `medexam run "
         "--accept-refusals` counts them as unanswered and asks them no more."
     )
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + " […]"

@@ -67,7 +67,7 @@ def _bar_chart(runs: Sequence[AnyRun], names: Sequence[str], score: str) -> str:
         if value is None:
             continue
         left, right = sorted((x(0.0), x(value)))
-        shapes.append(_box(left, middle - 7, right - left, 14, _BLUE))
+        shapes.append(_box(left, middle - 7, right - left, 14))
         if low is not None and high is not None:
             shapes.append(_line(x(low), middle, x(high), middle))
         chance = row.get("chance_accuracy") if score == "accuracy" else None
@@ -94,7 +94,7 @@ def _grid(title: str, names: Sequence[str], columns: Sequence[str], rows: Sequen
             if column in row:
                 share = (row[column] - least) / (most - least) if most > least else 0.5
                 left = _NAME + _CELL * place
-                shapes.append(_box(left + 1, top + 1, _CELL - 2, _ROW - 2, _BLUE, opacity=0.1 + 0.9 * share))
+                shapes.append(_box(left + 1, top + 1, _CELL - 2, _ROW - 2, opacity=0.1 + 0.9 * share))
                 color = "#ffffff" if share > 0.55 else _INK
                 shapes.append(
                     _text(left + _CELL / 2, top + _ROW / 2 + 4, percent(row[column]), anchor="middle", color=color)
@@ -125,9 +125,9 @@ def _text(x: float, y: float, text: str, *, anchor: str = "start", color: str = 
     return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{escape(visible(text))}</text>'
 
 
-def _box(x: float, y: float, width: float, height: float, color: str, *, opacity: float = 1.0) -> str:
+def _box(x: float, y: float, width: float, height: float, *, opacity: float = 1.0) -> str:
     place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
-    return f'<rect {place} fill="{color}" fill-opacity="{opacity:.2f}"/>'
+    return f'<rect {place} fill="{_BLUE}" fill-opacity="{opacity:.2f}"/>'
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, *, dashed: bool = False) -> str:

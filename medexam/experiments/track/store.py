@@ -21,7 +21,7 @@ from medexam.experiments.track.database import (
 )
 from medexam.experiments.track.time_limits import TimeLimits
 from medexam.library_logging import silent
-from medexam.text import hide_address
+from medexam.text import hide_address, shorten
 
 NOISY_LOGGERS = ("mlflow", "alembic", "urllib3")
 DEFAULTS = {
@@ -163,9 +163,7 @@ def experiment_id(client: Any, name: str, tracking_uri: str) -> str:
 
 
 def _outage(address: str, error: Exception, way_out: str, path: Path | None) -> TrackingError:
-    detail = " ".join(str(error).split())
-    if len(detail) > 300:
-        detail = detail[:300] + " […]"
+    detail = shorten(" ".join(str(error).split()), 300)
     if path is not None and is_damaged(path):
         way_out += f"; the database is damaged: restore it, or move {path} away, and a new one is made"
     return TrackingError(f"MLflow at {address} took nothing ({type(error).__name__}: {detail}); {way_out}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
 from medexam.distributions import chi_square_tail, rate_interval
@@ -118,8 +119,6 @@ def homogeneity(clusters: Sequence[Sequence[tuple[int, int]]]) -> tuple[float | 
     test of marginal homogeneity (Stuart 1955; Maxwell 1970); here the differences of a question are added up before
     their products, since its orders depend on each other. The first and third are None if no pair differs.
     """
-    import numpy as np
-
     places = 1 + max((place for pairs in clusters for pair in pairs for place in pair), default=0)
     differences = np.zeros((len(clusters), places))
     for row, pairs in enumerate(clusters):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field
 
 from medexam.distributions import LEVEL, WILSON, beta_share, rate_interval
@@ -178,8 +179,6 @@ def score_correctness(scores: Sequence[float], right: Sequence[bool]) -> Correla
     None with fewer than four questions, and where the scores (but for rounding) or the outcomes are all the same.
     Correa-Guillén et al. (2025) report r = 0.07 for MedCPT's scores.
     """
-    import numpy as np
-
     if len(scores) < _FEWEST or len(set(right)) < 2 or np.allclose(scores, scores[0], rtol=_SAME, atol=0.0):
         return None
     r = float(np.clip(np.corrcoef(scores, np.asarray(right, dtype=float))[0, 1], -1, 1))
@@ -196,8 +195,6 @@ def quartile_borders(scores: Sequence[float]) -> Borders | None:
     """Find the three quartiles by `numpy.quantile` with its default, linear interpolation; None without scores."""
     if not scores:
         return None
-    import numpy as np
-
     first, second, third = (float(border) for border in np.quantile(scores, (0.25, 0.5, 0.75)))
     return first, second, third
 
@@ -207,8 +204,6 @@ def score_quartiles(scores: Sequence[float], right: Sequence[bool], borders: Bor
 
     A score on a border belongs to the group below it; `borders` may be None if there are no scores.
     """
-    import numpy as np
-
     groups: list[list[tuple[float, bool]]] = [[], [], [], []]
     places = [] if borders is None else np.searchsorted(borders, scores, side="left").tolist()
     for place, score, is_right in zip(places, scores, right, strict=True):

@@ -14,7 +14,7 @@ from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.passages import shown_text
 from medexam.programs.steps.asides import BehindField
-from medexam.specs.programs.steps import AskingStep
+from medexam.specs.programs.asking_steps import AskingStep
 
 
 class _Given(AskingProgram):

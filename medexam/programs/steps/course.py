@@ -25,17 +25,15 @@ from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import Generation
 from medexam.signatures.direct import find_lm
+from medexam.specs.programs.asking_steps import AskingStep, AskStep, StepSpec
 from medexam.specs.programs.flows import FlowSpec, StepPart
 from medexam.specs.programs.step_fields import added_lists
 from medexam.specs.programs.steps import (
     AllStep,
-    AskingStep,
-    AskStep,
     ConditionStep,
     EachStep,
     RepeatStep,
     RetrieveStep,
-    StepSpec,
     WhenStep,
     walk_steps,
 )

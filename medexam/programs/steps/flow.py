@@ -20,8 +20,9 @@ from medexam.programs.steps.asking_part import repeated
 from medexam.programs.steps.branches import BranchRule
 from medexam.programs.steps.course import Course, StepPlan
 from medexam.questions import Question
+from medexam.specs.programs.asking_steps import AskingStep, AskStep
 from medexam.specs.programs.flows import FlowSpec, StepPart
-from medexam.specs.programs.steps import AskingStep, AskStep, ConditionStep, EachStep, RepeatStep, RetrieveStep
+from medexam.specs.programs.steps import ConditionStep, EachStep, RepeatStep, RetrieveStep
 from medexam.specs.programs.steps import Steps as StepSpecs
 
 

@@ -74,7 +74,7 @@ async def probe_endpoint(
         ) from None
 
 
-async def ask_name(endpoint: Endpoint, *, timeout_s: float = PROBE_TIMEOUT_S) -> str:
+async def ask_name(endpoint: Endpoint, *, timeout_s: float) -> str:
     """Ask for the name of the only model that a server serves; raises as `probe_endpoint` does."""
     async with _probing(endpoint, timeout_s) as probe:
         return str(probe.calls.choose_card(await probe.calls.models(None), None)["id"])
@@ -137,14 +137,12 @@ class _Probe:
         if not cards and not chat and behaviour is None:
             raise calls.no_server("no models")
         structured = await self._obeys_structured_outputs(renders)
-        look = partial(calls.chat, feature="pictures")
-        sees = await reads_pictures(look) if pictures else None
+        sees = await reads_pictures(partial(calls.chat, feature="pictures")) if pictures else None
         forms = await find_native_forms(calls.chat) if tools else None
         several = await self._offers_several(chat)
         draw = self._draw_plain if behaviour is not None else self._draw_in_chat
         sampling = await find_sampling(draw, several=several, vllm=is_vllm(version))
         masked = allowed and named_count > 0 and letter is not None and await self._mask_changes_nothing(letter)
-        call_s = await self._time_call()
         return Capabilities(
             endpoint=calls.endpoint.base,
             server_version=version,
@@ -169,7 +167,7 @@ class _Probe:
             masked_logprobs=masked,
             prefix_block=block,
             prefix_told=from_server,
-            call_s=round(call_s, 4),
+            call_s=round(await self._time_call(), 4),
             dialogue=dialogue,
             behaviour=behaviour,
             refusals=dict(calls.refusals),

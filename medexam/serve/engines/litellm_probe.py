@@ -56,7 +56,7 @@ _OPENING = "{Answer: "
 """The opening behind which an impossible choice is asked."""
 
 
-async def connect_litellm(spec: ModelSpec, needs: EngineNeeds, sharers: int = 1) -> LiteLLMEngine:
+async def connect_litellm(spec: ModelSpec, needs: EngineNeeds, sharers: int) -> LiteLLMEngine:
     """Connect the engine of a spec, on the background loop; raises as `build_engine` does."""
     check_needs(spec, needs)
     await asyncio.to_thread(get_litellm)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from medexam.specs.programs.base import PositiveInt, ProgramSpec, WordsSpec
-from medexam.specs.programs.needs import EngineNeeds, ReaderSettings, WordFiles
+from medexam.specs.programs.needs import EngineNeeds, WordFiles
 from medexam.specs.programs.signature_text import QUESTION_FIELDS, SignatureText
 
 SIDE_WORDS = ("first_queries", "further_queries", "answer_query", "helps", "supports")
@@ -51,11 +51,6 @@ class AsideSpec(WordsSpec):
     def engine_needs(self) -> EngineNeeds:
         """What its requests hold: dialogues, and choices for a verdict; none of a reader."""
         return EngineNeeds(chat=True, guided=self.output_type == "bool") if self.reader is None else EngineNeeds()
-
-    @property
-    def local_reader(self) -> ReaderSettings | None:
-        """The local model that judges; None where the model itself does."""
-        return None if self.reader is None else ReaderSettings("entailment", self.reader, self.revision)
 
     @property
     def words(self) -> WordFiles | None:

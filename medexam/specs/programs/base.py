@@ -222,7 +222,8 @@ class ProgramSpec(Spec):
     @property
     def local_reader(self) -> ReaderSettings | None:
         """The local model that it has texts read by; None where it has none read."""
-        return None
+        name, revision = getattr(self, "reader", None), getattr(self, "revision", None)
+        return None if name is None else ReaderSettings("entailment", name, revision)
 
     @property
     def read_as(self) -> Reading:

@@ -11,22 +11,13 @@ from pydantic import Field, model_validator
 
 from medexam.questions import Language
 from medexam.specs.programs.asides import AsideSpec
+from medexam.specs.programs.asking_steps import BY, AskingStep, AskStep, UseStep
 from medexam.specs.programs.base import ProgramSpec
+from medexam.specs.programs.behind_passages import SideWordsSpec
 from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings
 from medexam.specs.programs.own import ModuleSpec, OwnSpec, SignatureSpec
-from medexam.specs.programs.replies import SideWordsSpec
 from medexam.specs.programs.step_fields import check_fields
-from medexam.specs.programs.steps import (
-    BY,
-    COMBINE,
-    AllStep,
-    AskingStep,
-    AskStep,
-    RetrieveStep,
-    Steps,
-    UseStep,
-    walk_steps,
-)
+from medexam.specs.programs.steps import COMBINE, AllStep, RetrieveStep, Steps, walk_steps
 from medexam.specs.retriever import RetrieverSpec
 from medexam.specs.validation import PlacedError
 

@@ -10,6 +10,7 @@ from medexam.plugins import is_own_name
 from medexam.specs.base import Spec
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.base import ProgramSpec
+from medexam.specs.programs.behind_passages import IterativeRetrievalSpec, RetrieveThenAnswerSpec, RetrieveVerifySpec
 from medexam.specs.programs.controls import (
     AbstainSpec,
     BlindSpec,
@@ -24,14 +25,7 @@ from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import PROGRAMS, OwnSpec, SignatureSpec
 from medexam.specs.programs.readers import EntailmentSpec, SpanReaderSpec
-from medexam.specs.programs.replies import (
-    ChainOfThoughtSpec,
-    FewShotSpec,
-    IterativeRetrievalSpec,
-    RetrieveThenAnswerSpec,
-    RetrieveVerifySpec,
-    ZeroShotSpec,
-)
+from medexam.specs.programs.replies import ChainOfThoughtSpec, FewShotSpec, ZeroShotSpec
 from medexam.specs.programs.shipped_flows import as_kind
 from medexam.specs.programs.steps import STEPS
 from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, QuoteSpec, ShortAnswerSpec

@@ -9,23 +9,21 @@ from typing import Any, get_args
 import yaml
 
 from medexam.specs.programs.asides import AsideSpec
+from medexam.specs.programs.asking_steps import AskStep, UseStep, is_text_file
 from medexam.specs.programs.base import ProgramSpec
+from medexam.specs.programs.behind_passages import (
+    BehindPassagesSpec,
+    IterativeRetrievalSpec,
+    RetrieveThenAnswerSpec,
+    RetrieveVerifySpec,
+)
 from medexam.specs.programs.ensembles import EnsembleSpec
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import SignatureSpec
-from medexam.specs.programs.replies import (
-    BehindPassagesSpec,
-    ChainOfThoughtSpec,
-    FewShotSpec,
-    IterativeRetrievalSpec,
-    RetrieveThenAnswerSpec,
-    RetrieveVerifySpec,
-    ZeroShotSpec,
-)
+from medexam.specs.programs.replies import ChainOfThoughtSpec, FewShotSpec, ZeroShotSpec
 from medexam.specs.programs.retrieving import SearchSpec
-from medexam.specs.programs.step_words import is_text_file
-from medexam.specs.programs.steps import AllStep, AskStep, RepeatStep, RetrieveStep, UnlessStep, UseStep, walk_steps
+from medexam.specs.programs.steps import AllStep, RepeatStep, RetrieveStep, UnlessStep, walk_steps
 from medexam.specs.retriever import RetrieverSpec
 
 Tree = dict[str, Any]

@@ -3,20 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from medexam.specs.programs.asking_steps import AskingStep, AskStep, StepSpec
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.own import OwnSpec
 from medexam.specs.programs.signature_text import QUESTION_FIELDS
-from medexam.specs.programs.steps import (
-    AllStep,
-    AskingStep,
-    AskStep,
-    ConditionStep,
-    EachStep,
-    RepeatStep,
-    RetrieveStep,
-    Steps,
-    StepSpec,
-)
+from medexam.specs.programs.steps import AllStep, ConditionStep, EachStep, RepeatStep, RetrieveStep, Steps
 from medexam.specs.validation import PlacedError
 from medexam.text import nearest
 

@@ -33,7 +33,6 @@ GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
         (percent(-0.0001), "0.0"),
         (decimal(-1.04), "-1.0"),
         (with_interval("28.1", (0.2707, 0.2921)), "28.1 [27.1, 29.2]"),
-        (with_interval("2.0", (-1.0, 5.0), scale=1), "2.0 [-1.0, 5.0]"),
         (with_interval("28.1", None), "28.1"),
     ],
 )

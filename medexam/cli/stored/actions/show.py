@@ -13,6 +13,7 @@ from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.findings import findings, lead
 from medexam.experiments.report.markdown import describe_settings, describe_state
+from medexam.experiments.report.page.prompts import read_conversations
 from medexam.experiments.report.shown import Unbroken, print_blocks
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.paths import default_runs_dir
@@ -76,8 +77,6 @@ def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
 
 def _print_prompts(console: Terminal, folder: RunFolder, prediction: Prediction) -> None:
     """Print what was sent for this answer, a message a block; say why where it cannot be shown."""
-    from medexam.experiments.report.page.prompts import read_conversations
-
     try:
         conversations = read_conversations(load_run(folder), {prediction.question: prediction})
         exchanges = conversations.of(prediction)

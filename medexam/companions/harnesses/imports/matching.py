@@ -100,7 +100,7 @@ def match_samples(
 class Matcher:
     """Finds the questions of one data set by what a sample says of them."""
 
-    def __init__(self, questions: Sequence[Question], published: Sequence[Question] = ()) -> None:
+    def __init__(self, questions: Sequence[Question], published: Sequence[Question]) -> None:
         """Index the questions; `published` are those of them that were corrected, in the words that other harnesses
         have.
         """

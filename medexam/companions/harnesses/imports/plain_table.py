@@ -30,7 +30,7 @@ _MODELS = re.compile(
 """Names of columns with a model's answers, such as `gpt4_answer` and `response`, and not `correct_answer`."""
 
 
-def read_plain_table(path: Path, measure: str | None = None) -> list[Results]:
+def read_plain_table(path: Path, measure: str | None) -> list[Results]:
     """Read the answers of one table, those in the column `measure` if it is named.
 
     Raises `ResultsError` if it cannot be read or lacks a column, or if several may hold the answers.

@@ -46,8 +46,9 @@ class JobNode:
     """Those of all nodes, in order of their ranks."""
 
     @classmethod
-    def find(cls, environment: Mapping[str, str] = os.environ) -> Self:
+    def find(cls) -> Self:
         """Find the node that this process runs on; raises `EngineError` outside a step of a Slurm job."""
+        environment = os.environ
         try:
             nodes = environment["SLURM_STEP_NODELIST"]
             count = int(environment["SLURM_STEP_NUM_NODES"])

@@ -5,7 +5,6 @@ import os
 import re
 import secrets
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,15 +58,15 @@ def submit(job: Job) -> Submitted:
     return Submitted(process.stdout.strip().partition(";")[0], script)
 
 
-def check_signs(folders: tuple[Path, ...], environment: Mapping[str, str] = os.environ) -> None:
+def check_signs(folders: tuple[Path, ...]) -> None:
     """Raise `EngineError` if a folder is not the one that the submitter saw; a job without signs is not checked."""
-    if not environment.get(_SIGNS):
+    if not os.environ.get(_SIGNS):
         return
-    for folder, word in zip(dict.fromkeys(folders), environment[_SIGNS].split(","), strict=False):
+    for folder, word in zip(dict.fromkeys(folders), os.environ[_SIGNS].split(","), strict=False):
         with contextlib.suppress(OSError, UnicodeDecodeError):
             if (folder / _SIGN).read_text(encoding="ascii").strip() == word:
                 continue
-        name = environment.get("SLURMD_NODENAME") or host_name()
+        name = os.environ.get("SLURMD_NODENAME") or host_name()
         raise EngineError(
             f"{name} does not see the same {folder} as the submitting machine; name a folder on shared storage with "
             "--registry and --slurm-folder"

@@ -63,7 +63,7 @@ def profile_of(model: str, folder: Path, nodes: int = 1) -> Profile | None:
     return draft.model_copy(update={"layouts": layouts}) if layouts else None
 
 
-def make_layouts(profile: Profile, heads: int | None = None, nodes: int = 1) -> tuple[Layout, ...]:
+def make_layouts(profile: Profile, heads: int | None, nodes: int) -> tuple[Layout, ...]:
     """Lay the model out for each size of card on the fewest GPUs that it fits on. Each of several nodes holds a part of
     the layers.
 

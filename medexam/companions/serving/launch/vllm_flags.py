@@ -4,7 +4,6 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from types import MappingProxyType
 
 from pydantic import TypeAdapter
 
@@ -121,7 +120,7 @@ def model_flags(
     cpu: bool,
     gpus: tuple[int, ...] | None,
     flags: Sequence[str],
-    faster: Mapping[str, str] = MappingProxyType({}),
+    faster: Mapping[str, str],
 ) -> list[str]:
     """List everything that the user's own `flags` do not say.
 

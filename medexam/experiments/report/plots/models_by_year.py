@@ -55,16 +55,12 @@ def _programs(run_looks: Sequence[RunStyle]) -> list[str]:
 
 def _languages(run_looks: Sequence[RunStyle]) -> list[str]:
     """List the languages if the runs have several."""
-    languages = list(dict.fromkeys(_language(look) for look in run_looks))
+    languages = list(dict.fromkeys(look.language for look in run_looks))
     return languages if len(languages) > 1 else []
 
 
 def _model(look: RunStyle) -> str:
     return look.run.model or "no model asked"
-
-
-def _language(look: RunStyle) -> str:
-    return str(look.run.record.cell.dataset.language)
 
 
 def _style(look: RunStyle, run_looks: Sequence[RunStyle]) -> RunStyle:
@@ -73,7 +69,7 @@ def _style(look: RunStyle, run_looks: Sequence[RunStyle]) -> RunStyle:
         look,
         color=PALETTE[_models(run_looks).index(_model(look)) % len(PALETTE)],
         marker=MARKERS[_programs(run_looks).index(look.run.program) % len(MARKERS)],
-        line=LINES[languages.index(_language(look)) % len(LINES)] if languages else LINES[0],
+        line=LINES[languages.index(look.language) % len(LINES)] if languages else LINES[0],
     )
 
 

@@ -58,6 +58,11 @@ class RunStyle:
     line: Any
     """What matplotlib takes for a line style."""
 
+    @property
+    def language(self) -> str:
+        """The language of its questions."""
+        return str(self.run.record.cell.dataset.language)
+
 
 def looks(runs: Sequence[ExamRun]) -> list[RunStyle]:
     """Return the look of each run, in their order."""
@@ -83,7 +88,7 @@ def _look(run: ExamRun, name: str, position: int) -> RunStyle:
 
 
 def _by_strategy(run_looks: Sequence[RunStyle]) -> list[RunStyle]:
-    languages = {look.run.record.cell.dataset.language for look in run_looks}
+    languages = {look.language for look in run_looks}
 
     def strategy(run: ExamRun) -> str:
         name = run.program if len(languages) == 1 else f"{run.program} {run.record.cell.dataset.language}"
@@ -104,7 +109,7 @@ def shared(run_looks: Sequence[RunStyle]) -> str:
     for values in (
         {look.run.model for look in run_looks},
         {look.run.record.cell.dataset.name for look in run_looks},
-        {look.run.record.cell.dataset.language for look in run_looks},
+        {look.language for look in run_looks},
     ):
         if len(values) == 1:
             names += [str(value) for value in values if value is not None]

@@ -5,6 +5,7 @@ Few runs share one panel. As figures 12 to 14 of Correa-Guillén et al. (2025).
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from medexam.distributions import WILSON
@@ -90,17 +91,13 @@ def _panels(run_looks: Sequence[RunStyle]) -> dict[str, list[RunStyle]]:
 def _parts(group: Sequence[RunStyle]) -> dict[str, list[RunStyle]]:
     """Split the runs of one model by language or by way of answering, where they are too many for one panel."""
     if len(group) > CROWDED:
-        for part_of in (_language, _way):
+        for part_of in (attrgetter("language"), _way):
             parts: dict[str, list[RunStyle]] = {}
             for look in group:
                 parts.setdefault(part_of(look), []).append(look)
             if len(parts) > 1:
                 return parts
     return {"": list(group)}
-
-
-def _language(look: RunStyle) -> str:
-    return str(look.run.record.cell.dataset.language)
 
 
 def _way(look: RunStyle) -> str:
