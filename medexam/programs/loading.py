@@ -173,12 +173,10 @@ def loaded_words(path: Path, *, of_module: bool = False) -> dict[str, Any]:
             name: {
                 "instructions": part["signature"]["instructions"],
                 "demos": part["demos"] if is_raw else [_shown_json(_example(demo)) for demo in part["demos"]],
+                **({} if card else {"fields": part["signature"]["fields"]}),
             }
             for name, part in predictor_states(state, of_module=of_module).items()
         }
-        if not card:
-            for name, part in predictor_states(state, of_module=of_module).items():
-                predictors[name]["fields"] = part["signature"]["fields"]
         nearest_card = card.get(_NEAREST)
         nearest = {"k": nearest_card["k"], "encoder": nearest_card["encoder"]} if nearest_card else None
     turn = {_TURN: card[_TURN]} if _TURN in card else {}

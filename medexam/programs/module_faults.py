@@ -10,7 +10,8 @@ import sysconfig
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -56,29 +57,18 @@ def start_thread(call: Callable[[], Any]) -> tuple[asyncio.Future[Any], threadin
 
     The thread ends with the process: one of a pool would be waited for then, however long it blocks.
     """
-    loop = asyncio.get_running_loop()
-    returned: asyncio.Future[Any] = loop.create_future()
-
-    def settle(value: Any, error: BaseException | None) -> None:
-        if returned.done():
-            return
-        if error is None:
-            returned.set_result(value)
-        else:
-            returned.set_exception(error)
+    returned: Future[Any] = Future()
+    returned.set_running_or_notify_cancel()  # whoever waits no longer does not stop it
 
     def run() -> None:
-        value, error = None, None
         try:
-            value = call()
-        except BaseException as raised:
-            error = raised
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits
-            loop.call_soon_threadsafe(settle, value, error)
+            returned.set_result(call())
+        except BaseException as error:
+            returned.set_exception(error)
 
     thread = threading.Thread(target=run, name="medexam-question", daemon=True)
     thread.start()
-    return returned, thread
+    return asyncio.wrap_future(returned), thread
 
 
 def overdue(thread: threading.Thread, module: type, timeout_s: float) -> ProgramFaultError:

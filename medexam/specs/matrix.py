@@ -220,6 +220,8 @@ def _spell_out(path: str, value: Any) -> Any:
         return value
     if isinstance(value, list):
         return [_spell_out(path, entry) for entry in value]
+    if path == "program":
+        return _as_program(value)
     if path == "model" and isinstance(value, str):
         return read_model(value)
     return {SHORT_FORMS[path]: value} if isinstance(value, str) else value

@@ -20,7 +20,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     "docs/casimedicos.md": {"FOLDER": "encoder"},
     "docs/cliniqlink.md": {"RUN...": "runs/cliniqlink-*"},
     "docs/combining.md": {"RUN": "kept/kept-longest-en-* | kept/kept-random-en-* | kept/kept-*-zero_shot-en-*"},
-    "docs/composing.md": {"FOLDER": "runs/debate_gepa-gepa-[…]", "PASSAGES": "passages.jsonl.gz"},
+    "docs/composing.md": {"FOLDER": "runs/debate-gepa-[…]", "PASSAGES": "passages.jsonl.gz"},
     "docs/contamination.md": {
         "CONTROL": "kept/kept-longest-en-*",
         "RUN": "kept/kept-*-likelihood*-en-* | kept/kept-random-en-*",
@@ -106,6 +106,7 @@ MORE: Mapping[str, str] = {
     "optimize headqa_optimize": (
         "--set optimizer.candidates=2 --set optimizer.attempts=2 --set optimizer.validation.limit=4 " + _SERVED
     ),
+    "optimize debate": f"--set optimizer.train.limit=4 --set optimizer.validation.limit=4 {_SERVED}",
     "optimize examples": f"--set optimizer.attempts=2 --set optimizer.validation.limit=2 {_SERVED}",
     "reproduce headqa": "--limit 2",
     "reproduce --list": "",

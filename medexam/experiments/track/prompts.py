@@ -11,6 +11,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,10 +24,11 @@ from medexam.programs import Call, ExamProgram, ProgramContext, build_program
 from medexam.programs.combining.reordering import Reordered
 from medexam.programs.combining.voting import Voting
 from medexam.programs.own import OwnProgram
+from medexam.programs.steps.asides import BehindField
 from medexam.programs.steps.flow import StepProgram
 from medexam.questions import Discipline, Exam, Option, Question
 from medexam.retrievers.base import Hit, Passage
-from medexam.signatures import render_question
+from medexam.signatures import Generation, render_question
 from medexam.specs import CellSpec
 from medexam.tasks import Task
 
@@ -104,23 +106,31 @@ def collect_prompts(runs: Iterable[AnyRun]) -> dict[int, dict[str, PromptVersion
 def program_prompts(cell: CellSpec, label: str) -> dict[str, Messages]:
     """Build the messages of each prompt of the cell's program by name; `label` says which program it is.
 
-    None of a program that writes its prompts from the model's replies.
+    None of what a step asks in words beside the question, which hold the model's replies.
     """
-    if cell.program.kind == "iterative_retrieval":
-        return {}
-    context = ProgramContext(finder=_Placeholder(), nearest=_NoDemonstrations)
+    unused: Any = _Placeholder()
+    context = ProgramContext(finder=unused, search=unused, supports=unused, nearest=_NoDemonstrations)
     program = build_program(cell.program, cell.dataset.language, context)
+    return _prompts(program, f"{cell.name}-{registered_name(label)}-{cell.dataset.language}")
+
+
+def _prompts(program: dspy.Module, stem: str, step: str | None = None) -> dict[str, Messages]:
+    """Build the messages of a program, or of what a `step` asks, by its own adapter; their names begin with `stem`."""
     while isinstance(program, (Voting, Reordered)):
         program = program.program
-    stem = f"{cell.name}-{registered_name(label)}-{cell.dataset.language}"
-    predictors = {id(predictor): name.rsplit(".", 1)[-1] for name, predictor in program.named_predictors()}
-    if isinstance(program, (OwnProgram, StepProgram)):
+    if isinstance(program, OwnProgram):
         return {
-            f"{stem}-{registered_name(name)}": _module_prompt(program, predictor)
+            f"{stem}-{registered_name((step or 'module') + name.removeprefix('module'))}": _module_prompt(
+                program, predictor
+            )
             for name, predictor in program.named_predictors()
         }
-    if not isinstance(program, ExamProgram) or program.replayed:
+    stem = stem if step is None else f"{stem}-{registered_name(step)}"
+    if isinstance(program, StepProgram):
+        return {k: v for name, part in program.named_programs() for k, v in _prompts(part, stem, name).items()}
+    if not isinstance(program, ExamProgram):
         return {}
+    predictors = {id(predictor): name.rsplit(".", 1)[-1] for name, predictor in program.named_predictors()}
     calls = list(_calls(program))
     templates = {}
     for call in calls:
@@ -187,6 +197,7 @@ _QUESTION = Question(
     options=(Option(number=1, text="{{first}}"), Option(number=2, text="{{second}}")),
 )
 _RATIONALE = "{{rationale}}"
+_REPLY = Generation(reply="", finish_reason="stop", model="", prompt_tokens=None, completion_tokens=None)
 
 
 def _with_variables(message: dict[str, str]) -> dict[str, str]:
@@ -194,11 +205,22 @@ def _with_variables(message: dict[str, str]) -> dict[str, str]:
 
 
 def _calls(program: ExamProgram) -> Iterator[Call]:
-    steps = program.steps(_QUESTION)
-    yield next(steps)
-    for _ in range(program.calls_for(_QUESTION) - 1):
-        yield steps.send(dspy.Prediction(rationale=_RATIONALE, generation=None))
-    steps.close()
+    """Yield the first call of each predictor."""
+    unseen = {id(predictor) for predictor in program.predictors()}
+    if isinstance(program, BehindField):
+        steps = program.steps_behind(_QUESTION, f"{{{{{program.field}}}}}")
+    else:
+        steps = program.steps(_QUESTION)
+    call = next(steps)
+    with closing(steps), suppress(StopIteration):
+        while True:
+            if id(call.predictor) in unseen:
+                unseen.discard(id(call.predictor))
+                yield call
+            if not unseen:
+                return
+            reasoning = {name: _RATIONALE for name in call.predictor.signature.output_fields if name == "rationale"}
+            call = steps.send(dspy.Prediction(answer=1, reading=None, generation=_REPLY, **reasoning))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from functools import partial
 
 from medexam.predictions import Prediction, Reading
 from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram, altered
-from medexam.programs.combining.voting import count_votes, recount
+from medexam.programs.combining.voting import count_votes, read_each, recount
 from medexam.programs.orders import Order, orders_of, original, shown_in
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
@@ -43,23 +43,10 @@ class Reordered(WrappingProgram):
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read the answers in the stored replies of each order, counted anew."""
-        replies, orders = stored.generations, stored.orders
-        if not replies or not orders or len(replies) % len(orders):
+        if not (orders := stored.orders):
             return None
-        replies_per_order = len(replies) // len(orders)
-        outcomes = []
-        for place, order in enumerate(orders):
-            order_replies = replies[place * replies_per_order : (place + 1) * replies_per_order]
-            # A reply that was guided behind its reasoning holds the reasoning too.
-            rationale = order_replies[-1].text if replies_per_order > 1 else None
-            prediction = stored.model_copy(
-                update={"generations": order_replies, "reply": order_replies[-1].text, "rationale": rationale}
-            )
-            outcome = self.program.read_again(shown_in(question, order), prediction, reading)
-            if outcome is None:
-                return None
-            outcomes.append(outcome)
-        return recount(_votes(question, orders, outcomes)).copy(orders=orders)
+        outcomes = read_each(self.program, [shown_in(question, order) for order in orders], stored, reading)
+        return None if outcomes is None else recount(_votes(question, orders, outcomes)).copy(orders=orders)
 
 
 def _show(question: Question, call: Call) -> Call:

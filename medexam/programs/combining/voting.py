@@ -14,7 +14,7 @@ from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.predictions import Prediction, Reading
 from medexam.predictions.evidence.option_scores import OptionScores
-from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram
+from medexam.programs.base import AskingProgram, Call, ExamProgram, Steps, WrappingProgram
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 
@@ -61,19 +61,29 @@ class Voting(WrappingProgram):
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Read the votes in the stored replies, counted anew."""
-        if stored.generations is None or len(stored.generations) % self.samples:
+        outcomes = read_each(self.program, [question] * self.samples, stored, reading)
+        return None if outcomes is None else recount(outcomes).copy(orders=stored.orders)
+
+
+def read_each(
+    program: AskingProgram, questions: Sequence[Question], stored: Prediction, reading: Reading
+) -> list[ProgramOutput] | None:
+    """Read the stored replies to each of the questions that a program was asked in turn; None if one cannot be read."""
+    replies = stored.generations
+    if not replies or len(replies) % len(questions):
+        return None
+    count = len(replies) // len(questions)
+    outcomes = []
+    for place, question in enumerate(questions):
+        own_replies = replies[place * count : (place + 1) * count]
+        text = own_replies[-1].text
+        # A reply that was guided behind its reasoning holds the reasoning too.
+        fields = {"generations": own_replies, "reply": text, "rationale": text if count > 1 else None}
+        outcome = program.read_again(question, stored.model_copy(update=fields), reading)
+        if outcome is None:
             return None
-        replies_per_sample = len(stored.generations) // self.samples
-        outcomes = []
-        for reply in stored.generations[replies_per_sample - 1 :: replies_per_sample]:
-            prediction = stored.model_copy(
-                update={"reply": reply.text, "rationale": reply.text if replies_per_sample > 1 else None}
-            )
-            outcome = self.program.read_again(question, prediction, reading)
-            if outcome is None:
-                return None
-            outcomes.append(outcome)
-        return recount(outcomes).copy(orders=stored.orders)
+        outcomes.append(outcome)
+    return outcomes
 
 
 def _shares_prompt(calls: Sequence[Call | ProgramOutput]) -> bool:

@@ -55,13 +55,16 @@ class StepProgram(AskingProgram):
         for place, program in programs.items():
             setattr(self.programs, self._parts[place].attribute, program)
 
+    def named_programs(self) -> list[tuple[str, dspy.Module]]:
+        """List what each step asks, under the step's name."""
+        return [(part.name, self._program(part)) for part in self._parts.values()]
+
     def named_parameters(self) -> list[tuple[str, Any]]:
         """List each predictor under the name of its step, with its place in the program that the step asks."""
         names = []
-        for part in self._parts.values():
-            program = self._program(part)
+        for step, program in self.named_programs():
             for name, parameter in program.named_parameters():
-                full_name = f"{part.name}.{name}"
+                full_name = f"{step}.{name}"
                 names.append(
                     # What the user's code or a signature asks, as if it were the step itself.
                     (full_name.replace(".module", "", 1) if isinstance(program, OwnProgram) else full_name, parameter)
@@ -102,7 +105,7 @@ class StepProgram(AskingProgram):
 
     def read_again(self, question: Asked, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
         """Answer as the steps do if their calls are answered as they were; None if that cannot be told."""
-        programs = [self._program(part) for part in self._parts.values()]
+        programs = [program for _, program in self.named_programs()]
         answering = [part for part in self._parts.values() if part.answers]
         others = [part for part in answering if not isinstance(self._program(part), Abstention)]
         reader = self._program(others[0])

@@ -17,6 +17,7 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.track.prompts import registered_name
 from medexam.plugins import load_object
 from medexam.programs import OwnProgram, build_program, demonstrations, loaded_words
+from medexam.serve.engines.scripted import ScriptedEngine
 from medexam.specs import CellSpec
 from medexam.specs.programs.own import PROGRAMS
 from watching import Silent, Trials
@@ -85,7 +86,7 @@ def writing(module):
     replies = yaml.safe_load(Path(module["model"]["path"]).read_text())
     asking = ("instruction optimizer", "proposed_instruction", "observations", "summary", "natural_language_rules")
     proposals = dict.fromkeys(asking, f"{fields}{observed}{rules}[[ ## completed ## ]]")
-    reflection = {"I provided an assistant": f"```\n{WRITTEN}\n```"}
+    reflection = {"`new_instruction`": json.dumps({"new_instruction": WRITTEN})}
     path = Path(module["model"]["path"])
     path.write_text(
         yaml.safe_dump({**reflection, **proposals, **replies}, allow_unicode=True, width=10**6, sort_keys=False)
@@ -116,15 +117,34 @@ def test_code_that_a_changed_folder_names_is_not_run(module, tmp_path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("kind", ["bootstrap", "random_search", "copro", "mipro"])
+@pytest.fixture
+def learning(monkeypatch, sample, key):
+    """Have the scripted model answer each question right once it is told what reflection writes."""
+    scripted = ScriptedEngine.answer
+
+    def answer(engine, request):
+        text = request.messages[-1].parts[0].text
+        question = next((one for one in sample.questions if one.stem in text), None)
+        if question is None or WRITTEN not in str(request.system):
+            return scripted(engine, request)
+        fields = f"[[ ## note ## ]]\nA note.\n\n[[ ## answer ## ]]\n{key[question.key].number}\n\n[[ ## completed ## ]]"
+        return scripted(ScriptedEngine({"*": fields}), request)
+
+    monkeypatch.setattr(ScriptedEngine, "answer", answer)
+
+
+@pytest.mark.usefixtures("learning")
+@pytest.mark.parametrize("kind", ["bootstrap", "random_search", "copro", "mipro", "gepa"])
 def test_a_state_goes_to_dspy_and_comes_back(writing, run_optimizer, tmp_path, kind) -> None:
     few = {"optimizer.candidates": 3, "optimizer.rounds": 1, "optimizer.demos": 2}
     done, _ = run_optimizer({"optimizer.kind": kind, **few}, writing)
     paths = [done.folder.programs / trial.digest / "program.json" for trial in done.trials[1:]]
-    sought = WRITTEN if kind in ("copro", "mipro") else "A note."
+    sought = "A note." if kind in ("bootstrap", "random_search") else WRITTEN
     path = next(path for path in paths if sought in path.read_text())
     plain = load_object(f"{tmp_path / 'mine.py'}:Judge", PROGRAMS)()
+    assert sought not in str(shown(plain))
     plain.load(str(path))
+    assert sought in str(shown(plain))
     cell = CellSpec.model_validate({key: value for key, value in writing.items() if key != "optimizer"})
 
     def ours(file: Path) -> OwnProgram:
@@ -270,14 +290,22 @@ def test_candidates_are_chosen_by_a_function_of_ones_own(module, run_optimizer, 
     assert plan.folder.path == done.folder.path
 
 
-def test_gepa_reflects_on_the_feedback_of_a_function_of_ones_own(writing, run_optimizer, tmp_path) -> None:
+def test_gepa_reflects_on_the_feedback_of_a_function_of_ones_own(writing, run_optimizer, tmp_path, monkeypatch) -> None:
     (tmp_path / "mine_metric.py").write_text(METRIC)
+    prompts, scripted = [], ScriptedEngine.answer
+
+    def answer(engine, request):
+        prompts.append(request.messages[-1].parts[0].text)
+        return scripted(engine, request)
+
+    monkeypatch.setattr(ScriptedEngine, "answer", answer)
     metric = f"{tmp_path / 'mine_metric.py'}:brief"
     done, _ = run_optimizer({"optimizer.kind": "gepa", "optimizer.candidates": 2, "optimizer.metric": metric}, writing)
     assert done.ending == "complete", done.why
-    calls = (done.folder.path / "calls.jsonl").read_text()
     assert done.trials[0].score == pytest.approx(0.25 + 0.5 * done.trials[0].accuracy)
-    assert calls
+    reflections = [text for text in prompts if "`new_instruction`" in text]
+    assert reflections
+    assert all("right, says my metric." in text for text in reflections)
 
 
 @pytest.mark.parametrize(
