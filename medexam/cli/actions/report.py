@@ -36,7 +36,7 @@ def report_runs(settings: ReportSettings) -> None:
         sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(settings.plots))
     write_bibtex([run.folder for run in stored_runs], settings.bibtex)
     if layout is not None:
-        load_part("print", LAYOUTS)(new_report.runs, layout, settings.markdown, settings.latex, as_json=settings.as_json)
+        load_part("print", LAYOUTS)(stored_runs, layout, settings.markdown, settings.latex, as_json=settings.as_json)
         return
     if settings.markdown is not None:
         write_file(new_report.markdown(), settings.markdown)

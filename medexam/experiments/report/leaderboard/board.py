@@ -164,7 +164,7 @@ class Leaderboard(Displayed):
         rows, best = [], set[tuple[int, int]]()
         for row in self.rows:
             scores = (row.scores[column].text if column in row.scores else NONE for column in self.columns)
-            z = NONE if row.mean_z is None else f"{row.mean_z + 0.0:+.2f}"
+            z = NONE if row.mean_z is None else f"{round(row.mean_z, 2) + 0.0:+.2f}"
             rows.append((row.name, decimal(row.mean_rank), z, *scores))
         for place, column in enumerate(self.columns, 3):
             values = {
