@@ -15,7 +15,7 @@ from medexam.retrievers.base import Passage
 from medexam.retrievers.corpus_passages import PlacedPassages, find_source
 from medexam.retrievers.corpus_rows import Unreadable
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+TOKEN = re.compile(r"\w+|[^\w\s]")
 """A word or a punctuation mark: the same for every retriever, so that another kind searches the same chunks. The
 tokenizers of encoders split these further and join none."""
 
@@ -242,7 +242,7 @@ def _chunk(passages: Iterable[Passage], size: int, overlap: int) -> Iterator[Pas
             f"chunks of {size} tokens cannot overlap by {overlap}: the size must be larger than the overlap"
         )
     for passage in passages:
-        spans = [token.span() for token in _TOKEN.finditer(passage.content)]
+        spans = [token.span() for token in TOKEN.finditer(passage.content)]
         if len(spans) <= size:
             yield passage
             continue

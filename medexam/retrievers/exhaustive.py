@@ -52,7 +52,12 @@ class StoredVectors:
 
     def __getitem__(self, rows: Rows) -> Vectors:
         """Read the vectors of rows of any shape `[...]`, as `[..., dimension]`; -1 is the last row."""
-        unique, inverse = np.unique(rows % len(self), return_inverse=True)
+        rows = rows % len(self)
+        if self._index is not None:
+            # Ten times as fast as reading single rows of a file.
+            stored: Vectors = self._index.get_index(VECTOR).faiss_index.reconstruct_batch(rows.ravel())
+            return stored.reshape(*rows.shape, -1)
+        unique, inverse = np.unique(rows, return_inverse=True)
         vectors: Vectors = self._arrays[unique][VECTOR]
         return vectors[inverse.reshape(rows.shape)]
 

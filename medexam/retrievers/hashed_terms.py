@@ -6,7 +6,6 @@ files that the system maps. Hashing is MurmurHash3 of 32 bits, as scikit-learn h
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
@@ -20,7 +19,7 @@ from medexam.errors import DatasetError
 from medexam.files import whole_folder
 from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
-from medexam.retrievers.corpora import ReadableCorpus
+from medexam.retrievers.corpora import TOKEN, ReadableCorpus
 from medexam.retrievers.lexical import corpus_without_words, import_library, load_stop_words, rank_scores
 from medexam.retrievers.passage_rows import load_datasets, to_passages, write_passages
 from medexam.specs.identity import digest
@@ -38,7 +37,6 @@ STAMP = "hashed_terms.json"
 """The file that says what the folder is of; written last."""
 _STOP_LISTS: dict[Language, str] = {"en": "EN_PLUS", "es": "SPANISH", "it": "ITALIAN", "ru": "RUSSIAN"}
 """The ends of the names of bm25s' lists; the English one is NLTK's, which DrQA has too."""
-_TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 class HashedTfidfRetriever:
@@ -130,7 +128,7 @@ class HashedTfidfRetriever:
 
     def _count(self, text: str) -> Counter[int]:
         """Count the terms of a text by bin."""
-        tokens = _TOKEN.findall(text.lower())
+        tokens = TOKEN.findall(text.lower())
         fit = [token not in self._stop_words and (token[0].isalnum() or token[0] == "_") for token in tokens]
         terms = [token for token, is_fit in zip(tokens, fit, strict=True) if is_fit]
         terms += [f"{a} {b}" for (a, b), both in zip(pairwise(tokens), pairwise(fit), strict=True) if all(both)]

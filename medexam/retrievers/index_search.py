@@ -23,11 +23,11 @@ from medexam.retrievers.passage_rows import VECTOR, Vectors, load_datasets, to_p
 class DenseRetriever:
     """A `Retriever` over an index folder; scores are inner products in float64."""
 
-    def __init__(self, folder: Path, manifest: IndexManifest) -> None:
+    def __init__(self, folder: Path, manifest: IndexManifest, encoder: Encoder | None = None) -> None:
         self.folder = folder
         self.manifest = manifest
         self.digest = manifest.digest
-        self._encoder: Encoder | None = None
+        self._encoder = encoder
         try:
             rows: Any = load_datasets().load_from_disk(str(folder))
             shape = (len(rows), rows.features[VECTOR].length)
@@ -102,10 +102,6 @@ class DenseRetriever:
         except EngineError as error:
             raise EngineError(f"{error}; or name the encoder of {self.folder} with retriever.encoder") from error
         check_manifest(self.manifest, self.folder, None, EncoderRecord.of(encoder))
-        return self.take(encoder)
-
-    def take(self, encoder: Encoder) -> Encoder:
-        """Encode queries from now on with this encoder, which fits the manifest."""
         self._encoder = encoder
         return encoder
 
@@ -119,7 +115,4 @@ def open_index(folder: Path, corpus_fingerprint: str | None = None, encoder: Enc
     """
     manifest = read_manifest(folder)
     check_manifest(manifest, folder, corpus_fingerprint, EncoderRecord.of(encoder) if encoder is not None else None)
-    retriever = DenseRetriever(folder, manifest)
-    if encoder is not None:
-        retriever.take(encoder)
-    return retriever
+    return DenseRetriever(folder, manifest, encoder)

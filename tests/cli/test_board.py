@@ -112,3 +112,11 @@ def test_two_models_of_one_name_have_a_row_each(medexam, suite, tmp_path) -> Non
     assert [row["missing"] for row in board["rows"]] == [[], []]
     assert all(row["name"].startswith("scripted (") for row in board["rows"])
     assert [note for note in board["notes"] if "is not scripted (" in note and "weights" in note] == board["notes"]
+    for command in (("report", "--markdown", "r.md"), ("compare", "--markdown", "c.md")):
+        code, out, err = medexam(*command, *sorted(map(str, (tmp_path / "runs").glob("en-*"))))
+        assert code == 0, err
+        text = (tmp_path / command[-1]).read_text()
+        for row in board["rows"]:
+            assert row["name"] in text.replace("\\", "")
+        assert "The model scripted (" in " ".join(out.split())
+    assert {run["model"] for run in json.loads(medexam("report", "--json")[1])} == {"scripted"}

@@ -61,3 +61,20 @@ def test_any_column_of_ones_own_questions_splits_them(medexam, tmp_path) -> None
     assert code == 0, err
     groups = json.loads(out)[0]["by"][0]["groups"]
     assert [(group["value"], group["n"]) for group in groups] == [("heart", 3), ("lung", 5)]
+
+
+@pytest.mark.usefixtures("run")
+def test_questions_without_options_have_the_columns_of_their_exam(medexam, tmp_path) -> None:
+    """An exam and its open setting are broken down by one command, by the same values."""
+    (tmp_path / "replies.json").write_text('{"*": "some words"}')
+    model = ("--set", "model={engine: scripted, path: replies.json}")
+    code, _, err = medexam("run", "headqa_open", *model, "--limit", 60)
+    assert code == 0, err
+    code, out, err = medexam("report", "--by", "discipline", "--by", "options", "--by", "year", "--json")
+    assert code == 0, err
+    documents = {document["dataset"]: document["by"] for document in json.loads(out)}
+    sizes = {
+        name: [[(group["value"], group["n"]) for group in breakdown["groups"]] for breakdown in breakdowns]
+        for name, breakdowns in documents.items()
+    }
+    assert sizes["headqa_sample"] == sizes["headqa_sample_open"]

@@ -91,7 +91,7 @@ def _plan(
     for entry in entries:
         if settings.save is not None:
             save_meaning(entry.document, {**entry.overrides, **limit}, settings.save)
-        if not settings.flags.is_empty:
+        if not settings.flags.is_empty and len(entries) == 1:
             print_meaning(entry.document, {**entry.overrides, **limit}, settings.save)
     return _warn(planned)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from medexam.experiments.store.answerers import describe_answerers
 from medexam.experiments.store.parquet import read_right
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import AnyRun, tell_models_apart
 from medexam.metrics.paired.pairs import ALPHA, mcnemar_p
 
 
@@ -74,8 +74,8 @@ def why_unranked(runs: Sequence[AnyRun]) -> str | None:
 def ranking_notes(runs: Sequence[AnyRun]) -> list[str]:
     """List what a reader must know before ranking `runs` by a table of their scores; usually empty."""
     reason = why_unranked(runs)
-    mixed = [f"{note[0].upper()}{note[1:]}." for note in mixed_notes(runs)]
-    return mixed if reason is None else [reason, *mixed]
+    notes = [f"{note[0].upper()}{note[1:]}." for note in (*mixed_notes(runs), *tell_models_apart(runs)[1])]
+    return notes if reason is None else [reason, *notes]
 
 
 def mixed_notes(runs: Sequence[AnyRun]) -> list[str]:

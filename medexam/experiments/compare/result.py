@@ -149,7 +149,7 @@ def run_documents(comparison: Comparison) -> list[dict[str, Any]]:
             "name": name,
             "language": run.record.cell.dataset.language,
             "program": run.program,
-            "model": run.model,
+            "model": run.model_name,
             "answered_by": [answerer._asdict() for answerer in run.answerers],
             "mixed": run.mixed,
             "asked": question_count,

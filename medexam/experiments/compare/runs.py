@@ -24,7 +24,7 @@ from medexam.experiments.store.data_changes import as_asked, describe_golds
 from medexam.experiments.store.freshness import find_changes
 from medexam.experiments.store.parquet import read_outcomes
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
-from medexam.experiments.store.stored_run import AnyRun, find_answerers, stored_metrics, stored_run
+from medexam.experiments.store.stored_run import AnyRun, find_answerers, stored_metrics, stored_run, tell_models_apart
 from medexam.gc_pause import gc_paused
 from medexam.items import AnySet, Item
 from medexam.metrics.own import OwnScores, clusters_of
@@ -118,9 +118,9 @@ def _compare_folders(
         with_own(run_metrics, benchmark, items, answers, own) if own else run_metrics
         for run_metrics, items, answers, own in zip(statistics.metrics, scored_sets, predictions, scores, strict=True)
     ]
-    runs = tuple(map(_stored_run, folders, metrics, predictions))
+    runs, model_notes = tell_models_apart([*map(_stored_run, folders, metrics, predictions)])
     return Comparison(
-        runs=runs,
+        runs=tuple(runs),
         names=run_names(runs),
         question_counts=tuple(len(record.questions) for record in records),
         pending=tuple(
@@ -129,7 +129,7 @@ def _compare_folders(
         ),
         questions=tuple(item.key for item in common_items),
         exclusions=exclusions,
-        notes=(*note_differences(records, sets), *note_stopped(records), *mixed_notes(runs)),
+        notes=(*note_differences(records, sets), *note_stopped(records), *mixed_notes(runs), *model_notes),
         corrected=tuple(filter(None, map(describe_golds, folders, records, sets))),
         statistics=statistics,
         own=_compare_own(benchmark, common_items, scores),

@@ -23,7 +23,7 @@ from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.report.tables import check_one_family, facet_tables, split_families, table_runs
 from medexam.experiments.score.breakdowns import Breakdown, break_down
 from medexam.experiments.store.protocol import read_protocol
-from medexam.experiments.store.stored_run import AnyRun, run_document
+from medexam.experiments.store.stored_run import AnyRun, run_document, tell_models_apart
 from medexam.metrics.paired.repeats import Noise
 from medexam.tables import Captioned
 
@@ -39,6 +39,10 @@ class Report(Displayed):
     """Whether it says how each run's numbers came about."""
     by: Sequence[str] = ()
     """Columns that scores are broken down by, as `break_down` takes them."""
+
+    def __post_init__(self) -> None:
+        """Give models of one name their prints."""
+        object.__setattr__(self, "runs", tell_models_apart(self.runs)[0])
 
     @cached_property
     def _boards(self) -> Any:

@@ -12,13 +12,13 @@ from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.report.shown import Block, Unbroken
 from medexam.experiments.report.tables import overview_tables, split_families
 from medexam.experiments.store.answerers import describe_models, read_models
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import AnyRun, tell_models_apart
 
 
 def overview_blocks(runs: Sequence[AnyRun]) -> list[Block]:
     """Build a table for the exams and one for each other benchmark, each with what to know before ranking its runs."""
     blocks: list[Block] = []
-    for group in split_families(runs):
+    for group in split_families(tell_models_apart(runs)[0]):
         blocks += [*overview_tables(group), *map(Unbroken, ranking_notes(group)), *findings(group)]
     return blocks
 

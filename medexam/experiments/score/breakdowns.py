@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from medexam.benchmarks import find_benchmark
 from medexam.datasets.own.tables import SourceTable, read_file, read_own_table, value_of
 from medexam.distributions import rate_interval
 from medexam.errors import SpecError
@@ -19,6 +20,8 @@ from medexam.experiments.store.stored_run import AnyRun
 from medexam.items import AnySet
 from medexam.metrics.tasks import cluster_scores, resample_clusters
 from medexam.predictions import Prediction, Status
+from medexam.specs import DatasetSpec
+from medexam.specs.catalogue import CATALOGUE
 from medexam.tables import NONE, Captioned, Interval, Table, percent, with_interval
 from medexam.text import is_negated
 
@@ -88,15 +91,24 @@ class Breakdown:
 
 def break_down(run: AnyRun, columns: Sequence[str]) -> list[Breakdown]:
     """Score the run by each column: one of its items, of the user's own table of questions, or `FILE:COLUMN` of a table
-    with a column `question` of keys.
+    with a column `question` of keys. Questions without their options have the columns of their exam.
 
     Raises `SpecError` if there is no such column, and `DatasetError` if the data cannot be read.
     """
     items = load_stored(run.record)
     predictions = run.folder.read_predictions()
     measure, scores = _score_items(run, items, predictions)
+    dataset = run.record.cell.dataset
+    entry = CATALOGUE.get(dataset.name)
+    if entry is not None and entry.exam is not None:
+        dataset = dataset.model_copy(update={"name": entry.exam})
+        described = find_benchmark(dataset).load(dataset.whole).only(run.record.questions)
+    else:
+        described = items
     return [
-        Breakdown(column, measure, _score_groups(run, items, _group(items, _read_column(run, items, column)), scores))
+        Breakdown(
+            column, measure, _score_groups(run, items, _group(items, _read_column(dataset, described, column)), scores)
+        )
         for column in columns
     ]
 
@@ -117,17 +129,18 @@ def _score_items(run: AnyRun, items: AnySet, predictions: Mapping[str, Predictio
     return measure, scores_by_measure[measure]
 
 
-def _read_column(run: AnyRun, items: AnySet, column: str) -> dict[str, Any]:
+def _read_column(dataset: DatasetSpec, items: AnySet, column: str) -> dict[str, Any]:
     """Map the key of each item to its value; None where it has none."""
     if column in _MADE and all(hasattr(item, "options") or column != "options" for item in items.questions):
         return {item.key: _MADE[column](item) for item in items.questions}
-    rows = {item.key: {**run.benchmark.place(item), "language": item.language} for item in items.questions}
+    place = find_benchmark(dataset).place
+    rows = {item.key: {**place(item), "language": item.language} for item in items.questions}
     names = sorted({name for row in rows.values() for name in row})
     if column in names:
         return {key: row.get(column) for key, row in rows.items()}
     path, _, name = column.rpartition(":")
     if not path:
-        table = read_own_table(dataset) if (dataset := run.record.cell.dataset).kind == "choice" else None
+        table = read_own_table(dataset) if dataset.kind == "choice" else None
         if table is not None and column in table.columns:
             return _read_own_column(items, table, column)
         names += [*_MADE, *(table.columns if table is not None else ())]

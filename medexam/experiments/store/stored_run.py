@@ -22,6 +22,7 @@ from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord
 from medexam.experiments.store.work_folder import describe_fault
 from medexam.metrics import Metrics
 from medexam.metrics.results import RunMetrics
+from medexam.model_identity import ModelIdentity
 from medexam.predictions import Prediction
 from medexam.specs.experiment import is_entry
 from medexam.specs.names import short_name
@@ -78,6 +79,8 @@ class StoredRun(Generic[M_co]):
     """What a reader should know of how the scores were made; None if nothing."""
     files_fresh: bool = True
     """Whether the derived files in the folder hold these scores."""
+    model_print: str = ""
+    """The print of its model, where another model of the same name stands beside it; else empty."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -91,6 +94,11 @@ class StoredRun(Generic[M_co]):
 
     @property
     def model(self) -> str | None:
+        """The model's name, behind which its print tells it from another one of this name; None for a control."""
+        return f"{self.model_name} ({self.model_print})" if self.model_print else self.model_name
+
+    @property
+    def model_name(self) -> str | None:
         """The short name of the model that really ran, or of all with their answers; None for a control."""
         cell = self.record.cell
         if not cell.program.asks_model:
@@ -236,6 +244,37 @@ def find_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount,
     return count_answerers(answers, frozenset(record.questions), read_models(folder))
 
 
+def tell_models_apart(runs: Sequence[AnyRun]) -> tuple[list[AnyRun], list[str]]:
+    """Return the runs, models of one name with their prints, and notes without a full stop on what tells these apart.
+
+    A run whose folder names no model, or that mixes several, has the model's name alone.
+    """
+    names = Counter(run.model_name for run in runs)
+    models: dict[str, list[ModelIdentity]] = {}
+    prints = []
+    for run in runs:
+        name = run.model_name
+        entries = {} if name is None or run.mixed or names[name] == 1 else read_models(run.folder)
+        identity = next((entry.identity for entry in entries.values()), None)
+        if name is None or identity is None:
+            prints.append("")
+            continue
+        others = models.setdefault(name, [])
+        same = next((other for other in others if not other.differences(identity)), None)
+        if same is None:
+            others.append(identity)
+        prints.append((same or identity).print)
+    differences = [
+        f"the model {name} ({other.print}) is not {name} ({first.print}): {'; '.join(first.differences(other))}"
+        for name, (first, *rest) in models.items()
+        for other in rest
+    ]
+    return [
+        replace(run, model_print=digits if len(models.get(run.model_name or "", ())) > 1 else "")
+        for run, digits in zip(runs, prints, strict=True)
+    ], differences
+
+
 def count_failures(predictions: Iterable[Prediction], questions: Collection[str]) -> tuple[FailureCount, ...]:
     """Count the failures among the `questions`, by key, the commonest kind first."""
     counts: Counter[tuple[str, str]] = Counter()
@@ -265,7 +304,7 @@ def run_document(run: AnyRun) -> dict[str, Any]:
         "dataset": record.cell.dataset.name,
         "language": record.cell.dataset.language,
         "program": run.program,
-        "model": run.model,
+        "model": run.model_name,
         "answered_by": [answerer._asdict() for answerer in run.answerers],
         "mixed": run.mixed,
         "status": run.status,

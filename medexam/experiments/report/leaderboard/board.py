@@ -15,11 +15,9 @@ from medexam.experiments.report.escaping import heading
 from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.markdown import captioned, join_markdown
 from medexam.experiments.report.shown import Block, Displayed
-from medexam.experiments.store.answerers import read_models
 from medexam.experiments.store.protocol import digest_of, read_protocol
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import AnyRun, tell_models_apart
 from medexam.metrics import Interval
-from medexam.model_identity import ModelIdentity
 from medexam.tables import NONE, Captioned, Table, decimal, percent, with_interval
 
 _CAPTION = (
@@ -166,7 +164,7 @@ class Leaderboard(Displayed):
         rows, best = [], set[tuple[int, int]]()
         for row in self.rows:
             scores = (row.scores[column].text if column in row.scores else NONE for column in self.columns)
-            z = NONE if row.mean_z is None else f"{row.mean_z + 0.0:+.2f}"
+            z = NONE if row.mean_z is None else f"{round(row.mean_z, 2) + 0.0:+.2f}"
             rows.append((row.name, decimal(row.mean_rank), z, *scores))
         for place, column in enumerate(self.columns, 3):
             values = {
@@ -191,10 +189,11 @@ class Leaderboard(Displayed):
 
 def make_leaderboard(runs: Sequence[AnyRun]) -> Leaderboard:
     """Set stored runs of any benchmarks into one board; of runs that would share a cell, the last that is whole."""
+    runs, differences = tell_models_apart(runs)
+    notes = [f"{note[0].upper()}{note[1:]}." for note in differences]
     columns = _name_columns(runs)
-    models, notes = _name_models(runs)
     cells: dict[tuple[str, str], list[BoardScore]] = {}
-    for run, name in zip(runs, _name_rows(runs, models, columns), strict=True):
+    for run, name in zip(runs, _name_rows(runs, columns), strict=True):
         cells.setdefault((name, columns[run.folder.path]), []).append(_score(run))
     names = list(dict.fromkeys(name for name, _ in cells))
     column_names = tuple(dict.fromkeys(columns.values()))
@@ -279,42 +278,12 @@ def _name_columns(runs: Sequence[AnyRun]) -> dict[Any, str]:
     return {path: name(*key) for path, key in keys.items()}
 
 
-def _name_models(runs: Sequence[AnyRun]) -> tuple[list[str | None], list[str]]:
-    """Name the model of each run, and write what tells models of one name apart: their prints then stand in the names.
-
-    A run whose folder names no model has the model's name alone.
-    """
-    models: dict[str, list[ModelIdentity]] = {}
-    prints = []
-    for run in runs:
-        identity = next((entry.identity for entry in read_models(run.folder).values()), None)
-        if run.model is None or run.mixed or identity is None:
-            prints.append("")
-            continue
-        others = models.setdefault(run.model, [])
-        same = next((other for other in others if not other.differences(identity)), None)
-        if same is None:
-            others.append(identity)
-        prints.append((same or identity).print)
-    notes = [
-        f"{name} ({other.print}) is not {name} ({first.print}): {'; '.join(first.differences(other))}."
-        for name, (first, *rest) in models.items()
-        for other in rest
-    ]
-    names = [
-        f"{run.model} ({digits})" if digits and len(models[run.model or ""]) > 1 else run.model
-        for run, digits in zip(runs, prints, strict=True)
-    ]
-    return names, notes
-
-
-def _name_rows(runs: Sequence[AnyRun], models: Sequence[str | None], columns: Mapping[Any, str]) -> list[str]:
+def _name_rows(runs: Sequence[AnyRun], columns: Mapping[Any, str]) -> list[str]:
     """Name the row of each run: its model, or program and model if a model answered a column by several programs."""
     programs: dict[tuple[str | None, str], set[str]] = {}
-    for run, model in zip(runs, models, strict=True):
-        programs.setdefault((model, columns[run.folder.path]), set()).add(run.program)
+    for run in runs:
+        programs.setdefault((run.model, columns[run.folder.path]), set()).add(run.program)
     by_model = all(len(several) == 1 for (model, _), several in programs.items() if model is not None)
     return [
-        run.program if model is None else model if by_model else f"{run.program} {model}"
-        for run, model in zip(runs, models, strict=True)
+        run.program if run.model is None else run.model if by_model else f"{run.program} {run.model}" for run in runs
     ]

@@ -146,6 +146,9 @@ def _cite_package(package: str, versions: Sequence[str]) -> Reference:
 
 def _reference(key: str, fields: Mapping[str, Any]) -> Reference:
     printed_fields = {name: value for name, value in fields.items() if name not in _ABOUT}
+    if "author" not in printed_fields:
+        # What styles sort by instead.
+        printed_fields["key"] = key
     if "eprint" in printed_fields:
         printed_fields["archiveprefix"] = "arXiv"
     if "title" in printed_fields and not printed_fields["title"].startswith("{"):
