@@ -48,7 +48,7 @@ def pose_spans(spans: Path, language: Language, path: Path | None = None) -> Pos
     read, and if no span is found again.
     """
     if spans.suffix not in {".json", ".jsonl", ".parquet"} or not spans.is_file():
-        raise DatasetError(f"{spans}: {'is no such file' if spans.is_file() else 'does not exist'}: {NEEDED}")
+        raise DatasetError(f"{spans}: {'has another ending' if spans.is_file() else 'does not exist'}: {NEEDED}")
     place = casimedicos_place(locate_files("casimedicos", language, path)[0])
     documents = read_casimedicos(place, cast(CaseLanguage, language))
     by_variant: dict[str, list[Mapping[str, Any]]] = {}
