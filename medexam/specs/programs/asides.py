@@ -81,7 +81,9 @@ def check_words(words: ProgramSpec, signature: SignatureText) -> None:
     if isinstance(words, AsideSpec):
         kinds = ["bool", "float"][: len(outputs)] if words.reader is not None else [*outputs.values()][:1]
         if list(outputs.values()) != kinds or kinds[0] not in ("bool", "str", "list[str]"):
-            raise ValueError("such words return one bool, str or list[str], and a reader returns a bool and its float")
+            raise ValueError(
+                "these words return one bool, str or list[str]; a reader returns a bool and its probability"
+            )
         if len([name for name in others if name != "answer"]) > (1 if "question" in signature.inputs else 2):
             raise ValueError("such words show a question and one text: name fewer fields")
         return
