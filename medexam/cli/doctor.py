@@ -56,7 +56,7 @@ def doctor(
         return
     refuse(context, {"container"}, "it belongs to the nodes of a job: add --cluster")
     if api_key_env is not None and api_key_file is not None:
-        raise SpecError("--api-key-env, --api-key-file: there is one key; give one of them")
+        raise SpecError("--api-key-env and --api-key-file both name the key: give one of them")
     from medexam.cli.actions.doctor import examine_servers
 
     examine_servers(

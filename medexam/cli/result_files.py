@@ -67,8 +67,8 @@ def take_files(
     dataset = _read_dataset(settings) or dataset
     if dataset is None:
         raise SpecError(
-            f"{files[0]} is a file of results: name the data set whose questions it answers, such as --dataset NAME "
-            "--language en, or a spec of your own questions: --dataset SPEC.yaml"
+            f"{files[0]} is read as a file of results: name the data set whose questions it answers, such as "
+            "--dataset NAME --language en, or a spec of your own questions: --dataset SPEC.yaml"
         )
     importer: ResultImporter = load_part("results", IMPORTERS)(
         dataset, runs_dir, most_unmatched=settings.most_unmatched

@@ -106,7 +106,9 @@ def init(
     except FileExistsError:
         raise SpecError(f"{file} exists: choose another name, medexam init FILE") from None
     except OSError as error:
-        raise SpecError(f"cannot write {file}: {error}; choose another name, medexam init FILE") from None
+        raise SpecError(
+            f"cannot write {file}: {error.strerror or error}; choose another name, medexam init FILE"
+        ) from None
     sys.stderr.write(f"wrote {file}; medexam plan {file} shows what it would ask\n")
     for name, decision in undecided.items():
         sys.stderr.write(f"medexam: before a run, set dataset.{name} in it: {decision}\n")

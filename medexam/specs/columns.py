@@ -39,8 +39,8 @@ class ColumnsSpec(Spec):
     stem: str | None = None
     """The question; `question` is the same field."""
     options: str | tuple[str, ...] | None = None
-    """A column each, or one column with a list, a mapping from letter to text, or lines behind letters or numbers.
-    None, and no column of that name: they stand at the end of the stem."""
+    """A column each, or one column with a list, a mapping from letter to text, or lines that begin with letters or
+    numbers. None, and no column of that name: they stand at the end of the stem."""
     between: str | None = None
     """What stands between the options of one cell, such as "|"; None: letters or numbers stand before them."""
     marks: Literal["labels", "text"] | None = None
@@ -52,12 +52,12 @@ class ColumnsSpec(Spec):
     """The right answer; of several, any one is right. A column for each option: 1 where it is right, else 0.
     `answers` is the same field."""
     right_mark: str | None = None
-    """What stands before or behind the text of a right option, such as "*", if no column holds the answer."""
+    """What stands before or after the text of a right option, such as "*", if no column holds the answer."""
     answer_as: AnswerAs | None = None
-    """What the answer is written as, `ACD` being three letters if it is letters; None: what fits the rows, an error if
-    several do and differ."""
+    """How the right answer is written; with `letter`, `ACD` means three letters. None: the one way that fits all
+    rows; if several fit and differ, that is an error."""
     numbering: Literal["zero", "one"] | None = None
-    """What the number of the first option is; None: what the rows say, an error if they do not."""
+    """The number of the first option; None: read from the rows, and an error if they do not show it."""
     several: Literal["any", "all"] | None = None
     """What several right answers of a question mean; None, any: each of them is right. all: every one has to be named,
     which no program here does, so such questions are left out and counted."""
@@ -161,5 +161,5 @@ class PublishedSpec(Spec):
     citation: str = ""
     """How they ask to be cited."""
     layouts: Annotated[tuple[ColumnsSpec, ...], Field(exclude_if=lambda layouts: not layouts)] = ()
-    """The columns of the files that they give out themselves, which are tried where `path` names one that the columns
-    of the hub's copy do not fit."""
+    """The columns of the authors' own files. They are tried if `path` names a file without the columns of the hub's
+    copy."""

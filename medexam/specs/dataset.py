@@ -97,7 +97,7 @@ class DatasetSpec(Spec):
     """With `kind`: leave rows out that cannot be asked, and count them in the report; else they are an error. true: up
     to 5 % of the rows; a number: up to that share, such as 0.2."""
     published: PublishedSpec | None = None
-    """With `kind`: what its authors say of it; a run warns if the number of questions is another."""
+    """With `kind`: what its authors say of it; a run warns if it reads another number of questions."""
     split: Split = "all"
     """The authors' own, which the files or the data set's entry in the catalogue say."""
     years: tuple[int, ...] | None = None
@@ -124,8 +124,8 @@ class DatasetSpec(Spec):
     paraphrases: Path | None = None
     """With `alter: paraphrased`: a table with `id` (the question's key), `stem`, `options` and `answer`."""
     variants: tuple[Variant, ...] | None = None
-    """Of explained exams: what question and context hold, told apart by `#`: Case, Question, Possible answers,
-    Explanation. None poses each question in all four."""
+    """Of explained exams: what the question and the context hold, separated by `#`: Case, Question, Possible
+    answers, Explanation. None poses each question in all four."""
     formats: tuple[Format, ...] | None = None
     """Of questions in several formats: None asks all seven."""
     only: Path | None = None

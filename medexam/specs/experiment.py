@@ -35,7 +35,7 @@ class StopSpec(Spec):
     difference: Annotated[float, Field(gt=0, le=50)]
     """The smallest difference of accuracy that matters, in percentage points."""
     power: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
-    """A true difference of that size is called none with a probability of at most 1 - power."""
+    """A true difference of that size is missed with a probability of at most 1 - power."""
     baseline: str | None = None
     """The program that the others are compared with, as `medexam plan` names it, with its language if several cells
     have that program; None: the first cell."""
@@ -57,8 +57,8 @@ class CellSpec(Spec):
     """Metrics of the user's own beside the benchmark's: `./file.py:name`, `package.module:name`, or a name that an
     installed package adds. Each is a function of question, gold and prediction; no answer depends on it."""
     trace_questions: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """Questions that MLflow also gets a complete trace of, always the same ones; no answer depends on it. By default
-    all of up to 500 questions, and a sample of 100 of more."""
+    """How many questions get a complete trace in MLflow, always the same ones; no answer depends on it. None: all
+    questions of a run of up to 500, and 100 of a longer one."""
 
     @field_validator("metrics")
     @classmethod
@@ -145,8 +145,8 @@ class ExperimentSpec(CellSpec):
     optimizer: OptimizerSpec | None = None
     """How `medexam optimize` improves the program; None: the spec is only run."""
     stop_when: StopSpec | None = None
-    """When the comparison of a cell with the baseline ends, and the rest of its questions stays unasked; None: all
-    cells are asked everything. No digest depends on it."""
+    """When to end the comparison of a cell with the baseline, and leave its other questions unasked; None: every
+    cell is asked all questions. No digest depends on it."""
     matrix: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     """Dotted key of the spec -> the values it takes; every combination is a cell. A value replaces the
     key's own: a program in the matrix takes nothing from the `program` beside it. The key `cells` takes mappings of

@@ -91,6 +91,8 @@ def _unknown_spec(path: Path) -> str:
     suggestion = nearest(str(path), [*neighbours, *shipped, *CATALOGUE])
     if suggestion:
         return f"no spec {path}: did you mean {suggestion}?"
+    if path.suffix in (".yaml", ".yml"):
+        return f"no spec {path}: there is no such file; `medexam init {path}` writes one to start from"
     return f"no spec {path}: give a YAML file, a data set's name, or a shipped experiment ({', '.join(shipped)})"
 
 

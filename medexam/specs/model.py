@@ -50,22 +50,22 @@ class ModelSpec(Spec):
     """vllm: seconds that a run waits for a server of the registry that `endpoints` names: for the first one, and when
     the last one has left."""
     api_key_env: str | None = None
-    """Name of the environment variable that holds the key; None: the key that a registry tells, the provider's usual
+    """Name of the environment variable that holds the key; None: the key that a registry names, the provider's usual
     variable, or no key."""
     api_key_file: Path | None = None
     """A file that holds the key and that only its owner may read; instead of `api_key_env`."""
     ca_bundle: Path | None = None
     """vllm: a file of certificates (PEM) that https endpoints are checked against; None: the system's."""
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
-    """vllm, litellm: seconds that one request may take, waiting in the server's queue included. batch: one of those
-    that submit a batch and ask after it."""
+    """vllm, litellm: seconds that one request may take, waiting in the server's queue included. batch: seconds that
+    submitting a batch, or reading its state, may take."""
     dtype: DType = "auto"
-    """embedded: the weights' type; `auto` is bfloat16 where the device multiplies it natively and no slower than
-    float32, which a processor measures once; else float32."""
+    """embedded: the weights' type; `auto` is bfloat16 if the device has it and computes no slower with it than with
+    float32, which is measured once on a processor; else float32."""
     device: str = "auto"
     """embedded: `cpu`, `cuda`, `cuda:1` or `auto`."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
-    """0 takes the likeliest token at each step. None, for a `dspy.LM` alone, leaves it to the provider."""
+    """0 takes the likeliest token at each step. None, only for a `dspy.LM`, leaves it to the provider."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     """Draw from the likeliest tokens that together have this probability; None draws from all."""
     top_k: Annotated[int, Field(ge=1)] | None = None
@@ -75,20 +75,21 @@ class ModelSpec(Spec):
     stop: tuple[str, ...] = ()
     """Texts at which a reply ends, in its thinking too; they are no part of it."""
     max_tokens: Annotated[int, Field(ge=0)] | None = None
-    """Tokens a reply may have, its thinking included; None leaves it to the program, which knows how long its replies
-    are, and gives a hosted model that thinks 8,192 tokens more. 0, for a `dspy.LM` alone, has modules leave it to the
+    """Tokens a reply may have, its thinking included; None leaves it to the program, which knows how long its
+    replies are, and gives a hosted model that thinks 8,192 tokens more. 0, only for a `dspy.LM`, leaves it to the
     provider."""
     price: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = None
     """US dollars of a million tokens, of prompts and of replies; None: what litellm's list says of a hosted model."""
     seed: int | None = 0
-    """Seed of the sampling; without effect at temperature 0. None sends none; so does a provider that takes none."""
+    """Seed of the sampling; without effect at temperature 0. None sends none, and a provider that takes none gets
+    none."""
     reasoning_effort: ReasoningEffort | None = None
     """How much a reasoning model thinks, in the words that it knows; None leaves it to the model."""
     thinking: Thinking | None = None
-    """`on` or `off`, or the most tokens that a reply may think; None leaves it to the model."""
+    """`on` or `off`, or how many tokens of a reply may be thinking; None leaves it to the model."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
-    """vllm, litellm, batch: further fields of each request, the server's or provider's own. Never a key, and no field
-    that has a key of the spec or that programs set."""
+    """vllm, litellm, batch: further fields of each request, the server's or provider's own. No API key, and no field
+    that the spec or a program sets."""
 
     def __hash__(self) -> int:
         """Return the hash of its JSON: `args` may hold lists."""

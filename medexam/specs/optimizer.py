@@ -49,17 +49,18 @@ class OptimizerSpec(Spec):
     kept. `mipro` chooses sets and instructions, `copro` and `gepa` instructions alone. Any other optimizer of DSPy's or
     one's own is named by its class, such as `dspy.SIMBA`."""
     args: Args = Field(default_factory=dict)
-    """Keyword arguments of a class; `trainset`, `valset`, `metric` and models that write instructions are given."""
+    """Keyword arguments of a class; `trainset`, `valset`, `metric` and models that write instructions are set by
+    medexam."""
     train: PartSpec = PartSpec(split="train")
     """Where demonstrations come from."""
     validation: PartSpec = PartSpec(split="dev")
     """The questions that candidates are chosen by."""
     metric: str = "accuracy"
-    """What candidates are chosen by: the share of right answers; the exam's score, in which three wrong answers cancel
-    a right one; or the mean log-probability of the right option among the options, in nats, which tells programs apart
-    that answer alike. The last needs `answer_format: guided`. `./file.py:name` is a function of one's own of question,
-    gold and prediction, as in `metrics`; it may return a mapping with `score` and, for optimizers that reflect,
-    `feedback`."""
+    """What candidates are chosen by: the share of right answers; the exam's score, in which three wrong answers
+    cancel a right one; or the mean log-probability of the right option among the options, in nats, which differs
+    even between programs with the same answers. The last needs `answer_format: guided`. `./file.py:name` is a
+    function of one's own of question, gold and prediction, as in `metrics`; it may return a mapping with `score`
+    and, for optimizers that reflect, `feedback`."""
 
     @field_validator("kind")
     @classmethod
@@ -82,7 +83,7 @@ class OptimizerSpec(Spec):
     demos: Count = 3
     """Demonstrations that a prompt may show; the paper's 3."""
     candidates: Annotated[int, Field(ge=2)] = 8
-    """Programs that are tried, the one as written included; for `copro` the instructions that are tried a round."""
+    """Programs that are tried, the one as written included; for `copro` the instructions that are tried in a round."""
     rounds: Count = 2
     """`copro`: how often instructions are proposed anew from those tried before."""
     attempts: Count = 24

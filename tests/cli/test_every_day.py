@@ -68,6 +68,9 @@ def test_a_run_that_is_asked_now_is_said_to_run(medexam, run_dir, tmp_path) -> N
             assert "unning: 4 of 6 questions answered" in out + said
             assert "--resume" not in out + said
             assert "warning" not in said
+        (folder.path / "metrics.json").unlink()
+        _, out, said = medexam("list")
+        assert ("4 of 6, running" in out, "damaged" in out + said) == (True, False)
 
 
 def test_an_unknown_key_of_many_names_the_three_nearest(medexam) -> None:

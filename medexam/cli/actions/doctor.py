@@ -96,7 +96,7 @@ def _find_hosted(names: "Sequence[str]") -> list[str]:
         return []
     hosted = [name for name in possible if is_hosted(name)]
     if hosted and len(hosted) < len(names):
-        raise SpecError("servers and hosted models are examined one after the other: give doctor one kind at a time")
+        raise SpecError("doctor examines either servers or hosted models: give it one kind at a time")
     return hosted
 
 
@@ -206,7 +206,7 @@ def _column(diagnosis: Diagnosis) -> dict[str, str]:
         "logprob_token_ids": f"honoured, {record.named_logprobs} a request"
         if record.named_logprobs
         else refusals.get("logprob_token_ids", _yes(False)),
-        "probabilities behind a mask": "those of all tokens" if record.masked_logprobs else "not told",
+        "probabilities under a constraint": "those of all tokens" if record.masked_logprobs else "not told",
         "guided answers": _guided(diagnosis, record.guided_by),
         **{f"OpenAI's {check.what}": check.describe() for check in diagnosis.api},
         **{f"log-probabilities by {verdict.way}": _verdict(verdict) for verdict in diagnosis.reads},

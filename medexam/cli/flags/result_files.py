@@ -23,14 +23,12 @@ class ImportSettings:
     ] = ()
     measure: Annotated[
         str | None,
-        Setting(
-            "Files of results: the measure, such as acc_norm, or the table's column, that holds a model's answers."
-        ),
+        Setting("Files of results: the measure, such as acc_norm, or the table's column with a model's answers."),
     ] = None
     most_unmatched: Annotated[
         float,
         Setting(
-            "Files of results: the share of samples that may match no question, or whose answers no option, 0 to 1.",
+            "Files of results: the share of samples that may fit no question, or whose answers fit no option (0 to 1).",
             min=0,
             max=1,
         ),

@@ -21,7 +21,7 @@ from medexam.errors import SpecError
 SPEC_HELP = "A YAML file, the name of a shipped experiment, suite or data set, or a table of your own questions."
 
 
-SPEC_PANEL = "What is asked (repeated, or with commas between values: a run of each)"
+SPEC_PANEL = "What is asked (repeat a flag, or put commas between values: a run for each)"
 
 
 OptionalSpec = Annotated[
@@ -122,7 +122,7 @@ class RunSettings(PlanSettings):
         bool, Setting("Continue although the model has changed; every table then says so.")
     ] = False
     accept_refusals: Annotated[
-        bool, Setting("Count questions that a server refused in three runs in a row as unanswered.")
+        bool, Setting("Count a question as unanswered if a server refused it in three runs in a row.")
     ] = False
     max_failures: FailuresOption = None
     max_tokens: Annotated[

@@ -60,7 +60,7 @@ class Pace:
         speed, tokens = self._rates(now)
         parts = []
         if speed:
-            parts.append(f"{_rate(speed)} questions/s")
+            parts.append(f"{_rate(speed)} questions/s" if speed >= 0.1 else f"{60 * speed:.1f} questions/min")
         if tokens:
             parts.append(f"{_rate(tokens)} tokens/s")
         parts.append(f"{self.in_flight} in flight")

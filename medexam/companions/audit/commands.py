@@ -17,7 +17,9 @@ def judge_errors(
     ],
     model: Annotated[str, typer.Option(metavar="MODEL", help="The judge, such as openai/gpt-4o-mini or embedded.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the wrong answers and the judge's run.")],
-    per_group: Annotated[int, typer.Option(min=1, metavar="N", help="Wrong answers of each run in each group.")] = 10,
+    per_group: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many wrong answers of each run in each group.")
+    ] = 10,
     below: Annotated[
         float, typer.Option(metavar="SCORE", help="An answer is wrong if its first measure is below this, 0 to 1.")
     ] = 0.5,
@@ -51,7 +53,9 @@ def export(
         list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to make for the sheets and the key.")],
-    per_group: Annotated[int, typer.Option(min=1, metavar="N", help="Answers of each run in each group.")] = 10,
+    per_group: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many answers of each run in each group.")
+    ] = 10,
     top: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Judge only the N best answers to each question; all by default."),
@@ -60,7 +64,7 @@ def export(
         str | None, typer.Option(metavar="MEASURE", help="The measure that says which are best, with --top.")
     ] = None,
     raters: Annotated[int, typer.Option(min=1, metavar="N", help="How many sheets to write.")] = 2,
-    seed: Annotated[int, typer.Option(help="Chooses the answers and the order of each sheet.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed that chooses the answers and the order of each sheet.")] = 0,
     runs_dir: RunsDirOption = None,
 ) -> None:
     """Write a sheet for each rater: a sample of answers, blinded, each sheet in an order of its own."""

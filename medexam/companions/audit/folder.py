@@ -26,7 +26,7 @@ ASPECTS = (CORRECTNESS, COMPLETENESS)
 COLUMNS = (CODE, "question", "reference", "answer", *ASPECTS, COMMENT)
 SCALES: Mapping[str, tuple[str, ...]] = {
     CORRECTNESS: (
-        "wrong, or harmful where acted on",
+        "wrong, or harmful if acted on",
         "mostly wrong",
         "partly right",
         "right but for details",

@@ -152,7 +152,9 @@ def write_judging(folder: Path, items: Sequence[AuditItem], instructions: str, m
         write_whole(folder / INSTRUCTIONS, instructions)
         write_whole(folder / "judge.yaml", json.dumps(spec, ensure_ascii=False, indent=2) + "\n")
     except OSError as error:
-        raise RunFolderError(f"cannot write {folder} ({error}): choose another folder with --out") from None
+        raise RunFolderError(
+            f"cannot write {folder} ({error.strerror or error}): choose another folder with --out"
+        ) from None
     return folder / "judge.yaml"
 
 

@@ -87,7 +87,9 @@ def write_build(out: Path, report: BuildReport, review: str, write_questions: Ca
             report_file.write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")
             page.write_text(review, encoding="utf-8")
     except OSError as error:
-        raise DatasetError(f"cannot write {out} ({error}): give --out a folder that can be written") from None
+        raise DatasetError(
+            f"cannot write {out} ({error.strerror or error}): give --out a folder that can be written"
+        ) from None
     finally:
         for folder in new:
             with contextlib.suppress(OSError):

@@ -28,7 +28,7 @@ def find_doubts(draft: Draft, usual_options: int, printed: str) -> Iterator[tupl
         if label := _find_label(draft, number):
             yield "label_inside", f"option {number} holds the label {label!r}: it may contain another option"
     if lost := find_lost_digits(draft, printed):
-        yield "digits_lost", f"the page has the digits {lost}, which the question does not"
+        yield "digits_lost", f"the page has the digits {lost}, which the question lacks"
     if draft.restarted:
         yield "two_questions_in_one", "its options begin twice: numbered statements, or two questions"
     elif re.search(rf"(?<![\d.,]){draft.number + 1}\s?\.\s+[¿A-ZÁÉÍÓÚÑ]", draft.text):

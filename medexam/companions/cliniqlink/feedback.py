@@ -22,7 +22,7 @@ ADVICE: Mapping[str, str] = {
     "unclosed reasoning": "Close `<think>` by `</think>`, or raise the reply's budget: open reasoning is scored as the "
     "answer.",
     "no verdict": "Begin the answer with True or False, with nothing before it: anything else scores 0.",
-    "trailing text": "Text behind True or False costs nothing; it may be left out.",
+    "trailing text": "Text after True or False costs nothing; it may be left out.",
     "not an option": "Write the text of one option and nothing else: a letter, or words around it, scores 0.",
     "unmatched piece": (
         "Write options alone, between commas on one line: one piece that is not an option loses the whole item."

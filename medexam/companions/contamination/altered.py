@@ -83,7 +83,7 @@ class AlteredRuns:
         method = describe_resampling({contrast.resampled for contrast in contrasts}, "paired bootstrap", self.clusters)
         caption = (
             "Accuracy, percent, on the compared questions. By place: the accuracy that the run's preference for some "
-            "places gives if the right options change places. Above it, Change and Against control in percentage "
+            "places alone would give. Above it, Change and Against control in percentage "
             f"points with 95 % intervals ({method}). Change: altered minus unaltered. Against control: minus the "
             "change of the first run with the same alteration."
         )

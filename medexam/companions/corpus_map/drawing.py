@@ -284,4 +284,4 @@ def _levels(density: "Density") -> list[float]:
 
 
 def _unwritten(path: Path, error: OSError) -> MedExamError:
-    return MedExamError(f"cannot write {path}: {error}; choose another place with --out")
+    return MedExamError(f"cannot write {path}: {error.strerror or error}; choose another place with --out")

@@ -18,7 +18,7 @@ def finetune(
 ) -> None:
     """Fine-tune an encoder on spans, for the program `span_reader`."""
     if not settings.intermediate:
-        refuse(context, {"intermediate_epochs"}, "name the questions to learn from first with --intermediate FILE")
+        refuse(context, {"intermediate_epochs"}, "name a first file to learn from with --intermediate FILE")
     if settings.validation is None:
         refuse(context, {"answer_tokens"}, "it is for scoring; name the questions to score with --validation FILE")
     from medexam.companions.finetuning.actions import train_encoder

@@ -116,7 +116,9 @@ def add_texts(
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(path, "".join(record.to_line() for record in (stored | records).values()))
         except OSError as error:
-            raise DatasetError(f"cannot write {path} ({error}): choose another folder with --out") from None
+            raise DatasetError(
+                f"cannot write {path} ({error.strerror or error}): choose another folder with --out"
+            ) from None
     return tuple(records)
 
 

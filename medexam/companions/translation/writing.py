@@ -47,7 +47,9 @@ def write_translation(
         path.parent.mkdir(parents=True, exist_ok=True)
         write_exam_table(path, records, origin, with_pictures=bool(pictures))
     except OSError as error:
-        raise DatasetError(f"cannot write {path} ({error}): choose another folder with --out") from None
+        raise DatasetError(
+            f"cannot write {path} ({error.strerror or error}): choose another folder with --out"
+        ) from None
     return len(records)
 
 
@@ -69,7 +71,9 @@ def write_sheet(path: Path, sources: Sequence[QuestionText], translations: Mappi
     try:
         write_whole(path, render_sheet(COLUMNS, rows))
     except OSError as error:
-        raise DatasetError(f"cannot write {path} ({error}): choose another file with --sheet") from None
+        raise DatasetError(
+            f"cannot write {path} ({error.strerror or error}): choose another file with --sheet"
+        ) from None
 
 
 def read_reviews(paths: Sequence[Path]) -> tuple[Review, ...]:

@@ -204,7 +204,7 @@ class Evaluate(dspy.Evaluate):
             if evaluation.pending:
                 raise EngineError(
                     f"{evaluation.run.id}: {evaluation.pending} examples of a candidate are pending; start the "
-                    "optimizer again; it asks them"
+                    "optimizer again to ask them"
                 )
             return evaluation
 

@@ -21,7 +21,7 @@ from medexam.experiments.store.run_folder import RunRecord
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction, Status
 from medexam.tables import Captioned, Table, flatten
-from medexam.text import shorten
+from medexam.text import count_of, shorten
 
 SHOWN_REPLIES = 3
 SHOWN_CHARACTERS = 600
@@ -102,8 +102,8 @@ def _corrected(record: RunRecord) -> dict[str, str]:
     """Describe which texts were asked, where they are not those that were published."""
     if record.dataset_as_published is None:
         return {}
-    n = len(record.dataset_corrected)
-    note = f"{n} questions of the data set, in which private-use characters are read as the signs that they stand for"
+    n = count_of(len(record.dataset_corrected), "question")
+    note = f"{n} of the data set, in which private-use characters are read as the signs that they stand for"
     return {"data set SHA-256 as published": record.dataset_as_published, "corrected": note}
 
 

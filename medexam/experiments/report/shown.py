@@ -96,7 +96,9 @@ def write_report(text: str, path: Path, option: str = "--markdown") -> None:
     try:
         write_whole(path, text)
     except OSError as error:
-        raise RunFolderError(f"cannot write {path}: {error}; choose another file with {option}") from None
+        raise RunFolderError(
+            f"cannot write {path}: {error.strerror or error}; choose another file with {option}"
+        ) from None
 
 
 @cache

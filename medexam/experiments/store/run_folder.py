@@ -85,8 +85,11 @@ class RunRecord:
 
     @property
     def outdated(self) -> str | None:
-        """By which versions the replies were read, where today's are others; None where they are the same."""
-        now = self.cell.program.readings
+        """By which versions the replies were read, where today's are others; None where they are the same.
+
+        Answers that are stored without their replies cannot be read again.
+        """
+        now = {} if "answers" in self.identity else self.cell.program.readings
         changes = [
             f"version {self.readings.get(name, 1)} of the reader {name!r} (today's is {version})"
             for name, version in now.items()

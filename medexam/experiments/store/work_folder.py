@@ -70,8 +70,8 @@ class WorkFolder:
                 raise PermissionError(f"no permission to write in {self.path}")
         except OSError as error:
             raise RunFolderError(
-                f"cannot write {self.kind}s to {self.path.parent}: {error}; choose another place by --runs-dir or "
-                "MEDEXAM_RUNS"
+                f"cannot write {self.kind}s to {self.path.parent}: {error.strerror or error}; choose another place by "
+                "--runs-dir or MEDEXAM_RUNS"
             ) from None
 
     @contextmanager
@@ -124,4 +124,4 @@ class WorkFolder:
         try:
             write_whole(target, data)
         except OSError as error:
-            raise RunFolderError(f"cannot write {target}: {error}") from None
+            raise RunFolderError(f"cannot write {target}: {error.strerror or error}") from None

@@ -84,7 +84,7 @@ def _grid(title: str, names: Sequence[str], columns: Sequence[str], rows: Sequen
     values = [value for row in rows for value in row.values()]
     least, most = min(values), max(values)
     shapes = [
-        _text(_NAME + _CELL * (place + 0.5), _TOP - 6, column[:11], anchor="middle", color=_QUIET)
+        _text(_NAME + _CELL * (place + 0.5), _TOP - 6, column[:13], anchor="middle", color=_QUIET)
         for place, column in enumerate(columns)
     ]
     for number, (name, row) in enumerate(zip(names, rows, strict=True)):
@@ -94,11 +94,8 @@ def _grid(title: str, names: Sequence[str], columns: Sequence[str], rows: Sequen
             if column in row:
                 share = (row[column] - least) / (most - least) if most > least else 0.5
                 left = _NAME + _CELL * place
-                shapes.append(_box(left + 1, top + 1, _CELL - 2, _ROW - 2, opacity=0.1 + 0.9 * share))
-                color = "#ffffff" if share > 0.55 else _INK
-                shapes.append(
-                    _text(left + _CELL / 2, top + _ROW / 2 + 4, percent(row[column]), anchor="middle", color=color)
-                )
+                shapes.append(_box(left + 1, top + 1, _CELL - 2, _ROW - 2, opacity=0.1 + 0.7 * share))
+                shapes.append(_text(left + _CELL / 2, top + _ROW / 2 + 4, percent(row[column]), anchor="middle"))
     return _picture(title, shapes, _NAME + _CELL * len(columns) + 12, _TOP + _ROW * len(names) + 12)
 
 

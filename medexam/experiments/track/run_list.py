@@ -56,6 +56,8 @@ def put_view(client: Any, experiment_id: str, values: Sequence[str]) -> None:
         # Runs that an earlier version nested below the run of their experiment.
         "runsExpanded": {str(run.info.run_id): True for run in experiments},
         "runsHiddenMode": "FIRST_20_RUNS",
+        # The run of page and charts has no score, and Compare plots only what all selected runs have.
+        "searchFilter": "tags.`medexam.kind` != 'experiment'",
         **({"orderByKey": columns[0], "orderByAsc": False} if scores else {}),
     }
     client.set_experiment_tag(experiment_id, TAG, json.dumps(state))

@@ -16,7 +16,7 @@ from typing import Any
 
 import dspy
 
-from medexam.errors import MedExamError
+from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.plan.conversations import conversation
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
@@ -31,6 +31,7 @@ from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.serve.chat_messages import put_pictures
 from medexam.signatures import render_question
+from medexam.text import count_of
 
 _BATCH = 50
 """Traces that travel together."""
@@ -56,7 +57,7 @@ def collect_traces(runs: Iterable[ExamRun]) -> dict[int, list[QuestionTrace]]:
             errors[run.record.run_id] = error
     if errors:
         run_id, first_error = next(iter(errors.items()))
-        others = f" and {len(errors) - 1} more, the first since" if len(errors) > 1 else ""
+        others = f" and {count_of(len(errors) - 1, 'other run')}, the first because" if len(errors) > 1 else ""
         _log.warning("no traces of %s%s: %s", run_id, others, first_error)
     return traces_by_run
 
@@ -91,6 +92,8 @@ def read_traces(run: ExamRun) -> Iterator[QuestionTrace]:
 
     Raises `MedExamError` where the run cannot be planned as it was.
     """
+    if "answers" in run.record.identity:
+        raise RunFolderError("its answers are stored without prompts and replies")
     planned = plan_stored(run.folder.path)
     questions = {question.key: question for question in planned.question_set.questions}
     with run.folder.opened_predictions() as predictions:

@@ -25,11 +25,11 @@ class AsideSpec(WordsSpec):
     prompt: str | Path = "retrieval"
     """A named set of words (`retrieval`) or a path to a YAML file with one's own."""
     entry: str | None = None
-    """The group in whose words an answer is added to a list; None adds it as it is."""
+    """The group of words in which an answer is added to a list; None adds it unchanged."""
     wrong: str | None = None
-    """The group in whose words an answer that a question gives is called wrong; None leaves it out."""
+    """The group of words that call a given answer wrong; None leaves it out."""
     most: PositiveInt = 2
-    """Entries of a list that is asked for."""
+    """How many entries a list is asked to have."""
     reader: str | Path | None = None
     """A folder or a hub id of a model of natural language inference that judges; None asks the model itself."""
     revision: str | None = None
@@ -76,7 +76,9 @@ def check_words(words: ProgramSpec, signature: SignatureText) -> None:
     if isinstance(words, AsideSpec):
         kinds = ["bool", "float"][: len(outputs)] if words.reader is not None else [*outputs.values()][:1]
         if list(outputs.values()) != kinds or kinds[0] not in ("bool", "str", "list[str]"):
-            raise ValueError("such words return one bool, str or list[str], and a reader returns a bool and its float")
+            raise ValueError(
+                "these words return one bool, str or list[str]; a reader returns a bool and its probability"
+            )
         if len([name for name in others if name != "answer"]) > (1 if "question" in signature.inputs else 2):
             raise ValueError("such words show a question and one text: name fewer fields")
         return

@@ -84,7 +84,7 @@ class AskingStep(StepSpec):
         return self.orders
 
     def changed(self, program: ProgramSpec, names: Iterable[str]) -> ProgramSpec:
-        """Return a program with the modifiers `names` of this step; raises `ValueError` if it takes one of them not."""
+        """Return a program with the modifiers `names` of this step; raises `ValueError` if one does not fit."""
         changes = {name: value for name in names if (value := getattr(self, name)) is not None}
         if unknown := [name for name in changes if name not in type(program).model_fields]:
             raise ValueError(f"program {program.kind} takes no {' and no '.join(unknown)}: leave it out")

@@ -109,7 +109,7 @@ class ProgramSpec(Spec):
 
     @property
     def asked_as(self) -> str:
-        """The kind of program that the question is asked as; another one only behind passages."""
+        """The kind of program that the question is asked as; another one only after passages."""
         return self.kind
 
     @property

@@ -26,11 +26,11 @@ _OF_OPTIONS = ("reader", "answer_form", "reading", "answer_after_budget", "image
 
 
 class BehindPassagesSpec(ReplySpec):
-    """Base of the programs that ask another program's question behind what they found."""
+    """Base of the programs that ask another program's question after what they found."""
 
     asks_in_words: ClassVar[bool] = False
     then: Literal["zero_shot", "few_shot", "chain_of_thought"] = "zero_shot"
-    """How the question is asked behind its passages, in that program's words."""
+    """How the question is asked after its passages, in that program's words."""
     examples: str | Path = "paper"
     """A named set of examples (`paper`) or a path to a YAML file with one's own, for `then: few_shot`."""
 
@@ -68,7 +68,7 @@ class BehindPassagesSpec(ReplySpec):
 
     @property
     def asked_as(self) -> str:
-        """The kind of program that the question is asked as behind its passages."""
+        """The kind of program that the question is asked as after its passages."""
         return self.then
 
     @property
@@ -117,7 +117,7 @@ class SideWordsSpec(BehindPassagesSpec):
 
 
 class IterativeRetrievalSpec(SideWordsSpec, SearchSpec):
-    """Have the model write queries, read what they find and write more, then ask the question behind it.
+    """Have the model write queries, read what they find and write more, then ask the question with what was found.
 
     Xiong et al. (2024), "Improving Retrieval-Augmented Generation in Medicine with Iterative Follow-up Questions"
     (i-MedRAG).
@@ -132,8 +132,8 @@ class IterativeRetrievalSpec(SideWordsSpec, SearchSpec):
     queries: Annotated[int, Field(ge=1, le=20)] = 2
     """Queries a round."""
     keep: Literal["answers", "passages"] = "answers"
-    """What later queries and the question stand behind: `answers` has each query answered from its passages in a few
-    sentences, as i-MedRAG does; `passages` keeps the passages themselves and asks less."""
+    """What is shown before later queries and the question: `answers` has each query answered from its passages in a
+    few sentences, as i-MedRAG does; `passages` keeps the passages themselves and asks less."""
 
     @property
     def retrieval(self) -> RetrievalSettings:
@@ -154,14 +154,14 @@ class IterativeRetrievalSpec(SideWordsSpec, SearchSpec):
 
 
 class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
-    """Drop the passages that a verifier finds no help in, ask behind the others, and check the answer against them."""
+    """Drop the passages in which a verifier finds no help, ask with the others, and check the answer against them."""
 
     then_by_form: ClassVar[Mapping[Form, str]] = MappingProxyType(
         {"formats": "by_format", "short_answer": "short_answer"}
     )
     kind: Literal["retrieve_verify"] = "retrieve_verify"
     then: Literal["zero_shot", "few_shot", "chain_of_thought", "by_format", "short_answer"] = "zero_shot"  # type: ignore[assignment]
-    """How the question is asked behind its passages, in that program's words; questions that are answered in words
+    """How the question is asked after its passages, in that program's words; questions that are answered in words
     have `by_format` or `short_answer` by themselves."""
     retriever: RetrieverSpec = RetrieverSpec(kind="fusion")
     k: PositiveInt = 5
@@ -194,7 +194,7 @@ class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
 
     @property
     def in_words(self) -> ByFormatSpec | ShortAnswerSpec | None:
-        """The program that answers in words behind the passages; None where an option is chosen."""
+        """The program that answers in words after the passages; None where an option is chosen."""
         if self.then not in _IN_WORDS:
             return None
         settings = {name: getattr(self, name) for name in ("answer_format", "max_tokens", "prompt_language")}

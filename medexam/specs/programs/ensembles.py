@@ -45,7 +45,7 @@ class EnsembleSpec(ProgramSpec):
     by_content: ClassVar[set[str]] = {"members", "train"}
     kind: Literal["ensemble"] = "ensemble"
     members: tuple[MemberSpec, ...]
-    """Programs, or a `program` with a `model` of its own each; of equal votes the first member's counts."""
+    """Programs, or a `program` with a `model` of its own each; if votes are equal, the first member's answer counts."""
     combine: Combine = "vote"
     """`vote` takes the commonest answer, `mean_probability` the option with the highest mean probability. `stacked`
     weighs the members' probabilities by a logistic regression that is fitted on `train`."""

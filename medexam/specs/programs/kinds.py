@@ -77,7 +77,7 @@ else:
     AnyProgram = Annotated[
         Union[(*_tagged, Annotated[OwnSpec, Tag(OWN)])], Discriminator(_tag), AfterValidator(as_kind)
     ]
-    """The `program` part of a spec; steps that are those of a kind that ships are that kind."""
+    """The `program` part of a spec; the steps of a kind that ships count as that kind."""
     AnyWords = Annotated[Union[(*_tagged, Annotated[AsideSpec, Tag("aside")])], Discriminator(_tag)]
     """What a step asks in: the words of a kind, or of what is asked beside the question."""
 

@@ -60,7 +60,7 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
 
     @property
     def engine_needs(self) -> EngineNeeds:
-        """What its requests hold: texts to read, behind plain text or behind a dialogue."""
+        """What its requests hold: texts to read, after plain text or after a dialogue."""
         return EngineNeeds(logprobs=True, chat=self.chat_template)
 
     @property

@@ -72,7 +72,7 @@ class SpanReaderSpec(ReadingSpec):
 
 
 class EntailmentSpec(ReadingSpec):
-    """Take the option that, behind the question, a sentence of the passages entails most.
+    """Take the option that, put after the question, is entailed most by a sentence of the passages.
 
     DGEM and Decompatt were used so.
     """

@@ -51,8 +51,8 @@ class ReplySpec(WordsSpec):
     max_tokens: PositiveInt | None = None
     """Tokens a reply may have; None: the model's `max_tokens`, else 64 for a direct answer and 512 for reasoning."""
     answer_after_budget: Annotated[bool, Field(exclude_if=lambda closes: not closes)] = False
-    """Where a free reply is cut off in its thinking: the thinking is closed, and the answer chosen among the options in
-    one further call."""
+    """If a free reply is cut off in its thinking, close the thinking and choose among the options in one further
+    call."""
     images: Annotated[Literal["hidden", "shown", "only"], Field(exclude_if=lambda images: images == "hidden")] = (
         "hidden"
     )

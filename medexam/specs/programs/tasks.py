@@ -64,7 +64,7 @@ class TaskSpec(WordsSpec):
 
 
 class TaskLookUpSpec(TaskSpec, LookUpSpec):
-    """Base of the programs that answer in words behind passages, if a retriever is named."""
+    """Base of the programs that answer in words after passages, if a retriever is named."""
 
     k: Annotated[PositiveInt, Field(exclude_if=lambda k: k == 2)] = 2
     """Passages a question."""

@@ -9,9 +9,10 @@ import typer
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import print_notice, print_tables
-from medexam.errors import RunFolderError
+from medexam.errors import DatasetError, EngineError, RunFolderError
+from medexam.experiments.report.current import current_run
 from medexam.experiments.store.paths import default_runs_dir
-from medexam.experiments.store.run_folder import RunFolder, remove_runs, runs_inside
+from medexam.experiments.store.run_folder import METRICS, RunFolder, remove_runs, runs_inside
 from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, run_document
 from medexam.tables import NONE, Table, percent
 from medexam.text import count_of
@@ -59,8 +60,9 @@ class DamagedRun:
 def _load(folder: RunFolder) -> AnyRun | DamagedRun:
     """Load the run as it was scored last; a line for the user says what is wrong if it cannot be read."""
     try:
-        return load_run(folder)
-    except RunFolderError as error:
+        # A run without scores is still asked, or was killed before its end.
+        return load_run(folder) if (folder.path / METRICS).exists() else current_run(folder, print_notice)
+    except (RunFolderError, DatasetError, EngineError) as error:
         print_notice(f"warning: {folder.name} cannot be read: {error}")
         return DamagedRun(folder, str(error))
 
@@ -80,8 +82,9 @@ def _print(runs: "list[AnyRun | DamagedRun]") -> None:
 def _cells(run: AnyRun) -> tuple[str, str, str]:
     """Say when the run began, how many of its questions are scored, and its score."""
     count = run.metrics.n
+    state = ", running" if run.running else ""
     return (
         str(run.environment.get("started_at", NONE))[:10],
-        f"{count:,}" if run.complete else f"{count:,} of {run.metrics.selected:,}",
+        f"{count:,}" if run.complete else f"{count:,} of {run.metrics.selected:,}{state}",
         percent(run.score),
     )

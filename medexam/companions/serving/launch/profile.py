@@ -199,7 +199,10 @@ def load_profile(name: str | Path) -> Profile:
     else:
         near = nearest_profiles(base)
         hint = f", perhaps {' or '.join(near)} was meant" if near else ""
-        raise EngineError(f"no profile {base}{hint}; name a YAML file with one of your own, or {_list_them()}")
+        raise EngineError(
+            f"no profile {base}{hint}; name a YAML file with one of your own or a hub id such as Qwen/Qwen3-8B, or "
+            f"{_list_them()}"
+        )
     document = parse_yaml(text, source)
     if not isinstance(document, Mapping):
         raise SpecError(f"{source}: a profile is a mapping of keys to values, and this is {type(document).__name__}")

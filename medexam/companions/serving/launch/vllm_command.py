@@ -154,7 +154,7 @@ class _Server:
         words = [" ".join(pair) for pair in faster.items() if pair in pairs]
         if self._speed is None or not words:
             return ()
-        return (f"for exams: {' '.join(words)} ({self._speed.why}); state other values behind -- to override them",)
+        return (f"for exams: {' '.join(words)} ({self._speed.why}); state other values after -- to override them",)
 
     def _arguments(self, port: int, gpus: tuple[int, ...] | None, faster: Mapping[str, str]) -> list[str]:
         one_process = self.node is None and "--api-server-count" not in {**faster, **given_values(self.flags)}

@@ -9,7 +9,6 @@ from medexam.companions.serving.launch.profile import (
     Profile,
     load_profile,
     names_file,
-    nearest_profiles,
     profile_names,
     split_variant,
 )
@@ -27,12 +26,12 @@ print(json.dumps({"found": u.find_spec("vllm") is not None, "cpu": cpu}))
 def find_profile(model: str) -> tuple[str, Profile | None]:
     """Find the name that errors use, and the profile if the model is a profile's name or YAML file.
 
-    Raises `EngineError` for a plain name that looks like a profile's.
+    Raises `EngineError` for a plain name that no profile has: a hub id names its organisation.
     """
     if names_file(model) or split_variant(model)[0] in profile_names():
         return (Path(model).stem if names_file(model) else model), load_profile(model)
     plain = "/" not in model and not model.startswith(("~", ".")) and not Path(model).is_dir()
-    if plain and model.lower() != SMOLLM2_MODEL and nearest_profiles(model):
+    if plain and model.lower() != SMOLLM2_MODEL:
         load_profile(model)
     return model, None
 

@@ -63,7 +63,9 @@ def write_page(runs: Sequence[AnyRun], path: Path, boards: Sequence[Table] = ())
                 stream.writelines(pieces)
             size = draft.stat().st_size
     except OSError as error:
-        raise RunFolderError(f"cannot write {path}: {error}; choose another file with --html") from None
+        raise RunFolderError(
+            f"cannot write {path}: {error.strerror or error}; choose another file with --html"
+        ) from None
     return PageSize(size, len({key for run in runs for key in run.record.questions}))
 
 

@@ -91,7 +91,9 @@ def write_pictures(pictures: Iterable[PlotPicture], target: Path, option: str) -
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, picture.render(path.suffix.lower()))
         except OSError as error:
-            raise MedExamError(f"cannot write {path}: {error}; choose another folder with {option}") from None
+            raise MedExamError(
+                f"cannot write {path}: {error.strerror or error}; choose another folder with {option}"
+            ) from None
         paths.append(path)
     return paths
 

@@ -230,7 +230,7 @@
       element("div", { className: "under" }, buildFilters(), legend, page.marks.save));
   };
 
-  const HELP = [["\u2191 \u2193, k j", "previous and next question"], ["Page Up, Page Down", "ten questions on"],
+  const HELP = [["\u2191 \u2193, k j", "previous and next question"], ["Page Up, Page Down", "ten questions back and on"],
     ["Home, End", "first and last question"], ["/", "search"], ["Escape", "leave a field"], ["?", "these keys"]];
 
   const buildHelp = () => {
