@@ -28,6 +28,7 @@ from medexam.serve.network.fault_words import read_pause, refine
 from medexam.serve.network.http_calls import MISFORMED, retry_after_s
 from medexam.text import hide_secrets, writable
 
+_log = logging.getLogger(__name__)
 _LONGEST_REASON = 60
 LONGEST_MESSAGE = 2000
 """Characters of an error that are kept."""
@@ -58,13 +59,26 @@ def get_litellm() -> Any:
     litellm.telemetry = False
     litellm.cache = None
     litellm.suppress_debug_info = True
-    # It logs the tracebacks of errors that it also raises.
-    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    logging.getLogger("LiteLLM").addFilter(_is_shown)
     # It makes its coroutine in a thread; a call whose time is over before that is done leaves it behind, to no harm.
     warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
     # It prints what a server writes into fields of the wrong type.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     return litellm
+
+
+def _is_shown(record: logging.LogRecord) -> bool:
+    """Warn in one line of a callback of the user's that fails; hide the rest, which are errors that are raised too."""
+    text = record.getMessage()
+    if "LoggingError" in text:
+        lines = text.strip().splitlines()
+        _warn_of_callback(str(record.exc_info[1]) if record.exc_info else lines[-1])
+    return False
+
+
+@cache
+def _warn_of_callback(fault: str) -> None:
+    _log.warning("medexam: warning: a callback of litellm's failed: %s", _one_line(hide_secrets(fault)))
 
 
 async def call_litellm(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:

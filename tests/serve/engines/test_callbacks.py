@@ -74,3 +74,22 @@ def test_a_callback_hears_of_every_question(tmp_path, listen, engine, program) -
         ]
         assert len(stems) == QUESTIONS
         until(lambda: all(any(stem in text for text in texts) for stem in stems), "every question heard of")
+
+
+def test_a_callback_that_fails_is_told_in_one_line(tmp_path, monkeypatch, listen, caplog) -> None:
+    litellm = get_litellm()
+    listen()
+    from litellm.integrations.custom_logger import CustomLogger
+
+    class Failing(CustomLogger):
+        async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
+            raise ValueError("no such desk")
+
+    monkeypatch.setattr(litellm, "callbacks", [Failing()])
+    with serving(Wire()) as wire:
+        model = {"engine": "vllm", "name": "tiny", "endpoints": [wire.address]}
+        settings = {"model": model, "limit": 2, "runs_dir": tmp_path, "track": False, "progress": False}
+        medexam.run("headqa_sample", program="zero_shot", **settings)
+        told = "medexam: warning: a callback of litellm's failed: ValueError: no such desk"
+        until(lambda: any(told in line for line in caplog.messages), "the warning")
+    assert "Traceback" not in caplog.text
