@@ -5,7 +5,7 @@ The system message of a signature is written once. Everything else is DSPy's own
 """
 
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
@@ -18,7 +18,7 @@ from medexam.signatures.single_call import call_settings
 
 Signature = type[dspy.Signature]
 Fields = dict[str, Any]
-_SAMPLING = frozenset(Sampling._fields) - {"samples"}
+_SAMPLING = frozenset(get_type_hints(Sampling)) - {"samples"}
 """Settings of a call that a dialogue has room for."""
 
 

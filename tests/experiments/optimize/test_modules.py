@@ -122,13 +122,13 @@ def learning(monkeypatch, sample, key):
     """Have the scripted model answer each question right once it is told what reflection writes."""
     scripted = ScriptedEngine.answer
 
-    def answer(engine, request):
-        text = request.messages[-1].parts[0].text
+    def answer(engine, dialogue):
+        text = dialogue.messages[-1]["content"]
         question = next((one for one in sample.questions if one.stem in text), None)
-        if question is None or WRITTEN not in str(request.system):
-            return scripted(engine, request)
+        if question is None or WRITTEN not in dialogue.messages[0]["content"]:
+            return scripted(engine, dialogue)
         fields = f"[[ ## note ## ]]\nA note.\n\n[[ ## answer ## ]]\n{key[question.key].number}\n\n[[ ## completed ## ]]"
-        return scripted(ScriptedEngine({"*": fields}), request)
+        return scripted(ScriptedEngine({"*": fields}), dialogue)
 
     monkeypatch.setattr(ScriptedEngine, "answer", answer)
 
@@ -294,9 +294,9 @@ def test_gepa_reflects_on_the_feedback_of_a_function_of_ones_own(writing, run_op
     (tmp_path / "mine_metric.py").write_text(METRIC)
     prompts, scripted = [], ScriptedEngine.answer
 
-    def answer(engine, request):
-        prompts.append(request.messages[-1].parts[0].text)
-        return scripted(engine, request)
+    def answer(engine, dialogue):
+        prompts.append(dialogue.messages[-1]["content"])
+        return scripted(engine, dialogue)
 
     monkeypatch.setattr(ScriptedEngine, "answer", answer)
     metric = f"{tmp_path / 'mine_metric.py'}:brief"

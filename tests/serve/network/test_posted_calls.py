@@ -106,7 +106,9 @@ async def test_a_reply_is_read_as_litellm_reads_it() -> None:
                 engine._posted_as = "tiny"
                 posted, read = await ask_both(engine, {})
                 assert posted.source.message == read.source.message
-                assert replace(posted, source=None) == replace(read, source=None)
+                # litellm has its own words for why a reply ends.
+                told = [replace(one, source=None, finish_reason="") for one in (posted, read)]
+                assert told[0] == told[1]
 
 
 async def test_an_error_within_a_reply_is_the_one_that_litellm_raises() -> None:
