@@ -72,7 +72,7 @@ def _build_own(spec: ModelSpec, needs: EngineNeeds) -> Engine:
         engine: Any = engine_class(**spec.args)
     except Exception as error:
         raise SpecError(f"engine {spec.engine}: making it failed: {type(error).__name__}: {error}") from error
-    if hasattr(engine, "reply"):
+    if hasattr(engine, "reply") and not hasattr(engine, "complete"):
         asked: Engine = engine
         return asked
     lacking = [name for name in ("sync", "concurrency", "complete", "info", "aclose") if not hasattr(engine, name)]
