@@ -14,6 +14,7 @@ import pytest
 from dspy.lm15 import Config, Message, Request
 from fake_vllm import free_port
 
+from asked import complete
 from medexam.serve import build_engine
 from medexam.serve.discovery.probe import probe_endpoint
 from medexam.serve.local_model.weights import smollm2_folder
@@ -96,6 +97,6 @@ async def test_free_replies_are_those_of_the_embedded_engine(filling: str, folde
     replies = []
     for spec in specs:
         engine = await build_engine(spec, EngineNeeds(chat=True))
-        replies.append([one.text for one in await asyncio.gather(*map(engine.complete, requests))])
+        replies.append([one.text for one in await asyncio.gather(*(complete(engine, one) for one in requests))])
         await engine.aclose()
     assert replies[0] == replies[1]
