@@ -125,13 +125,8 @@ def draw_marks() -> Iterator[int]:
 
 async def ask_program(engine: Engine, spec: LikelihoodSpec, questions: Sequence[Question]) -> tuple[float, Answers]:
     program = build_program(spec, "en")
-    lm = dspy.LM(
-        "medexam/model",
-        engine=RecordingEngine(engine.sync),
-        async_engine=AsyncRecordingEngine(engine),
-        cache=False,
-        num_retries=0,
-    )
+    recorders = RecordingEngine(engine.sync), AsyncRecordingEngine(engine)
+    lm = dspy.LM("medexam/model", engine=recorders[0], async_engine=recorders[1], cache=False, num_retries=0)
     places = asyncio.Semaphore(engine.concurrency)
 
     async def one(question: Question) -> int | None:

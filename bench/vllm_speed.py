@@ -71,13 +71,8 @@ def marked(asked: list[Asked], mark: str) -> list[Asked]:
 
 
 async def run_engine(engine: Engine, asked: list[Asked]) -> tuple[float, int]:
-    lm = dspy.LM(
-        "served",
-        engine=RecordingEngine(engine.sync),
-        async_engine=AsyncRecordingEngine(engine),
-        cache=False,
-        num_retries=0,
-    )
+    recorders = RecordingEngine(engine.sync), AsyncRecordingEngine(engine)
+    lm = dspy.LM("served", engine=recorders[0], async_engine=recorders[1], cache=False, num_retries=0)
     places = asyncio.Semaphore(engine.concurrency)
 
     async def one(question: Asked) -> bool:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from medexam.experiments.api.reports import report
     from medexam.experiments.api.runs import list_runs, load_run, plan, run
     from medexam.experiments.run.spending import Limits
+    from medexam.plugins import __version__
     from medexam.predictions import Prediction
     from medexam.questions import Question
-    from medexam.version import __version__
 
 __all__ = [
     "Evaluate",
@@ -48,7 +48,7 @@ _HOMES = {
     "MedExamError": "errors",
     "Prediction": "predictions",
     "Question": "questions",
-    "__version__": "version",
+    "__version__": "plugins",
 }
 
 

@@ -84,7 +84,7 @@ def build_request(model: str, dialogue: Dialogue) -> Request:
 
     An empty system turn is a part without words: a request takes no empty text for it.
     """
-    turns = [*dialogue.messages, *([{"role": "assistant", "content": dialogue.opening}] if dialogue.opening else [])]
+    turns = dialogue.turns_with_opening
     system = next((turn["content"] for turn in turns if turn["role"] == "system"), None)
     messages = [_message(turn["role"], turn["content"]) for turn in turns if turn["role"] != "system"]
     if dialogue.pictures:

@@ -104,7 +104,7 @@ class Dialogue(NamedTuple):
     turns: list[dict[str, Any]] | None = None
     """The messages in OpenAI's chat dialect where they say more, such as calls of tools; None where they do not."""
     source: Any = None
-    """The request of DSPy's that it was read from; None where there is none."""
+    """The request of DSPy's that it was read from; None if it was read from none."""
 
     @classmethod
     def of(cls, turns: list[ChatMessage], sampling: Sampling, **more: Any) -> "Dialogue":
@@ -122,6 +122,11 @@ class Dialogue(NamedTuple):
         """All that a reply depends on but the seed, as a text."""
         unseeded = self._replace(sampling=self.sampling.with_seed(None), fields=dict(self.fields), source=None)
         return json.dumps(unseeded, default=str, sort_keys=True)
+
+    @property
+    def turns_with_opening(self) -> list[ChatMessage]:
+        """The messages, and the opening as the assistant's behind them if there is one."""
+        return [*self.messages, *([{"role": "assistant", "content": self.opening}] if self.opening else [])]
 
     @property
     def is_encodable(self) -> bool:
@@ -236,7 +241,7 @@ class Generation:
     reading: "ContinuationLogprobs | None" = None
     """The log-probabilities that were asked for instead of a reply."""
     source: Any = None
-    """The response of DSPy's that it was read from, which may say more; None where there is none."""
+    """The response of DSPy's that it was read from, which may say more; None if it was read from none."""
 
     @property
     def words(self) -> str:

@@ -1,4 +1,4 @@
-"""Code of the user's own that a spec names, and short names that installed packages add.
+"""Code of the user's own that a spec names, short names that installed packages add, and this package's version.
 
 A name is `package.module:Name` or `./file.py:Name`; an entry point of a group such as `medexam.programs` makes the
 first a short name. Finding and hashing the source imports nothing; only `load_object` runs the user's code. An object
@@ -13,13 +13,18 @@ import importlib.util
 import sys
 from functools import cache
 from importlib.machinery import ModuleSpec
-from importlib.metadata import Distribution, distributions, entry_points
+from importlib.metadata import Distribution, PackageNotFoundError, distributions, entry_points, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from medexam.companions.shipped import SHIPPED_PARTS
 from medexam.errors import SpecError
+
+try:
+    __version__ = version("medexam")
+except PackageNotFoundError:  # sources that nobody installed
+    __version__ = "0+unknown"
 
 _SITES = ("site-packages", "dist-packages")
 """Folders that Python installs packages into."""

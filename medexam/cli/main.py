@@ -221,7 +221,7 @@ def _stand_in(name: str) -> Any:
 
 def _version(flag: bool) -> None:
     if flag:
-        from medexam.version import __version__
+        from medexam.plugins import __version__
 
         typer.echo(__version__)
         raise typer.Exit

@@ -58,7 +58,7 @@ def start_thread(call: Callable[[], Any]) -> tuple[asyncio.Future[Any], threadin
     The thread ends with the process: one of a pool would be waited for then, however long it blocks.
     """
     returned: Future[Any] = Future()
-    returned.set_running_or_notify_cancel()  # whoever waits no longer does not stop it
+    returned.set_running_or_notify_cancel()  # a caller that waits no longer does not stop it
 
     def run() -> None:
         try:

@@ -73,7 +73,7 @@ def replay(program: dspy.Module, question: Any, replies: Sequence[str | Reply]) 
             outcome = program(question=question)
         except ProgramFaultError as error:
             fault = error
-    prompts = [_turns(dialogue) for dialogue in engine.dialogues]
+    prompts = [dialogue.turns_with_opening for dialogue in engine.dialogues]
     # What a program raises after it asked for more than is known may come of that alone.
     return Replayed(prompts, outcome, fault if len(prompts) <= len(replies) else None)
 
@@ -82,8 +82,3 @@ def _generation(reply: str | Reply) -> Generation:
     if isinstance(reply, str):
         return Generation(reply, "stop", "replay", 0, 0)
     return Generation(reply.text, "stop", "replay", 0, 0, tool_calls=reply.tool_calls)
-
-
-def _turns(dialogue: Dialogue) -> Turns:
-    """Return the turns of a prompt, the reply's opening as the last."""
-    return [*dialogue.messages, *([{"role": "assistant", "content": dialogue.opening}] if dialogue.opening else [])]

@@ -15,11 +15,11 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments.optimize.optimization import Optimization
+from medexam.plugins import __version__
 from medexam.programs.loading import PROGRAM, read_state
 from medexam.signatures import load_words
 from medexam.signatures.word_files import WORDS
 from medexam.specs import CellSpec
-from medexam.version import __version__
 
 CODE = Path(__file__).with_name("served_program.py")
 EXAMPLE = {

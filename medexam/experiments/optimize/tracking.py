@@ -34,9 +34,9 @@ from medexam.experiments.track.copies import (
 from medexam.experiments.track.names import storable_names
 from medexam.experiments.track.payload import DIGEST_LENGTH, PARAM_LENGTH, TAG_LENGTH
 from medexam.experiments.track.store import experiment_id, open_store
+from medexam.plugins import __version__
 from medexam.programs.loading import PROGRAM
 from medexam.tables import flatten, percent, with_interval
-from medexam.version import __version__
 
 ARTIFACTS = (RECORD, MODELS, PROMPT_MODELS, TRIALS, PROGRAM, DEMONSTRATIONS, REPORT, CURVE)
 SEND_LATER = "the optimization is complete on disk; send it later with `medexam track FOLDER`"

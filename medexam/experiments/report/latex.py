@@ -9,8 +9,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from medexam.plugins import __version__
 from medexam.tables import NONE, STARS, Captioned, Table
-from medexam.version import __version__
 
 MOST_ROWS = 45
 """A table of more breaks over pages, which needs the package longtable."""

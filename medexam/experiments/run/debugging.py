@@ -103,7 +103,6 @@ class _SeenEngine:
 
 def _describe(dialogue: Dialogue) -> dict[str, Any]:
     """Return the messages of a dialogue and all that is set of its reply."""
-    opening = [{"role": "assistant", "content": dialogue.opening}] if dialogue.opening else []
     request = dialogue.continuations
     settings = {
         **dialogue.sampling.fields(),
@@ -115,6 +114,6 @@ def _describe(dialogue: Dialogue) -> dict[str, Any]:
         "tools": [tool["function"]["name"] for tool in dialogue.fields.get("tools", ())] or None,
     }
     return {
-        "messages": [*dialogue.messages, *opening],
+        "messages": dialogue.turns_with_opening,
         "settings": {name: value for name, value in settings.items() if value is not None},
     }

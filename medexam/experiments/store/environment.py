@@ -12,12 +12,12 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from medexam.plugins import __version__
 from medexam.serve import EngineInfo
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.pool.energy import EnergyCount
 from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.specs import ModelSpec
-from medexam.version import __version__
 
 PACKAGES = ("dspy", "litellm", "transformers", "torch", "mlflow", "datasets", "pydantic", "numpy")
 

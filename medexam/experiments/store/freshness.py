@@ -17,10 +17,9 @@ from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, PARQUET, 
 from medexam.experiments.store.shards import has_shards
 from medexam.experiments.store.trust import check_trusted
 from medexam.inputs import UnreadableError, check_regular
-from medexam.plugins import hash_source
+from medexam.plugins import __version__, hash_source
 from medexam.specs.identity import digest
 from medexam.specs.names import OWN_METRICS, short_name
-from medexam.version import __version__
 
 Say = Callable[[str], None]
 """Told in one line what was done to a folder, or why nothing was."""

@@ -16,7 +16,7 @@ from medexam.experiments.report.language_tables import consistency_report
 from medexam.experiments.track.copies import SOURCE, Copy, put_copy
 from medexam.experiments.track.payload import TAG_LENGTH, started_at
 from medexam.experiments.track.store import experiment_id, open_store
-from medexam.version import __version__
+from medexam.plugins import __version__
 
 DIGEST_LENGTH = 12
 REPORT = "compare.md"

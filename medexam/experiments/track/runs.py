@@ -44,7 +44,7 @@ from medexam.experiments.track.payload import DIGEST_LENGTH, run_params, run_tag
 from medexam.experiments.track.run_list import NOTE, describe_experiment, main_scores, put_view, sort_best_first
 from medexam.experiments.track.store import default_tracking_uri, experiment_id, open_store
 from medexam.files import write_whole
-from medexam.version import __version__
+from medexam.plugins import __version__
 
 __all__ = ["TrackedRun", "attach_map", "default_tracking_uri", "track"]
 

@@ -33,8 +33,8 @@ from medexam.experiments.report.plots.style import looks
 from medexam.experiments.report.silences import silences
 from medexam.experiments.store.stored_run import AnyRun, ExamRun
 from medexam.files import whole_file
+from medexam.plugins import __version__
 from medexam.tables import Table
-from medexam.version import __version__
 
 ASSETS = "assets"
 STYLE = "page.css"

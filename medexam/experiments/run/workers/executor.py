@@ -24,10 +24,10 @@ from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
 from medexam.gc_pause import gc_paused
+from medexam.plugins import __version__
 from medexam.serve import EngineInfo
 from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.specs import EngineNeeds, ModelSpec
-from medexam.version import __version__
 
 _OWN = {"endpoints", "details", "server_version", "identity"}
 """What workers of one run may differ in."""

@@ -29,6 +29,7 @@ from medexam.experiments.store.prediction_lines import PredictionLog
 from medexam.experiments.store.shards import shard_path
 from medexam.files import host_name
 from medexam.gc_pause import gc_paused
+from medexam.plugins import __version__
 from medexam.predictions import Prediction
 from medexam.programs import ProgramContext, build_program, find_nearest
 from medexam.questions import Question
@@ -37,7 +38,6 @@ from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds, ModelSpec
-from medexam.version import __version__
 
 REPORT_S = 0.25
 """Seconds after which a worker reports what it has begun, if nothing made it report before."""
