@@ -205,11 +205,16 @@ def model_check(check: Callable[[Any], None] | None) -> dict[str, Any]:
     return {_CHECK: check}
 
 
+def check_model(lm: Any) -> None:
+    """Raise what the check of `model_check` raises for a model that is about to be asked."""
+    if (check := thread_local_overrides.get().get(_CHECK)) is not None:
+        check(lm)
+
+
 def _calling(own: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(own)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        if (check := thread_local_overrides.get().get(_CHECK)) is not None:
-            check(self)
+        check_model(self)
         return own(self, *arguments, **options)
 
     return call
@@ -218,8 +223,7 @@ def _calling(own: Callable[..., Any]) -> Callable[..., Any]:
 def _awaiting(own: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(own)
     async def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        if (check := thread_local_overrides.get().get(_CHECK)) is not None:
-            check(self)
+        check_model(self)
         return await own(self, *arguments, **options)
 
     return call

@@ -64,9 +64,9 @@ class _AsyncReplies:
 def replay(program: dspy.Module, question: Any, replies: Sequence[str | Reply]) -> Replayed:
     """Run `program` on a question with `replies` for its calls, in their order."""
     engine = _Replies(replies)
-    recorder = RecordingEngine(engine, declaring=engine)
-    recorders = {"engine": recorder, "async_engine": AsyncRecordingEngine(_AsyncReplies(engine))}
-    lm = dspy.LM("medexam/replay", **recorders, cache=False, num_retries=0)
+    recorder, asynchronous = RecordingEngine(engine, declaring=engine), AsyncRecordingEngine(_AsyncReplies(engine))
+    lm = dspy.LM("medexam/replay", engine=recorder, async_engine=asynchronous, cache=False, num_retries=0)
+    lm.direct_engine = asynchronous
     outcome, fault = None, None
     with dspy.context(lm=lm, disable_history=True), suppress(LMError, _NoMoreRepliesError):
         try:

@@ -5,14 +5,14 @@ The system message of a signature is written once. Everything else is DSPy's own
 """
 
 from functools import lru_cache
-from typing import Any, cast, get_type_hints
+from typing import Any, NamedTuple, cast, get_type_hints
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 from medexam.dspy_internals import DirectCalls, chat_output, current_settings, dspy_errors, is_plain_lm
 from medexam.dspy_requests import write_response
-from medexam.model_calls import Dialogue, Sampling
+from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.signatures.direct import find_direct_engine
 from medexam.signatures.single_call import call_settings
 
@@ -33,10 +33,15 @@ class ChatInBulk(dspy.ChatAdapter):
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """Return what DSPy's own adapter returns."""
-        call = (lm, dict(lm_kwargs), signature, demos, inputs)
-        asks_directly = getattr(lm, "direct_engine", None) is not None and not (self.callbacks or _is_heard())
+        call = _Call(lm, dict(lm_kwargs), signature, demos, inputs)
+        outputs: list[Fields] | None = None
         try:
-            outputs = await (self._ask(*call) if asks_directly else self._ask_plain(*call))
+            if self._asks_directly(lm):
+                outputs = await self._ask(call)
+            elif self._asks_plainly(lm, signature):
+                processed, messages = self._write(call)
+                if (replies := await self._direct.ask(lm, messages, call.options)) is not None:
+                    outputs = self._read(call, processed, replies)
         except AdapterParseError:
             if not self.use_json_adapter_fallback:
                 raise
@@ -50,14 +55,15 @@ class ChatInBulk(dspy.ChatAdapter):
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """Return what DSPy's own adapter returns, in a thread that waits."""
+        call = _Call(lm, dict(lm_kwargs), signature, demos, inputs)
         outputs: list[Fields] | None = None
-        options = dict(lm_kwargs)
         try:
-            if self._asks_plainly(lm, signature):
-                processed = self._call_preprocess(lm, options, signature, inputs)
-                replies = self._direct.ask_blocking(lm, self.format(processed, demos, inputs), options)
-                if replies is not None:
-                    outputs = self._call_postprocess(processed, signature, replies, lm, options)
+            if self._asks_directly(lm):
+                outputs = self._ask_blocking(call)
+            elif self._asks_plainly(lm, signature):
+                processed, messages = self._write(call)
+                if (replies := self._direct.ask_blocking(lm, messages, call.options)) is not None:
+                    outputs = self._read(call, processed, replies)
         except AdapterParseError:
             if not self.use_json_adapter_fallback:
                 raise
@@ -73,27 +79,39 @@ class ChatInBulk(dspy.ChatAdapter):
             parallel_tool_calls=self.parallel_tool_calls,
         )
 
-    async def _ask(
-        self, lm: dspy.LM, options: Fields, signature: Signature, demos: list[Fields], inputs: Fields
-    ) -> list[Fields] | None:
+    async def _ask(self, call: "_Call") -> list[Fields] | None:
         """Ask by a dialogue; None where it says less than DSPy's request, and nothing was asked."""
-        processed = self._call_preprocess(lm, options, signature, inputs)
-        settings = {name: value for name, value in call_settings(lm, options).items() if value is not None}
-        if settings.keys() - _SAMPLING:
+        processed, messages = self._write(call)
+        dialogue = call.dialogue(messages)
+        if dialogue is None or (engine := find_direct_engine(call.lm, dialogue)) is None:
             return None
-        messages = self.format(processed, demos, inputs)
-        if not all(isinstance(message["content"], str) and len(message) == 2 for message in messages):
-            return None
-        dialogue = Dialogue.of(messages, Sampling.of(settings))
-        engine = find_direct_engine(lm, dialogue)
-        if engine is None:
-            return None
-        with dspy_errors(lm.model):
+        with dspy_errors(call.lm.model):
             (generation,) = await engine.reply(dialogue)
-        is_text = generation.text is None and not generation.tool_calls
-        output = generation.words if is_text else chat_output(write_response([generation]))
-        outputs: list[Fields] = self._call_postprocess(processed, signature, [output], lm, options)
+        return self._read(call, processed, [_output(generation)])
+
+    def _ask_blocking(self, call: "_Call") -> list[Fields] | None:
+        """Ask as `_ask` does, in a thread that waits."""
+        processed, messages = self._write(call)
+        dialogue = call.dialogue(messages)
+        if dialogue is None or find_direct_engine(call.lm, dialogue) is None:
+            return None
+        with dspy_errors(call.lm.model):
+            (generation,) = call.lm.engine.reply(dialogue)
+        return self._read(call, processed, [_output(generation)])
+
+    def _write(self, call: "_Call") -> tuple[Signature, list[Fields]]:
+        """Return the signature that the reply is read by, and the messages of a call."""
+        processed: Signature = self._call_preprocess(call.lm, call.options, call.signature, call.inputs)
+        messages: list[Fields] = self.format(processed, call.demos, call.inputs)
+        return processed, messages
+
+    def _read(self, call: "_Call", processed: Signature, replies: list[Any]) -> list[Fields]:
+        outputs: list[Fields] = self._call_postprocess(processed, call.signature, replies, call.lm, call.options)
         return outputs
+
+    def _asks_directly(self, lm: dspy.LM) -> bool:
+        """Return whether a model of ours can be asked by dialogues, since nothing listens."""
+        return getattr(lm, "direct_engine", None) is not None and not (self.callbacks or _is_heard())
 
     def _asks_plainly(self, lm: dspy.LM, signature: Signature) -> bool:
         """Return whether a model of DSPy's can be asked without what DSPy does anew for each call."""
@@ -103,19 +121,6 @@ class ChatInBulk(dspy.ChatAdapter):
             and is_plain_lm(lm)
             and not any(field.annotation in self.native_response_types for field in signature.output_fields.values())
         )
-
-    async def _ask_plain(
-        self, lm: dspy.LM, options: Fields, signature: Signature, demos: list[Fields], inputs: Fields
-    ) -> list[Fields] | None:
-        """Ask a model of DSPy's directly; None where DSPy has to ask it, and nothing was asked."""
-        if not self._asks_plainly(lm, signature):
-            return None
-        processed = self._call_preprocess(lm, options, signature, inputs)
-        replies = await self._direct.ask(lm, self.format(processed, demos, inputs), options)
-        if replies is None:
-            return None
-        outputs: list[Fields] = self._call_postprocess(processed, signature, replies, lm, options)
-        return outputs
 
     def format_system_message(self, signature: Signature) -> str:
         """Return the system message, which is written once for a signature."""
@@ -137,6 +142,31 @@ class ChatInBulk(dspy.ChatAdapter):
         fields = [f"[[ ## {name} ## ]]\n{inputs[name]}" for name in names]
         reminder = _reminder(cast("Any", signature)) if main_request else None
         return "\n\n".join([prefix, *fields, *([] if reminder is None else [reminder]), suffix]).strip()
+
+
+class _Call(NamedTuple):
+    """A predictor's call."""
+
+    lm: dspy.LM
+    options: Fields
+    signature: Signature
+    demos: list[Fields]
+    inputs: Fields
+
+    def dialogue(self, messages: list[Fields]) -> Dialogue | None:
+        """Return the messages as a dialogue; None where it says less than DSPy's request."""
+        settings = {name: value for name, value in call_settings(self.lm, self.options).items() if value is not None}
+        if settings.keys() - _SAMPLING:
+            return None
+        if not all(isinstance(message["content"], str) and len(message) == 2 for message in messages):
+            return None
+        return Dialogue.of(messages, Sampling.of(settings))
+
+
+def _output(generation: Generation) -> Any:
+    """Return a reply as a call of DSPy's chat models does."""
+    is_text = generation.text is None and not generation.tool_calls
+    return generation.words if is_text else chat_output(write_response([generation]))
 
 
 @lru_cache(maxsize=256)

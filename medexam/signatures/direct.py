@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 import dspy
 from pydantic_core import PydanticUndefined
 
-from medexam.dspy_internals import current_settings, dspy_errors
+from medexam.dspy_internals import check_model, current_settings, dspy_errors
 from medexam.dspy_requests import build_request, read_generations
 from medexam.model_calls import Dialogue, Generation
 
@@ -84,8 +84,9 @@ def ask_blocking(lm: dspy.LM, dialogue: Dialogue, settings: Fields) -> list[Gene
 def find_direct_engine(lm: dspy.LM, dialogue: Dialogue) -> DirectEngine | None:
     """Find what replies to a dialogue for `lm`, where nothing of DSPy's listens to calls; None if DSPy has to ask.
 
-    DSPy says what is wrong with a turn that is empty, or that cannot be sent.
+    DSPy says what is wrong with a turn that is empty, or that cannot be sent. Raises what `model_check` raises.
     """
+    check_model(lm)
     engine: DirectEngine | None = getattr(lm, "direct_engine", None)
     asks_directly = engine is not None and not lm.callbacks and dialogue.is_encodable and not dialogue.has_empty_turn
     return engine if asks_directly else None

@@ -470,6 +470,31 @@ def test_a_module_that_asks_another_model_fails_its_questions_before_that_is_ask
     assert "openai/other is not the run's model: ask dspy.settings.lm" in failure.example
 
 
+OWN_MODEL = """
+import medexam
+
+class Waits(dspy.Module):
+    def __init__(self, path):
+        super().__init__()
+        self.ask = dspy.Predict("question -> answer: int")
+        self.ask.set_lm(medexam.lm("scripted", path=path))
+
+    def forward(self, question):
+        return self.ask(question=question)
+
+class Awaits(Waits):
+    async def aforward(self, question):
+        return await self.ask.acall(question=question)
+"""
+
+
+@pytest.mark.parametrize("name", ["Waits", "Awaits"])
+def test_a_model_of_medexams_that_a_module_brings_is_not_asked_either(run, tmp_path, name: str) -> None:
+    stored = run(OWN_MODEL, name, {"*": FIELD}, limit=2, args={"path": str(tmp_path / "replies.yaml")})
+    (failure,) = stored.failures
+    assert (failure.kind, failure.questions) == ("OtherModelError", 2)
+
+
 THREADS = """
 import contextvars
 from concurrent.futures import ThreadPoolExecutor

@@ -28,6 +28,13 @@ class Writer:
         self.dialogues = []
 
     async def reply(self, dialogue):
+        return Waiter.reply(self, dialogue)
+
+
+class Waiter(Writer):
+    """The same for those who wait in a thread."""
+
+    def reply(self, dialogue):
         self.dialogues.append(dialogue)
         return [Generation(self.text, "stop", "m", 1, 1)]
 
@@ -40,13 +47,17 @@ class Echo:
         self.requests = []
 
     def complete(self, request):
-        raise NotImplementedError
-
-    async def acomplete(self, request):
         self.requests.append(request)
         usage = dspy.lm15.Usage(input_tokens=1, output_tokens=1)
         message = dspy.lm15.Message.assistant(self.reply)
         return dspy.lm15.Response(id="1", model="m", message=message, finish_reason="stop", usage=usage)
+
+
+class Both:
+    """Replies to dialogues, and to DSPy's requests."""
+
+    def __init__(self, waiter: Waiter, echo: Echo) -> None:
+        self.reply, self.complete = waiter.reply, echo.complete
 
 
 class Asynchronous:
@@ -54,24 +65,26 @@ class Asynchronous:
         self._echo = echo
 
     async def complete(self, request):
-        return await self._echo.acomplete(request)
+        return self._echo.complete(request)
 
 
 def ask(adapter, lm, signature, inputs, demos=()):
     predictor = dspy.Predict(signature)
     predictor.demos = list(demos)
     with dspy.context(lm=lm, adapter=adapter, disable_history=True, trace=None):
-        return dict(asyncio.run(predictor.acall(**inputs)))
+        waits = isinstance(getattr(lm, "direct_engine", None), Waiter)
+        return dict(predictor(**inputs) if waits else asyncio.run(predictor.acall(**inputs)))
 
 
-@pytest.fixture
-def both():
+@pytest.fixture(params=[Writer, Waiter], ids=["awaited", "blocking"])
+def both(request):
     """Two models that reply the same: asked by dialogues, and by DSPy's requests."""
 
     def make(reply):
-        echo, writer = Echo(reply), Writer(reply)
-        lm = dspy.LM("m/m", engine=echo, async_engine=Asynchronous(echo), cache=False, temperature=0.0, max_tokens=9)
-        direct = lm.copy()
+        echo, writer = Echo(reply), request.param(reply)
+        settings = {"cache": False, "temperature": 0.0, "max_tokens": 9}
+        lm = dspy.LM("m/m", engine=echo, async_engine=Asynchronous(echo), **settings)
+        direct = dspy.LM("m/m", engine=Both(writer, echo), async_engine=Asynchronous(echo), **settings)
         direct.direct_engine = writer
         return lm, echo, direct, writer
 
@@ -123,4 +136,5 @@ def test_who_listens_gets_dspys_own_call(both) -> None:
     predictor = dspy.Predict("question -> answer")
     with dspy.context(lm=direct, adapter=ChatInBulk(), track_usage=True):
         asyncio.run(predictor.acall(question="x"))
-    assert (len(echo.requests), writer.dialogues) == (1, [])
+        predictor(question="x")
+    assert (len(echo.requests), writer.dialogues) == (2, [])
