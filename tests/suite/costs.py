@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from waiting import until
+
 BUDGET = Path(__file__).parents[1] / "budget.toml"
 OVER_BUDGET = 2.0
 """Times its budget that a folder may take in CI."""
@@ -30,6 +32,8 @@ LISTED = 10
 """Files that are listed, the slowest first."""
 LEFT_BEHIND_MB = 100
 """Megabytes of weights that the tests of a file may leave behind."""
+FREED_S = 60.0
+"""Seconds after which weights that are still there will stay."""
 _OUTPUT = "costs"
 
 
@@ -98,8 +102,9 @@ def _memory(request: pytest.FixtureRequest) -> Iterator[None]:
     before = _anonymous_mb()
     yield
     if _anonymous_mb() - before > LEFT_BEHIND_MB / 2:
-        left = METER.read(LEFT_BEHIND_MB)
-        assert left < LEFT_BEHIND_MB, f"{request.node.nodeid} leaves {left:.0f} MB of weights behind"
+        # torch lets other threads run between two tensors that it frees, so a thread may be half through a model.
+        freed = f"the end of the weights that {request.node.nodeid} loaded"
+        until(lambda: METER.read(LEFT_BEHIND_MB) < LEFT_BEHIND_MB, freed, seconds=FREED_S)
 
 
 class Costs:
