@@ -6,13 +6,14 @@
 
 `compare` measures whole paths, from the questions on disk to the scores, each pass in a fresh process, beside
 `instant_server.py` in another: `medexam run` with guided answers, with free ones and with a module of the user's own
-through litellm, stock DSPy, inspect-ai and lm-evaluation-harness. A side's rate is the marginal one of two passes, the
-difference of their questions by that of their times, so that no start-up is in it. Sides alternate in rounds; the first
-round tries each side's settings and the others keep the fastest; the rate is the median round. Peers leave out what
-they can be told to leave out; medexam writes each prediction, its report and an MLflow run. `scale` runs medexam on two
-sizes, guided, and runs the first of them again when there is nothing left to ask. `pair` runs medexam alone and two of
-it at once, in processes and folders of their own, against a server that serves fewer questions a second than one of
-them could ask: what two get together, from the first question of either to the last, is compared with what one gets.
+(through litellm and by `engine: vllm`), stock DSPy, inspect-ai and lm-evaluation-harness. A side's rate is the marginal
+one of two passes, the difference of their questions by that of their times, so that no start-up is in it. Sides
+alternate in rounds; the first round tries each side's settings and the others keep the fastest; the rate is the median
+round. Peers leave out what they can be told to leave out; medexam writes each prediction, its report and an MLflow run.
+`scale` runs medexam on two sizes, guided, and runs the first of them again when there is nothing left to ask. `pair`
+runs medexam alone and two of it at once, in processes and folders of their own, against a server that serves fewer
+questions a second than one of them could ask: what two get together, from the first question of either to the last, is
+compared with what one gets.
 Prints one JSON document.
 
 All sides get the same questions of HEAD-QA v1, read from `$MEDEXAM_DATA`; more than there are repeat them under other
@@ -357,7 +358,8 @@ def asking_span(folder: Path, number: int) -> tuple[float, float]:
 
 def make_sides(arguments: argparse.Namespace) -> list[Side]:
     """All sides, those of other interpreters only where they are wanted."""
-    sides: list[Side] = [MedexamSide("guided"), MedexamSide("free"), ModuleSide(), DSPySide()]
+    modules = [ModuleSide(), ModuleSide(engine="vllm")]
+    sides: list[Side] = [MedexamSide("guided"), MedexamSide("free"), *modules, DSPySide()]
     if "inspect_ai" in arguments.sides:
         sides.append(InspectSide(find_python(INSPECT, arguments.inspect_python, constrained=False)))
     if any(name.startswith("lm_eval") for name in arguments.sides):
@@ -379,6 +381,7 @@ NAMES = (
     "medexam_guided",
     "medexam_free",
     "medexam_module",
+    "medexam_module_vllm",
     "dspy",
     "inspect_ai",
     "lm_eval_generate",

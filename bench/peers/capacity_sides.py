@@ -112,15 +112,21 @@ class MedexamSide:
 
 @dataclass(frozen=True)
 class ModuleSide(MedexamSide):
-    """`medexam run` with a module of the user's own, through litellm; see `direct_module.py`."""
+    """`medexam run` with a module of the user's own, through litellm or `engine: vllm`; see `direct_module.py`."""
 
     answer_format: str = "module"
+    engine: str = "litellm"
     scale: ClassVar[float] = 0.25
+
+    @property
+    def name(self) -> str:
+        return "medexam_module" if self.engine == "litellm" else f"medexam_module_{self.engine}"
 
     def parts(self, endpoint: str) -> dict[str, Any]:
         """The model and the program of its spec."""
+        named = {"name": f"openai/{MODEL}"} if self.engine == "litellm" else {}
         return {
-            "model": {"engine": "litellm", "name": f"openai/{MODEL}", "endpoints": [endpoint], "max_tokens": 64},
+            "model": {"engine": self.engine, "endpoints": [endpoint], "max_tokens": 64, **named},
             "program": {
                 "kind": f"{PEERS / 'direct_module.py'}:Direct",
                 "args": {"instructions": INSTRUCTIONS},
