@@ -63,6 +63,17 @@ _BOOKKEEPING = {"augmented", "dspy_uuid", "dspy_split"}
 Steps = Generator[Call, dspy.Prediction, ProgramOutput]
 """A program's steps: it yields calls, receives their predictions and returns its own. A call whose prompt did not fit
 the model's context raises `ContextWindowExceededError` where it was yielded."""
+Step = Call | ProgramOutput
+"""How far steps have come: to a call, or to their output."""
+
+
+def advance(steps: Steps, reply: Any = None) -> Step:
+    """Return what steps come to behind a reply, or behind the fault of a prompt that did not fit; None begins them."""
+    try:
+        return steps.throw(reply) if isinstance(reply, ContextWindowExceededError) else steps.send(reply)
+    except StopIteration as stop:
+        output: ProgramOutput = stop.value
+        return output
 
 
 class AskingProgram(dspy.Module):
@@ -116,39 +127,35 @@ class AskingProgram(dspy.Module):
         """Answer one question."""
         check_question(question)
         steps = self.steps(question)
-        call = next(steps)
+        step = advance(steps)
         with dspy.context(adapter=self.adapter):
-            while True:
+            while isinstance(step, Call):
                 try:
-                    with _settings_of(call):
-                        prediction = call.predictor(**call.inputs, **call.options)
-                    call = steps.send(prediction)
+                    with _settings_of(step):
+                        reply = step.predictor(**step.inputs, **step.options)
                 except ContextWindowExceededError as error:
-                    call = steps.throw(error)
-                except StopIteration as stop:
-                    return _output(stop)
+                    reply = error
+                step = advance(steps, reply)
+        return step
 
     async def aforward(self, question: Any) -> ProgramOutput:
         """Answer one question without blocking."""
         check_question(question)
         steps = self.steps(question)
-        call = next(steps)
-        while True:
+        step = advance(steps)
+        while isinstance(step, Call):
             try:
-                adapter = call.adapter or self.adapter
-                if call.lm is None and isinstance(call.predictor, AskingProgram) and not is_heard():
+                if step.lm is None and isinstance(step.predictor, AskingProgram) and not is_heard():
                     # A program has an adapter of its own, and nobody hears that it is called.
-                    prediction = await call.predictor.aforward(**call.inputs, **call.options)
-                elif call.lm is None:
-                    prediction = await ask_predictor(call.predictor, call.inputs, call.options, adapter)
+                    reply = await step.predictor.aforward(**step.inputs, **step.options)
                 else:
-                    with dspy.context(lm=call.lm):
-                        prediction = await ask_predictor(call.predictor, call.inputs, call.options, adapter)
-                call = steps.send(prediction)
+                    adapter = step.adapter or self.adapter
+                    with nullcontext() if step.lm is None else dspy.context(lm=step.lm):
+                        reply = await ask_predictor(step.predictor, step.inputs, step.options, adapter)
             except ContextWindowExceededError as error:
-                call = steps.throw(error)
-            except StopIteration as stop:
-                return _output(stop)
+                reply = error
+            step = advance(steps, reply)
+        return step
 
 
 class ExamProgram(AskingProgram):
@@ -167,11 +174,6 @@ class ExamProgram(AskingProgram):
 def shown_of(demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
     """Return what prompts of exam programs show of a demonstration: its question, rationale and answer."""
     return {name: demo[name] for name in ("question", "rationale", "answer") if demo.get(name) is not None}
-
-
-def _output(stop: StopIteration) -> ProgramOutput:
-    output: ProgramOutput = stop.value
-    return output
 
 
 class WrappingProgram(ExamProgram):
@@ -197,19 +199,21 @@ class WrappingProgram(ExamProgram):
         return altered(self.program.steps(question), lambda call: replace(call, inputs={**call.inputs, **inputs}))
 
 
-def altered(steps: Steps, change: Callable[[Call], Call]) -> Steps:
-    """Yield the same steps with every call changed; replies, and prompts that did not fit, reach them unchanged."""
-    try:
-        call = next(steps)
-        while True:
-            try:
-                prediction = yield change(call)
-            except ContextWindowExceededError as error:
-                call = steps.throw(error)
-            else:
-                call = steps.send(prediction)
-    except StopIteration as stop:
-        return _output(stop)
+def altered(
+    steps: Steps, change: Callable[[Call], Call], step: Step | None = None, resume: Callable[..., Step] = advance
+) -> Steps:
+    """Yield the same steps with every call changed; replies, and prompts that did not fit, reach them unchanged.
+
+    `step` is what they have come to already; None: they have not begun. `resume` advances them.
+    """
+    step = resume(steps) if step is None else step
+    while isinstance(step, Call):
+        try:
+            reply = yield change(step)
+        except ContextWindowExceededError as error:
+            reply = error
+        step = resume(steps, reply)
+    return step
 
 
 class TaskProgram(AskingProgram):

@@ -8,13 +8,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.predictions import Prediction, Reading
 from medexam.predictions.evidence.option_scores import OptionScores
-from medexam.programs.base import AskingProgram, Call, ExamProgram, Steps, WrappingProgram
+from medexam.programs.base import AskingProgram, Call, ExamProgram, Step, Steps, WrappingProgram, advance, altered
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 
@@ -45,18 +46,18 @@ class Voting(WrappingProgram):
         If one request brings several replies to a prompt, all are asked for at once as long as they are asked the same.
         """
         runs = [self.program.steps(question) for _ in range(self.samples)]
-        next_steps: list[Call | ProgramOutput] = [next(run) for run in runs]
+        next_steps = [advance(run) for run in runs]
         while _shares_prompt(next_steps):
             try:
                 replies = yield replace(next_steps[0], samples=self.samples)
             except ContextWindowExceededError as error:
-                next_steps = [run.throw(error) for run in runs]
+                next_steps = [advance(run, error) for run in runs]
                 continue
-            next_steps = [_step(run, replies.completions[place]) for place, run in enumerate(runs)]
+            next_steps = [advance(run, replies.completions[place]) for place, run in enumerate(runs)]
             break
         answers = []
         for number, (run, step) in enumerate(zip(runs, next_steps, strict=True)):
-            answers.append((yield from _finish(run, step, number, self.samples)))
+            answers.append((yield from altered(run, partial(_seeded, number, self.samples), step)))
         return count_votes(question, answers, answers)
 
     def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
@@ -86,7 +87,7 @@ def read_each(
     return outcomes
 
 
-def _shares_prompt(calls: Sequence[Call | ProgramOutput]) -> bool:
+def _shares_prompt(calls: Sequence[Step]) -> bool:
     """Return whether all are the same call, of one of DSPy's own predictors, and its model reads a prompt once."""
     first, *others = calls
     if not isinstance(first, Call) or not isinstance(first.predictor, dspy.Predict):
@@ -95,25 +96,9 @@ def _shares_prompt(calls: Sequence[Call | ProgramOutput]) -> bool:
     return getattr(lm, "shares_prompts", False) and all(call == first for call in others)
 
 
-def _step(run: Steps, reply: dspy.Prediction) -> Call | ProgramOutput:
-    """Return what a program says to a reply: its next call, or its answer."""
-    try:
-        return run.send(reply)
-    except StopIteration as stop:
-        answer: ProgramOutput = stop.value
-        return answer
-
-
-def _finish(run: Steps, step: Call | ProgramOutput, number: int, samples: int) -> Steps:
-    """Yield the steps of one reply from a call on to its answer, each under a seed that no other reply has."""
-    while isinstance(step, Call):
-        try:
-            reply = yield replace(step, seeds_later=number + samples * step.seeds_later)
-        except ContextWindowExceededError as error:
-            step = run.throw(error)
-            continue
-        step = _step(run, reply)
-    return step
+def _seeded(number: int, samples: int, call: Call) -> Call:
+    """Return a call of reply `number` under a seed that no other of the `samples` has."""
+    return replace(call, seeds_later=number + samples * call.seeds_later)
 
 
 def count_votes(question: Question, votes: Sequence[ProgramOutput], outcomes: Sequence[ProgramOutput]) -> ProgramOutput:

@@ -1,13 +1,12 @@
 """Asking one part of a program of steps: once or several times, of whichever model, by the part's own adapter."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import dspy
-from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.programs.base import AskingProgram, Call, ExamProgram, Steps, altered
+from medexam.programs.base import AskingProgram, Call, ExamProgram, Step, Steps, advance, altered
 from medexam.programs.combining.reordering import Reordered
 from medexam.programs.combining.voting import Voting
 from medexam.programs.own import OwnProgram
@@ -70,25 +69,14 @@ def within(steps: Steps, program: dspy.Module, lm: dspy.LM | None, later: int) -
     def change(call: Call) -> Call:
         return replace(call, adapter=call.adapter or adapter, lm=call.lm or lm, seeds_later=call.seeds_later + later)
 
+    def resume(steps: Steps, reply: Any = None) -> Step:
+        # What a program does between its calls may depend on the model that it asks.
+        with dspy.context(lm=lm):
+            return advance(steps, reply)
+
     if lm is None:
         return steps if adapter is None else altered(steps, change)
-    return _asked_of(steps, lm, change)
-
-
-def _asked_of(steps: Steps, lm: dspy.LM, change: Callable[[Call], Call]) -> Steps:
-    reply: dspy.Prediction | None = None
-    fault: ContextWindowExceededError | None = None
-    while True:
-        try:
-            # What a program does between its calls may depend on the model that it asks.
-            with dspy.context(lm=lm):
-                call = steps.send(reply) if fault is None else steps.throw(fault)
-        except StopIteration as stop:
-            return cast("ProgramOutput", stop.value)
-        try:
-            reply, fault = (yield change(call)), None
-        except ContextWindowExceededError as error:
-            reply, fault = None, error
+    return altered(steps, change, resume=resume)
 
 
 def asked_of(model: str, outcome: ProgramOutput) -> ProgramOutput:

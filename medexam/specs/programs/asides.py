@@ -82,8 +82,7 @@ def check_words(words: ProgramSpec, signature: SignatureText) -> None:
         if len([name for name in others if name != "answer"]) > (1 if "question" in signature.inputs else 2):
             raise ValueError("such words show a question and one text: name fewer fields")
         return
-    allowed = {"answer": True, "rationale": True}
-    if "answer" not in outputs or not outputs.keys() <= allowed.keys():
+    if "answer" not in outputs or not outputs.keys() <= {"answer", "rationale"}:
         raise ValueError(f"words {words.kind} write only `answer`, and `rationale` if they reason: name no other field")
     if "question" not in signature.inputs or len(others) > 1:
         raise ValueError(f"words {words.kind} show one text and then the question: name `question` and one field")

@@ -1,6 +1,6 @@
 """The steps of programs in YAML that ask, each with what changes how, and the words that they ask in."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
@@ -74,14 +74,19 @@ class AskingStep(StepSpec):
         return self
 
     @property
+    def inner(self) -> Collection[str]:
+        """Which of samples and orders what the step asks has itself."""
+        return ()
+
+    @property
     def outer_samples(self) -> int | None:
-        """Samples that are asked around what the step asks."""
-        return self.samples
+        """Samples that are asked around what the step asks; None if there are none, or it has them itself."""
+        return None if "samples" in self.inner else self.samples
 
     @property
     def outer_orders(self) -> Orders | None:
-        """Orders that are asked around what the step asks."""
-        return self.orders
+        """Orders that are asked around what the step asks; None if there are none, or it has them itself."""
+        return None if "orders" in self.inner else self.orders
 
     def changed(self, program: ProgramSpec, names: Iterable[str]) -> ProgramSpec:
         """Return a program with the modifiers `names` of this step; raises `ValueError` if one does not fit."""
@@ -129,22 +134,16 @@ class AskStep(AskingStep):
     def program(self) -> ProgramSpec:
         """What asks in `words`, with what the step changes of it; samples and most orders are asked around it."""
         assert self.words is not None  # noqa: S101 - the caller has looked
-        inner = ("orders",) if self._averages_orders else ()
-        program = self.changed(self.words, ("max_tokens", "answer_format", "answer_form", *inner))
+        program = self.changed(self.words, ("max_tokens", "answer_format", "answer_form", *self.inner))
         if isinstance(program, AsideSpec):
             return program.model_copy(update={"output_type": next(iter(self.signature.outputs.values()))})
         return program
 
     @property
-    def _averages_orders(self) -> bool:
-        """Whether the words are asked in several orders by themselves."""
+    def inner(self) -> Collection[str]:
+        """Orders, where the words are asked in several by themselves."""
         fields = {} if self.words is None else type(self.words).model_fields
-        return "orders" in fields and "samples" not in fields
-
-    @property
-    def outer_orders(self) -> Orders | None:
-        """Orders that are asked around what the step asks; None if it does so by itself."""
-        return None if self._averages_orders else self.orders
+        return ("orders",) if "orders" in fields and "samples" not in fields else ()
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -191,24 +190,13 @@ class UseStep(AskingStep):
     @property
     def program(self) -> ProgramSpec:
         """The program with what the step changes of it."""
-        names = ["max_tokens", "answer_format", "answer_form"]
-        return self.changed(self.use, [*names, *self._inner])
+        return self.changed(self.use, ("max_tokens", "answer_format", "answer_form", *self.inner))
 
     @property
-    def _inner(self) -> set[str]:
+    def inner(self) -> Collection[str]:
         """Which of samples and orders the program has itself."""
         is_asked_once = isinstance(self.use, SideWordsSpec) or getattr(self.use, "cite", False)
-        return set() if is_asked_once else {"samples", "orders"} & type(self.use).model_fields.keys()
-
-    @property
-    def outer_samples(self) -> int | None:
-        """Samples that are asked around the program; None if there are none, or it has them itself."""
-        return None if "samples" in self._inner else self.samples
-
-    @property
-    def outer_orders(self) -> Orders | None:
-        """Orders that are asked around the program; None if there are none, or it has them itself."""
-        return None if "orders" in self._inner else self.orders
+        return () if is_asked_once else {"samples", "orders"} & type(self.use).model_fields.keys()
 
 
 def read_step_words(step: AskingStep, language: Language) -> dict[str, Any]:
