@@ -69,6 +69,11 @@ class ProgramOutput(dspy.Prediction):
         # Looked up at once: programs read several fields of every answer.
         return self._store.get(name) if name in _FIELDS else super().__getattr__(name)
 
+    @property
+    def option_scores(self) -> dict[int, float] | None:
+        """Printed number of each option -> its score; None if the program weighs none."""
+        return None if self.scores is None else self.scores.option_scores
+
     @classmethod
     def of(cls, prediction: dspy.Prediction) -> Self:
         """Return what a program of the user's own returned, as such an output."""

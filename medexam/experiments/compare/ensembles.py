@@ -18,7 +18,8 @@ from medexam.programs import build_prediction
 from medexam.programs.combining.ensembles import Ensemble, StoredAnswers
 from medexam.questions import Question
 from medexam.specs.identity import IDENTITY_SCHEMA, digest
-from medexam.specs.programs.ensembles import Combine, EnsembleSpec, MemberSpec
+from medexam.specs.programs.base import MemberSpec
+from medexam.specs.programs.ensembles import Combine, EnsembleSpec
 
 
 def compare_ensemble(folders: Sequence[RunFolder], combine: Combine, finders: Sequence[Finder]) -> Comparison:

@@ -18,6 +18,8 @@ from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 from medexam.specs.programs.ensembles import Combine
 
+Answered = Prediction | ProgramOutput
+"""What a run keeps of a question, or a branch of a program says to it."""
 Chances = Mapping[int, float]
 """Printed number of each option -> its probability; they sum to 1."""
 
@@ -73,7 +75,7 @@ class Ensemble(Control):
 
 
 def combine(
-    question: Question, predictions: Sequence[Prediction], rule: Combine, weights: Sequence[float] | None = None
+    question: Question, predictions: Sequence[Answered], rule: Combine, weights: Sequence[float] | None = None
 ) -> OptionScores | None:
     """Return the log of each option's combined probability; None where no member has a legal answer.
 
@@ -104,7 +106,7 @@ def combine(
     )
 
 
-def choose(question: Question, predictions: Sequence[Prediction], scores: Mapping[int, float]) -> int:
+def choose(question: Question, predictions: Sequence[Answered], scores: Mapping[int, float]) -> int:
     """Choose the best option; of equals that of the highest mean probability, then the first that a member gave."""
     best = max(scores.values())
     best_numbers = [number for number in question.option_numbers if scores[number] == best]
@@ -119,7 +121,7 @@ def choose(question: Question, predictions: Sequence[Prediction], scores: Mappin
     return max(best_numbers, key=rank)
 
 
-def member_chances(question: Question, prediction: Prediction) -> Chances:
+def member_chances(question: Question, prediction: Answered) -> Chances:
     """Return what a member thinks of each option.
 
     A member that left no option scores gives its answer all the probability, and each option the same if it has none.

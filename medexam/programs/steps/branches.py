@@ -6,7 +6,6 @@ from typing import Any, cast
 import dspy
 
 from medexam.errors import ProgramFaultError
-from medexam.predictions import Prediction, Reason, Status
 from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.combining.ensembles import choose, combine
 from medexam.programs.fields import Asked
@@ -36,23 +35,8 @@ def combine_branches(
         value = returned[0] if returned else None
         answer = read_choice(value.get("answer") if isinstance(value, dspy.Prediction) else value, question)
     else:
-        predictions = [_as_prediction(question, outcome) for outcome in outcomes]
-        scores = combine(question, predictions, cast("Combine", rule))
-        answer = None if scores is None else choose(question, predictions, scores.option_scores)
+        scores = combine(question, outcomes, cast("Combine", rule))
+        answer = None if scores is None else choose(question, outcomes, scores.option_scores)
     best = next((outcome for outcome in outcomes if outcome.answer == answer), outcomes[0])
     votes = tuple(outcome.answer for outcome in outcomes)
     return best.copy(answer=answer, scores=scores, votes=votes, orders=None, keeps_replies=True)
-
-
-def _as_prediction(question: Question, outcome: ProgramOutput) -> Prediction:
-    """Return what a branch says, as the combining rules read it."""
-    has_answer = outcome.answer is not None
-    return Prediction(
-        question=question.key,
-        program="branch",
-        spec_digest="",
-        status=Status.ANSWERED if has_answer else Status.UNANSWERED,
-        reason=None if has_answer else Reason.UNPARSED,
-        answer=outcome.answer,
-        option_scores=None if outcome.scores is None else outcome.scores.option_scores,
-    )

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from medexam.model_calls import Reading
 from medexam.questions import Language
@@ -32,21 +32,6 @@ it; `thinking`: signatures.thinking; `choice`: the option that scores choose, in
 programs.formats; `span`: signatures.span_alignment; `sentences`: the numbers in programs.extraction; `module`:
 signatures.choices, signatures.capitals and signatures.guided; `lenient`: signatures.lenient, signatures.answer_words
 and signatures.capitals."""
-
-
-class Member(Protocol):
-    """One of the runs that a program combines."""
-
-    @property
-    def program(self) -> "ProgramSpec":
-        """What it asks."""
-
-    @property
-    def model(self) -> ModelSpec | None:
-        """The model that it asks; None: the experiment's own."""
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
-        """Return the same with other values in the fields that `update` names."""
 
 
 class ProgramSpec(Spec):
@@ -203,9 +188,9 @@ class ProgramSpec(Spec):
         return False
 
     @property
-    def made_of(self) -> tuple[Member, ...]:
+    def made_of(self) -> tuple["MemberSpec", ...]:
         """The programs whose stored answers it combines; empty where it answers by itself."""
-        members: tuple[Member, ...] = getattr(self, "members", ())
+        members: tuple[MemberSpec, ...] = getattr(self, "members", ())
         return members
 
     @property
@@ -251,6 +236,32 @@ class ProgramSpec(Spec):
     def normal(self, language: Language) -> Self:  # noqa: ARG002
         """Return the same program for questions in `language`, with values instead of what stands for them."""
         return self
+
+
+if TYPE_CHECKING:
+    AnyProgram = ProgramSpec
+
+
+class MemberSpec(Spec):
+    """One of the runs that an ensemble is made of."""
+
+    program: "AnyProgram"
+    model: ModelSpec | None = None
+    """The model that it asks; None: the experiment's own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, tree: Any) -> Any:
+        """Take a program alone, or the kind of one, as a member; so is an engine's name as its model."""
+        if isinstance(tree, str) or (isinstance(tree, Mapping) and "kind" in tree):
+            tree = {"program": tree}
+        if not isinstance(tree, Mapping):
+            return tree
+        texts = {"program": "kind", "model": "engine"}
+        return {
+            name: {texts[name]: part} if name in texts and isinstance(part, str) else part
+            for name, part in tree.items()
+        }
 
 
 class WordsSpec(ProgramSpec):

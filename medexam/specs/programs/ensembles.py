@@ -1,42 +1,14 @@
 """One answer made of the answers of other runs: the kind `ensemble`, which asks no model itself."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from medexam.questions import Language
-from medexam.specs.base import Spec
-from medexam.specs.model import ModelSpec
 from medexam.specs.optimizer import PartSpec
-from medexam.specs.programs.base import ProgramSpec
-
-if TYPE_CHECKING:
-    AnyProgram = ProgramSpec
+from medexam.specs.programs.base import MemberSpec, ProgramSpec
 
 Combine = Literal["vote", "mean_probability", "stacked"]
-
-
-class MemberSpec(Spec):
-    """One of the runs that an ensemble is made of."""
-
-    program: "AnyProgram"
-    model: ModelSpec | None = None
-    """The model that it asks; None: the experiment's own."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, tree: Any) -> Any:
-        """Take a program alone, or the kind of one, as a member; so is an engine's name as its model."""
-        if isinstance(tree, str) or (isinstance(tree, Mapping) and "kind" in tree):
-            tree = {"program": tree}
-        if not isinstance(tree, Mapping):
-            return tree
-        texts = {"program": "kind", "model": "engine"}
-        return {
-            name: {texts[name]: part} if name in texts and isinstance(part, str) else part
-            for name, part in tree.items()
-        }
 
 
 class EnsembleSpec(ProgramSpec):

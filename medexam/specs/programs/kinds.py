@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Discriminator, Tag
 from medexam.plugins import is_own_name
 from medexam.specs.base import Spec
 from medexam.specs.programs.asides import AsideSpec
-from medexam.specs.programs.base import ProgramSpec
+from medexam.specs.programs.base import MemberSpec, ProgramSpec
 from medexam.specs.programs.behind_passages import IterativeRetrievalSpec, RetrieveThenAnswerSpec, RetrieveVerifySpec
 from medexam.specs.programs.controls import (
     AbstainSpec,
@@ -20,7 +20,7 @@ from medexam.specs.programs.controls import (
     RandomSpec,
     RelevanceSpec,
 )
-from medexam.specs.programs.ensembles import EnsembleSpec, MemberSpec
+from medexam.specs.programs.ensembles import EnsembleSpec
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import PROGRAMS, OwnSpec, SignatureSpec
