@@ -5,7 +5,7 @@ Adapters and engines of ours know the first two alone. DSPy, and engines and mod
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import lru_cache
@@ -19,11 +19,14 @@ from dspy.lm15 import (
     RefusalPart,
     Request,
     Response,
+    StreamDeltaEvent,
+    TextDelta,
     TextPart,
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
     Usage,
+    response_to_events,
 )
 from pydantic import ValidationError
 
@@ -62,6 +65,8 @@ asked for."""
 
 MOST_TOKENS = 10**9
 """More than any context holds: a larger count of tokens is a server's fault, and counts as not reported."""
+_PIECE = 16
+"""Characters of a piece of a streamed reply, a few tokens."""
 _ROLES = {"user": "user", "assistant": "assistant", "developer": "system", "tool": "tool"}
 _SAMPLING = (
     *("max_tokens", "temperature", "top_p", "top_k", "seed", "stop"),
@@ -153,6 +158,20 @@ def read_dialogue(request: Request) -> Dialogue:
         turns=None if words_alone else chat["messages"],
         source=request,
     )
+
+
+def stream_response(response: Response) -> Iterator[Any]:
+    """Yield the events of a reply that came whole.
+
+    Its text comes in pieces as a server's does: a listener of DSPy's misses a field that begins and ends in one piece.
+    """
+    for event in response_to_events(response):
+        delta = event.delta if isinstance(event, StreamDeltaEvent) else None
+        if not isinstance(delta, TextDelta) or delta.logprobs:
+            yield event
+            continue
+        for begin in range(0, len(delta.text), _PIECE):
+            yield replace(event, delta=replace(delta, text=delta.text[begin : begin + _PIECE]))
 
 
 def digest_request(request: Request) -> str:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import dspy
-from dspy.lm15 import Request, Response, response_to_events
+from dspy.lm15 import Request, Response
 
 from medexam.dspy_internals import CALL_ERRORS, dspy_faults, model_check
-from medexam.dspy_requests import read_dialogue, write_response
+from medexam.dspy_requests import read_dialogue, stream_response, write_response
 from medexam.model_calls import Dialogue, Generation
 
 _KEY = "medexam_calls"
@@ -192,7 +192,7 @@ class RecordingEngine(_Recorder):
 
     def stream(self, request: Request) -> Iterator[Any]:
         """Yield the events of the reply, which comes whole, as `dspy.streamify` reads them."""
-        yield from response_to_events(self.complete(request))
+        yield from stream_response(self.complete(request))
 
 
 class AsyncRecordingEngine(_Recorder):
@@ -215,5 +215,5 @@ class AsyncRecordingEngine(_Recorder):
 
     async def stream(self, request: Request) -> AsyncIterator[Any]:
         """Yield the events of the reply, which comes whole, as `dspy.streamify` reads them."""
-        for event in response_to_events(await self.complete(request)):
+        for event in stream_response(await self.complete(request)):
             yield event

@@ -169,19 +169,24 @@ def test_the_json_adapter_sends_a_schema_where_the_server_holds_replies_to_it(tm
     assert sum(schema["properties"].keys() == {"answer", "sure"} for schema in schemas) == 2
 
 
-def test_a_stream_brings_the_whole_reply(tmp_path) -> None:
-    engine = ScriptedEngine({"*": "[[ ## answer ## ]]\nfour\n\n[[ ## completed ## ]]"})
+@pytest.mark.parametrize("answer", ["4", "four, as two and two have always been\nsince numbers are written"])
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_stream_brings_each_field_to_its_listener_and_the_whole_reply(tmp_path, answer: str, waits: bool) -> None:
+    engine = ScriptedEngine({"*": f"[[ ## reasoning ## ]]\nCounting.\n\n[[ ## answer ## ]]\n{answer}\n"})
     lm = build_lm(ModelSpec(engine="scripted", path=tmp_path), engine)
     with dspy.context(lm=lm):
         program = dspy.streamify(
-            dspy.Predict("question -> answer"), stream_listeners=[dspy.streaming.StreamListener("answer")]
+            dspy.ChainOfThought("question -> answer"),
+            stream_listeners=[dspy.streaming.StreamListener("answer")],
+            async_streaming=not waits,
         )
 
         async def read() -> list:
             return [chunk async for chunk in program(question="2 + 2?")]
 
-        *_, last = asyncio.run(read())
-    assert last.answer == "four"
+        *chunks, last = list(program(question="2 + 2?")) if waits else asyncio.run(read())
+    assert last.answer == answer
+    assert "".join(chunk.chunk for chunk in chunks).strip() == answer
 
 
 def test_an_adapter_is_named_by_its_class(tmp_path) -> None:
