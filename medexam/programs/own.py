@@ -101,6 +101,11 @@ class OwnProgram(AskingProgram):
         counts = (len(predictor.signature.output_fields) if is_guided else 1 for predictor in self.module.predictors())
         return max(1, sum(counts))
 
+    @property
+    def may_ask_again(self) -> bool:
+        """Whether a question may take more calls than `calls_for` counts, as only predictors of DSPy's do not."""
+        return type(self.module) not in (dspy.Predict, dspy.ChainOfThought)
+
     def read_again(
         self,
         question: Asked,

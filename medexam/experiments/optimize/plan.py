@@ -24,7 +24,7 @@ from medexam.experiments.store.trust import is_own
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.items import ExamSet
 from medexam.plugins import hash_source
-from medexam.programs import AskingProgram, ExamProgram
+from medexam.programs import AskingProgram, ExamProgram, OwnProgram
 from medexam.questions import Question
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, OptimizerSpec, ProgramSpec
@@ -319,7 +319,8 @@ def _estimate(
         attempt=shown * once if optimizer.bootstraps else 0,
         rounds=rounds,
         writing=writing.get(optimizer.kind, 0),
-        is_least=program.replayed or optimizer.is_class,
+        is_least=optimizer.is_class
+        or any(isinstance(part, OwnProgram) and part.may_ask_again for _, part in program.named_sub_modules()),
     )
 
 

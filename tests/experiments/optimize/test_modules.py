@@ -332,7 +332,15 @@ def test_a_plan_of_a_module_counts_the_calls_that_are_known(writing, tmp_path) -
         told = optimization_plan_document(plan)
         assert told[bound] == plan.most_calls
         assert told["most_calls"] is None
-    zero_shot = {**writing, "program": {"kind": "zero_shot"}}
-    plan = plan_optimization(zero_shot, {"optimizer.kind": "bootstrap"}, runs_dir=tmp_path / "runs")
-    told = optimization_plan_document(plan)
-    assert (told["most_calls"], told["least_calls"]) == (plan.most_calls, None)
+    ask = {"ask": "question, options -> answer: int"}
+    for known in ({"kind": "zero_shot"}, {"steps": [{"repeat": 2, "do": [ask]}]}):
+        spec = {**writing, "program": known}
+        plan = plan_optimization(spec, {"optimizer.kind": "bootstrap"}, runs_dir=tmp_path / "runs")
+        told = optimization_plan_document(plan)
+        assert (told["most_calls"], told["least_calls"]) == (plan.most_calls, None)
+    with_module = {
+        **writing,
+        "program": {"steps": [{"use": writing["program"]["kind"]}, {"unless": "answer", "do": [ask]}]},
+    }
+    plan = plan_optimization(with_module, {"optimizer.kind": "bootstrap"}, runs_dir=tmp_path / "runs")
+    assert optimization_plan_document(plan)["least_calls"] == plan.most_calls
