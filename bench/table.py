@@ -31,6 +31,8 @@ COMMANDS = {
 SIDES = {
     "medexam_guided": "medexam, guided",
     "medexam_free": "medexam, free replies",
+    "medexam_module": "medexam, a module through litellm",
+    "medexam_module_vllm": "medexam, a module by `engine: vllm`",
     "dspy": "stock DSPy",
     "inspect_ai": "inspect-ai",
     "lm_eval_generate": "lm-eval, generating",
