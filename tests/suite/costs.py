@@ -101,10 +101,11 @@ def _memory(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails a file that grew the process and leaves the weights of a model behind."""
     before = _anonymous_mb()
     yield
-    if _anonymous_mb() - before > LEFT_BEHIND_MB / 2:
+    if _anonymous_mb() - before > LEFT_BEHIND_MB / 2 and METER.read(LEFT_BEHIND_MB) >= LEFT_BEHIND_MB:
         # torch lets other threads run between two tensors that it frees, so a thread may be half through a model.
+        # All is searched from here on, since the first search froze what it had found.
         freed = f"the end of the weights that {request.node.nodeid} loaded"
-        until(lambda: METER.read(LEFT_BEHIND_MB) < LEFT_BEHIND_MB, freed, seconds=FREED_S)
+        until(lambda: METER.read() < LEFT_BEHIND_MB, freed, seconds=FREED_S)
 
 
 class Costs:
