@@ -81,23 +81,29 @@ class ChatInBulk(dspy.ChatAdapter):
 
     async def _ask(self, call: "_Call") -> list[Fields] | None:
         """Ask by a dialogue; None where it says less than DSPy's request, and nothing was asked."""
-        processed, messages = self._write(call)
-        dialogue = call.dialogue(messages)
-        if dialogue is None or (engine := find_direct_engine(call.lm, dialogue)) is None:
+        if (written := self._write_dialogue(call)) is None:
             return None
+        processed, dialogue = written
         with dspy_errors(call.lm.model):
-            (generation,) = await engine.reply(dialogue)
+            (generation,) = await call.lm.direct_engine.reply(dialogue)
         return self._read(call, processed, [_output(generation)])
 
     def _ask_blocking(self, call: "_Call") -> list[Fields] | None:
         """Ask as `_ask` does, in a thread that waits."""
+        if (written := self._write_dialogue(call)) is None:
+            return None
+        processed, dialogue = written
+        with dspy_errors(call.lm.model):
+            (generation,) = call.lm.engine.reply(dialogue)
+        return self._read(call, processed, [_output(generation)])
+
+    def _write_dialogue(self, call: "_Call") -> tuple[Signature, Dialogue] | None:
+        """Return the signature that the reply is read by, and the dialogue to ask; None where DSPy has to ask."""
         processed, messages = self._write(call)
         dialogue = call.dialogue(messages)
         if dialogue is None or find_direct_engine(call.lm, dialogue) is None:
             return None
-        with dspy_errors(call.lm.model):
-            (generation,) = call.lm.engine.reply(dialogue)
-        return self._read(call, processed, [_output(generation)])
+        return processed, dialogue
 
     def _write(self, call: "_Call") -> tuple[Signature, list[Fields]]:
         """Return the signature that the reply is read by, and the messages of a call."""

@@ -207,7 +207,7 @@ def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
         """The client of openai with a shorter way to the same request."""
 
         async def post_json(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
-            """Return the reply to `body`, with the headers and the errors of `post`, which takes thrice the time."""
+            """Return the reply to `body`, with the headers and the errors of `post`, which takes twice the time."""
             request = httpx.Request("POST", urls[path], headers=headers, content=_to_json(body), extensions=timeouts)
             try:
                 response = await http_client.send_straight(request)
