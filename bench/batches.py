@@ -45,8 +45,7 @@ def serve() -> None:
 
 def measure(dataset: str, folder: Path) -> tuple[float, float, int, int]:
     """Seconds, seconds of this process's processor time, questions and batches of one run."""
-    from medexam.experiments.plan.planner import plan_experiment
-    from medexam.experiments.run.runner import Runner
+    from medexam.experiments import Runner, plan_experiment
     from watching import Silent
 
     document = {

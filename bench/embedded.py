@@ -19,13 +19,8 @@ import torch
 from medexam.datasets import load_exam_set
 from medexam.model_calls import Dialogue
 from medexam.programs import RecordingEngine, build_program
-from medexam.serve import ScriptedEngine
-from medexam.serve.engines.embedded import EmbeddedEngine
-from medexam.serve.local_model.model import LocalModel
-from medexam.serve.local_model.weights import find_weights
-from medexam.specs import FewShotSpec, ZeroShotSpec
-from medexam.specs.dataset import DatasetSpec
-from medexam.specs.model import ModelSpec
+from medexam.serve import EmbeddedEngine, LocalModel, ScriptedEngine, find_weights
+from medexam.specs import DatasetSpec, FewShotSpec, ModelSpec, ZeroShotSpec
 
 PROGRAMS = {
     "zero_shot_guided": ZeroShotSpec(kind="zero_shot", answer_format="guided"),

@@ -12,12 +12,11 @@ import statistics
 import time
 
 from medexam.datasets import load_exam_set
-from medexam.experiments.run.language_model import build_lm
+from medexam.experiments import build_lm
 from medexam.programs import build_program
 from medexam.serve import ScriptedEngine
 from medexam.signatures.direct import in_bulk, run_program
-from medexam.specs import DatasetSpec, ModelSpec
-from medexam.specs.matrix import build_cells
+from medexam.specs import DatasetSpec, ModelSpec, build_cells
 from medexam.specs.programs.flows import FlowSpec
 
 SIGNATURE = "question, options -> answer: int"

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from medexam.companions.item_response.bradley_terry import compare_strengths
 from medexam.companions.item_response.fitting import fit_items
 from medexam.companions.item_response.item_quality import judge_items
+from medexam.metrics import Difference
 from medexam.metrics.intervals import resample
 from medexam.metrics.paired.margins import judge_margin, score_test
 from medexam.metrics.paired.repeats import measure_noise, noise_floor
-from medexam.metrics.paired.results import Difference
 
 EXAMS, SIZE = 30, 34
 N = EXAMS * SIZE

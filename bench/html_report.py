@@ -24,11 +24,10 @@ from typing import Any
 
 from medexam.cli.views.runs import read_current
 from medexam.datasets import load_exam_set
+from medexam.experiments import RunFolder
 from medexam.experiments.report.page import write_page
-from medexam.experiments.store.run_folder import RunFolder
-from medexam.items import ExamSet
 from medexam.predictions import Reason, RetrievedPassage, Status
-from medexam.questions import Question
+from medexam.questions import ExamSet, Question
 from medexam.specs import DatasetSpec
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))

@@ -18,11 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.retrievers.base import Passage
-from medexam.retrievers.corpora import stream_corpus
+from medexam.retrievers import Passage, build_index, open_index, stream_corpus
 from medexam.retrievers.encoders import Precision, Progress
-from medexam.retrievers.index_building import build_index
-from medexam.retrievers.index_search import open_index
 
 _WORDS = [f"{stem}{ending}" for stem in ("cardi", "neph", "derm", "neur") for ending in ("itis", "oma", "osis", "al")]
 _PART = 10_000

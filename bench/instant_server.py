@@ -21,7 +21,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from medexam.serve.local_model.weights import smollm2_folder
+from medexam.serve import smollm2_folder
 
 MODEL = "smollm2"
 CONTEXT = 8192

@@ -42,8 +42,7 @@ from transformers import AutoTokenizer
 from medexam.datasets import load_exam_set
 from medexam.programs import AsyncRecordingEngine, RecordingEngine, build_program
 from medexam.questions import Discipline, Question
-from medexam.serve import Engine, build_engine
-from medexam.serve.local_model.weights import smollm2_folder
+from medexam.serve import Engine, build_engine, smollm2_folder
 from medexam.specs import DatasetSpec, EngineNeeds, LikelihoodSpec, ModelSpec
 
 OPTION_TEXT = LikelihoodSpec(kind="likelihood", norm="sum", prompt="lm_eval")

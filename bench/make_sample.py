@@ -11,9 +11,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from medexam.datasets import sample_evenly
+from medexam.datasets import SAMPLE_FOLDER, sample_evenly
 from medexam.datasets.loading import load_rows
-from medexam.datasets.locating import SAMPLE_FOLDER
 from medexam.questions import Question
 
 SIZE = 120

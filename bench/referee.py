@@ -52,7 +52,7 @@ def measure_compare(samples: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         _write_questions(here, samples // 2)
-        command = [sys.executable, "-c", "from medexam.cli.main import main; main()"]
+        command = [sys.executable, "-c", "from medexam.cli import run_command; run_command()"]
         dataset = ["--set", "dataset.kind=choice", "--set", f"dataset.path={here / 'questions.jsonl'}"]
         runs = ["--runs-dir", str(here / "runs")]
         files = [str(here / f"{name}.jsonl") for name in "ab"]

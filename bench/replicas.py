@@ -24,8 +24,7 @@ from vllm_speed import make_questions, marked, run_engine
 from medexam.companions.serving.launch.fleet import ClientAccess, Fleet
 from medexam.companions.serving.launch.settings import ServerSettings
 from medexam.companions.serving.launch.vllm_command import plan_servers
-from medexam.serve import build_engine
-from medexam.serve.network.keys import make_key
+from medexam.serve import build_engine, make_key
 from medexam.specs import EngineNeeds, ModelSpec
 
 LOAD_S = 900.0

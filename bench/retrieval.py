@@ -56,11 +56,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.files import cache_dir
-from medexam.retrievers.base import Hit, Passage
-from medexam.retrievers.corpora import Corpus, build_corpus, load_corpus
-from medexam.retrievers.encoders import BATCH, Encoder, Precision, Progress, build_encoder
-from medexam.retrievers.index_building import build_index
-from medexam.retrievers.index_search import open_index
+from medexam.retrievers import Corpus, Hit, Passage, build_corpus, build_encoder, build_index, load_corpus, open_index
+from medexam.retrievers.encoders import BATCH, Encoder, Precision, Progress
 from medexam.retrievers.passage_rows import VECTOR
 
 Vectors = NDArray[np.float32]
@@ -355,8 +352,8 @@ def fresh_cache() -> Iterator[Path]:
 @contextmanager
 def clocked() -> Iterator[dict[str, float]]:
     """Seconds that runs spend in each part of retrieval while the context is open."""
+    from medexam.experiments import Retrieval
     from medexam.experiments.plan import sources
-    from medexam.experiments.plan.passage_lookup import Retrieval
 
     spent: dict[str, float] = {}
 
@@ -385,7 +382,7 @@ def clocked() -> Iterator[dict[str, float]]:
 
 def measure_second_run(arguments: argparse.Namespace) -> dict[str, Any]:
     from medexam.cli.progress.run import TerminalProgress
-    from medexam.experiments.plan.planner import plan_experiment
+    from medexam.experiments import plan_experiment
     from medexam.experiments.run import runner
 
     document = {

@@ -20,9 +20,7 @@ import ir_measures
 from ir_measures import RR, R, nDCG
 
 from medexam.files import cache_dir
-from medexam.retrievers.base import Passage
-from medexam.retrievers.building import plan_retriever
-from medexam.retrievers.corpora import load_corpus
+from medexam.retrievers import Passage, load_corpus, plan_retriever
 from medexam.specs import RetrieverSpec
 
 WORDED = {

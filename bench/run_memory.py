@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from medexam.cli.progress.run import TerminalProgress
-from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments import plan_experiment
 from medexam.experiments.run import runner
 from medexam.experiments.track.runs import track
 from medexam.model_calls import Dialogue, Generation

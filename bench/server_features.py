@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import get_args
 
 from medexam.model_calls import ReadBy
+from medexam.serve import diagnose, find_targets
 from medexam.serve.choice_schema import SCHEMA_FORMS
-from medexam.serve.diagnostics.diagnosis import Diagnosis, diagnose, find_targets
+from medexam.serve.diagnostics.diagnosis import Diagnosis
 
 COLUMNS = {
     "programs": "programs",

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from medexam.benchmarks import find_benchmark
+from medexam.experiments import find_runs
 from medexam.experiments.plan.stopping import find_looks
 from medexam.experiments.store.data_changes import as_asked
-from medexam.experiments.store.run_folder import find_runs
 from medexam.metrics.paired.pairs import ALPHA
 from medexam.metrics.paired.power import questions_needed
 from medexam.metrics.paired.sequential import SequentialTest

@@ -26,10 +26,10 @@ from medexam.companions.cliniqlink.measures.scoring import score_cliniqlink
 from medexam.companions.cliniqlink.measures.semantic import content_words
 from medexam.companions.cliniqlink.measures.task_metrics import to_item
 from medexam.datasets import load_task_set
-from medexam.items import TaskSet
-from medexam.metrics.spans import score_span
+from medexam.metrics import score_span
 from medexam.predictions import Prediction, Status
-from medexam.retrievers.corpora import load_corpus
+from medexam.questions import TaskSet
+from medexam.retrievers import load_corpus
 from medexam.specs import DatasetSpec
 
 REPLY_WORDS = 60

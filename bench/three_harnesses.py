@@ -121,7 +121,7 @@ def _ask_inspect(told: argparse.Namespace, rows: Path) -> None:
 
 
 def _medexam(*arguments: object) -> None:
-    _run([sys.executable, "-c", "from medexam.cli.main import main; main()", *map(str, arguments)])
+    _run([sys.executable, "-c", "from medexam.cli import run_command; run_command()", *map(str, arguments)])
 
 
 def _run(command: list[str], **environment: str) -> None:

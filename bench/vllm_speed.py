@@ -32,11 +32,9 @@ from dspy.lm15 import Config, Message, Request
 from medexam.datasets import load_exam_set
 from medexam.dspy_requests import CHOICE
 from medexam.programs import AsyncRecordingEngine, RecordingEngine
-from medexam.serve import build_engine
-from medexam.serve.contract import Engine
+from medexam.serve import Engine, build_engine
 from medexam.signatures import render_question
-from medexam.specs import EngineNeeds, ModelSpec
-from medexam.specs.dataset import DatasetSpec
+from medexam.specs import DatasetSpec, EngineNeeds, ModelSpec
 
 SYSTEM = "You are an expert in the Spanish residency exams. Answer as {Answer: n}, with the number of one option."
 KEY = os.environ.get("VLLM_API_KEY", "EMPTY")

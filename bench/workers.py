@@ -23,9 +23,8 @@ from typing import Any
 from client_capacity import instant_server, read_source, say, write_workload
 from distributed import make_spec
 
+from medexam.experiments import Runner, plan_experiment
 from medexam.experiments.entry.progress_bar import ProgressBar
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.workers.executor import SpreadExecutor
 from medexam.experiments.run.workers.processes import open_processes
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
+from medexam.cli import COMMANDS, load_command
 from medexam.cli.help.examples import EXAMPLES
-from medexam.cli.main import COMMANDS, load_command
 
 INTRODUCTION = """\
 # Commands

@@ -1,19 +1,23 @@
-"""What an exam asks: frozen, hashable, without I/O and without the right answer.
+"""What is asked: frozen, hashable, without I/O, and without the right answer.
 
-Gold answers live in `medexam.items`, so that no program can see them.
+A `Question` has numbered options; a `Task` is answered in words. What is expected of them stands apart, in the golds of
+an `ItemSet`, so that no program can see it.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass as plain_dataclass
+from dataclasses import field, replace
 from enum import StrEnum
 from operator import attrgetter
-from typing import Literal, Self
+from types import MappingProxyType
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import ConfigDict, model_validator
 from pydantic.dataclasses import dataclass
 
 from medexam.errors import DatasetError
-from medexam.frozen_model import SlottedModel
+from medexam.frozen_model import FrozenModel, SlottedModel
 
 Language = Literal["en", "es", "fr", "gl", "it", "ja", "ru", "zh"]
 """ISO 639-1 codes of the languages that questions may be in."""
@@ -137,3 +141,160 @@ def check_question(value: object) -> None:
             f"a program answers a question with options, and {value[:60]!r} is only a text: write "
             'medexam.Question.of("Which vitamin ...?", ["A", "C", "D"]), or take one of medexam.load_questions()'
         )
+
+
+@plain_dataclass(frozen=True, slots=True)
+class Task:
+    """One question as it is shown. Only the fields that its benchmark uses are filled."""
+
+    key: str
+    """Stable and unique: `SET/short/3`."""
+    group: str
+    """What its scores are broken down by: the format, or the variant."""
+    language: Language
+    question: str
+    context: str = ""
+    """The text that holds the answer."""
+    options: tuple[str, ...] = ()
+    """What may be chosen, in the order shown; without numbers."""
+    given_answer: str = ""
+    """An answer that is shown with the question, such as a wrong one to be explained."""
+    given_reasoning: tuple[str, ...] = ()
+    """The steps to that answer, a line each."""
+
+
+@plain_dataclass(frozen=True, slots=True)
+class Component:
+    """A labelled part of a task's context."""
+
+    label: str
+    """Such as `premise`."""
+    start: int
+    """First character in the context, from 0."""
+    end: int
+    """The character after the last."""
+
+
+@plain_dataclass(frozen=True, slots=True)
+class TaskGold:
+    """What is expected of one task. Only the fields that its benchmark uses are filled."""
+
+    answers: tuple[str, ...] = ()
+    """The right answer's texts: a list's entries, or several wordings of a span. Empty where the data hold none."""
+    incorrect_explanation: str = ""
+    """Why the answer that is shown is wrong."""
+    incorrect_step: tuple[str, ...] = ()
+    """The lines that name the wrong step and say what is wrong with it."""
+    paragraph: str | None = None
+    """The paragraph that the task was made from; None where the data name none."""
+    components: tuple[Component, ...] = ()
+    """Argument components of the context; empty where the data hold none."""
+    repeats_training: bool = False
+    """Whether the question stands in the training split too."""
+
+
+Alignment = Literal["literal", "aligned"]
+"""How an extracted answer was found in its context: as it was written, or after mending its edges."""
+
+
+class Gold(FrozenModel):
+    """The official answer of one question."""
+
+    number: int
+    """The printed number of the right option."""
+    others: tuple[int, ...] = ()
+    """Numbers of further options that are right as well; choosing any one of them is right."""
+
+    def accepts(self, answer: int | None) -> bool:
+        """Return whether `answer` is the number of a right option."""
+        return answer == self.number or answer in self.others
+
+
+class AnswerKey(Mapping[str, Gold]):
+    """Maps a question's key to its `Gold`; immutable.
+
+    Looking up a key that it does not hold raises `DatasetError`.
+    """
+
+    def __init__(self, golds: Mapping[str, Gold]) -> None:
+        self._golds = MappingProxyType(dict(golds))
+
+    def __getitem__(self, key: str) -> Gold:
+        try:
+            return self._golds[key]
+        except KeyError:
+            raise DatasetError(f"the answer key holds no answer for question {key}") from None
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._golds
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._golds)
+
+    def __len__(self) -> int:
+        return len(self._golds)
+
+
+class Item(Protocol):
+    """One question of any benchmark."""
+
+    @property
+    def key(self) -> str:
+        """Stable and unique."""
+
+    @property
+    def language(self) -> Language:
+        """The language it is shown in."""
+
+
+I_co = TypeVar("I_co", bound=Item, covariant=True)
+G_co = TypeVar("G_co", bound=Mapping[str, Any], covariant=True)
+
+
+@plain_dataclass(frozen=True)
+class ItemSet(Generic[I_co, G_co]):
+    """The items that a spec selects from a data set in one language, and what they were read from."""
+
+    name: str
+    language: Language
+    version: str
+    """The data set's own version, such as `1.0`."""
+    source: str
+    """The path that was read, with the hub id and revision where the file states them."""
+    fingerprint: str
+    """SHA-256 of the items that the source holds, whatever was selected, in hexadecimal."""
+    golds_fingerprint: str
+    """SHA-256 of what the source expects, whatever was selected, in hexadecimal."""
+    published_fingerprint: str | None = field(default=None, kw_only=True)
+    """`fingerprint` of the items as the source has them, if characters of them were corrected; None: they are so."""
+    corrected: tuple[str, ...] = field(default=(), kw_only=True)
+    """Keys of the source's items of which characters were corrected; usually empty."""
+    questions: tuple[I_co, ...]
+    """In the order of the source."""
+    golds: G_co
+    """Key -> what is expected, for each of `questions` and no other."""
+    licence: str = ""
+    citation: str = ""
+    """How its authors ask to be cited."""
+    left_out: tuple[str, ...] = ()
+    """Keys of the source's questions without an official answer, which cannot be asked."""
+    references: tuple[str, ...] = ()
+    """The right answers of the whole source, over which a scorer weighs words; empty if none is weighed so."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results should know of the data, such as what they do not hold."""
+    files_digest: str = ""
+    """SHA-256 of the files' bytes before they were read; empty if the set was not read from files."""
+
+    def only(self, keys: Iterable[str]) -> Self:
+        """Return the same of the questions of these keys, in their order."""
+        questions = {item.key: item for item in self.questions}
+        picked = tuple(questions[key] for key in keys)
+        golds: Any = type(self.golds)
+        return replace(self, questions=picked, golds=golds({item.key: self.golds[item.key] for item in picked}))
+
+
+ExamSet = ItemSet[Question, AnswerKey]
+"""Questions with numbered options."""
+TaskSet = ItemSet[Task, Mapping[str, TaskGold]]
+"""Questions that are answered in words."""
+AnySet = ItemSet[Any, Any]

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from medexam.cli.main import main
+from medexam.cli import run_command
 from medexam.errors import ServerError
 from medexam.serve import ScriptedEngine
 
@@ -18,7 +18,7 @@ def medexam(monkeypatch, capsys, tmp_path):
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["medexam", *map(str, arguments)])
         try:
-            main()
+            run_command()
             code = 0
         except SystemExit as done:
             code = done.code or 0

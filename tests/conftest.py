@@ -24,7 +24,7 @@ settings.load_profile("suite")
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-    from medexam.serve.engines.embedded import EmbeddedEngine
+    from medexam.serve import EmbeddedEngine
 
 # Torch's threads sleep while they wait for each other. They would spin, and where another process has one of the
 # processors, a forward pass that waits for it in this way takes ten times as long. Read when torch is first imported.
@@ -72,7 +72,7 @@ def pip_and_setuptools() -> None:
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An MLflow store with its tables made, to be copied: making them takes two seconds."""
-    from medexam.experiments.track.store import open_store
+    from medexam.experiments import open_store
 
     path = tmp_path_factory.mktemp("empty") / "mlflow.db"
     with open_store(f"sqlite:///{path}") as client:
@@ -92,7 +92,7 @@ def runs_dir(tmp_path: Path, empty_store: Path) -> Path:
 @pytest.fixture
 def uri(runs_dir: Path) -> str:
     """The MLflow store in the folder of the test's runs."""
-    from medexam.experiments.track.store import default_tracking_uri
+    from medexam.experiments import default_tracking_uri
 
     return default_tracking_uri(runs_dir)
 
@@ -135,7 +135,7 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny_engine(tiny_llama: Path) -> "Iterator[EmbeddedEngine]":
     """The engine of `tiny_llama` that the tests of a worker share, in float32."""
-    from medexam.serve.engines.embedded import EmbeddedEngine
+    from medexam.serve import EmbeddedEngine
     from medexam.specs import ModelSpec
 
     engine = EmbeddedEngine(ModelSpec(path=tiny_llama, dtype="float32"))
@@ -146,7 +146,7 @@ def tiny_engine(tiny_llama: Path) -> "Iterator[EmbeddedEngine]":
 @pytest.fixture(scope="session")
 def smollm2_engine() -> "Iterator[EmbeddedEngine]":
     """The one SmolLM2 that the tests of a worker share, in float32."""
-    from medexam.serve.engines.embedded import EmbeddedEngine
+    from medexam.serve import EmbeddedEngine
     from medexam.specs import ModelSpec
     from suite.costs import keep_for_session
 

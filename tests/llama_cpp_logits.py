@@ -22,7 +22,7 @@ import numpy as np
 
 from medexam.datasets import load_exam_set
 from medexam.serve.local_model.gguf_rope import ROPE_TENSOR
-from medexam.specs.dataset import DatasetSpec
+from medexam.specs import DatasetSpec
 
 RECORD = Path(__file__).with_name("llama_cpp_logits.json")
 PROMPTS = 100
@@ -230,8 +230,8 @@ def main() -> None:
     import asyncio
     import importlib.metadata
 
-    from medexam.serve.local_model.template import load_template
-    from medexam.serve.local_model.weights import _wheel_gguf, smollm2_folder
+    from medexam.serve import load_template, smollm2_folder
+    from medexam.serve.local_model.weights import _wheel_gguf
 
     template = load_template(str(smollm2_folder()))
     assert template is not None

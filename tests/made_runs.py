@@ -2,12 +2,10 @@
 
 import pytest
 
-from medexam.experiments.report.derived import score_cell
-from medexam.items import AnswerKey, Gold
+from medexam.experiments import score_cell
 from medexam.predictions import Failure, Reason, Status
-from medexam.questions import Discipline, Exam, Option, Question
-from medexam.specs import CellSpec
-from medexam.specs.identity import digest, identity
+from medexam.questions import AnswerKey, Discipline, Exam, Gold, Option, Question
+from medexam.specs import CellSpec, build_identity, digest
 from stored_runs import made_up_exams, write_cell
 
 REPLIES = {
@@ -67,7 +65,7 @@ def make_run(tmp_path, exam_questions, answer_key):
         cell = CellSpec.model_validate(
             {"name": name, "dataset": {"language": language}, "model": model or {}, "program": program}
         )
-        known = identity(
+        known = build_identity(
             cell,
             fingerprint="0" * 64,
             words={"prompt": "Answer."},

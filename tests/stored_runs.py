@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.report.derived import score_cell
-from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder, RunRecord
-from medexam.items import AnswerKey, AnySet, ExamSet
+from medexam.experiments import RunFolder, score_cell
+from medexam.experiments.store.run_folder import ENVIRONMENT, RunRecord
 from medexam.predictions import Prediction
-from medexam.questions import Question
-from medexam.specs import CellSpec
-from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
+from medexam.questions import AnswerKey, AnySet, ExamSet, Question
+from medexam.specs import CellSpec, build_identity, digest
+from medexam.specs.identity import IDENTITY_SCHEMA
 
 Answer = Callable[[Any, Any], Mapping[str, Any] | None]
 """From a question or task and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
@@ -47,7 +46,7 @@ def write_run(
             "program": program,
         }
     )
-    known = identity(cell, fingerprint=exams.fingerprint, words={})
+    known = build_identity(cell, fingerprint=exams.fingerprint, words={})
     folder = write_cell(path, cell, known, exams, answer, environment or {}, warnings=warnings)
     if scored:
         score_cell(folder, exams)

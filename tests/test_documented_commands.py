@@ -12,7 +12,7 @@ import pytest
 from documented.desk import Desk, set_up
 from documented.printed import PAGES, Command, commands_of
 from documented.tables import BEFORE, MORE, REFUSED, WORDS
-from medexam.cli.main import load_command
+from medexam.cli import load_command
 
 READ = {page: commands for page, path in PAGES.items() if (commands := commands_of(path))}
 """Page -> its commands; pages without one are left out."""

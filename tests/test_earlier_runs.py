@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from medexam.experiments import RunFolder
 from medexam.experiments.store.earlier_words import DIGESTS, NOW
-from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import load_run
 from medexam.signatures import load_words
-from medexam.specs import WordFiles
-from medexam.specs.identity import digest
+from medexam.specs import digest
+from medexam.specs.programs.needs import WordFiles
 
 FIXTURES = Path(__file__).parent / "earlier_runs"
 HOME, PRINTED = FIXTURES / "home", FIXTURES / "printed"
@@ -130,12 +130,12 @@ def runs(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def medexam(runs, monkeypatch, capsys):
     """Run the command line, check its exit code, and give its standard output."""
-    from medexam.cli.main import main
+    from medexam.cli import run_command
 
     def call(*arguments: object, code: int = 0) -> str:
         monkeypatch.setattr(sys, "argv", ["medexam", *map(str, arguments)])
         try:
-            main()
+            run_command()
             done = 0
         except SystemExit as left:
             done = left.code or 0
@@ -214,7 +214,7 @@ def test_a_spec_is_planned_as_before(medexam, name) -> None:
 
 
 def test_a_spec_in_todays_words_asks_anew_and_says_why(medexam, runs) -> None:
-    from medexam.experiments.plan.planner import plan_experiment
+    from medexam.experiments import plan_experiment
 
     document = yaml.safe_load(Path("specs/direct.yaml").read_text())
     del document["program"]["prompt"], document["dataset"]["as_published"]
@@ -225,7 +225,7 @@ def test_a_spec_in_todays_words_asks_anew_and_says_why(medexam, runs) -> None:
 
 
 def test_what_was_found_by_other_words_is_looked_up_anew(runs) -> None:
-    from medexam.experiments.plan.planner import plan_experiment
+    from medexam.experiments import plan_experiment
 
     plan = plan_experiment(yaml.safe_load(Path(f"specs/{LOOKED_UP}.yaml").read_text()), {}, runs_dir=runs)
     assert [len(cell.pending) for cell in plan.cells] == [9, 9]

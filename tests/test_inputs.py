@@ -19,13 +19,12 @@ from hypothesis import strategies as st
 
 from medexam import inputs
 from medexam.companions.casimedicos.files import read_members
+from medexam.datasets import read_file, read_squad
 from medexam.datasets.exam_table import read_record_files as read_exam_files
 from medexam.datasets.headqa_v1 import read_headqa_v1
-from medexam.datasets.own.tables import read_file
-from medexam.datasets.squad import read_squad
 from medexam.errors import DatasetError
 from medexam.inputs import UnreadableError, load_json, open_parquet, parquet_rows, parse_json, read_bytes
-from medexam.retrievers.corpora import load_corpus
+from medexam.retrievers import load_corpus
 
 MEGABYTE = 1 << 20
 LINE = b'{"id": "a", "content": "c"}\n'

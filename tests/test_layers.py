@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -51,6 +52,7 @@ INNER_FLOORS = {
             "choice_schema",
             "thinking",
             "request_settings",
+            "timing",
             "waits",
             "network",
             "pool",
@@ -108,6 +110,8 @@ OTHER_COMPANIONS = {
 """Companion -> the companions that it stands on."""
 MOST_PUBLIC = 290
 """Names of the toolkit."""
+LAZY = ("import lazy_loader", "__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)")
+"""What a wing's package holds: its stub, `__init__.pyi`, names what the wing offers."""
 ENTRIES = ("__init__", "__main__")
 """The files that stand for their package: they may import all of it and crowd no room."""
 MOST_MODULES = 20
@@ -134,6 +138,14 @@ UNDOCUMENTED = ("dspy.clients.", "dspy.dsp.")
 FOREIGN = {"self._scorer._model", "self._scorer._tokenizer", "sys._current_frames"}
 """Fields of bert-score, which have no public way; Python's manual documents that of `sys`."""
 MODULES = sorted(ROOT.rglob("*.py"))
+TESTS = Path(__file__).parent
+WINGS = tuple(path.parent.name for path in sorted(ROOT.glob("*/__init__.pyi")))
+"""Those that offer names to plug-ins, and to tests of hard functions."""
+MOST_OFFERED = 250
+"""Names of all wings."""
+GROUND_DOORS = ("errors", "files", "inputs", "model_calls", "plugins", "questions", "text")
+"""Modules beside the wings whose public names tests may use."""
+INSIDE = re.compile(r"\bmedexam(?:\.\w+){2,}")
 
 
 class Source(NamedTuple):
@@ -178,12 +190,10 @@ def _imports(nodes: Iterable[ast.AST]) -> frozenset[str]:
 
 
 def _is_import(node: ast.stmt) -> bool:
-    """Whether a package may hold it: at most, a `__getattr__` delays what is heavy."""
+    """Whether a package may hold it: at most, it loads the names of its stub when they are first used."""
     is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     is_all = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
-    is_delay = isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
-    is_typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    return isinstance(node, ast.ImportFrom) or is_docstring or is_all or is_delay or is_typing
+    return isinstance(node, ast.ImportFrom) or is_docstring or is_all or ast.unparse(node) in LAZY
 
 
 def _private_fields(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -355,11 +365,41 @@ def test_every_module_says_why_it_exists() -> None:
     assert not [path for path, source in _sources().items() if not source.docstring]
 
 
-@pytest.mark.parametrize("wing", ["specs", "datasets", "signatures", "metrics", "serve", "programs"])
-def test_a_wing_lists_what_it_offers(wing: str) -> None:
-    package = importlib.import_module(f"medexam.{wing}")
-    assert len(package.__all__) == len(set(package.__all__))
-    assert all(hasattr(package, name) for name in package.__all__)
+def _offers() -> dict[str, list[str]]:
+    """Wing -> the names of its stub."""
+    return {wing: importlib.import_module(f"medexam.{wing}").__all__ for wing in WINGS}
+
+
+def test_what_a_wing_lists_is_there_and_is_little() -> None:
+    offers = _offers()
+    assert [
+        name for wing, names in offers.items() for name in names if not hasattr(sys.modules[f"medexam.{wing}"], name)
+    ] == []
+    assert sum(map(len, offers.values())) <= MOST_OFFERED
+
+
+def _door_faults(path: Path) -> Iterator[str]:
+    """What a test names of the inside: imports, patched paths and code in strings that go deeper than a door."""
+    tree, offers = ast.parse(path.read_text(encoding="utf-8")), _offers()
+    in_strings = [
+        "\n".join(INSIDE.findall(node.value))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    imports = _imports(ast.walk(tree)) | {name for text in in_strings for name in text.split()}
+    for name in sorted(name for name in imports if name.startswith("medexam.")):
+        _, first, *rest = name.split(".")
+        if first == "companions" or (first == "toolkit" and path.is_relative_to(TESTS / "companions")):
+            continue
+        public = offers.get(first) or (rest if first in GROUND_DOORS and not "".join(rest).startswith("_") else [])
+        if (rest and (len(rest) > 1 or rest[0] not in public)) or (
+            first not in {*offers, *GROUND_DOORS, *medexam.__all__}
+        ):
+            yield f"{path.relative_to(TESTS)}: {name}"
+
+
+def test_tests_come_through_the_doors() -> None:
+    assert [fault for path in sorted(TESTS.rglob("*.py")) for fault in _door_faults(path)] == []
 
 
 def test_nobody_reaches_into_another_objects_private_fields() -> None:

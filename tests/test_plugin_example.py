@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 COMMANDS = """
 import contextlib, io, json, sys
-from medexam.cli.main import main
+from medexam.cli import run_command
 from medexam.experiments.track import store
 
 # How runs are sent to MLflow has tests of its own.
@@ -23,7 +23,7 @@ for line in sys.stdin:
     sys.argv, code, printed = ["medexam", *json.loads(line)], 0, io.StringIO()
     with contextlib.redirect_stdout(printed):
         try:
-            main()
+            run_command()
         except SystemExit as ended:
             code = ended.code
     print(json.dumps([code, printed.getvalue()]), flush=True)

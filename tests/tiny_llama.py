@@ -6,7 +6,7 @@ it says means nothing, but differs from prompt to prompt. What a capable model d
 
 from pathlib import Path
 
-from medexam.serve.local_model.weights import smollm2_folder
+from medexam.serve import smollm2_folder
 
 
 def save_tiny_llama(folder: Path) -> Path:

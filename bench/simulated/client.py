@@ -19,10 +19,8 @@ from simulated.server import SimulatedServer, State
 
 from medexam.errors import CallTimeoutError, EndpointSilentError
 from medexam.model_calls import Dialogue, Generation, Sampling
-from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve import Capabilities, Endpoint, VLLMEngine
 from medexam.serve.discovery.finder import ServerFinder, follow
-from medexam.serve.engines.vllm import VLLMEngine
-from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.pool.server_pool import ServerPool
 from medexam.serve.pool.silence import LOOK_S, watch_silence

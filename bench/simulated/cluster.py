@@ -15,17 +15,17 @@ from simulated.server import SimulatedServer, State
 from simulated.virtual_time import run_virtually
 
 from medexam.companions.serving.launch.fleet import HEARTBEAT_S
+from medexam.experiments import RunFolder, Spending
 from medexam.experiments.run.scheduler import Scheduler, Work
-from medexam.experiments.run.spending import Spending
 from medexam.experiments.run.workers.dispatcher import Dispatcher
 from medexam.experiments.run.workers.messages import Assignment, LookedUp, WorkerReport
 from medexam.experiments.run.workers.remote import RemoteWorker
 from medexam.experiments.run.workers.worker import _CellRun
-from medexam.experiments.store.run_folder import PredictionLog, RunFolder
+from medexam.experiments.store.run_folder import PredictionLog
 from medexam.experiments.store.shards import shard_path
 from medexam.gc_pause import gc_paused
+from medexam.serve import RegisteredServer, Registry
 from medexam.serve.discovery.finder import ServerFinder
-from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.specs import ModelSpec
 
 WORKER_MODULE = "medexam.experiments.run.workers.worker"

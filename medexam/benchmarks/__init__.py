@@ -1,8 +1,5 @@
 """What is asked and how it is scored: one `Benchmark` for each data set; floor 3."""
 
-from medexam.benchmarks.base import Benchmark
-from medexam.benchmarks.paired import PairedRuns, TableRun
-from medexam.benchmarks.registry import find_benchmark, find_stored_benchmark
-from medexam.metrics import ScoredRun
+import lazy_loader
 
-__all__ = ["Benchmark", "PairedRuns", "ScoredRun", "TableRun", "find_benchmark", "find_stored_benchmark"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

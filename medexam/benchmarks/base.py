@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from medexam.benchmarks.answers import RunAnswers
 from medexam.benchmarks.paired import PairedRuns, TableRun
-from medexam.items import ItemSet
 from medexam.metrics.audit import AuditItem
 from medexam.metrics.results import RunMetrics, ScoredRun
 from medexam.predictions import Prediction
+from medexam.questions import ItemSet
 from medexam.specs import DatasetSpec
 from medexam.tables import Captioned, Table
 

@@ -252,7 +252,7 @@ for _name, (_, _line) in COMMANDS.items():
     app.command(_name, help=_line, rich_help_panel=_find_panel(_name))(_stands_for)
 
 
-def main() -> None:
+def run_command() -> None:
     """Run the command line; a `MedExamError` becomes one line on standard error and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         # What a terminal's encoding cannot hold is shown as an escape: it must not end the command.

@@ -16,9 +16,9 @@ def run_script() -> None:
     # At its end Python searches all that is alive for cycles, which takes up to a second and frees what ends anyway.
     atexit.register(gc.freeze)
     try:
-        from medexam.cli.main import main
+        from medexam.cli.main import run_command
 
-        main()
+        run_command()
     except (KeyboardInterrupt, SystemExit) as ended:
         if isinstance(ended, SystemExit) and ended.code != _OF_TYPER:
             raise

@@ -14,9 +14,8 @@ from medexam.datasets.fingerprints import digest_files
 from medexam.datasets.locating import find_own_file
 from medexam.errors import DatasetError
 from medexam.inputs import read_regular
-from medexam.items import TaskSet
+from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
-from medexam.tasks import Task, TaskGold
 
 EXAMPLES_FILE = "examples.jsonl"
 """The file in the run's folder."""

@@ -17,11 +17,10 @@ from medexam.datasets.rows import Row, TaskReading, TaskRow
 from medexam.errors import DatasetError, SpecError
 from medexam.inputs import open_regular
 from medexam.plugins import hash_source
-from medexam.questions import Question
+from medexam.questions import Question, Task, TaskGold
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import find_entry
 from medexam.specs.names import BENCHMARKS
-from medexam.tasks import Task, TaskGold
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 

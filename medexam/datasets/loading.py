@@ -30,8 +30,7 @@ from medexam.datasets.rows import Reading, Row, TaskReading, TaskRow
 from medexam.datasets.selection import draw_lot, select_questions
 from medexam.datasets.symbols import as_published, read_signs
 from medexam.errors import DatasetError
-from medexam.items import AnswerKey, AnySet, ExamSet, Gold, TaskSet
-from medexam.questions import Language, Question
+from medexam.questions import AnswerKey, AnySet, ExamSet, Gold, Language, Question, TaskSet
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import find_entry
 from medexam.text import nearest

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from medexam.questions import Discipline, Exam, Language, Option, Question
-from medexam.tasks import Task, TaskGold
+from medexam.questions import Discipline, Exam, Language, Option, Question, Task, TaskGold
 
 Record = Mapping[str, object]
 """One question as JSON or Parquet gives it: `qid`, `qtext`, `ra`, `image` and `answers` of `aid`, `atext`."""

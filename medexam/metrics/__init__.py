@@ -1,16 +1,5 @@
 """Scores of exam answers: pure functions over questions, golds and predictions; floor 2."""
 
-from medexam.metrics.results import Interval, Metrics, PublishedScores, ScoredRun, Scores, TaskMetrics
-from medexam.metrics.scoring import compute_metrics
-from medexam.predictions.evidence.option_statistics import OptionScoreMetrics
+import lazy_loader
 
-__all__ = [
-    "Interval",
-    "Metrics",
-    "OptionScoreMetrics",
-    "PublishedScores",
-    "ScoredRun",
-    "Scores",
-    "TaskMetrics",
-    "compute_metrics",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

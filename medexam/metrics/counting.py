@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.items import AnswerKey, Gold
-from medexam.predictions import Answered, Prediction, Status, has_reply
-from medexam.questions import Exam, Question
+from medexam.predictions import Prediction, Status
+from medexam.predictions.prediction import Answered, has_reply
+from medexam.questions import AnswerKey, Exam, Gold, Question
 
 
 @dataclass

@@ -16,7 +16,7 @@ from medexam.metrics.span_outcomes import count_outcomes
 from medexam.metrics.spans import comparable_words, score_span
 from medexam.metrics.tasks import count_tasks, mean_measure, question_of, scored_tasks, select_scores, support_measures
 from medexam.predictions import Prediction
-from medexam.tasks import Task, TaskGold
+from medexam.questions import Task, TaskGold
 from medexam.text import plain_letters
 
 WHOLE = "whole questions"

@@ -10,11 +10,11 @@ from numbers import Real
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.items import AnySet
 from medexam.metrics.results import Measure, Unit
 from medexam.metrics.tasks import mean_measure
 from medexam.plugins import load_object
 from medexam.predictions import Prediction, Status
+from medexam.questions import AnySet
 from medexam.specs.names import OWN_METRICS, short_name
 from medexam.text import writable
 

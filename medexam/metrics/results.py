@@ -12,7 +12,8 @@ from pydantic import AfterValidator, Field
 
 from medexam.frozen_model import FrozenModel
 from medexam.metrics.exam_averages import ExamAverages
-from medexam.predictions import Reading, ThinkingTokens
+from medexam.model_calls import Reading
+from medexam.predictions.core import ThinkingTokens
 from medexam.predictions.evidence.kinds import EvidenceMeasures
 
 Interval = tuple[float, float]

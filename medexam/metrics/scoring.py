@@ -8,7 +8,6 @@ import numpy as np
 
 from medexam.distributions import rate_interval
 from medexam.errors import DatasetError
-from medexam.items import AnswerKey
 from medexam.metrics.counting import (
     MISSING,
     Tally,
@@ -23,9 +22,11 @@ from medexam.metrics.counting import (
 from medexam.metrics.exam_averages import AVERAGES
 from medexam.metrics.intervals import question_interval, score_intervals
 from medexam.metrics.results import Metrics, PublishedScores, ReadScores, Scores
-from medexam.predictions import Prediction, Reading, as_read
+from medexam.model_calls import Reading
+from medexam.predictions import Prediction
 from medexam.predictions.evidence.kinds import measure_evidence
-from medexam.questions import Exam, Question
+from medexam.predictions.prediction import as_read
+from medexam.questions import AnswerKey, Exam, Question
 
 G = TypeVar("G", int, str)
 Cells = Mapping[TallyCell, Tally]

@@ -10,7 +10,7 @@ from medexam.metrics.counting import count_costs
 from medexam.metrics.intervals import Found, resample
 from medexam.metrics.results import Measure, Measures, Resampling
 from medexam.predictions import Prediction, Status
-from medexam.tasks import Task
+from medexam.questions import Task
 
 
 def scored_tasks(tasks: Sequence[Task], predictions: Mapping[str, Prediction]) -> list[Task]:

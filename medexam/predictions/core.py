@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, Field, ValidationInfo
 
 from medexam.frozen_model import is_none
-from medexam.tasks import Alignment
+from medexam.questions import Alignment
 
 
 class Status(StrEnum):

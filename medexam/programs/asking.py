@@ -6,28 +6,18 @@ from typing import Any
 
 import dspy
 
-from medexam.model_calls import ContinuationLogprobs, Ending, read_ending
-from medexam.predictions import Prediction, Reading
+from medexam.model_calls import ContinuationLogprobs, Ending, Generation, Reading, read_ending
+from medexam.predictions import Prediction
 from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.likelihood import UNITS
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
-from medexam.signatures import (
-    AnswerAfterReasoning,
-    AnswerQuestion,
-    ExamAdapter,
-    Generation,
-    Prompt,
-    ReasonAndAnswer,
-    ReasonFirst,
-    SolvedQuestion,
-    add_usage,
-    after_thinking,
-    answer_opening,
-    is_cut_in_thinking,
-    split_thinking,
-)
+from medexam.signatures import ExamAdapter, ReasonAndAnswer, is_cut_in_thinking, split_thinking
+from medexam.signatures.adapter import AnswerAfterReasoning, AnswerQuestion, ReasonFirst, after_thinking
+from medexam.signatures.answer_format import answer_opening
+from medexam.signatures.prompts import Prompt, SolvedQuestion
+from medexam.signatures.single_call import add_usage
 
 
 class AnsweringProgram(ExamProgram):

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.predictions import Prediction, Reading
+from medexam.model_calls import SAMPLES, Generation, Reading
+from medexam.predictions import Prediction
 from medexam.programs.program_output import ProgramOutput
-from medexam.questions import check_question
-from medexam.signatures import SAMPLES, ExamAdapter, Generation
+from medexam.questions import Task, check_question
+from medexam.signatures import ExamAdapter
 from medexam.signatures.direct import ask_predictor, is_heard
-from medexam.tasks import Task
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,12 @@ import dspy
 
 from medexam.predictions import Reason
 from medexam.programs.base import Call, Steps, TaskProgram
-from medexam.signatures import (
-    AskedTask,
-    FoundSpan,
-    QuoteContext,
-    TaskAdapter,
-    TaskWords,
-    find_span,
-    split_thinking,
-)
-from medexam.specs import ExtractExplanationSpec
-from medexam.tasks import Task
+from medexam.questions import Task
+from medexam.signatures import find_span, split_thinking
+from medexam.signatures.span_alignment import FoundSpan
+from medexam.signatures.task_adapter import AskedTask, QuoteContext, TaskAdapter
+from medexam.signatures.task_words import TaskWords
+from medexam.specs.programs.tasks import ExtractExplanationSpec
 from medexam.text import split_sentences
 
 _FIRST, _LAST = "[", " - "

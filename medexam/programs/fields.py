@@ -8,9 +8,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 import dspy
 
 from medexam.errors import SpecError
-from medexam.questions import Question
+from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit
-from medexam.tasks import Task
 
 Asked = Question | Task
 Wanted = Mapping[str, Any]

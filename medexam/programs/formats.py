@@ -6,17 +6,13 @@ from typing import Any
 
 import dspy
 
+from medexam.model_calls import Generation
 from medexam.programs.base import Call, Steps, TaskProgram
-from medexam.signatures import (
-    FORMATS,
-    AskedTask,
-    Generation,
-    TaskAdapter,
-    TaskWords,
-    split_thinking,
-)
-from medexam.specs import ByFormatSpec
-from medexam.tasks import Task
+from medexam.questions import Task
+from medexam.signatures import FORMATS, split_thinking
+from medexam.signatures.task_adapter import AskedTask, TaskAdapter
+from medexam.signatures.task_words import TaskWords
+from medexam.specs.programs.tasks import ByFormatSpec
 from medexam.text import option_letters
 
 _END = "."

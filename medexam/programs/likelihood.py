@@ -8,14 +8,15 @@ from collections.abc import Sequence
 
 import dspy
 
-from medexam.model_calls import Continuation, ContinuationLogprobs
-from medexam.predictions import Prediction, Reading, normalise_scores
+from medexam.model_calls import Continuation, ContinuationLogprobs, Reading
+from medexam.predictions import Prediction, normalise_scores
 from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.orders import Order, orders_of, shown_in
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
-from medexam.signatures import LikelihoodAdapter, LikelihoodWords, WeighOptions, option_texts
+from medexam.signatures.likelihood import LikelihoodAdapter, WeighOptions, option_texts
+from medexam.signatures.prompts import LikelihoodWords
 from medexam.specs import LikelihoodSpec
 from medexam.specs.programs.likelihood import ScoreNorm
 

@@ -21,9 +21,10 @@ from medexam.inputs import UnreadableError, read_json
 from medexam.programs.base import AskingProgram, ExamProgram, shown_of
 from medexam.programs.nearest import DemonstrationFinder, WithNearest
 from medexam.questions import Language, Question
-from medexam.signatures import Turn
-from medexam.specs import ProgramSpec, ReplySpec
+from medexam.signatures.prompts import Turn
+from medexam.specs import ProgramSpec
 from medexam.specs.programs.own import MODULE, ModuleSpec
+from medexam.specs.programs.replies import ReplySpec
 
 PROGRAM = "program.json"
 _CARD = "medexam"

@@ -13,14 +13,15 @@ import dspy
 from dspy.utils.exceptions import ContextWindowExceededError, LMError
 
 from medexam.errors import ProgramFaultError
-from medexam.model_calls import Ending, read_ending
+from medexam.model_calls import Ending, Generation, read_ending
 from medexam.model_identity import Answerer
-from medexam.predictions import Failure, Prediction, Reason, Reply, Status, as_read
+from medexam.predictions import Failure, Prediction, Reason, Status
+from medexam.predictions.evidence.replies import Reply
+from medexam.predictions.prediction import as_read
 from medexam.programs.base import AskingProgram
 from medexam.programs.program_output import ProgramOutput, kept_passage
-from medexam.questions import Question
-from medexam.signatures import Generation, is_cut_in_thinking
-from medexam.tasks import Task
+from medexam.questions import Question, Task
+from medexam.signatures import is_cut_in_thinking
 
 _WRITTEN = (Reason.UNPARSED, Reason.TRUNCATED)
 """Why a reply holds no answer though it is all words."""

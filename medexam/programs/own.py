@@ -22,8 +22,9 @@ from pydantic_core import from_json, to_json
 
 from medexam.dspy_internals import dspy_errors
 from medexam.errors import ProgramFaultError, SpecError
+from medexam.model_calls import Reading
 from medexam.plugins import load_object
-from medexam.predictions import Prediction, Reading
+from medexam.predictions import Prediction
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.module_faults import naming_faults, overdue, start_thread

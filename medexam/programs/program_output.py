@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import dspy
 
-from medexam.predictions import FollowUp, MetricScore, Reason, RetrievedPassage
+from medexam.model_calls import Generation
+from medexam.predictions import FollowUp, Reason, RetrievedPassage
+from medexam.predictions.evidence.metric_scores import MetricScore
 from medexam.predictions.evidence.option_scores import OptionScores
+from medexam.questions import Alignment
 from medexam.retrievers.base import Hit
-from medexam.signatures import Generation
-from medexam.tasks import Alignment
 
 
 @dataclass(frozen=True)

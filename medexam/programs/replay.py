@@ -13,7 +13,7 @@ from dspy.utils.exceptions import LMError
 
 from medexam.errors import ProgramFaultError
 from medexam.model_calls import ChatMessage, Dialogue, Generation
-from medexam.predictions import Reply
+from medexam.predictions.evidence.replies import Reply
 from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine
 
 Turns = list[ChatMessage]

@@ -5,9 +5,11 @@ from typing import Any
 import dspy
 
 from medexam.programs.base import Call, Steps, TaskProgram
-from medexam.signatures import AskedTask, GiveAnswer, TaskAdapter, TaskWords, split_thinking
-from medexam.specs import ShortAnswerSpec
-from medexam.tasks import Task
+from medexam.questions import Task
+from medexam.signatures import split_thinking
+from medexam.signatures.task_adapter import AskedTask, GiveAnswer, TaskAdapter
+from medexam.signatures.task_words import TaskWords
+from medexam.specs.programs.tasks import ShortAnswerSpec
 
 
 class ShortAnswer(TaskProgram):

@@ -1,5 +1,5 @@
 """Passages in, ranked hits out: floor 2. `building` opens the retriever of a spec; each method has a module."""
 
-from medexam.retrievers.base import Hit, Passage, Retriever
+import lazy_loader
 
-__all__ = ["Hit", "Passage", "Retriever"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

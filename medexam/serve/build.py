@@ -13,8 +13,9 @@ from medexam.serve.contract import Engine
 from medexam.serve.engines.scripted import ScriptedEngine
 from medexam.serve.local_model.weights import check_local_extra
 from medexam.serve.network.event_loop import background_loop
-from medexam.specs import NO_NEEDS, EngineNeeds, ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.names import ENGINES
+from medexam.specs.programs.needs import NO_NEEDS
 
 
 async def build_engine(

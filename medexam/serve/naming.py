@@ -10,12 +10,13 @@ from medexam.errors import EndpointSilentError, EngineError
 from medexam.plugins import hash_source
 from medexam.serve.discovery.capabilities import is_vllm
 from medexam.serve.discovery.finder import find_endpoints
-from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, ask_name
+from medexam.serve.discovery.probe import ask_name
 from medexam.serve.discovery.server_calls import open_calls
 from medexam.serve.engines.scripted import script_digest
 from medexam.serve.local_model.dtypes import pick_device, pick_dtype
 from medexam.serve.local_model.weights import find_weights
 from medexam.serve.network.event_loop import background_loop
+from medexam.serve.timing import TIMING
 from medexam.specs.model import ModelSpec
 from medexam.specs.model_words import read_model
 from medexam.specs.names import ENGINES
@@ -43,7 +44,7 @@ def find_server(address: str, *, api_key_env: str | None = None, api_key_file: P
 
 async def _look_at(spec: ModelSpec) -> dict[str, Any]:
     (endpoint, *_), _ = await find_endpoints(spec)
-    async with open_calls(endpoint, PROBE_TIMEOUT_S) as calls:
+    async with open_calls(endpoint, TIMING.probe_silence_s) as calls:
         card = calls.choose_card(await calls.models(spec.name), spec.name)
         version = await calls.version(card)
     endpoints = [endpoint.base]
@@ -78,7 +79,7 @@ async def _ask_name(spec: ModelSpec) -> str:
     fault: EngineError | None = None
     for endpoint in endpoints:
         try:
-            return await ask_name(endpoint, timeout_s=min(PROBE_TIMEOUT_S, spec.timeout_s))
+            return await ask_name(endpoint, timeout_s=min(TIMING.probe_silence_s, spec.timeout_s))
         except EndpointSilentError as error:
             fault = fault or error
     assert fault is not None  # noqa: S101 - a spec means one server at least

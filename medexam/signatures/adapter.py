@@ -18,10 +18,10 @@ from medexam.model_calls import (
     Dialogue,
     Ending,
     Generation,
+    Reading,
     Sampling,
     join_thinking,
 )
-from medexam.predictions import Reading
 from medexam.questions import Question
 from medexam.signatures.answer_format import (
     answer_closing,

@@ -19,7 +19,7 @@ from medexam.questions import Exam, Language, Option, Question
 from medexam.signatures.answer_format import render_answer
 from medexam.signatures.task_words import TaskWords, load_task_words
 from medexam.signatures.word_files import no_words, read_language_words, read_words_file, validate_words
-from medexam.specs import WordFiles
+from medexam.specs.programs.needs import WordFiles
 
 Turn = Literal["system", "user"]
 """Whose turn instructions are: the system's, or the user's, in a turn of its own behind an empty system turn."""

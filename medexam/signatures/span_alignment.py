@@ -9,7 +9,7 @@ import unicodedata
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from medexam.tasks import Alignment
+from medexam.questions import Alignment
 
 LEAST_SHARE = 0.5
 """Of a reply's words, the share that must stand in one run in the context."""

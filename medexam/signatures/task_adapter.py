@@ -14,11 +14,11 @@ import dspy
 from dspy.signatures.signature import make_signature
 
 from medexam.model_calls import Dialogue, Generation, Sampling
+from medexam.questions import Task
 from medexam.signatures.rendering import put_passages_before
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 from medexam.signatures.task_words import fill
 from medexam.signatures.thinking import split_thinking
-from medexam.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)

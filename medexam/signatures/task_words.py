@@ -12,10 +12,9 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
-from medexam.questions import Language
+from medexam.questions import Language, Task
 from medexam.signatures.word_files import read_language_words
-from medexam.specs import WordFiles
-from medexam.tasks import Task
+from medexam.specs.programs.needs import WordFiles
 from medexam.text import option_letters
 
 FIELDS: Mapping[str, str] = MappingProxyType(

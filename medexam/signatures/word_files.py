@@ -11,7 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 from medexam.errors import SpecError
 from medexam.inputs import read_regular
 from medexam.questions import Language
-from medexam.specs import WordFiles, parse_yaml
+from medexam.specs import parse_yaml
+from medexam.specs.programs.needs import WordFiles
 
 T = TypeVar("T")
 WORDS = resources.files("medexam.signatures") / "words"

@@ -28,7 +28,7 @@ _RETRIEVING = {"retriever", "k", "query", "query_language"}
 _READER = {"reader", "revision"}
 
 
-def identity(
+def build_identity(
     cell: CellSpec,
     *,
     fingerprint: str,

@@ -4,8 +4,8 @@ from medexam.experiments.run.executor import RunObserver
 from medexam.experiments.run.spending import Stop
 from medexam.library_logging import quiet_transformers
 from medexam.model_calls import Dialogue, Generation, Sampling, is_cut
-from medexam.programs import ProgramOutput
 from medexam.programs.base import AskingProgram, Call, Steps
+from medexam.programs.program_output import ProgramOutput
 from medexam.serve.batches.batch_folder import Batch
 from medexam.serve.naming import known_model, with_served_name
 from medexam.signatures.lenient import read_leniently

@@ -1,15 +1,14 @@
 """What a benchmark is made of: rows of its data set, where its files lie, and measures that count as all others do."""
 
-from medexam.benchmarks import ScoredRun
 from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.datasets.explanations import ExplanationStatistics, sentence_shares
 from medexam.datasets.locating import locate_files
 from medexam.datasets.rows import Reading, Row, TaskReading, TaskRow
+from medexam.metrics import ScoredRun
 from medexam.metrics.results import Measure, Measures, TaskMetrics
 from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks, support_measures
-from medexam.questions import Option
-from medexam.tasks import Component
+from medexam.questions import Component, Option
 from medexam.text import option_letters
 
 __all__ = [

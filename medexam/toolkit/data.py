@@ -10,11 +10,9 @@ from medexam.datasets.rows import RowError, parse_discipline, parse_exam, parse_
 from medexam.datasets.selection import draw_lot
 from medexam.datasets.squad import SpanItem, read_squad
 from medexam.experiments.report.dataset_statistics import Statistics, compute_statistics
-from medexam.items import AnswerKey, ExamSet, Gold, TaskSet
 from medexam.metrics.audit import AuditItem, answer_digest
 from medexam.predictions import Reason, Status
-from medexam.questions import Discipline, Exam, Language
-from medexam.tasks import Task, TaskGold
+from medexam.questions import AnswerKey, Discipline, Exam, ExamSet, Gold, Language, Task, TaskGold, TaskSet
 
 __all__ = [
     "FIELDS",

@@ -4,7 +4,7 @@ from medexam.specs import CellSpec, DatasetSpec, ModelSpec, RetrieverSpec, load_
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import BUILT, CATALOGUE, SAMPLED, TERMS, check_language
 from medexam.specs.dataset import Alteration, Variant
-from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest, identity
+from medexam.specs.identity import IDENTITY_SCHEMA, build_identity, differing_keys, digest
 from medexam.specs.loading import shipped_with
 from medexam.specs.matrix import build_cells
 from medexam.specs.programs.controls import Harness, ImportedSpec
@@ -26,10 +26,10 @@ __all__ = [
     "Spec",
     "Variant",
     "build_cells",
+    "build_identity",
     "check_language",
     "differing_keys",
     "digest",
-    "identity",
     "load_document",
     "parse_overrides",
     "parse_yaml",

@@ -13,7 +13,7 @@ from browsing import CHROMIUM, Browser
 from medexam.cli.views.runs import read_current
 from medexam.datasets import load_exam_set
 from medexam.experiments.report.page import write_page
-from medexam.metrics.paired.pairs import mcnemar_p
+from medexam.metrics import mcnemar_p
 from medexam.predictions import Failure, Reason, RetrievedPassage, Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run

@@ -7,9 +7,8 @@ import yaml
 
 from browsing import CHROMIUM, Browser
 from drawn_pictures import draw, write_own
-from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments import Runner, plan_experiment
 from medexam.experiments.report.page import write_page
-from medexam.experiments.run.runner import Runner
 from watching import Silent
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]

@@ -15,12 +15,11 @@ import pytest
 from fake_vllm import free_port
 
 from medexam.errors import TrackingError
-from medexam.experiments.report.derived import score_cell
+from medexam.experiments import default_tracking_uri, score_cell
 from medexam.experiments.track.runs import track
-from medexam.experiments.track.store import default_tracking_uri
 from medexam.experiments.track.ui import experiment_pages, serve_ui, ui_command
-from medexam.items import AnswerKey, Gold
 from medexam.predictions import Status
+from medexam.questions import AnswerKey, Gold
 from stored_runs import made_up_exams, write_run
 from waiting import BACKSTOP_S, until
 

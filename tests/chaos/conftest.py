@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.serve import TIMING
 from watching import Silent
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Faults are asked again almost at once, and servers rest briefly."""
-    monkeypatch.setattr("medexam.serve.network.retry.FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr("medexam.serve.pool.server_pool.COOLDOWN_S", 0.2)
-    monkeypatch.setattr("medexam.serve.discovery.finder.POLL_S", 0.2)
+    monkeypatch.setattr(TIMING, "first_wait_s", 0.01)
+    monkeypatch.setattr(TIMING, "cooldown_s", 0.2)
+    monkeypatch.setattr(TIMING, "poll_s", 0.2)
 
 
 @pytest.fixture

@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from medexam.retrievers.base import Passage
-from medexam.retrievers.corpora import Corpus, Fingerprint
-from medexam.retrievers.index_building import build_index
-from medexam.retrievers.index_search import open_index
+from medexam.retrievers import Corpus, Passage, build_index, open_index
+from medexam.retrievers.corpora import Fingerprint
 
 PASSAGES = 1500
 MOST_MOMENTS = 12

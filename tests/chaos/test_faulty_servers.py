@@ -9,9 +9,9 @@ from chaos.faulty_proxy import FAULTS, Proxy, proxying
 from medexam.errors import EngineError
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics.counting import TIMES
+from medexam.metrics import TIMES
 from medexam.predictions import Prediction, Status
-from medexam.serve.network.retry import ATTEMPTS
+from medexam.serve import TIMING
 from watching import Silent
 
 pytestmark = pytest.mark.chaos
@@ -43,8 +43,8 @@ def scores(run: StoredRun) -> dict[str, object]:
 )
 def test_a_run_over_faulty_servers_ends_as_one_without_faults(run, lists, caplog, monkeypatch) -> None:
     # A call meets a fault, or the check behind it does, in two of five attempts: eight in a row happen in such a run.
-    monkeypatch.setattr("medexam.serve.network.retry.ATTEMPTS", 30)
-    monkeypatch.setattr("medexam.serve.network.retry.PATIENCE_S", 300.0)
+    monkeypatch.setattr(TIMING, "attempts", 30)
+    monkeypatch.setattr(TIMING, "patience_s", 300.0)
     dataset = {"name": "headqa_sample", "language": "en", "limit": 60}
     if lists:
         if not os.environ.get("MEDEXAM_DATA"):
@@ -96,7 +96,7 @@ def test_a_fault_that_stays_is_recorded_and_pending(run, fault, kind, message, a
     timeout_s = 30.0
     if fault == "stall":
         timeout_s = 3.0  # enough for a probe on a busy machine
-        monkeypatch.setattr("medexam.serve.network.retry.ATTEMPTS", 2)
+        monkeypatch.setattr(TIMING, "attempts", 2)
     with serving(Wire()) as wire:
         proxy = Proxy(wire.address, faults={}, stall_s=60.0)
         with proxying(proxy):
@@ -106,7 +106,7 @@ def test_a_fault_that_stays_is_recorded_and_pending(run, fault, kind, message, a
     assert prediction.failure is not None
     assert (prediction.status, prediction.failure.kind) == (Status.FAILED, kind)
     assert message in prediction.failure.message
-    assert proxy.done[fault] == ATTEMPTS or fault == "stall"
+    assert proxy.done[fault] == TIMING.attempts or fault == "stall"
     assert (stored.metrics.failed, stored.complete) == (1, False)
 
 

@@ -12,7 +12,7 @@ from medexam.experiments.store.run_folder import PREDICTIONS
 
 pytestmark = pytest.mark.chaos
 
-MEDEXAM = "from medexam.cli.main import main; main()"
+MEDEXAM = "from medexam.cli import run_command; run_command()"
 FULL = 12_000
 """Bytes that a file may have on the full disk: more than `spec.json` has, fewer than the predictions."""
 

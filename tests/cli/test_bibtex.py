@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from medexam.experiments import RunFolder
 from medexam.experiments.report.papers.bibliography import read_references, render_bibtex
-from medexam.experiments.store.run_folder import RunFolder
+from medexam.specs import library_names, load_document
 from medexam.specs.catalogue import CATALOGUE
-from medexam.specs.loading import library_names, load_document
 
 ROOT = Path(__file__).parents[2]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from medexam.cli.main import COMMANDS, load_command
+from medexam.cli import COMMANDS, load_command
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -17,7 +17,7 @@ def test_the_line_is_the_first_of_the_commands_own_help(name) -> None:
 
 def test_help_imports_no_command() -> None:
     code = (
-        "import sys\nfrom medexam.cli.main import COMMANDS, app\n"
+        "import sys\nfrom medexam.cli import COMMANDS, app\n"
         "try: app(['--help'])\nexcept SystemExit: pass\n"
         "print({where.split(':')[0] for where, _ in COMMANDS.values()} & set(sys.modules))"
     )

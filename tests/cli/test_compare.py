@@ -9,9 +9,8 @@ from mlflow import MlflowClient
 
 import medexam as package
 from medexam.datasets import load_exam_set
+from medexam.experiments import RunFolder, rescore
 from medexam.experiments.compare.flows import find_flows
-from medexam.experiments.score.scoring import rescore
-from medexam.experiments.store.run_folder import RunFolder
 from medexam.predictions import Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run

@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 import medexam as package
 from medexam import compare
 from medexam.datasets import load_exam_set
-from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments import RunFolder
 from medexam.specs import DatasetSpec
 
 

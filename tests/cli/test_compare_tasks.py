@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from case_files import CLAIM, REST, write_cases
-from medexam.cli.main import main
+from medexam.cli import run_command
 
 CASES = 10
 
@@ -39,7 +39,7 @@ def runs_dir(tmp_path_factory, empty_store):
             path.write_text(yaml.safe_dump({"name": name, **document}))
             patch.setattr(sys, "argv", ["medexam", "run", str(path), "--runs-dir", str(home / "runs"), "--json"])
             with pytest.raises(SystemExit) as done:
-                main()
+                run_command()
             assert done.value.code in (None, 0)
     return home / "runs"
 

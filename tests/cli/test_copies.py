@@ -16,7 +16,8 @@ import pytest
 
 from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_exam_set, load_task_set
-from medexam.experiments.store.run_folder import PARQUET, RunFolder
+from medexam.experiments import RunFolder
+from medexam.experiments.store.run_folder import PARQUET
 from medexam.metrics import compute_metrics
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec

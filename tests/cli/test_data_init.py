@@ -6,8 +6,7 @@ import pytest
 import yaml
 
 from medexam.datasets import load_exam_set
-from medexam.specs import DatasetSpec, load_document
-from medexam.specs.validation import validate
+from medexam.specs import DatasetSpec, load_document, validate
 
 CSV = "Question,Option A,Option B,Option C,Correct Answer,Topic,QID\n" + "".join(
     f"Question {number}?,x{number},y{number},z{number},{'ABC'[number % 3]},{'ab'[number % 2]},q{number}\n"

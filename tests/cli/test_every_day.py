@@ -11,7 +11,7 @@ import pytest
 
 from medexam.cli.progress.pace import Pace
 from medexam.cli.progress.run import TerminalProgress
-from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments import RunFolder
 from medexam.specs.schema import complete_override
 from medexam.specs.validation import CLOSEST, MOST_CHOICES
 

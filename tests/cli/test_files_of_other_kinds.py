@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pipes wit
 def runs(medexam, tmp_path) -> list[Path]:
     """Two runs of a control, the second of which is to be spoilt."""
     from medexam.datasets import load_exam_set
-    from medexam.specs.dataset import DatasetSpec
+    from medexam.specs import DatasetSpec
 
     exams = load_exam_set(DatasetSpec(name="headqa_sample", limit=4))
     folders = [tmp_path / "runs" / f"demo-longest-en-{digit * 12}" for digit in "ab"]

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
+from medexam.cli import COMMANDS, load_command, run_command
 from medexam.cli.help.examples import EXAMPLES
-from medexam.cli.main import COMMANDS, load_command, main
 
 
 def _commands(command: object, path: str):
@@ -49,7 +49,7 @@ def complete(monkeypatch, tmp_path, capsys):
         monkeypatch.setenv("COMP_WORDS", line)
         monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
         with pytest.raises(SystemExit):
-            main()
+            run_command()
         return capsys.readouterr().out.split()
 
     monkeypatch.chdir(tmp_path)

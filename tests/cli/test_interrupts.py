@@ -64,7 +64,7 @@ def test_an_exception_that_replaced_it_counts_as_it(medexam, monkeypatch) -> Non
 def test_between_the_steps_of_typer_it_is_one_line_too(monkeypatch, capsys) -> None:
     from medexam.cli.script import run_script
 
-    monkeypatch.setattr("medexam.cli.main.main", lambda: sys.exit(130))
+    monkeypatch.setattr("medexam.cli.main.run_command", lambda: sys.exit(130))
     handler = signal.getsignal(signal.SIGINT)
     try:
         with pytest.raises(SystemExit, match="3"):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from medexam.experiments import RunFolder
 from medexam.experiments.report.page.entries import outcome, read_answers
-from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import load_run
 
 CSV = """question,A,B,C,D,label,topic

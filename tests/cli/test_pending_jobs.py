@@ -14,14 +14,14 @@ import yaml
 from wire_server import Wire, serving
 
 from medexam.files import host_name
-from medexam.serve.discovery.registry import RegisteredServer, Registry
+from medexam.serve import RegisteredServer, Registry
 from waiting import BACKSTOP_S
 
 MAIN = """
 from medexam.cli import run
-from medexam.cli.main import main
+from medexam.cli import run_command
 run.send_to_mlflow = lambda *_, **__: None
-main()
+run_command()
 """
 """The command line without MLflow."""
 WAITING = "no server of tiny is registered in {}; waiting 86400 s for one"

@@ -5,10 +5,9 @@ import yaml
 
 from medexam.cli.progress.pace import Pace
 from medexam.cli.progress.run import TerminalProgress
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment
 from medexam.predictions import Failure, Prediction, Status
-from medexam.specs.model import ModelSpec
+from medexam.specs import ModelSpec
 
 OUTCOMES = {
     "r": {"status": Status.ANSWERED, "answer": 1, "prompt_tokens": 90, "completion_tokens": 10},

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments import RunFolder
 from medexam.predictions import Prediction
 
 SPEC = ("headqa_sample", "--limit", "3", "--set", "program.kind=longest")

@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from datasets import load_from_disk
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
-from medexam.retrievers.index_manifest import read_manifest
+from medexam.experiments import Runner, plan_experiment
+from medexam.retrievers import read_manifest
 from retrievers.tiny_models import save_medcpt
 from waiting import until
 from watching import Silent

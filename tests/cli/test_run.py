@@ -255,11 +255,11 @@ class Gated(Wire):
 
 PATIENT = f"""
 from medexam.cli import run
-from medexam.cli.main import main
+from medexam.cli import run_command
 from medexam.experiments.run import scheduler
 scheduler.GRACE_S = {10 * BACKSTOP_S}
 run.send_to_mlflow = lambda *_, **__: None
-main()
+run_command()
 """
 """The command line without MLflow; the first Ctrl-C waits so long that what ends within `BACKSTOP_S` has not waited."""
 

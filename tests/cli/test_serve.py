@@ -12,8 +12,7 @@ import pytest
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
 from medexam.companions.serving.cluster.allocation import parse_minutes
-from medexam.serve.discovery.registry import Registry
-from medexam.serve.network.keys import read_key_file
+from medexam.serve import Registry, read_key_file
 from waiting import BACKSTOP_S
 
 
@@ -38,7 +37,7 @@ def cpu_build(model: Path, tmp_path: Path) -> Path:
 def start(*words: str) -> "subprocess.Popen[str]":
     # Under nohup a hang-up would be ignored, as it should.
     heard = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)"
-    command = [sys.executable, "-c", f"{heard}; from medexam.cli.main import main; main()", "serve", *words]
+    command = [sys.executable, "-c", f"{heard}; from medexam.cli import run_command; run_command()", "serve", *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 import medexam as package
-from medexam.specs import build_cells, library_names, load_document
-from medexam.specs.schema import SCHEMA, spec_schema
+from medexam.specs import build_cells, library_names, load_document, spec_schema
+from medexam.specs.schema import SCHEMA
 
 LIBRARY = Path(package.__file__).parent / "experiments" / "library"
 

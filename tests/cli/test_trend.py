@@ -8,7 +8,7 @@ import pytest
 from medexam.datasets import load_exam_set
 from medexam.distributions import rate_interval
 from medexam.errors import SpecError
-from medexam.experiments.report.current import current_run
+from medexam.experiments import current_run
 from medexam.experiments.report.plots.pictures import render_plot
 from medexam.experiments.report.plots.trend import trend_plot
 from medexam.experiments.report.trend import find_trend

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import SpecError
-from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments import RunFolder
 from medexam.experiments.store.trust import check_trusted, is_own
 from medexam.plugins import hash_source
 from medexam.specs.names import OWN_METRICS

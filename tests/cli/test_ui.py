@@ -2,7 +2,7 @@
 
 import pytest
 
-from medexam.cli.main import load_command
+from medexam.cli import load_command
 
 
 @pytest.mark.parametrize(("host", "warns"), [("0.0.0.0", True), ("::1", False), ("127.0.0.1", False)])

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from data_folders import full_data, only_what_a_test_brings
-from medexam.datasets.locating import SAMPLE_FOLDER
+from medexam.datasets import SAMPLE_FOLDER
 
 __all__ = ["full_data", "only_what_a_test_brings"]
 

@@ -13,8 +13,7 @@ from medexam.datasets.altering.rows import alter_rows
 from medexam.datasets.altering.words import refers_to_options
 from medexam.datasets.rows import Row
 from medexam.errors import DatasetError
-from medexam.items import ExamSet
-from medexam.questions import Option, Question
+from medexam.questions import ExamSet, Option, Question
 from medexam.specs import DatasetSpec
 from medexam.specs.dataset import Alteration, MadeAlteration
 from medexam.text import is_negated

@@ -4,8 +4,7 @@ import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError, SpecError
-from medexam.specs import DatasetSpec
-from medexam.specs.matrix import build_cells
+from medexam.specs import DatasetSpec, build_cells
 
 
 def test_only_the_questions_of_the_file_are_asked(tmp_path) -> None:

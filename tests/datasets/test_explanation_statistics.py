@@ -5,8 +5,8 @@ import json
 import pytest
 
 from medexam.companions.casimedicos.statistics import compute_explanation_statistics
+from medexam.datasets import load_task_set
 from medexam.datasets.explanations import sentence_shares
-from medexam.datasets.loading import load_task_set
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec
 

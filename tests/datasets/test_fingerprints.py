@@ -15,9 +15,8 @@ from medexam.datasets.fingerprints import (
     fingerprint_tasks,
 )
 from medexam.datasets.rows import Row, TaskReading, TaskRow
-from medexam.questions import Discipline, Exam, Option, Question
+from medexam.questions import Component, Discipline, Exam, Option, Question, Task, TaskGold
 from medexam.specs import DatasetSpec
-from medexam.tasks import Component, Task, TaskGold
 from task_data import items_of, write_casimedicos, write_cliniqlink, write_squad
 
 

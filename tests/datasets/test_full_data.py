@@ -7,9 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from medexam.cli.data.commands import app
-from medexam.datasets import check_exam_set, load_exam_set
+from medexam.datasets import check_exam_set, load_exam_set, select_questions
 from medexam.datasets.kept import reads_kept
-from medexam.datasets.selection import select_questions
 from medexam.questions import Discipline
 from medexam.specs import DatasetSpec
 

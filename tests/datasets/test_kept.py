@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.cli.main import main
+from medexam.cli import run_command
 from medexam.datasets import loading
 from medexam.datasets.kept import keep, reads_kept
 from medexam.specs import DatasetSpec
@@ -57,6 +57,6 @@ def test_a_run_is_sent_with_its_page_by_one_reading(
     options = ["--set", "program=random", "--set", f"dataset.path={HEAD}", "--runs-dir", str(runs_dir)]
     monkeypatch.setattr("sys.argv", ["medexam", "run", "headqa_v1", *options])
     with pytest.raises(SystemExit) as ended:
-        main()
+        run_command()
     assert not ended.value.code, capsys.readouterr().err
     assert len(read) == 1, "to be asked, and to be sent to MLflow with its page and traces"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from medexam.benchmarks.registry import find_benchmark
+from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_exam_set, load_task_set
 from medexam.errors import SpecError
 from medexam.metrics.extraction import is_whole_question

@@ -5,8 +5,7 @@ from collections import Counter
 
 import pytest
 
-from medexam.datasets import load_exam_set
-from medexam.datasets.locating import SAMPLE_FOLDER
+from medexam.datasets import SAMPLE_FOLDER, load_exam_set
 from medexam.errors import DatasetError
 from medexam.questions import Discipline
 from medexam.specs import DatasetSpec

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from medexam.datasets.squad import SpanAnswer, SpanItem, read_squad
+from medexam.datasets import SpanAnswer, SpanItem, read_squad
 from medexam.errors import DatasetError
 
 CONTEXT = "La serología orienta. El diagnóstico se confirma con biopsia intestinal."

@@ -5,8 +5,7 @@ from scipy.stats import chi2
 
 from medexam.datasets import load_exam_set
 from medexam.experiments.report.dataset_statistics import compute_statistics, count_positions
-from medexam.items import AnswerKey, Gold
-from medexam.questions import Discipline, Exam, Option, Question
+from medexam.questions import AnswerKey, Discipline, Exam, Gold, Option, Question
 from medexam.specs import DatasetSpec
 
 

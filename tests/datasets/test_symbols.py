@@ -9,8 +9,7 @@ import pytest
 from medexam.datasets import load_exam_set
 from medexam.datasets.symbols import SIGNS
 from medexam.errors import SpecError
-from medexam.specs import DatasetSpec
-from medexam.specs.validation import validate
+from medexam.specs import DatasetSpec, validate
 
 KEY = "headqa-v1/2013/nursing/152"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from medexam.datasets.squad import SpanAnswer, SpanItem
+from medexam.datasets import SpanAnswer, SpanItem
 from medexam.datasets.telling_marks import find_marks
 
 

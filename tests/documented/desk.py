@@ -20,8 +20,7 @@ from documented.servers import start_servers
 from documented.shelf import Shelf, fill_shelf
 from documented.tables import BEFORE, EVERY, TRACKED, WORDS
 from medexam.plugins import added_names
-from medexam.serve.local_model.gguf_file import gguf_content, gguf_folder
-from medexam.serve.local_model.weights import smollm2_folder
+from medexam.serve import TIMING, gguf_content, gguf_folder, smollm2_folder
 from suite.isolation import DTYPE_SPEED, share
 
 KEPT = """
@@ -91,7 +90,7 @@ def set_up(folder: Path, model: Path, store: Path) -> Iterator[Desk]:
             patch.delenv(name, raising=False)
         patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
         patch.setattr("datasets.config.HF_HUB_OFFLINE", True)
-        patch.setattr("medexam.serve.batches.hosted.FIRST_POLL_S", 0.01)
+        patch.setattr(TIMING, "first_batch_poll_s", 0.01)
         patch.setattr("medexam.experiments.track.ui.serve_ui", lambda *_, **__: 0)
         patch.syspath_prepend(shelf.plugin)
         # What packages add is looked up once in a process: before the plug-in was there, and with it.

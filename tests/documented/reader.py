@@ -24,9 +24,9 @@ from fake_vllm import free_port
 from documented.printed import Command
 from documented.servers import MODELS
 from documented.tables import MORE, ONCE
-from medexam.cli.main import main
+from medexam.cli import run_command
 from medexam.files import host_name
-from medexam.serve.discovery.registry import RegisteredServer, Registry
+from medexam.serve import RegisteredServer, Registry
 from waiting import BACKSTOP_S
 
 _HELD = re.compile(r"\[…\]")
@@ -126,7 +126,7 @@ class Reader:
 
     def _serve(self, words: list[str]) -> Ended:
         heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-        line = [sys.executable, "-c", f"{heard}; from medexam.cli.main import main; main()", *words]
+        line = [sys.executable, "-c", f"{heard}; from medexam.cli import run_command; run_command()", *words]
         log = self.folder / f"serve-{len(self.servers)}.err"
         with log.open("w") as errors:
             server = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -168,7 +168,7 @@ def _run_main() -> Ended:
     out, err, code = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            main()
+            run_command()
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     return Ended(code, out.getvalue(), err.getvalue())

@@ -17,7 +17,7 @@ from fake_vllm import call_it_the_cpu_build
 
 from documented.printed import ROOT
 from documented.servers import write_vllm
-from medexam.datasets.locating import SAMPLE_FOLDER
+from medexam.datasets import SAMPLE_FOLDER
 from retrievers.tiny_models import save_bert, save_reader
 from task_data import write_casimedicos, write_cliniqlink, write_submission
 from typesetting.booklet import Press, Style

@@ -10,9 +10,8 @@ from dspy.lm15 import Config, Message, Request
 from asked import complete
 from medexam.dspy_requests import PLAIN
 from medexam.errors import UnsupportedFeatureError
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
-from medexam.serve.engines.embedded import EmbeddedEngine
+from medexam.experiments import Runner, plan_experiment
+from medexam.serve import EmbeddedEngine
 from medexam.specs import ModelSpec
 from watching import Silent
 
@@ -52,13 +51,13 @@ def test_log_probabilities_are_those_of_the_same_weights_with_a_template(base_mo
 def test_what_needs_a_chat_template_is_refused_before_anything_is_asked(
     base_model, tmp_path, monkeypatch, capsys, program
 ) -> None:
-    from medexam.cli.main import main
+    from medexam.cli import run_command
 
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(_document(base_model, program)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["medexam", "run", "spec.yaml"])
     with pytest.raises(SystemExit) as ended:
-        main()
+        run_command()
     assert ended.value.code == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
         "medexam: engine embedded has model, which has no chat template and takes no dialogue: name an "

@@ -6,8 +6,7 @@ import shutil
 import pytest
 
 from medexam import Question, load_questions
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment
 from medexam.experiments.store.stored_run import StoredRun
 from watching import Silent
 

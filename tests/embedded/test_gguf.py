@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment
 from medexam.experiments.store.stored_run import StoredRun
 from watching import Silent
 

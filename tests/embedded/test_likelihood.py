@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.report.markdown import run_report
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment, run_report
 from watching import Silent
 
 pytestmark = pytest.mark.model

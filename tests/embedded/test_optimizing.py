@@ -4,10 +4,8 @@ import json
 
 import pytest
 
+from medexam.experiments import Runner, plan_experiment, plan_optimization
 from medexam.experiments.optimize.optimizer import optimize
-from medexam.experiments.optimize.plan import plan_optimization
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
 from watching import Silent, Trials
 
 pytestmark = pytest.mark.model

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.serve.local_model.weights import smollm2_folder
+from medexam.serve import smollm2_folder
 
 pytestmark = pytest.mark.model
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ for line in sys.stdin:
 SCRIPT = """
 import ast, asyncio, os, shlex, sys
 from pathlib import Path
-from medexam.cli.main import main
+from medexam.cli import run_command
 
 async def notebook():
     space = {}
@@ -74,7 +74,7 @@ async def notebook():
             if not pid:
                 sys.argv = shlex.split(head[1:])
                 try:
-                    main()
+                    run_command()
                 except SystemExit as end:
                     os._exit(end.code or 0)
                 os._exit(0)

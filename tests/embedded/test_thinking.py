@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import medexam
-from medexam.experiments.report.findings import findings
+from medexam.experiments import findings
 
 
 def test_thinking_that_is_cut_off_is_reported_or_closed(thinking_model: Path, runs_dir: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.cli.main import main
+from medexam.cli import run_command
 from medexam.datasets import load_exam_set
 from medexam.datasets.locating import SHIPPED
 from medexam.experiments.demo.study_runs import ANSWERS
@@ -37,7 +37,7 @@ def test_the_command_shows_the_scores_of_the_page_about_the_study_and_sentences_
     monkeypatch.setattr(webbrowser, "open", opened.append)
     monkeypatch.setattr(sys, "argv", ["medexam", "demo", "--no-open"])
     with pytest.raises(SystemExit) as ended:
-        main()
+        run_command()
     printed = capsys.readouterr()
     assert not ended.value.code
     assert "Guided answers instead of free ones: right 15 points more often (p < 0.001)." in printed.out
@@ -51,7 +51,7 @@ def test_the_command_shows_the_scores_of_the_page_about_the_study_and_sentences_
     assert opened == []
     monkeypatch.setattr(sys, "argv", ["medexam", "report", "demo", "--json"])
     with pytest.raises(SystemExit):
-        main()
+        run_command()
     runs = json.loads(capsys.readouterr().out)
     assert [run["metrics"]["n"] for run in runs] == [1020] * 15
     study = (ROOT / "docs/study.md").read_text(encoding="utf-8")

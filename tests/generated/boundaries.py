@@ -21,12 +21,11 @@ from generated.mutations import changed_bytes, changed_json, changed_value, host
 from generated.names import runs_of_names, written_names
 from generated.refusals import refusals
 from generated.servers import probes, replies
-from medexam.datasets.locating import SAMPLE_FOLDER
-from medexam.datasets.own.tables import read_file
-from medexam.datasets.squad import read_squad
-from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder
+from medexam.datasets import SAMPLE_FOLDER, read_file, read_squad
+from medexam.experiments import RunFolder
+from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.predictions import Prediction
-from medexam.retrievers.corpora import load_corpus
+from medexam.retrievers import load_corpus
 from medexam.specs import build_cells, library_names, load_document
 from medexam.specs.loading import LIBRARY
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.cli.main import main
+from medexam.cli import run_command
 from medexam.errors import MedExamError
 
 LONGEST_LINE = 2100
@@ -42,7 +42,7 @@ def call(*words: object) -> Ended:
     code: Any = 0
     try:
         with redirect_stdout(out), redirect_stderr(err):
-            main()
+            run_command()
     except SystemExit as done:
         code = done.code or 0
     except BaseException as error:

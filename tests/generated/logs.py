@@ -20,7 +20,7 @@ from medexam.companions.harnesses.imports.inspect_logs import _read_archive
 from medexam.companions.harnesses.imports.lines import read_lines
 from medexam.companions.harnesses.imports.reading import read_results
 from medexam.companions.harnesses.imports.samples import ResultsError
-from medexam.datasets.own.tables import read_file
+from medexam.datasets import read_file
 
 LOGS = Path(__file__).parents[1] / "companions" / "harnesses" / "imports" / "logs"
 SAMPLES = 3

@@ -16,7 +16,8 @@ from generated.boundary import Boundary
 from generated.commands import Ended, EndError, call
 from generated.mutations import TEXTS
 from markdown_tags import LINKS, outside_of_blocks, render, types_in
-from medexam.experiments.report.escaping import disarm, heading, paragraphs
+from medexam.experiments import disarm
+from medexam.experiments.report.escaping import heading, paragraphs
 from medexam.experiments.report.markdown import render_table
 from medexam.experiments.track.names import original_names, storable_names
 from medexam.files import file_name

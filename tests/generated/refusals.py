@@ -17,6 +17,7 @@ from generated.commands import EndError, call
 from generated.elsewhere import ending
 from generated.mutations import PARTS, changed_json
 from generated.names import check_shown
+from medexam.serve import TIMING
 
 KEY = "sk-proj-generated0123456789abcdef"
 VARIABLE = "GENERATED_API_KEY"
@@ -81,7 +82,7 @@ class Refusing(Wire):
 def refusals(folder: Path, closing: ExitStack) -> Boundary:
     """Refusals by status, body and headers, when the model is looked at or while its questions are asked."""
     wire = closing.enter_context(serving(Refusing()))
-    closing.enter_context(patch("medexam.serve.network.retry.ATTEMPTS", 1))
+    closing.enter_context(patch.object(TIMING, "attempts", 1))
     closing.enter_context(patch.dict("os.environ", {VARIABLE: KEY}))
     spec = folder / "refused.json"
     bodies = st.one_of(

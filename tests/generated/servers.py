@@ -21,7 +21,7 @@ from medexam.dspy_requests import CHOICE, CONTINUATIONS, read_generation
 from medexam.errors import CallError
 from medexam.model_calls import ContinuationRequest
 from medexam.predictions import Prediction, Status
-from medexam.serve import build_engine
+from medexam.serve import TIMING, build_engine
 from medexam.specs import ModelSpec
 
 USAGE = {"prompt_tokens": 34, "completion_tokens": 5, "total_tokens": 39, "prompt_tokens_details": None}
@@ -142,7 +142,7 @@ def replies(folder: Path, closing: ExitStack) -> Boundary:
     """Replies to the engines `vllm` and `litellm`: what comes out can be kept, or is a fault of the server."""
     wire = closing.enter_context(serving(ChangedWire()))
     runner = closing.enter_context(asyncio.Runner())
-    closing.enter_context(patch("medexam.serve.network.retry.ATTEMPTS", 1))
+    closing.enter_context(patch.object(TIMING, "attempts", 1))
     own = ModelSpec(engine="vllm", endpoints=(wire.address,), timeout_s=60.0)
     other = ModelSpec(engine="litellm", name="openai/tiny", endpoints=(wire.address,), timeout_s=60.0)
     engines = {name: runner.run(build_engine(spec)) for name, spec in {"vllm": own, "litellm": other}.items()}
@@ -180,7 +180,7 @@ def replies(folder: Path, closing: ExitStack) -> Boundary:
 def probes(folder: Path, closing: ExitStack) -> Boundary:
     """What a server says of itself, to `medexam doctor`."""
     wire = closing.enter_context(serving(ChangedWire()))
-    closing.enter_context(patch("medexam.serve.network.retry.ATTEMPTS", 1))
+    closing.enter_context(patch.object(TIMING, "attempts", 1))
     inputs = st.sampled_from(list(PROBED)).flatmap(
         lambda path: st.tuples(
             st.just(path),

@@ -2,9 +2,8 @@
 
 import pytest
 
-from medexam.items import AnswerKey, Gold
 from medexam.predictions import Failure, Prediction, Reason, Status
-from medexam.questions import Discipline, Exam, Option, Question
+from medexam.questions import AnswerKey, Discipline, Exam, Gold, Option, Question
 
 
 def _question(exam: Exam, number: int, options: int) -> Question:

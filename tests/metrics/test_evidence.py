@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from medexam.items import Gold
-from medexam.predictions import FollowUp, Prediction, Reason, RetrievedPassage, Status
-from medexam.predictions.evidence.kinds import EvidenceMetrics, evidence_tables, measure_evidence
+from medexam.predictions import (
+    FollowUp,
+    Prediction,
+    Reason,
+    RetrievedPassage,
+    Status,
+    evidence_tables,
+    measure_evidence,
+)
+from medexam.predictions.evidence.kinds import EvidenceMetrics
+from medexam.questions import Gold
 
 FOUND = [{"id": name, "source": "s", "score": 1.0} for name in "abc"]
 

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from medexam.items import AnswerKey, Gold
-from medexam.metrics import compute_metrics
-from medexam.metrics.counting import Tally
+from medexam.metrics import Tally, compute_metrics
 from medexam.metrics.exam_averages import headqa_v1_accuracy, headqa_v1_points
 from medexam.predictions import Prediction, Status
-from medexam.questions import Discipline, Exam, Option, Question
+from medexam.questions import AnswerKey, Discipline, Exam, Gold, Option, Question
 
 
 def test_exams_weigh_the_same_and_are_rounded_before_they_are_averaged() -> None:

@@ -4,9 +4,10 @@ import random
 
 import pytest
 
-from medexam.metrics.extraction import WITHOUT_REPEATS, score_extraction
+from medexam.metrics import score_extraction
+from medexam.metrics.extraction import WITHOUT_REPEATS
 from medexam.predictions import Failure, Prediction, Reason, Status
-from medexam.tasks import Component, Task, TaskGold
+from medexam.questions import Component, Task, TaskGold
 
 CONTEXT = "Asthma wheezes. He has no fever. So a cold is likely."
 SAME = {"program": "extract_explanation", "spec_digest": "d"}

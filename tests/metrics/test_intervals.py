@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from medexam.distributions import rate_interval
-from medexam.metrics import intervals
-from medexam.metrics.counting import Tally
+from medexam.metrics import Resampling, Tally, intervals
 from medexam.metrics.intervals import score_intervals
-from medexam.metrics.results import Resampling
 
 
 def _wilson(successes: int, n: int) -> tuple[float, float]:

@@ -7,9 +7,8 @@ from scipy.stats import norm
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.weightstats import ttost_paired
 
+from medexam.metrics import Difference, Resampling
 from medexam.metrics.paired.margins import ONE_SIDED, cluster_test, judge_margin, score_interval, score_test
-from medexam.metrics.paired.results import Difference
-from medexam.metrics.results import Resampling
 
 TABLES = [(76, 95, 1020), (1, 7, 21), (0, 3, 40), (12, 2, 50), (0, 0, 240)]
 

@@ -7,11 +7,10 @@ import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss
 
-from medexam.items import AnswerKey, Gold
 from medexam.metrics import Metrics, compute_metrics
-from medexam.predictions import Failure, Prediction, Reason, Status
-from medexam.predictions.evidence.kinds import measure_evidence
+from medexam.predictions import Failure, Prediction, Reason, Status, measure_evidence
 from medexam.predictions.evidence.option_statistics import THRESHOLDS, reliability_bins
+from medexam.questions import AnswerKey, Gold
 
 
 def _logs(probabilities) -> dict[int, float]:

@@ -5,11 +5,10 @@ import pytest
 from scipy.stats import chi2
 from statsmodels.stats.contingency_tables import SquareTable
 
-from medexam.items import AnswerKey, Gold
 from medexam.metrics import compute_metrics
-from medexam.predictions import Prediction, Reason, Status
-from medexam.predictions.evidence.kinds import measure_evidence
+from medexam.predictions import Prediction, Reason, Status, measure_evidence
 from medexam.predictions.evidence.orders import homogeneity
+from medexam.questions import AnswerKey, Gold
 
 CYCLIC = ((1, 2, 3, 4), (2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3))
 

@@ -10,8 +10,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from medexam.errors import DatasetError
-from medexam.metrics import compute_metrics
-from medexam.metrics.counting import Tally
+from medexam.metrics import Difference, Resampling, Tally, compute_metrics, mcnemar_p
 from medexam.metrics.paired.pairs import (
     adjust_holm,
     compare_pair,
@@ -19,12 +18,10 @@ from medexam.metrics.paired.pairs import (
     count_flips,
     judge,
     kappa,
-    mcnemar_p,
     paired_differences,
 )
-from medexam.metrics.paired.results import Difference, Paired
+from medexam.metrics.paired.results import Paired
 from medexam.metrics.paired.sheet import NO_ANSWER, Sheet
-from medexam.metrics.results import Resampling
 
 
 @pytest.fixture

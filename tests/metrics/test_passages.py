@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import norm, t
 
 from medexam.metrics import Metrics, compute_metrics
-from medexam.predictions import RetrievedPassage
-from medexam.predictions.evidence.kinds import measure_evidence
+from medexam.predictions import RetrievedPassage, measure_evidence
 from medexam.predictions.evidence.passages import quartile_borders, score_correctness
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy.stats import binom
 
-from medexam.metrics.paired.pairs import mcnemar_p
+from medexam.metrics import mcnemar_p
 from medexam.metrics.paired.power import detectable_difference, questions_needed
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from medexam.errors import DatasetError
-from medexam.items import AnswerKey
 from medexam.metrics import Metrics, compute_metrics
+from medexam.questions import AnswerKey
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from medexam.metrics.extraction import score_short_answers
 from medexam.predictions import Prediction
-from medexam.tasks import Task, TaskGold
+from medexam.questions import Task, TaskGold
 
 WORDS = [
     "the",

@@ -5,11 +5,10 @@ import random
 import pytest
 
 from medexam.benchmarks.words.tables import outcome_tables
-from medexam.metrics.extraction import score_extraction
+from medexam.metrics import score_extraction, score_span
 from medexam.metrics.span_outcomes import SpanOutcome, count_outcomes, judge_span
-from medexam.metrics.spans import score_span
 from medexam.predictions import Prediction, Reason, Status
-from medexam.tasks import Task, TaskGold
+from medexam.questions import Task, TaskGold
 
 GOLD = "the fever rules asthma out"
 

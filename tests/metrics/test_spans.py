@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from medexam.metrics.spans import SpanScores, SpanSetScores, comparable_words, score_span, score_spans
+from medexam.metrics import score_span
+from medexam.metrics.spans import SpanScores, SpanSetScores, comparable_words, score_spans
 
 TABLE = json.loads((Path(__file__).parent / "torchmetrics_squad.json").read_text(encoding="utf-8"))
 

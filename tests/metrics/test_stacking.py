@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 from statsmodels.discrete.conditional_models import ConditionalLogit
 
-from medexam.metrics import stacking
-from medexam.metrics.stacking import RIDGE, fit_stacking
+from medexam.metrics import fit_stacking, stacking
+from medexam.metrics.stacking import RIDGE
 
 
 @pytest.fixture

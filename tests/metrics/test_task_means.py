@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, bootstrap
 
+from medexam.metrics import Resampling
 from medexam.metrics.intervals import RESAMPLES
-from medexam.metrics.results import Resampling
 from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
 from medexam.predictions import Failure, Prediction, Reason, Status
-from medexam.tasks import Task
+from medexam.questions import Task
 
 
 def test_rates_have_wilsons_interval() -> None:

@@ -5,8 +5,7 @@ from itertools import combinations
 import pytest
 
 from medexam.metrics import compute_metrics
-from medexam.predictions import Prediction, Reason, Status
-from medexam.predictions.evidence.kinds import measure_evidence
+from medexam.predictions import Prediction, Reason, Status, measure_evidence
 from medexam.predictions.evidence.votes import majority, pass_at
 
 VOTES = [(1, 1, 2, 1), (2, 1, 1, None), (2, 2, 3, 1), (None, None, None, None)]

@@ -7,8 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from asked import requests_of
-from medexam.programs import ProgramContext, build_prediction, build_program, read_again, replay
-from medexam.retrievers.base import Hit, Passage
+from medexam.programs import ProgramContext, build_prediction, build_program, read_again
+from medexam.programs.replay import replay
+from medexam.retrievers import Hit, Passage
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
 from medexam.signatures.citations import read_citation

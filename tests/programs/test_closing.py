@@ -7,8 +7,7 @@ from dspy.lm15 import Message, Request, Response, Usage
 from medexam.dspy_requests import CHOICE
 from medexam.predictions import Prediction, Reason, Status
 from medexam.programs import build_prediction, build_program, read_again
-from medexam.specs import ChainOfThoughtSpec, FewShotSpec, ZeroShotSpec
-from medexam.specs.matrix import build_cells
+from medexam.specs import ChainOfThoughtSpec, FewShotSpec, ZeroShotSpec, build_cells
 
 CUT = "<think>\nIt may be 2, or"
 

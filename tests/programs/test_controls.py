@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from medexam.programs import ProgramContext, build_program
-from medexam.specs import BlindSpec, LongestSpec, RandomInOrderSpec, RandomSpec
+from medexam.specs.programs.controls import BlindSpec, LongestSpec, RandomInOrderSpec, RandomSpec
 
 
 def test_longest_takes_the_first_of_the_longest(question) -> None:

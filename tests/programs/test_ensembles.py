@@ -8,7 +8,7 @@ from medexam.predictions import Prediction, Reason, Status
 from medexam.programs import build_prediction
 from medexam.programs.combining.ensembles import Ensemble, StoredAnswers, combine, member_chances
 from medexam.questions import Option
-from medexam.specs.matrix import build_cells
+from medexam.specs import build_cells
 
 
 def answered(question, answer, scores=None):

@@ -7,9 +7,9 @@ from asked import requests_of
 from medexam.errors import SpecError
 from medexam.predictions import Prediction, Reason, Status
 from medexam.programs import build_prediction, build_program
+from medexam.questions import Task
 from medexam.serve import ScriptedEngine
-from medexam.specs import ExtractExplanationSpec
-from medexam.tasks import Task
+from medexam.specs.programs.tasks import ExtractExplanationSpec
 from recorded import recorded
 
 CONTEXT = "Asthma wheezes.  He has no fever. So a cold is likely!"

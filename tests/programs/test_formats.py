@@ -13,7 +13,8 @@ from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
 from medexam.programs import build_failure, build_prediction, build_program
 from medexam.serve import ScriptedEngine
-from medexam.specs import ByFormatSpec, DatasetSpec
+from medexam.specs import DatasetSpec
+from medexam.specs.programs.tasks import ByFormatSpec
 from recorded import recorded
 from task_data import write_cliniqlink
 

@@ -7,12 +7,13 @@ import pytest
 from pydantic import ValidationError
 
 from asked import requests_of
-from medexam.programs import ProgramContext, build_prediction, build_program, read_again, replay
+from medexam.programs import ProgramContext, build_prediction, build_program, read_again
+from medexam.programs.replay import replay
 from medexam.programs.steps.asides import read_queries
-from medexam.retrievers.base import Hit, Passage
+from medexam.retrievers import Hit, Passage
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
-from medexam.specs import IterativeRetrievalSpec
+from medexam.specs.programs.behind_passages import IterativeRetrievalSpec
 from recorded import recorded
 
 WRITTEN = [

@@ -9,12 +9,11 @@ import yaml
 
 from medexam.cli.views.plan import print_plan
 from medexam.errors import SpecError
-from medexam.experiments.plan.document import plan_document
-from medexam.experiments.plan.planner import plan_experiment, plan_resume
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_document, plan_experiment, plan_resume
 from medexam.predictions import Reason, Status
-from medexam.programs import build_program, replay
-from medexam.serve.engines.scripted import ScriptedEngine, ScriptedReply
+from medexam.programs import build_program
+from medexam.programs.replay import replay
+from medexam.serve import ScriptedEngine, ScriptedReply
 from medexam.specs import build_cells
 from watching import Silent
 

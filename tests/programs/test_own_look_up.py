@@ -6,11 +6,10 @@ from pathlib import Path
 import dspy
 
 from asked import requests_of
-from medexam.experiments.plan.passage_lookup import plan_retrieval
+from medexam.experiments import plan_retrieval
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.programs import ProgramContext, RecordingEngine, build_prediction, build_program, read_again
-from medexam.retrievers.building import plan_retriever
-from medexam.retrievers.corpora import load_corpus
+from medexam.retrievers import load_corpus, plan_retriever
 from medexam.serve import ScriptedEngine
 from medexam.specs import CellSpec
 

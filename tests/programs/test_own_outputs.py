@@ -6,8 +6,7 @@ import pytest
 import yaml
 
 from medexam.cli.views.debugging import debug_plan
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment
 from medexam.predictions import Status
 from watching import Silent
 

@@ -10,13 +10,11 @@ import yaml
 from wire_server import Wire, serving
 
 from medexam.errors import SpecError
+from medexam.experiments import Runner, build_lm, plan_experiment
 from medexam.experiments.plan.conversations import conversation
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.language_model import build_lm
-from medexam.experiments.run.runner import Runner
 from medexam.predictions import Status
 from medexam.programs import read_again
-from medexam.serve.engines.scripted import ScriptedEngine
+from medexam.serve import ScriptedEngine
 from medexam.specs import ModelSpec
 from watching import Silent
 

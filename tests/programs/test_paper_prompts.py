@@ -6,20 +6,14 @@ from types import SimpleNamespace
 import pytest
 
 from medexam.errors import SpecError
-from medexam.programs import ProgramContext, build_program, replay
-from medexam.programs.loading import loaded_words, save_program
+from medexam.programs import ProgramContext, build_program, loaded_words, save_program
+from medexam.programs.replay import replay
 from medexam.questions import Question
-from medexam.retrievers.base import Hit, Passage
+from medexam.retrievers import Hit, Passage
 from medexam.serve.chat_messages import TemplateRules
-from medexam.specs import (
-    ChainOfThoughtSpec,
-    FewShotSpec,
-    LikelihoodSpec,
-    RetrieveThenAnswerSpec,
-    ShortAnswerSpec,
-    ZeroShotSpec,
-)
+from medexam.specs import ChainOfThoughtSpec, FewShotSpec, LikelihoodSpec, RetrieveThenAnswerSpec, ZeroShotSpec
 from medexam.specs.programs.base import WordsSpec
+from medexam.specs.programs.tasks import ShortAnswerSpec
 
 LANGUAGES = ("en", "es", "gl", "it", "ru")
 NUMBER = {"en": "[number]", "es": "[número]", "gl": "[número]", "it": "[numero]", "ru": "[номер]"}

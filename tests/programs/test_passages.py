@@ -5,21 +5,16 @@ import pytest
 from pydantic import ValidationError
 
 from asked import requests_of
-from medexam.experiments.plan.passage_lookup import Retrieval
+from medexam.experiments import Retrieval
 from medexam.predictions import Reason, Status
 from medexam.programs import ProgramContext, build_failure, build_prediction, build_program
-from medexam.retrievers.base import Hit, Passage
+from medexam.questions import Task
+from medexam.retrievers import Hit, Passage
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
-from medexam.specs import (
-    ByFormatSpec,
-    FewShotSpec,
-    LikelihoodSpec,
-    RelevanceSpec,
-    RetrieveThenAnswerSpec,
-    ShortAnswerSpec,
-)
-from medexam.tasks import Task
+from medexam.specs import FewShotSpec, LikelihoodSpec, RetrieveThenAnswerSpec
+from medexam.specs.programs.controls import RelevanceSpec
+from medexam.specs.programs.tasks import ByFormatSpec, ShortAnswerSpec
 from recorded import recorded
 
 HITS = [

@@ -9,8 +9,8 @@ from medexam.programs import Entailments, ProgramContext, ReadSpan, build_predic
 from medexam.programs.retrieval.reading import choose_by_overlap
 from medexam.programs.retrieval.stems import stems
 from medexam.questions import Option
-from medexam.retrievers.base import Hit, Passage, Span
-from medexam.specs import EntailmentSpec, SpanReaderSpec
+from medexam.retrievers import Hit, Passage, Span
+from medexam.specs.programs.readers import EntailmentSpec, SpanReaderSpec
 
 HITS = (Hit(Passage("a", "Potentials", "They can be added.", "test"), 5.0, 1),)
 SPAN = SpanReaderSpec(kind="span_reader", reader="models/qa")

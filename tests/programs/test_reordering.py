@@ -8,17 +8,17 @@ import pytest
 
 from asked import requests_of
 from medexam.errors import SpecError
-from medexam.experiments.optimize.plan import plan_optimization
+from medexam.experiments import plan_optimization
 from medexam.predictions import Reason
-from medexam.programs import ProgramContext, WithNearest, build_prediction, build_program, find_nearest, read_again
+from medexam.programs import ProgramContext, WithNearest, build_prediction, build_program, read_again
 from medexam.programs.combining.reordering import Reordered
 from medexam.programs.combining.voting import Voting
+from medexam.programs.nearest import find_nearest
 from medexam.programs.orders import orders_of, original, shown_in
 from medexam.questions import Option
-from medexam.retrievers.base import Hit, Passage
+from medexam.retrievers import Hit, Passage
 from medexam.serve import ScriptedEngine
-from medexam.specs import ChainOfThoughtSpec, FewShotSpec, RetrieveThenAnswerSpec, ZeroShotSpec
-from medexam.specs.matrix import build_cells
+from medexam.specs import ChainOfThoughtSpec, FewShotSpec, RetrieveThenAnswerSpec, ZeroShotSpec, build_cells
 from medexam.specs.programs.orders import RandomOrders
 from recorded import recorded
 

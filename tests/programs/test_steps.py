@@ -9,21 +9,15 @@ import yaml
 from asked import requests_of
 from medexam.dspy_requests import digest_request
 from medexam.errors import ProgramFaultError, SpecError
+from medexam.experiments import Runner, Spending, build_lm, plan_document, plan_experiment, plan_resume, plan_retrieval
 from medexam.experiments.plan.conversations import conversation
-from medexam.experiments.plan.document import plan_document
-from medexam.experiments.plan.passage_lookup import plan_retrieval
-from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.plan.text_search import TextSearch
-from medexam.experiments.run.language_model import build_lm
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.run.spending import Spending
 from medexam.predictions import Reason, Status
 from medexam.programs import AskingProgram, ProgramContext, build_prediction, build_program, read_again
-from medexam.retrievers.building import plan_retriever
+from medexam.retrievers import plan_retriever
 from medexam.serve import ScriptedEngine
 from medexam.signatures.direct import in_bulk
-from medexam.specs import ModelSpec
-from medexam.specs.matrix import build_cells
+from medexam.specs import ModelSpec, build_cells
 from medexam.specs.programs.shipped_flows import flow_of
 from watching import Silent
 

@@ -8,11 +8,13 @@ import pytest
 from asked import requests_of
 from medexam.datasets import load_task_set
 from medexam.predictions import Reason, Status
-from medexam.programs import ProgramContext, build_prediction, build_program, read_again, replay
-from medexam.retrievers.base import Hit, Passage
+from medexam.programs import ProgramContext, build_prediction, build_program, read_again
+from medexam.programs.replay import replay
+from medexam.retrievers import Hit, Passage
 from medexam.serve import ScriptedEngine
 from medexam.signatures import render_question
-from medexam.specs import DatasetSpec, RetrieveVerifySpec
+from medexam.specs import DatasetSpec
+from medexam.specs.programs.behind_passages import RetrieveVerifySpec
 from recorded import recorded
 from task_data import write_cliniqlink
 

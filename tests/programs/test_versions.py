@@ -13,7 +13,8 @@ import yaml
 
 from answer_replies import VARIATIONS
 from asked import requests_of
-from medexam.experiments.plan.passage_lookup import HitCache, Retrieval
+from medexam.experiments import Retrieval
+from medexam.experiments.plan.passage_lookup import HitCache
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.predictions import Prediction
 from medexam.programs import (
@@ -27,17 +28,23 @@ from medexam.programs import (
 )
 from medexam.programs.extraction import read_sentences
 from medexam.programs.formats import read_list
-from medexam.questions import Option
-from medexam.retrievers.base import Hit, Passage, Span
+from medexam.questions import Option, Task
+from medexam.retrievers import Hit, Passage, Span
 from medexam.serve import ScriptedEngine
-from medexam.signatures import FORMATS, ExamAdapter, ReasonAndAnswer, find_answers, find_span, parse_answer
+from medexam.signatures import (
+    FORMATS,
+    ExamAdapter,
+    ReasonAndAnswer,
+    find_answers,
+    find_span,
+    parse_answer,
+    read_choice,
+    read_leniently,
+)
 from medexam.signatures import split_thinking as split
-from medexam.signatures.choices import read_choice
-from medexam.signatures.lenient import read_leniently
 from medexam.specs import CellSpec
 from medexam.specs.programs.base import READINGS
 from medexam.specs.programs.kinds import KINDS
-from medexam.tasks import Task
 from reply_shapes import DIRECT, OPTIONS, OTHER_OPTIONS, REASONED
 
 FOUR = (1, 2, 3, 4)

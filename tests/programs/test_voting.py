@@ -13,10 +13,9 @@ from medexam.errors import SpecError
 from medexam.model_calls import Generation
 from medexam.predictions import Reason, Status
 from medexam.programs import ProgramContext, build_prediction, build_program, read_again
-from medexam.retrievers.base import Hit, Passage
+from medexam.retrievers import Hit, Passage
 from medexam.serve import ScriptedEngine
-from medexam.specs import ChainOfThoughtSpec, RetrieveThenAnswerSpec, ZeroShotSpec
-from medexam.specs.matrix import build_cells
+from medexam.specs import ChainOfThoughtSpec, RetrieveThenAnswerSpec, ZeroShotSpec, build_cells
 from recorded import recorded
 
 HITS = [Hit(Passage("a", "", "Passage.", "test"), 1.0, 1)]

@@ -10,10 +10,9 @@ from pathlib import Path
 import slow_script
 
 import ray
-from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments import Runner, plan_experiment
 from medexam.experiments.run.ray.cluster import open_cluster
 from medexam.experiments.run.ray.launcher import RayLauncher
-from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.workers.executor import SpreadExecutor
 from watching import Silent
 

@@ -6,10 +6,16 @@ from pathlib import Path
 import pytest
 
 from medexam.experiments.run.ray.indexing import ShardBuilder, build_index_on_ray
-from medexam.retrievers.corpora import build_corpus, load_corpus
-from medexam.retrievers.encoders import build_encoder
-from medexam.retrievers.index_building import BLOCK, build_index, build_shard, prepare_shards
-from medexam.retrievers.index_search import open_index
+from medexam.retrievers import (
+    BLOCK,
+    build_corpus,
+    build_encoder,
+    build_index,
+    build_shard,
+    load_corpus,
+    open_index,
+    prepare_shards,
+)
 from retrievers.tiny_models import save_medcpt
 
 SAMPLE = load_corpus(Path(__file__).parents[1] / "retrievers" / "corpus_sample")

@@ -17,18 +17,16 @@ import yaml
 
 from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, RunFolderError, SpecError
+from medexam.experiments import Runner, Stop, plan_experiment, plan_resume
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.run.ray.cluster import open_cluster
 from medexam.experiments.run.ray.launcher import RayLauncher
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.run.spending import Limits, Stop
+from medexam.experiments.run.spending import Limits
 from medexam.experiments.run.workers.executor import SpreadExecutor
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
-from medexam.metrics.counting import TIMES
-from medexam.programs import WithNearest, build_program
-from medexam.programs.loading import save_program
+from medexam.metrics import TIMES
+from medexam.programs import WithNearest, build_program, save_program
 from medexam.specs import DatasetSpec, ZeroShotSpec
 from retrievers.tiny_models import save_medcpt
 from stored_runs import without_times

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.retrievers.index_building import build_index, build_shard, join_shards, prepare_shards
+from medexam.retrievers import build_index, build_shard, join_shards, prepare_shards
 from retrievers.random_vectors import CORPUS, HashEncoder
 
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.retrievers.base import Passage
-from medexam.retrievers.corpora import Corpus, build_corpus
+from medexam.retrievers import BLOCK, Corpus, Passage, build_corpus
 from medexam.retrievers.encoders import Precision, Progress
-from medexam.retrievers.index_building import BLOCK
 
 
 class HashEncoder:

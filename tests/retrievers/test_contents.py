@@ -11,15 +11,15 @@ import pytest
 from medexam.companions.readers.entailment import load_entailment_reader
 from medexam.encoder_weights import minilm_folder
 from medexam.errors import CommitUnknownError, EngineError, IndexStaleError
+from medexam.experiments import plan_retrieval
 from medexam.experiments.plan.context_lookup import pin_reader
-from medexam.experiments.plan.passage_lookup import plan_retrieval
 from medexam.questions import Question
-from medexam.retrievers.building import PlannedRetriever, plan_retriever
-from medexam.retrievers.encoders import MEDCPT_ARTICLE, MEDCPT_QUERY, build_encoder
-from medexam.retrievers.index_building import build_index
-from medexam.retrievers.index_search import open_index
-from medexam.retrievers.reranking import MEDCPT_CROSS, RerankingRetriever
-from medexam.specs import EntailmentSpec, RetrieverSpec, RetrieveThenAnswerSpec
+from medexam.retrievers import RerankingRetriever, build_encoder, build_index, open_index, plan_retriever
+from medexam.retrievers.building import PlannedRetriever
+from medexam.retrievers.encoders import MEDCPT_ARTICLE, MEDCPT_QUERY
+from medexam.retrievers.reranking import MEDCPT_CROSS
+from medexam.specs import RetrieverSpec, RetrieveThenAnswerSpec
+from medexam.specs.programs.readers import EntailmentSpec
 from retrievers.random_vectors import corpus_of
 from retrievers.tiny_models import save_bert, save_reader
 

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from medexam.errors import DatasetError
-from medexam.retrievers.base import Passage
-from medexam.retrievers.corpora import build_corpus, chunk_corpus, load_corpus, stream_corpus
+from medexam.retrievers import Passage, build_corpus, chunk_corpus, load_corpus, stream_corpus
 
 SAMPLE = Path(__file__).parent / "corpus_sample"
 THREE = [("1", "Scurvy", "Vitamin C helps."), ("2", "Insulin", 'The "islets"; the pancreas.'), ("3", "Femur", "á")]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from medexam.encoder_weights import find_encoder_weights, minilm_folder
 from medexam.errors import EngineError
 from medexam.fingerprints import fingerprint_folder
-from medexam.retrievers.base import Passage
-from medexam.retrievers.encoders import BATCH, Encoder, SentenceEncoder, build_encoder
+from medexam.retrievers import Passage, build_encoder
+from medexam.retrievers.encoders import BATCH, Encoder, SentenceEncoder
 from retrievers.tiny_models import save_bert, save_medcpt
 
 QUERIES = ["what is the drug of fever", "heart", "fever " * 100]

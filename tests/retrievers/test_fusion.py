@@ -7,10 +7,16 @@ import numpy as np
 import pytest
 
 from medexam.datasets import load_exam_set
-from medexam.retrievers.base import Hit, Passage
-from medexam.retrievers.corpora import Corpus, build_corpus, load_corpus
-from medexam.retrievers.fusion import FusionRetriever
-from medexam.retrievers.lexical import BM25Retriever, TfidfRetriever
+from medexam.retrievers import (
+    BM25Retriever,
+    Corpus,
+    FusionRetriever,
+    Hit,
+    Passage,
+    TfidfRetriever,
+    build_corpus,
+    load_corpus,
+)
 from medexam.specs import DatasetSpec
 
 SAMPLE = Path(__file__).parent / "corpus_sample"

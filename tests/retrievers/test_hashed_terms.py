@@ -10,10 +10,8 @@ import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.retrievers import hashed_terms
-from medexam.retrievers.base import Passage
-from medexam.retrievers.building import plan_retriever
-from medexam.retrievers.corpora import StreamedCorpus, build_corpus, load_corpus, stream_corpus
+from medexam.retrievers import Passage, build_corpus, hashed_terms, load_corpus, plan_retriever, stream_corpus
+from medexam.retrievers.corpora import StreamedCorpus
 from medexam.retrievers.hashed_terms import HashedTfidfRetriever
 from medexam.specs import DatasetSpec, RetrieverSpec
 

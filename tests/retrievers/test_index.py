@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from medexam.cli.main import app
+from medexam.cli import app
 from medexam.errors import IndexBuildError, IndexStaleError
-from medexam.retrievers.index_building import BLOCK, build_index
-from medexam.retrievers.index_manifest import read_manifest
-from medexam.retrievers.index_search import open_index
+from medexam.retrievers import BLOCK, build_index, open_index, read_manifest
 from retrievers.random_vectors import CORPUS, COUNT, HashEncoder, corpus_of
 
 
@@ -104,7 +102,7 @@ def test_another_corpus_or_encoder_overwrites_nothing(tmp_path: Path, built: Pat
 
 
 def test_an_empty_corpus(tmp_path: Path) -> None:
-    from medexam.retrievers.corpora import Corpus
+    from medexam.retrievers import Corpus
 
     with pytest.raises(IndexBuildError, match="no passages"):
         build_index(Corpus("nothing", (), "0", "tests"), HashEncoder(), tmp_path)

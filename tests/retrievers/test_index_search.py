@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 
 from datasets import Dataset, Features, List, Value, load_from_disk
 from medexam.errors import IndexStaleError
-from medexam.retrievers.base import Passage
-from medexam.retrievers.corpora import build_corpus, load_corpus
-from medexam.retrievers.encoders import build_encoder
-from medexam.retrievers.exhaustive import StoredVectors, search_exhaustively
-from medexam.retrievers.index_building import build_index
+from medexam.retrievers import (
+    Passage,
+    StoredVectors,
+    build_corpus,
+    build_encoder,
+    build_index,
+    load_corpus,
+    open_index,
+    search_exhaustively,
+)
 from medexam.retrievers.index_manifest import IndexKind
-from medexam.retrievers.index_search import open_index
 from retrievers.random_vectors import CORPUS, COUNT, QUERIES, HashEncoder, corpus_of
 
 

@@ -15,9 +15,7 @@ import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.retrievers.base import Passage
-from medexam.retrievers.corpora import Corpus, build_corpus, load_corpus
-from medexam.retrievers.lexical import BM25Retriever, TfidfRetriever
+from medexam.retrievers import BM25Retriever, Corpus, Passage, TfidfRetriever, build_corpus, load_corpus
 from medexam.specs import DatasetSpec
 
 SAMPLE = Path(__file__).parent / "corpus_sample"

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from medexam.errors import EngineError
-from medexam.retrievers.base import Hit, Passage
-from medexam.retrievers.reranking import RerankingRetriever
+from medexam.retrievers import Hit, Passage, RerankingRetriever
 from retrievers.tiny_models import save_bert
 
 TEXTS = ["drug of fever", "bone", "heart and blood", "nerve cell " * 300, "kidney dose", "lung"]

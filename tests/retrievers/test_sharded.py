@@ -9,11 +9,19 @@ import pytest
 
 from datasets import load_from_disk
 from medexam.errors import IndexBuildError, IndexStaleError
-from medexam.retrievers.corpora import build_corpus, load_corpus
-from medexam.retrievers.encoders import build_encoder
-from medexam.retrievers.index_building import BLOCK, build_index, build_shard, join_shards, prepare_shards
-from medexam.retrievers.index_manifest import count_encoded, read_manifest
-from medexam.retrievers.index_search import open_index
+from medexam.retrievers import (
+    BLOCK,
+    build_corpus,
+    build_encoder,
+    build_index,
+    build_shard,
+    join_shards,
+    load_corpus,
+    open_index,
+    prepare_shards,
+    read_manifest,
+)
+from medexam.retrievers.index_manifest import count_encoded
 from retrievers.random_vectors import CORPUS, COUNT, QUERIES, HashEncoder
 from retrievers.tiny_models import save_medcpt
 

@@ -10,12 +10,21 @@ import pytest
 
 from datasets import load_from_disk
 from medexam.errors import DatasetError
-from medexam.retrievers import approximate
-from medexam.retrievers.corpora import build_corpus, chunk_corpus, load_corpus, stream_corpus
-from medexam.retrievers.exhaustive import StoredVectors, search_exhaustively
-from medexam.retrievers.index_building import build_index, build_shard, join_shards, prepare_shards
-from medexam.retrievers.index_manifest import read_manifest
-from medexam.retrievers.index_search import open_index
+from medexam.retrievers import (
+    StoredVectors,
+    approximate,
+    build_corpus,
+    build_index,
+    build_shard,
+    chunk_corpus,
+    join_shards,
+    load_corpus,
+    open_index,
+    prepare_shards,
+    read_manifest,
+    search_exhaustively,
+    stream_corpus,
+)
 from medexam.retrievers.passage_rows import read_vectors
 from retrievers.random_vectors import CORPUS, COUNT, QUERIES, HashEncoder, corpus_of
 

@@ -6,15 +6,15 @@ import pytest
 from dspy.lm15 import Config, Message, Request
 
 from medexam.dspy_requests import CHOICE
+from medexam.serve import TIMING
 from waiting import BACKSTOP_S
 
 
 @pytest.fixture(autouse=True)
 def _waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Faults are asked again at once; a first reply may take long, since a busy machine still imports what it needs."""
-    monkeypatch.setattr("medexam.serve.network.retry.FIRST_WAIT_S", 0.001)
-    for asker in ("serve.naming", "serve.engines.connect", "serve.engines.litellm_probe"):
-        monkeypatch.setattr(f"medexam.{asker}.PROBE_TIMEOUT_S", BACKSTOP_S)
+    monkeypatch.setattr(TIMING, "first_wait_s", 0.001)
+    monkeypatch.setattr(TIMING, "probe_silence_s", BACKSTOP_S)
 
 
 @pytest.fixture(scope="session")

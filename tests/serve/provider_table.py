@@ -19,9 +19,8 @@ from provider_wire import REPLY, ProviderWire, serve_provider  # noqa: E402
 from provider_wires import WIRES  # noqa: E402
 from wire_server import Wire, serving  # noqa: E402
 
-from medexam.serve import build_engine  # noqa: E402
+from medexam.serve import build_engine, diagnose, find_targets  # noqa: E402
 from medexam.serve.diagnostics.api_check import honours_schema  # noqa: E402
-from medexam.serve.diagnostics.diagnosis import diagnose, find_targets  # noqa: E402
 from medexam.serve.diagnostics.hosted import examine  # noqa: E402
 from medexam.specs import EngineNeeds, ModelSpec  # noqa: E402
 

@@ -9,8 +9,9 @@ import yaml
 from wire_server import Wire, serving
 
 from medexam.errors import EndpointUnreachableError, EngineError
+from medexam.serve import known_model
 from medexam.serve.local_model import dtype_speed, dtypes
-from medexam.serve.naming import known_model, with_served_name
+from medexam.serve.naming import with_served_name
 from medexam.specs import ModelSpec
 
 COMMITS = ("a" * 40, "b" * 40)

@@ -5,7 +5,7 @@ from enum import Enum
 import pytest
 
 from medexam.questions import Option
-from medexam.signatures.choices import read_choice
+from medexam.signatures import read_choice
 
 
 class Letter(Enum):

@@ -8,7 +8,7 @@ from dspy.utils.exceptions import LMServerError
 
 from asked import requests_of
 from medexam.errors import ContextLengthError, ServerError
-from medexam.experiments.run.language_model import build_lm
+from medexam.experiments import build_lm
 from medexam.model_calls import Dialogue, Sampling
 from medexam.predictions import Status
 from medexam.programs import build_prediction, build_program

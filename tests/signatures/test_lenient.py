@@ -6,8 +6,7 @@ import pytest
 
 from medexam.benchmarks import find_benchmark
 from medexam.questions import Question
-from medexam.signatures import parse_answer
-from medexam.signatures.lenient import read_leniently
+from medexam.signatures import parse_answer, read_leniently
 from medexam.specs import DatasetSpec
 from reply_grammar import build_reply
 from reply_shapes import ALSO_NOTHING, ALSO_THREE, DIRECT, OPTIONS, OTHER_OPTIONS, REASONED, Row

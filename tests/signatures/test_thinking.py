@@ -2,7 +2,8 @@
 
 import pytest
 
-from medexam.signatures import is_cut_in_thinking, join_thinking, split_thinking
+from medexam.model_calls import join_thinking
+from medexam.signatures import is_cut_in_thinking, split_thinking
 from medexam.signatures.thinking import end_turn
 
 

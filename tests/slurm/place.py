@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from medexam.serve.discovery.registry import RegisteredServer, Registry
+from medexam.serve import RegisteredServer, Registry
 from slurm.cluster import Cluster
 from waiting import BACKSTOP_S
 
@@ -27,7 +27,7 @@ class Place:
         return self.folder / "logs"
 
     def command(self, *words: str) -> list[str]:
-        main = "from medexam.cli.main import main; main()"
+        main = "from medexam.cli import run_command; run_command()"
         return [sys.executable, "-c", main, *words]
 
     def serve(self, *words: str, before: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":

@@ -11,7 +11,7 @@ import pytest
 from fake_vllm import call_it_the_cpu_build, write_fake_vllm, write_model_folder
 
 from medexam.files import cache_dir, host_name
-from medexam.serve.network.keys import read_key_file
+from medexam.serve import read_key_file
 from slurm.place import Place
 
 pytestmark = pytest.mark.slurm

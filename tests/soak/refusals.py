@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+from medexam.serve import TIMING
 from soak.server import REFUSALS
 from soak.stage import Stage
 
@@ -47,9 +48,8 @@ def make_spec(address: str, how: str, after: int, once: str, **settings: str) ->
 
 def shorten_waits() -> None:
     """Have this process ask again once, and soon."""
-    from medexam.serve.network import retry
 
-    retry.ATTEMPTS, retry.FIRST_WAIT_S, retry.LONGEST_HINT_S = 2, 0.01, 0.05
+    TIMING.attempts, TIMING.first_wait_s, TIMING.longest_hint_s = 2, 0.01, 0.05
 
 
 def result(folder: Path) -> list[str]:

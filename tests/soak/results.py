@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from medexam.metrics.counting import TIMES
+from medexam.metrics import TIMES
 
 UNLIKE = {"seconds", "started_at", "created", "when", "environment", "latency_s", "waiting_s", *TIMES}
 """Names of what differs between two runs that came out alike."""

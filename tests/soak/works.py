@@ -215,14 +215,15 @@ def make_works(inputs: Path, specs: Path, address: str) -> dict[str, Work]:
 
 def write_inputs(inputs: Path, works: Iterable[Work]) -> None:
     """What the commands read, and the exam that stands beside the one that is built. Called in a fork."""
-    from medexam.experiments.track.store import SQLITE, open_store
+    from medexam.experiments import open_store
+    from medexam.experiments.track.store import SQLITE
 
     if any(work.store for work in works):
         with open_store(f"{SQLITE}{inputs / EMPTY_STORE}") as client:
             client.search_experiments()
     if any(f"{inputs}/base" in work.words for work in works):
         save_bert(inputs / "base", 1)
-    from medexam.datasets.loading import load_exam_set
+    from medexam.datasets import load_exam_set
     from medexam.specs import DatasetSpec
 
     keys = [question.key for question in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions]

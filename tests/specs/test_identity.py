@@ -2,16 +2,9 @@
 
 import pytest
 
-from medexam.specs import (
-    CellSpec,
-    LikelihoodSpec,
-    ReplySpec,
-    build_cells,
-    library_names,
-    load_document,
-)
-from medexam.specs.identity import digest, identity
+from medexam.specs import CellSpec, LikelihoodSpec, build_cells, build_identity, digest, library_names, load_document
 from medexam.specs.programs.kinds import KINDS
+from medexam.specs.programs.replies import ReplySpec
 
 BASES = {
     **{kind: {"kind": kind} for kind in ("zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer")},
@@ -82,7 +75,7 @@ def _cell(program: dict, model: dict | None = None) -> CellSpec:
 def _digest(cell: CellSpec) -> str:
     program = cell.program
     retrieval, reader = program.retrieval, program.local_reader
-    known = identity(
+    known = build_identity(
         cell,
         fingerprint="0" * 64,
         words={},
@@ -163,7 +156,7 @@ def test_the_version_of_a_kind_counts(monkeypatch) -> None:
 def test_the_questions_that_are_looked_up_count() -> None:
     cell = _cell(BASES["retrieve_then_answer"])
     one, same, other = (
-        digest(identity(cell, fingerprint="0" * 64, words={}, retriever={"kind": "bm25"}, translations=known))
+        digest(build_identity(cell, fingerprint="0" * 64, words={}, retriever={"kind": "bm25"}, translations=known))
         for known in ("a", "a", "b")
     )
     assert one == same != other

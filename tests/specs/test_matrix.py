@@ -5,8 +5,7 @@ import re
 import pytest
 
 from medexam.errors import SpecError
-from medexam.specs import build_cells, load_document, parse_overrides
-from medexam.specs.identity import differing_keys, digest, identity
+from medexam.specs import build_cells, build_identity, differing_keys, digest, load_document, parse_overrides
 
 DOCUMENT = {
     "name": "x",
@@ -201,7 +200,7 @@ def test_a_reader_is_part_of_the_identity_and_its_place_is_not() -> None:
     def known(folder: str, **reader: str):
         program = {"kind": "span_reader", "reader": folder}
         _, (cell,) = build_cells({"name": "x", "program": program}, {})
-        return identity(cell, fingerprint="f", words={}, retriever={"kind": "bm25"}, reader=reader)
+        return build_identity(cell, fingerprint="f", words={}, retriever={"kind": "bm25"}, reader=reader)
 
     assert known("a/qa", revision="1") == known("b/qa", revision="1") != known("a/qa", revision="2")
     assert "model" not in known("a/qa", revision="1")
@@ -280,7 +279,7 @@ def test_a_spec_that_does_not_exist_names_the_shipped_ones() -> None:
 
 def _digest(overrides: dict, words: str = "w") -> str:
     _, (cell,) = build_cells({"name": "x"}, overrides)
-    return digest(identity(cell, fingerprint="0" * 64, words={"instructions": words}))
+    return digest(build_identity(cell, fingerprint="0" * 64, words={"instructions": words}))
 
 
 @pytest.mark.parametrize(
@@ -313,7 +312,7 @@ def test_what_an_answer_depends_on_is_part_of_the_identity(overrides: dict) -> N
 
 def test_what_the_model_is_counts() -> None:
     _, (cell,) = build_cells({"name": "x"}, {})
-    found = [digest(identity(cell, fingerprint="0" * 64, words={}, model={"weights": one})) for one in "aab"]
+    found = [digest(build_identity(cell, fingerprint="0" * 64, words={}, model={"weights": one})) for one in "aab"]
     assert found[0] == found[1] != found[2]
 
 

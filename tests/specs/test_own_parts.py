@@ -4,10 +4,8 @@ import pytest
 
 from medexam.benchmarks import find_benchmark
 from medexam.errors import DatasetError, SpecError
-from medexam.retrievers.building import plan_retriever
-from medexam.serve import build_engine
-from medexam.serve.naming import known_model
-from medexam.serve.network.event_loop import background_loop
+from medexam.retrievers import plan_retriever
+from medexam.serve import background_loop, build_engine, known_model
 from medexam.specs import DatasetSpec, ModelSpec, RetrieverSpec, build_cells
 
 CODE = """

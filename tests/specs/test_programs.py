@@ -6,9 +6,10 @@ import pytest
 
 from medexam.programs.building import BUILDERS
 from medexam.signatures import load_words
-from medexam.specs import CellSpec, EngineNeeds, RetrieveThenAnswerSpec, TaskSpec
+from medexam.specs import CellSpec, EngineNeeds, RetrieveThenAnswerSpec
 from medexam.specs.programs.kinds import KINDS
 from medexam.specs.programs.own import ModuleSpec
+from medexam.specs.programs.tasks import TaskSpec
 
 REQUIRED = {
     "flow": {"steps": [{"use": "longest"}, {"use": "zero_shot"}]},

@@ -3,8 +3,7 @@
 import pytest
 
 from medexam.errors import SpecError
-from medexam.specs import DatasetSpec, build_cells
-from medexam.specs.identity import digest, identity
+from medexam.specs import DatasetSpec, build_cells, build_identity, digest
 
 CLINIQLINK = {"name": "cliniqlink"}
 SHORT = {"kind": "short_answer", "path": "mine.csv"}
@@ -83,7 +82,7 @@ def test_labels_tell_programs_apart(program, label) -> None:
 
 
 def _digest(dataset: dict, program: dict | None = None) -> str:
-    return digest(identity(_cell(dataset, program or {"kind": "zero_shot"}), fingerprint="0" * 64, words={}))
+    return digest(build_identity(_cell(dataset, program or {"kind": "zero_shot"}), fingerprint="0" * 64, words={}))
 
 
 def test_an_explanation_before_the_question_changes_the_identity() -> None:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from medexam.datasets.locating import SAMPLE_FOLDER
+from medexam.datasets import SAMPLE_FOLDER
 
 _PLAIN = str.maketrans({"\u2192": "->", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\uf0b0": "\u00b0"})
 

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from medexam.serve.discovery.capabilities import Capabilities
-from medexam.serve.discovery.probe import probe_endpoint
-from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address
+from medexam.serve import NO_KEY, Capabilities, Endpoint, normalise_address, probe_endpoint
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

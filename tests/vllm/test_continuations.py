@@ -10,13 +10,12 @@ import dspy
 import pytest
 from typer.testing import CliRunner
 
-from medexam.cli.main import app
+from medexam.cli import app
 from medexam.datasets import load_exam_set
 from medexam.model_calls import ContinuationLogprobs, ContinuationRequest
 from medexam.programs import build_program
 from medexam.questions import Question
-from medexam.serve import build_engine
-from medexam.serve.network.event_loop import background_loop
+from medexam.serve import background_loop, build_engine
 from medexam.specs import DatasetSpec, EngineNeeds, LikelihoodSpec, ModelSpec
 from recorded import recorded
 

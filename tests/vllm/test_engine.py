@@ -11,23 +11,17 @@ import pytest
 from dspy.lm15 import Config, Message, Request, Response
 
 from asked import complete, complete_blocking
-from medexam.cli.main import load_command
+from medexam.cli import load_command
 from medexam.datasets import load_exam_set
 from medexam.dspy_requests import CHOICE
 from medexam.errors import ContextLengthError, EndpointUnreachableError
-from medexam.serve import build_engine
-from medexam.serve.contract import Engine
-from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve import Capabilities, Engine, VLLMEngine, background_loop, build_engine, normalise_address
 from medexam.serve.discovery.finder import named_endpoints
 from medexam.serve.engines.prompt_text import ServerRenderer
-from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.local_model.template import LocalTemplate
-from medexam.serve.network.endpoints import normalise_address
-from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.server_pool import ServerPool
 from medexam.signatures import render_question
-from medexam.specs import EngineNeeds, ModelSpec
-from medexam.specs.dataset import DatasetSpec
+from medexam.specs import DatasetSpec, EngineNeeds, ModelSpec
 
 pytestmark = pytest.mark.vllm
 

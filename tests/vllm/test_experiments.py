@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment
 from watching import Silent
 
 ENDPOINT = os.environ.get("MEDEXAM_VLLM_ENDPOINT")

@@ -5,9 +5,8 @@ import asyncio
 import pytest
 
 from medexam.model_identity import SAME_NATS, mean_gap
-from medexam.serve.build import build_engine
+from medexam.serve import build_engine, smollm2_folder
 from medexam.serve.discovery.behaviour import TEXT
-from medexam.serve.local_model.weights import smollm2_folder
 from medexam.specs import ModelSpec
 
 pytestmark = pytest.mark.vllm

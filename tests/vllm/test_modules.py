@@ -2,8 +2,7 @@
 
 import pytest
 
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment
 from medexam.predictions import Status
 from watching import Silent
 

@@ -9,8 +9,7 @@ from dspy.lm15 import Config, Message, Request
 from asked import complete
 from medexam.dspy_requests import CHOICE, split_samples
 from medexam.model_calls import SAMPLES
-from medexam.serve import build_engine
-from medexam.serve.engines.vllm import VLLMEngine
+from medexam.serve import VLLMEngine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 
 pytestmark = pytest.mark.vllm

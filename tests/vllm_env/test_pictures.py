@@ -13,11 +13,9 @@ import pytest
 from fake_vllm import free_port
 
 from drawn_pictures import draw, write_own
-from medexam.datasets.pictures.scaling import scale_picture
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
-from medexam.serve.discovery.probe import probe_endpoint
-from medexam.serve.network.endpoints import Endpoint
+from medexam.datasets import scale_picture
+from medexam.experiments import Runner, plan_experiment
+from medexam.serve import Endpoint, probe_endpoint
 from tiny_vision import save_vision_model
 from watching import Silent
 

@@ -16,11 +16,8 @@ from medexam.companions.serving.launch.fleet import ClientAccess, Fleet
 from medexam.companions.serving.launch.processes import group_lives
 from medexam.companions.serving.launch.settings import ServerSettings
 from medexam.companions.serving.launch.vllm_command import plan_servers
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
-from medexam.serve.discovery import finder as finding
-from medexam.serve.discovery.registry import RegisteredServer, Registry
-from medexam.serve.network.keys import make_key, write_key
+from medexam.experiments import Runner, plan_experiment
+from medexam.serve import TIMING, RegisteredServer, Registry, make_key, write_key
 from watching import Silent
 
 PYTHON = os.environ.get("MEDEXAM_VLLM_PYTHON")
@@ -84,7 +81,7 @@ class Meddling(Silent):
 def test_a_run_outlives_one_of_its_servers(
     fleet: Fleet, key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "POLL_S", 0.5)
+    monkeypatch.setattr(TIMING, "poll_s", 0.5)
     registry = Registry(tmp_path / "servers.json")
     first, second = (
         RegisteredServer(address, "SmolLM2-135M-Instruct", socket.gethostname(), server.pid, key_file=key_file)

@@ -15,10 +15,7 @@ from dspy.lm15 import Config, Message, Request
 from fake_vllm import free_port
 
 from asked import complete
-from medexam.serve import build_engine
-from medexam.serve.discovery.probe import probe_endpoint
-from medexam.serve.local_model.weights import smollm2_folder
-from medexam.serve.network.endpoints import Endpoint
+from medexam.serve import Endpoint, build_engine, probe_endpoint, smollm2_folder
 from medexam.specs import EngineNeeds, ModelSpec
 from waiting import until
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from medexam.serve.local_model.weights import smollm2_folder
+from medexam.serve import smollm2_folder
 from medexam.signatures import split_thinking
 
 PYTHON = os.environ.get("MEDEXAM_VLLM_PYTHON")

@@ -3,7 +3,7 @@
 from medexam import Question
 from medexam.benchmarks.choice.benchmark import OwnChoiceBenchmark
 from medexam.datasets import make_exam_set
-from medexam.items import ExamSet
+from medexam.questions import ExamSet
 from medexam.specs import DatasetSpec
 
 

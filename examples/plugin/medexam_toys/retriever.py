@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from medexam.retrievers.base import Hit, Passage
+from medexam.retrievers import Hit, Passage
 
 
 class Glossary:

@@ -10,12 +10,11 @@ from medexam.benchmarks.choice import tables
 from medexam.benchmarks.choice.comparison import PairedExams, compare_exams
 from medexam.benchmarks.paired import TableRun
 from medexam.datasets import load_exam_set
-from medexam.items import AnswerKey, ExamSet, Gold
 from medexam.metrics import Metrics, ScoredRun, compute_metrics, exam_averages
 from medexam.metrics.audit import AuditItem
 from medexam.predictions import Prediction, Status
 from medexam.predictions.evidence.kinds import evidence_columns, evidence_tables
-from medexam.questions import Question
+from medexam.questions import AnswerKey, ExamSet, Gold, Question
 from medexam.specs import DatasetSpec
 from medexam.tables import Captioned, Table
 

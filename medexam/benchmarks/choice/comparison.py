@@ -7,14 +7,13 @@ from typing import Any
 from medexam.benchmarks.choice import comparison_tables as tables
 from medexam.benchmarks.measures import difference_values
 from medexam.benchmarks.paired import Flipped, PairedGroup, PairedRun, PairedRuns, TableRun
-from medexam.items import AnswerKey
 from medexam.metrics import Metrics
 from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, judge
 from medexam.metrics.paired.power import detectable_difference
 from medexam.metrics.paired.results import Complementarity, Paired
 from medexam.metrics.paired.sheet import Sheet
-from medexam.predictions import Answered
-from medexam.questions import Question
+from medexam.predictions.prediction import Answered
+from medexam.questions import AnswerKey, Question
 from medexam.tables import Captioned
 
 Outcomes = Mapping[str, Answered]

@@ -10,8 +10,9 @@ from medexam.benchmarks.measures import run_values, show_measure
 from medexam.benchmarks.paired import TableRun
 from medexam.benchmarks.resampling import describe_resampling
 from medexam.distributions import WILSON
-from medexam.metrics import Metrics, PublishedScores, Scores
+from medexam.metrics import Metrics
 from medexam.metrics.exam_averages import AVERAGES
+from medexam.metrics.results import PublishedScores, Scores
 from medexam.predictions.evidence.kinds import evidence_headline, evidence_values
 from medexam.tables import Captioned, Table, decimal, mlflow_name, percent, unscored_columns
 

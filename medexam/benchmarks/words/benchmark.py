@@ -10,17 +10,16 @@ from medexam.benchmarks.base import Benchmark, Predictions, Scores
 from medexam.benchmarks.words import tables
 from medexam.benchmarks.words.comparison import PairedMeasures, compare_tasks
 from medexam.datasets import load_task_set
-from medexam.items import TaskSet
-from medexam.metrics import ScoredRun, TaskMetrics
+from medexam.metrics import ScoredRun
 from medexam.metrics.audit import AuditItem
-from medexam.metrics.results import Measure, Measures
+from medexam.metrics.results import Measure, Measures, TaskMetrics
 from medexam.metrics.tasks import count_tasks, mean_measure, question_of
 from medexam.predictions import Prediction, Status
 from medexam.predictions.evidence.failures import FAILURES
 from medexam.predictions.evidence.kinds import evidence_columns
+from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
 from medexam.tables import Table
-from medexam.tasks import Task, TaskGold
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,12 +8,13 @@ from medexam.benchmarks.measures import paired_documents, paired_table, paired_v
 from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, Pair, PairedRuns, TableRun
 from medexam.benchmarks.words.tables import LEGEND, measures_by_run, name_measure
 from medexam.errors import DatasetError
-from medexam.metrics import ScoredRun, TaskMetrics
+from medexam.metrics import ScoredRun
 from medexam.metrics.paired.measures import compare_groups, compare_measures
 from medexam.metrics.paired.results import Difference, PairedMeasure, Verdict
+from medexam.metrics.results import TaskMetrics
 from medexam.metrics.tasks import question_of
+from medexam.questions import Task
 from medexam.tables import Captioned, equals, p_value
-from medexam.tasks import Task
 
 SAME = 1e-9
 """Means that differ by less are the same."""

@@ -3,9 +3,10 @@
 from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.datasets.examples import load_example_set
-from medexam.items import TaskSet
-from medexam.metrics import ScoredRun, TaskMetrics
+from medexam.metrics import ScoredRun
+from medexam.metrics.results import TaskMetrics
 from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
+from medexam.questions import TaskSet
 from medexam.specs import DatasetSpec
 
 UNNAMED = "score"

@@ -2,9 +2,10 @@
 
 from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
-from medexam.items import TaskSet
-from medexam.metrics import ScoredRun, TaskMetrics
+from medexam.metrics import ScoredRun
 from medexam.metrics.extraction import score_extraction, score_open_answers, score_short_answers
+from medexam.metrics.results import TaskMetrics
+from medexam.questions import TaskSet
 
 
 class SpanBenchmark(WordsBenchmark):

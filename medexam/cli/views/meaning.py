@@ -12,7 +12,8 @@ import yaml
 
 from medexam.errors import SpecError
 from medexam.files import write_new
-from medexam.specs import merge, parse_yaml
+from medexam.specs import parse_yaml
+from medexam.specs.matrix import merge
 
 _YEARS = re.compile(r"(\d{4})-(\d{4})")
 _FORMATTED = re.compile(r"(\w+)-(guided|free)")

@@ -1,9 +1,7 @@
 """A question on the terminal, the right answer marked."""
 
 from medexam.cli.terminal import Terminal
-from medexam.items import Gold
-from medexam.questions import Question
-from medexam.tasks import Task, TaskGold
+from medexam.questions import Gold, Question, Task, TaskGold
 
 
 def print_question(console: Terminal, question: Question, gold: Gold) -> None:

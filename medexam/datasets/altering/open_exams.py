@@ -2,8 +2,7 @@
 
 from medexam.datasets.rows import Reading, Row, TaskReading, TaskRow
 from medexam.datasets.selection import split_of
-from medexam.questions import Question
-from medexam.tasks import Task, TaskGold
+from medexam.questions import Question, Task, TaskGold
 from medexam.text import count_of
 
 

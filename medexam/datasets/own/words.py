@@ -11,8 +11,8 @@ from medexam.datasets.own.tables import Record, SourceTable
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import RowFault, TaskReading, TaskRow, parse_whole_number
 from medexam.datasets.squad import read_squad
+from medexam.questions import Task, TaskGold
 from medexam.specs import DatasetSpec
-from medexam.tasks import Task, TaskGold
 
 VERSION = "own"
 

@@ -13,8 +13,7 @@ from typing import Any
 from medexam.datasets.pictures.originals import FOLDER, read_originals
 from medexam.datasets.pictures.scaling import RULE, scale_picture
 from medexam.errors import DatasetError
-from medexam.items import ExamSet
-from medexam.questions import Question
+from medexam.questions import ExamSet, Question
 from medexam.specs import DatasetSpec
 from medexam.text import count_of
 

@@ -13,7 +13,7 @@ from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.report.comparison_tables import paired_report
 from medexam.experiments.report.run_blocks import comparison_blocks
 from medexam.experiments.report.shown import Block, Displayed
-from medexam.predictions import Reading
+from medexam.model_calls import Reading
 
 if TYPE_CHECKING:
     from medexam.experiments.compare.result import Comparison

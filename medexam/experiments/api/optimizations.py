@@ -15,7 +15,8 @@ from medexam.experiments.optimize.trials import Trial
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.predictions import Prediction
-from medexam.specs import SpecSource, load_document
+from medexam.specs import load_document
+from medexam.specs.loading import SpecSource
 
 
 class TrialBar(WorkBar):

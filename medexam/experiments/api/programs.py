@@ -7,8 +7,8 @@ from medexam.errors import SpecError
 from medexam.experiments.api.settings import ModuleObject
 from medexam.experiments.evaluate.planning import program_part
 from medexam.experiments.run.language_model import EngineLM, build_lm
-from medexam.programs import Draws
 from medexam.programs import build_program as build_module
+from medexam.programs.recording import Draws
 from medexam.questions import Language
 from medexam.serve import build_engine
 from medexam.serve.network.event_loop import background_loop

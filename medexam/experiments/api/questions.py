@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from medexam.benchmarks import find_benchmark
 from medexam.experiments.report.shown import Block, Displayed, shown_table
-from medexam.items import AnySet
-from medexam.questions import Question
+from medexam.questions import AnySet, Question
 from medexam.specs import DatasetSpec
 from medexam.specs.dataset import check_named
 from medexam.specs.validation import validate

@@ -15,7 +15,7 @@ from medexam.experiments.report.current import current_run, scored_by
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.experiments.store.run_folder import find_runs, runs_inside
-from medexam.specs import SpecSource
+from medexam.specs.loading import SpecSource
 
 
 class RayCluster(TypedDict, total=False):

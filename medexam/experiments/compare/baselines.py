@@ -12,10 +12,10 @@ from medexam.benchmarks import find_benchmark
 from medexam.experiments.store.data_changes import as_asked, asked_same_texts
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import ExamRun
-from medexam.items import ExamSet
 from medexam.metrics.paired.pairs import count_flips
 from medexam.metrics.paired.results import Flips
 from medexam.predictions import Prediction
+from medexam.questions import ExamSet
 from medexam.specs import ProgramSpec
 
 _PASSAGES_ONLY = {

@@ -11,9 +11,9 @@ from enum import StrEnum
 from medexam.errors import DatasetError
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.store.stored_run import ExamRun
-from medexam.items import AnswerKey, Gold
 from medexam.metrics.paired.results import Difference
 from medexam.predictions import Prediction, Status
+from medexam.questions import AnswerKey, Gold
 
 
 class FlowMark(StrEnum):

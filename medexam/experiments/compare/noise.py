@@ -12,10 +12,10 @@ from medexam.experiments.compare.section import ComparisonScope, ComparisonSecti
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.repeats import find_repeats
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.items import AnySet, Item
 from medexam.metrics.paired.repeats import Noise, measure_noise, noise_floor
 from medexam.metrics.paired.results import Difference
 from medexam.predictions import Prediction, Status
+from medexam.questions import AnySet, Item
 from medexam.tables import Captioned, Table, decimal, percent
 
 ENOUGH = 0.9

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from medexam.benchmarks import PairedRuns
 from medexam.benchmarks.measures import paired_documents, paired_values
+from medexam.benchmarks.paired import PairedRuns
 from medexam.distributions import LEVEL
 from medexam.experiments.compare.section import ComparisonSection
 from medexam.experiments.store.stored_run import AnyRun

@@ -26,12 +26,14 @@ from medexam.experiments.store.parquet import read_outcomes
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
 from medexam.experiments.store.stored_run import AnyRun, find_answerers, stored_metrics, stored_run, tell_models_apart
 from medexam.gc_pause import gc_paused
-from medexam.items import AnySet, Item
 from medexam.metrics.own import OwnScores, clusters_of
 from medexam.metrics.paired.measures import compare_measures
 from medexam.metrics.paired.results import PairedMeasure
 from medexam.metrics.tasks import select_scores
-from medexam.predictions import Answered, Prediction, Reading, Status, as_read
+from medexam.model_calls import Reading
+from medexam.predictions import Prediction, Status
+from medexam.predictions.prediction import Answered, as_read
+from medexam.questions import AnySet, Item
 from medexam.specs import DatasetSpec
 from medexam.specs.identity import distinct_labels
 

@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.benchmarks import Benchmark, PairedRuns
+from medexam.benchmarks import Benchmark
 from medexam.benchmarks.answers import RunAnswers
+from medexam.benchmarks.paired import PairedRuns
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.items import AnySet, Item
 from medexam.predictions import Prediction
+from medexam.questions import AnySet, Item
 from medexam.tables import Captioned
 
 

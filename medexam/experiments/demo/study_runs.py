@@ -17,11 +17,11 @@ from medexam.experiments.store.run_folder import ENVIRONMENT, PARQUET, PREDICTIO
 from medexam.experiments.store.stored_run import AnyRun, stored_run
 from medexam.experiments.store.work_folder import name_part
 from medexam.files import whole_file
-from medexam.items import AnySet
 from medexam.predictions import Prediction, Reason, Status
+from medexam.questions import AnySet
 from medexam.specs import CellSpec, build_cells, load_document
 from medexam.specs.catalogue import STUDIED
-from medexam.specs.identity import IDENTITY_SCHEMA, digest, identity
+from medexam.specs.identity import IDENTITY_SCHEMA, build_identity, digest
 
 ANSWERS = SHIPPED / "study" / "answers.csv.gz"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"
@@ -59,7 +59,10 @@ def read_columns() -> dict[str, dict[str, int | None]]:
 def _make(
     runs_dir: Path, cell: CellSpec, items: AnySet, numbers: Mapping[str, int | None], experiment: str, place: int
 ) -> AnyRun:
-    run_identity = {**identity(cell, fingerprint=items.fingerprint, words={}), "answers": "bench/results/study.csv"}
+    run_identity = {
+        **build_identity(cell, fingerprint=items.fingerprint, words={}),
+        "answers": "bench/results/study.csv",
+    }
     spec_digest = digest(run_identity)
     name = "-".join(map(name_part, ["study", cell.program.label, cell.dataset.language, spec_digest]))
     folder = RunFolder(runs_dir / name)

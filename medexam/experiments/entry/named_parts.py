@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 
 from medexam.errors import EngineError, SpecError
-from medexam.specs import SpecSource, load_document
-from medexam.specs.loading import TABLES
+from medexam.specs import load_document
+from medexam.specs.loading import TABLES, SpecSource
 from medexam.specs.matrix import listed, replace_model
 from medexam.specs.model_words import ADDRESSES, read_model
 

@@ -24,12 +24,13 @@ from medexam.errors import ProgramFaultError
 from medexam.experiments.evaluate.identity import describe_value, metric_name
 from medexam.experiments.run.language_model import EngineLM
 from medexam.model_calls import Generation
-from medexam.predictions import MetricScore, Reason
+from medexam.predictions import Reason
+from medexam.predictions.evidence.metric_scores import MetricScore
 from medexam.programs.module_faults import naming_faults
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import Calls, recorded_calls
+from medexam.questions import Task
 from medexam.signatures.chat_in_bulk import ChatInBulk
-from medexam.tasks import Task
 
 Metric = Callable[..., Any]
 _TRANSPORT = (OSError, TimeoutError, asyncio.TimeoutError)

@@ -6,7 +6,7 @@ It knows nothing of DSPy.
 import asyncio
 import time
 
-from medexam.specs import OptimizerSpec
+from medexam.specs.optimizer import OptimizerSpec
 
 
 class StoppedError(BaseException):

@@ -26,10 +26,10 @@ from medexam.experiments.optimize.logged_engine import CallGroup, call_group
 from medexam.experiments.optimize.own_metric import gold_of
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.plugins import load_object
-from medexam.programs import AskingProgram, WithNearest, build_prediction, own_place
-from medexam.specs import OptimizerSpec
+from medexam.programs import AskingProgram, WithNearest, build_prediction
+from medexam.programs.module_faults import own_place
 from medexam.specs.names import short_name
-from medexam.specs.optimizer import OPTIMIZERS
+from medexam.specs.optimizer import OPTIMIZERS, OptimizerSpec
 
 AS_WRITTEN = "as written"
 BOOTSTRAPPING = "bootstrapping"

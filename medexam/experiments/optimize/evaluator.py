@@ -28,13 +28,12 @@ from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
-from medexam.items import Gold
 from medexam.metrics.own import load_metric
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.programs import AskingProgram, save_program
 from medexam.programs.loading import PROGRAM
-from medexam.questions import Question
+from medexam.questions import Gold, Question
 
 PART = "parts of the validation"
 """Group of the calls that score a program on some questions only."""

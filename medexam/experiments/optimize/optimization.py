@@ -14,8 +14,9 @@ from medexam.experiments.store.answerers import read_models
 from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.trust import sign
 from medexam.model_identity import ModelIdentity
-from medexam.specs import CellSpec, OptimizerSpec
+from medexam.specs import CellSpec
 from medexam.specs.identity import IDENTITY_SCHEMA
+from medexam.specs.optimizer import OptimizerSpec
 
 
 class OptimizationEnding(StrEnum):

@@ -35,10 +35,9 @@ from medexam.experiments.run.scheduler import GRACE_S
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import MODELS, admit
 from medexam.gc_pause import gc_paused
-from medexam.items import AnswerKey
 from medexam.library_logging import quiet_dspy
 from medexam.model_identity import Answerer
-from medexam.questions import Question
+from medexam.questions import AnswerKey, Question
 from medexam.serve import Engine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 

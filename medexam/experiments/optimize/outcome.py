@@ -14,8 +14,8 @@ from medexam.experiments.plan.nearest_demonstrations import NearestDemonstration
 from medexam.experiments.report.escaping import disarm, heading, on_one_line, paragraphs
 from medexam.experiments.report.markdown import fenced, join_markdown, render_table
 from medexam.experiments.report.plots.pictures import render_png
-from medexam.programs import ProgramContext, WithNearest, build_program, demonstrations
-from medexam.programs.loading import PROGRAM
+from medexam.programs import ProgramContext, WithNearest, build_program
+from medexam.programs.loading import PROGRAM, demonstrations
 from medexam.questions import Question
 from medexam.signatures import render_question
 from medexam.specs.names import short_name

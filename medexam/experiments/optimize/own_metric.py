@@ -7,10 +7,9 @@ from typing import NamedTuple
 import dspy
 
 from medexam.errors import SpecError
-from medexam.items import Gold
 from medexam.metrics.own import Metric
 from medexam.predictions import Prediction
-from medexam.questions import Question
+from medexam.questions import Gold, Question
 
 
 class Feedback(NamedTuple):

@@ -22,16 +22,16 @@ from medexam.experiments.store.earlier_texts import as_asked_before
 from medexam.experiments.store.earlier_words import name_words
 from medexam.experiments.store.trust import is_own
 from medexam.experiments.store.work_folder import folders_of, name_part
-from medexam.items import ExamSet
 from medexam.plugins import hash_source
-from medexam.programs import AskingProgram, ExamProgram, OwnProgram
-from medexam.questions import Question
+from medexam.programs import AskingProgram, OwnProgram
+from medexam.programs.base import ExamProgram
+from medexam.questions import ExamSet, Question
 from medexam.serve.naming import known_model
-from medexam.specs import CellSpec, DatasetSpec, ModelSpec, OptimizerSpec, ProgramSpec
+from medexam.specs import CellSpec, DatasetSpec, ModelSpec, ProgramSpec
 from medexam.specs.experiment import named_code
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
 from medexam.specs.names import OWN_METRICS, short_name
-from medexam.specs.optimizer import OPTIMIZERS
+from medexam.specs.optimizer import OPTIMIZERS, OptimizerSpec
 from medexam.specs.validation import validate
 
 

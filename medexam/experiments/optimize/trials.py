@@ -11,9 +11,10 @@ from pydantic_core import to_jsonable_python
 
 from medexam.distributions import rate_interval
 from medexam.experiments.optimize.call_log import CallUsage
-from medexam.items import AnswerKey, Gold
 from medexam.predictions import Prediction
-from medexam.programs import AskingProgram, WithNearest, demonstrations
+from medexam.programs import AskingProgram, WithNearest
+from medexam.programs.loading import demonstrations
+from medexam.questions import AnswerKey, Gold
 from medexam.specs.names import short_name
 
 WRONG_COSTS = 1 / 3

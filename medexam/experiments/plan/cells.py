@@ -17,14 +17,13 @@ from medexam.experiments.plan.passage_lookup import Preview, Retrieval
 from medexam.experiments.store.answerers import RUN_WAYS_OUT
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
 from medexam.experiments.store.stopped import StopRecord
-from medexam.items import AnySet, ExamSet
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
-from medexam.programs import AskingProgram, ProgramContext, build_program, find_nearest
-from medexam.questions import Question
+from medexam.programs import AskingProgram, ProgramContext, build_program
+from medexam.programs.nearest import find_nearest
+from medexam.questions import AnySet, ExamSet, Question, Task
 from medexam.specs import CellSpec
 from medexam.specs.identity import IDENTITY_SCHEMA
-from medexam.tasks import Task
 
 S_co = TypeVar("S_co", bound=AnySet, covariant=True)
 

@@ -14,12 +14,12 @@ from typing import Any
 from medexam.encoder_weights import find_encoder_weights
 from medexam.experiments.plan.passage_lookup import Asked, Retrieval, merge_hits
 from medexam.plugins import load_part
-from medexam.programs import Entailments, ReadContext, ReadSpan, Supports
-from medexam.questions import Question
+from medexam.programs import Entailments, ReadSpan
+from medexam.programs.retrieval.reading import ReadContext, Supports
+from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit, LocalReader
 from medexam.retrievers.encoders import Progress
-from medexam.specs import ReaderSettings
-from medexam.tasks import Task
+from medexam.specs.programs.needs import ReaderSettings
 from medexam.text import split_sentences
 
 AHEAD = 4

@@ -11,8 +11,10 @@ import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.predictions import Prediction, Reason, Status
-from medexam.programs import AskingProgram, Call, ExamProgram, replay
+from medexam.programs import AskingProgram
+from medexam.programs.base import Call, ExamProgram
 from medexam.programs.combining.voting import Voting
+from medexam.programs.replay import replay
 
 Turns = list[dict[str, str]]
 

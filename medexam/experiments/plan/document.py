@@ -5,10 +5,10 @@ from typing import Any
 from medexam.errors import ProgramFaultError
 from medexam.experiments.plan.cells import AnyCell, Plan
 from medexam.experiments.plan.hosted import read_records
-from medexam.programs import AskingProgram, replay
-from medexam.questions import Question
+from medexam.programs import AskingProgram
+from medexam.programs.replay import replay
+from medexam.questions import Question, Task
 from medexam.specs.identity import distinct_labels
-from medexam.tasks import Task
 
 
 def plan_document(plan: Plan) -> list[dict[str, Any]]:

@@ -4,9 +4,8 @@ Of every other data set the spec alone says so; `medexam.specs.matrix` checks it
 """
 
 from medexam.errors import SpecError
-from medexam.items import AnySet
+from medexam.questions import AnySet, Task
 from medexam.specs import CellSpec
-from medexam.tasks import Task
 
 
 def check_answerable(cell: CellSpec, items: AnySet) -> None:

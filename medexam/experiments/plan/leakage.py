@@ -12,11 +12,9 @@ from typing import NamedTuple
 import dspy
 
 from medexam.errors import SpecError
-from medexam.items import ExamSet
-from medexam.questions import Exam, Question
+from medexam.questions import Exam, ExamSet, Question, Task
 from medexam.specs import ProgramSpec
 from medexam.specs.identity import digest
-from medexam.tasks import Task
 
 NEAR = 0.8
 """Share of common words (Jaccard, over stem and options) from which two questions count as the same."""

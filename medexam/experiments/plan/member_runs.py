@@ -11,7 +11,7 @@ from medexam.experiments.plan.leakage import check_apart
 from medexam.experiments.plan.sources import Prepared
 from medexam.experiments.store.data_changes import as_asked
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.items import AnySet
+from medexam.questions import AnySet
 from medexam.specs.identity import digest
 
 

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.items import ExamSet
 from medexam.metrics.stacking import Stacking, fit_stacking
 from medexam.predictions import Prediction
 from medexam.programs.combining.ensembles import StoredAnswers, member_chances
-from medexam.questions import Question
+from medexam.questions import ExamSet, Question
 
 _log = logging.getLogger(__name__)
 

@@ -18,14 +18,13 @@ from filelock import FileLock
 from medexam.errors import DatasetError, MedExamError, RunFolderError
 from medexam.experiments.store.log_lines import cut_torn_line, read_whole_lines
 from medexam.predictions import Prediction
-from medexam.programs import Supports
-from medexam.questions import Language, Question
+from medexam.programs.retrieval.reading import Supports
+from medexam.questions import Language, Question, Task
 from medexam.retrievers.base import Hit, Passage, Retriever
 from medexam.retrievers.building import PlannedRetriever
 from medexam.retrievers.encoders import Progress
-from medexam.specs import RetrievalSettings
 from medexam.specs.identity import digest
-from medexam.tasks import Task
+from medexam.specs.programs.needs import RetrievalSettings
 from medexam.text import composed
 
 Query = str

@@ -34,13 +34,13 @@ from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import find_run
 from medexam.experiments.store.trust import check_trusted
 from medexam.experiments.store.work_folder import folders_of, name_part
-from medexam.items import AnySet
-from medexam.programs import ProgramContext, build_program, find_nearest
+from medexam.programs import ProgramContext, build_program
+from medexam.programs.nearest import find_nearest
+from medexam.questions import AnySet, Task
 from medexam.specs import CellSpec, DatasetSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.experiment import named_code
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
-from medexam.tasks import Task
 
 Key = tuple[str, DatasetSpec]
 """What tells one run of an experiment from another: its digest and the questions that are selected."""

@@ -7,8 +7,9 @@ from typing import Any
 from medexam.errors import EngineError
 from medexam.plugins import load_part
 from medexam.serve.naming import with_served_name
-from medexam.specs import CellSpec, ExperimentSpec, ModelSpec, OptimizerSpec, build_cells
+from medexam.specs import CellSpec, ExperimentSpec, ModelSpec, build_cells
 from medexam.specs.names import SERVERS
+from medexam.specs.optimizer import OptimizerSpec
 
 _log = logging.getLogger(__name__)
 

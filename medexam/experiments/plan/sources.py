@@ -15,15 +15,15 @@ from medexam.experiments.plan.passage_lookup import Retrieval, plan_retrieval, p
 from medexam.experiments.plan.words import asked_words
 from medexam.files import cache_dir
 from medexam.gc_pause import gc_paused
-from medexam.items import AnySet
 from medexam.metrics.own import load_metric
 from medexam.plugins import hash_source
-from medexam.questions import Question
+from medexam.questions import AnySet, Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.serve.naming import known_model
-from medexam.specs import CellSpec, DatasetSpec, ModelSpec, ReaderSettings, RetrieverSpec
-from medexam.specs.identity import digest, identity
+from medexam.specs import CellSpec, DatasetSpec, ModelSpec, RetrieverSpec
+from medexam.specs.identity import build_identity, digest
 from medexam.specs.names import OWN_METRICS
+from medexam.specs.programs.needs import ReaderSettings
 
 _UNREACHABLE = (CorpusUnreachableError, CommitUnknownError)
 
@@ -85,7 +85,7 @@ class Sources:
         members = tuple(self.prepare(member, data, keys) for member in cell.members)
         fitted_on = cell.program.fitted_on
         training = None if fitted_on is None else self._question_set(fitted_on.of(cell.dataset))
-        cell_identity = identity(
+        cell_identity = build_identity(
             cell,
             fingerprint=question_set.fingerprint,
             words=asked_words(cell.program, cell.dataset.language),

@@ -14,8 +14,7 @@ from medexam.datasets.selection import split_of
 from medexam.datasets.tokens import TokenLengths, measure_tokens
 from medexam.distributions import chi_square_tail
 from medexam.frozen_model import FrozenModel
-from medexam.items import AnswerKey
-from medexam.questions import Language, Question
+from medexam.questions import AnswerKey, Language, Question
 
 K = TypeVar("K", bound=Hashable)
 

@@ -18,8 +18,8 @@ from medexam.experiments.store.freshness import DERIVED, Freshness, Say, metric_
 from medexam.experiments.store.parquet import write_parquet
 from medexam.experiments.store.run_folder import METRICS, REPORT, RunFolder
 from medexam.experiments.store.stored_run import RUNNING, AnyRun, load_run, shown_as_scored, stored_run
-from medexam.items import AnySet
 from medexam.predictions import Status
+from medexam.questions import AnySet
 
 SURE_S = 10.0
 """Seconds after which the rate of a run says how long it takes still."""

@@ -105,7 +105,7 @@ def _unasked_format(run: AnyRun) -> str | None:
     form = getattr(program, "answer_form", None)
     if form is None or "instructions" not in words or words.get("examples"):
         return None
-    from medexam.signatures import answer_opening  # It brings DSPy, which no other table needs.
+    from medexam.signatures.answer_format import answer_opening
 
     opening = answer_opening(form).strip()
     if program.words is None or opening in str(words["instructions"]):

@@ -11,7 +11,7 @@ from typing import Any
 from medexam.errors import SpecError
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.metrics import Interval
+from medexam.metrics.results import Interval
 from medexam.tables import NONE, Table, amount, percent, with_interval
 
 _COUNTS = {"selected", "n", "right", "wrong", "unanswered", "failed", "missing"}

@@ -18,7 +18,8 @@ from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.language_model import build_lm
 from medexam.model_calls import Dialogue, Generation
 from medexam.predictions import Prediction
-from medexam.programs import AskingProgram, build_failure, build_prediction, read_both
+from medexam.programs import AskingProgram, build_failure, build_prediction
+from medexam.programs.outcome import read_both
 from medexam.serve import Engine, build_engine
 from medexam.serve.contract import EngineInfo, SyncTwin
 from medexam.signatures.direct import in_bulk, run_program

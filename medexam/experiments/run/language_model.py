@@ -7,7 +7,8 @@ import dspy
 
 from medexam.dspy_internals import dspy_faults
 from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
-from medexam.programs import AsyncRecordingEngine, Draws, RecordingEngine
+from medexam.programs import AsyncRecordingEngine, RecordingEngine
+from medexam.programs.recording import Draws
 from medexam.serve import Engine
 from medexam.serve.contract import SyncTwin
 from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes

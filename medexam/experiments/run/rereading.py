@@ -11,8 +11,7 @@ from dataclasses import replace
 from medexam.experiments.plan.cells import AnyCell
 from medexam.predictions import Failure, Prediction, Status
 from medexam.programs import AskingProgram, read_again
-from medexam.questions import Question
-from medexam.tasks import Task
+from medexam.questions import Question, Task
 
 _log = logging.getLogger(__name__)
 

@@ -32,8 +32,9 @@ from medexam.experiments.store.stored_run import AnyRun
 from medexam.library_logging import quiet_dspy
 from medexam.serve import EngineInfo
 from medexam.serve.pool.energy import count_energy
-from medexam.specs import NO_NEEDS, EngineNeeds, ModelSpec
+from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.identity import digest
+from medexam.specs.programs.needs import NO_NEEDS
 
 _SERVED = {"engine", "name", "path", "endpoints", "revision", "dtype"}
 """What tells the model of one cell from another's, in a server's cache."""

@@ -26,7 +26,8 @@ from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.prediction_lines import PredictionLog
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
-from medexam.programs import AskingProgram, build_failure, build_prediction, read_both
+from medexam.programs import AskingProgram, build_failure, build_prediction
+from medexam.programs.outcome import read_both
 from medexam.serve.waits import covered_s, recorded
 from medexam.signatures.direct import run_program
 

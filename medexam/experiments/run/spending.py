@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from medexam.predictions import Prediction, Status, has_reply
+from medexam.predictions import Prediction, Status
+from medexam.predictions.prediction import has_reply
 
 
 class Stop(StrEnum):

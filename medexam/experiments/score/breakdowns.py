@@ -17,9 +17,9 @@ from medexam.distributions import rate_interval
 from medexam.errors import SpecError
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.items import AnySet
 from medexam.metrics.tasks import cluster_scores, resample_clusters
 from medexam.predictions import Prediction, Status
+from medexam.questions import AnySet
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import CATALOGUE
 from medexam.tables import NONE, Captioned, Interval, Table, percent, with_interval

@@ -4,16 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from medexam.benchmarks import Benchmark, ScoredRun
+from medexam.benchmarks import Benchmark
 from medexam.errors import SpecError
 from medexam.experiments.store.freshness import NOT_RUN, answers_unchanged, digest_metrics, find_changes
 from medexam.experiments.store.parquet import read_own_scores
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import describe_unscored
-from medexam.items import AnySet
+from medexam.metrics import ScoredRun
 from medexam.metrics.own import Metric, OwnScores, load_metric, own_measure, own_scores, scored_keys
 from medexam.metrics.results import RunMetrics
 from medexam.predictions import Prediction
+from medexam.questions import AnySet
 from medexam.specs.experiment import is_entry
 from medexam.specs.names import short_name
 

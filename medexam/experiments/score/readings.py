@@ -9,10 +9,11 @@ from medexam.errors import MedExamError
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.items import AnswerKey
 from medexam.metrics.results import ReadScores
 from medexam.metrics.scoring import read_scores
-from medexam.predictions import Prediction, Reading
+from medexam.model_calls import Reading
+from medexam.predictions import Prediction
+from medexam.questions import AnswerKey
 from medexam.specs.identity import IDENTITY_SCHEMA
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any
 from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
-from medexam.items import AnySet
+from medexam.questions import AnySet
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys
 
 _TEXTS = {"dataset.fingerprint", "twins"}

@@ -10,14 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medexam.benchmarks import Benchmark, ScoredRun
+from medexam.benchmarks import Benchmark
 from medexam.errors import RunFolderError
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.files import whole_file
 from medexam.inputs import UnreadableError, open_parquet, parquet_rows
-from medexam.items import AnySet
+from medexam.metrics import ScoredRun
 from medexam.predictions import Outcome, Prediction, Status
 from medexam.predictions.evidence.kinds import evidence_cells
+from medexam.questions import AnySet
 
 OWN = "own_"
 """Opens the name of a column that holds what a metric of the user's own says of each question."""

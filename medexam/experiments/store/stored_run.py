@@ -12,7 +12,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from medexam.benchmarks import Benchmark, find_stored_benchmark
+from medexam.benchmarks import Benchmark
+from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.store.answerers import AnswererCount, count_answerers, label_answerers, read_models
 from medexam.experiments.store.costs import Costs, compute_costs

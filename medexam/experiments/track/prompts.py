@@ -20,17 +20,18 @@ import dspy
 from medexam.errors import MedExamError
 from medexam.experiments.plan.planner import plan_stored
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.programs import Call, ExamProgram, ProgramContext, build_program
+from medexam.model_calls import Generation
+from medexam.programs import ProgramContext, build_program
+from medexam.programs.base import Call, ExamProgram
 from medexam.programs.combining.reordering import Reordered
 from medexam.programs.combining.voting import Voting
 from medexam.programs.own import OwnProgram
 from medexam.programs.steps.asides import BehindField
 from medexam.programs.steps.flow import StepProgram
-from medexam.questions import Discipline, Exam, Option, Question
+from medexam.questions import Discipline, Exam, Option, Question, Task
 from medexam.retrievers.base import Hit, Passage
-from medexam.signatures import Generation, render_question
+from medexam.signatures import render_question
 from medexam.specs import CellSpec
-from medexam.tasks import Task
 
 Messages = list[dict[str, str]]
 LINKED = "mlflow.linkedPrompts"

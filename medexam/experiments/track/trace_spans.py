@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from medexam.items import Gold
 from medexam.predictions import Prediction, Status
-from medexam.questions import Question
+from medexam.questions import Gold, Question
 from medexam.signatures import render_question
 
 

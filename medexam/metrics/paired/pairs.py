@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import coin_tail
-from medexam.items import AnswerKey
 from medexam.metrics.counting import POINTS, RIGHT, UNANSWERED, Outcomes, cohens_kappa, find_outcomes
 from medexam.metrics.intervals import Floats, resample
 from medexam.metrics.paired.results import Complementarity, Difference, Flips, Paired, Verdict
 from medexam.metrics.paired.sheet import Sheet, number_as_seen
 from medexam.predictions import Prediction
+from medexam.questions import AnswerKey
 
 Predictions = Mapping[str, Prediction]
 

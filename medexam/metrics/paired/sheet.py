@@ -7,10 +7,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.items import AnswerKey
 from medexam.metrics.counting import RIGHT, Outcomes, find_outcomes
-from medexam.predictions import Answered
-from medexam.questions import Exam, Question
+from medexam.predictions.prediction import Answered
+from medexam.questions import AnswerKey, Exam, Question
 
 NO_ANSWER = -(2**40)
 """Stands for a missing answer; no printed number is so small."""

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from medexam.distributions import WILSON, rate_interval
 from medexam.frozen_model import is_none
-from medexam.items import Gold
 from medexam.predictions.core import CorePrediction
 from medexam.predictions.evidence.kind import Figures, Kind
+from medexam.questions import Gold
 from medexam.tables import Captioned, Table, percent, with_interval
 
 ENTAILED = 0.5

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from medexam.frozen_model import FrozenModel
-from medexam.items import Gold
 from medexam.predictions.core import CorePrediction
+from medexam.questions import Gold
 from medexam.tables import Captioned
 
 F = TypeVar("F", bound="Figures")

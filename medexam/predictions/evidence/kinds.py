@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from medexam.frozen_model import FrozenModel, is_none
-from medexam.items import AnswerKey
 from medexam.predictions.core import Status
 from medexam.predictions.evidence.citations import CITATIONS, CitationMetrics
 from medexam.predictions.evidence.failures import FAILURES
@@ -19,7 +18,7 @@ from medexam.predictions.evidence.rounds import ROUNDS, QueryMetrics
 from medexam.predictions.evidence.verdicts import VERDICTS, VerifiedMetrics
 from medexam.predictions.evidence.votes import ENSEMBLE, VOTES, EnsembleMetrics, VoteMetrics
 from medexam.predictions.prediction import Prediction
-from medexam.questions import Question
+from medexam.questions import AnswerKey, Question
 from medexam.tables import Captioned
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from medexam.distributions import rate_interval
-from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures
+from medexam.questions import Gold
 
 BINS = 10
 Drawn = tuple[float, float, float]

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from medexam.distributions import chi_square_tail, rate_interval
 from medexam.frozen_model import is_none
-from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures, Kind, end_values
 from medexam.predictions.evidence.votes import VoteFields, majority
+from medexam.questions import Gold
 from medexam.tables import Captioned, Table, equals, percent, with_interval
 
 

@@ -16,9 +16,9 @@ from pydantic import Field
 
 from medexam.distributions import LEVEL, WILSON, beta_share, rate_interval
 from medexam.frozen_model import FrozenModel, is_none
-from medexam.items import Gold
 from medexam.predictions.core import CorePrediction, Count, Reason
 from medexam.predictions.evidence.kind import Figures, Kind, end_values
+from medexam.questions import Gold
 from medexam.tables import NONE, Captioned, Table, coefficient, equals, percent, six_digits, with_interval
 
 Borders = tuple[float, float, float]

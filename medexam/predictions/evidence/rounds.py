@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from medexam.frozen_model import FrozenModel, is_none
-from medexam.items import Gold
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.predictions.evidence.passages import PassageFields, RetrievedPassage
+from medexam.questions import Gold
 from medexam.tables import Captioned, Table
 
 

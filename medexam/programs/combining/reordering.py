@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from medexam.predictions import Prediction, Reading
+from medexam.model_calls import Reading
+from medexam.predictions import Prediction
 from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram, altered
 from medexam.programs.combining.voting import count_votes, read_each, recount
 from medexam.programs.orders import Order, orders_of, original, shown_in

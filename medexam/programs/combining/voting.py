@@ -13,7 +13,8 @@ from functools import partial
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.predictions import Prediction, Reading
+from medexam.model_calls import Reading
+from medexam.predictions import Prediction
 from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.base import AskingProgram, Call, ExamProgram, Step, Steps, WrappingProgram, advance, altered
 from medexam.programs.program_output import ProgramOutput

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import dspy
 
-from medexam.predictions import Prediction, Reading
+from medexam.model_calls import Reading
+from medexam.predictions import Prediction
 from medexam.programs.asking import AnsweringProgram
 from medexam.programs.base import Call, Steps
 from medexam.programs.program_output import ProgramOutput
@@ -14,7 +15,8 @@ from medexam.programs.retrieval.passages import BehindText, PassageFinder
 from medexam.programs.retrieval.reading import ReadSupports, SupportReader, Supports
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
-from medexam.signatures import CitePassage, behind_passages, render_answer
+from medexam.signatures import render_answer
+from medexam.signatures.adapter import CitePassage, behind_passages
 from medexam.signatures.citations import count_numbered, drop_citations, number_passages, read_citation
 
 

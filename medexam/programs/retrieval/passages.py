@@ -10,10 +10,9 @@ from medexam.programs.base import AskingProgram, Steps, WrappingProgram
 from medexam.programs.controls import Control
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.fitting import fitted
-from medexam.questions import Question
+from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit
-from medexam.signatures import behind_passages
-from medexam.tasks import Task
+from medexam.signatures.adapter import behind_passages
 
 
 class PassageFinder(Protocol):

@@ -12,14 +12,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import dspy
 
+from medexam.model_calls import Generation
 from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.controls import Control
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.stems import stems
-from medexam.questions import Option, Question
+from medexam.questions import Option, Question, Task
 from medexam.retrievers.base import Hit, Span
-from medexam.signatures import Generation
-from medexam.tasks import Task
 
 R = TypeVar("R")
 UNIT = "nats (log-probability of entailment)"

@@ -14,12 +14,12 @@ from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.fitting import fitted
 from medexam.programs.retrieval.passages import BehindText, shown_text
 from medexam.programs.retrieval.reading import ReadSupports, SupportReader, Supports
-from medexam.questions import Question
+from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit
-from medexam.signatures import AskedTask, GiveAnswer, TaskAdapter, TaskWords, fill
+from medexam.signatures.task_adapter import AskedTask, GiveAnswer, TaskAdapter
+from medexam.signatures.task_words import TaskWords, fill
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.signature_text import SignatureText
-from medexam.tasks import Task
 
 _LONGEST = 300
 """Characters of a query; the rest of its line is left out."""

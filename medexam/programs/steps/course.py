@@ -11,6 +11,7 @@ from typing import Any
 import dspy
 
 from medexam.errors import ProgramFaultError
+from medexam.model_calls import Generation
 from medexam.predictions import FollowUp, Reason
 from medexam.programs.base import Call, Steps
 from medexam.programs.controls import Abstention
@@ -23,7 +24,6 @@ from medexam.programs.steps.asking_part import asked_of, part_steps, within
 from medexam.programs.steps.branches import BranchRule, combine_branches
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
-from medexam.signatures import Generation
 from medexam.signatures.direct import find_lm
 from medexam.specs.programs.asking_steps import AskingStep, AskStep, StepSpec
 from medexam.specs.programs.flows import FlowSpec, StepPart

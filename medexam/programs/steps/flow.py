@@ -5,7 +5,8 @@ from typing import Any
 
 import dspy
 
-from medexam.predictions import Prediction, Reading, Reason
+from medexam.model_calls import Reading
+from medexam.predictions import Prediction, Reason
 from medexam.programs.base import AskingProgram, Steps
 from medexam.programs.controls import Abstention
 from medexam.programs.fields import Asked

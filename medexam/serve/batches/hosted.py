@@ -14,10 +14,10 @@ from medexam.errors import EngineError, InvalidRequestError
 from medexam.serve.batches.batch_folder import URL, Batch
 from medexam.serve.engines.litellm_calls import call_in_thread
 from medexam.serve.network.retry import CURABLE, ask_again
+from medexam.serve.timing import TIMING
 
-FIRST_POLL_S = 1.0
 LONGEST_POLL_S = 60.0
-"""A batch is asked after first after the one, and then less and less often, at last after the other."""
+"""A batch is asked after less and less often, at last after this."""
 _SLOWER = 1.3
 _ENDED = ("completed", "failed", "expired", "cancelled")
 """Statuses after which a batch does not change any more."""
@@ -113,7 +113,7 @@ class HostedBatches:
 
     async def _wait(self, batch: Batch) -> Any:
         """Wait for the batch and return it as it ended; a poll that fails is followed by the next as usual."""
-        pause_s, failed = FIRST_POLL_S, False
+        pause_s, failed = TIMING.first_batch_poll_s, False
         while True:
             try:
                 provider_batch = await self._call("retrieve_batch", batch_id=batch.record.batch_id)

@@ -24,12 +24,13 @@ from medexam.serve.diagnostics.read_check import ReadCheck, check_reads
 from medexam.serve.diagnostics.replicas import ReplicaComparison, compare_replicas, take_sample
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import named_endpoints
-from medexam.serve.discovery.probe import DEADLINE_S, PROBE_TIMEOUT_S, probe_endpoint
+from medexam.serve.discovery.probe import probe_endpoint
 from medexam.serve.discovery.registry import RegisteredServer, Registry, local_registry
 from medexam.serve.discovery.server_calls import ServerCalls
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.prefix_cache import count_prefixes
+from medexam.serve.timing import TIMING
 from medexam.specs.model import REGISTRY, ModelSpec
 from medexam.specs.validation import validate
 
@@ -165,10 +166,12 @@ async def diagnose(targets: Sequence[ModelSpec], *, burst_s: float) -> Diagnosis
 async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | None]:
     endpoint = _endpoint(target)
     try:
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(TIMING.probe_deadline_s):
             diagnosis, sample = await _ask(target, endpoint)
     except TimeoutError:
-        message = f"{endpoint.base} did not answer all requests within {DEADLINE_S:.0f} s; look into its log"
+        message = (
+            f"{endpoint.base} did not answer all requests within {TIMING.probe_deadline_s:.0f} s; look into its log"
+        )
         return Diagnosis(endpoint=endpoint.base, fault=message, silent=True), None
     except EngineError as fault:
         silent = isinstance(fault, EndpointSilentError)
@@ -192,10 +195,10 @@ async def _ask(target: ModelSpec, endpoint: Endpoint) -> tuple[Diagnosis, Contin
         sample = await take_sample(engine)
     finally:
         await engine.aclose()
-    async with open_client(endpoint, PROBE_TIMEOUT_S) as client:
+    async with open_client(endpoint, TIMING.probe_silence_s) as client:
         clock = await _read_clock(client, endpoint)
         api = (
-            await check_api(ServerCalls(client, endpoint, PROBE_TIMEOUT_S, capabilities.model))
+            await check_api(ServerCalls(client, endpoint, TIMING.probe_silence_s, capabilities.model))
             if capabilities.chat
             else ()
         )

@@ -15,10 +15,10 @@ import httpx
 
 from medexam.errors import CallError
 from medexam.frozen_model import FrozenModel
-from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import reply_object
+from medexam.serve.timing import TIMING
 
 _PROMPT = "Which of these organs makes insulin?\n1. The liver.\n2. The pancreas.\n3. The spleen.\nAnswer:"
 _WRITTEN = 16
@@ -78,7 +78,7 @@ class LoadTest:
     async def run(self, seconds: float) -> None:
         """Ask for about `seconds`; it ends early if more requests in flight bring no more."""
         start = time.monotonic()
-        async with open_client(self.endpoint, PROBE_TIMEOUT_S) as client:
+        async with open_client(self.endpoint, TIMING.probe_silence_s) as client:
             for requests in _IN_FLIGHT:
                 rate = self.result.prompts_per_s if self.result else 0.0
                 step = _Step(client, self, requests)

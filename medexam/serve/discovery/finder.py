@@ -10,14 +10,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, EngineError, MedExamError
-from medexam.serve.discovery.registry import STALE_S, RegisteredServer, Registry, local_registry
+from medexam.serve.discovery.registry import RegisteredServer, Registry, local_registry
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
 from medexam.serve.network.keys import read_key_file
 from medexam.serve.pool.server_pool import ServerPool
+from medexam.serve.timing import TIMING
 from medexam.specs.model import ModelSpec
-
-POLL_S = 2.0
-"""Seconds between two looks into a registry."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +65,7 @@ class ServerFinder:
             if status != notice:
                 _log.warning("medexam: warning: %s", status)
                 notice = status
-            await asyncio.sleep(POLL_S if coming else min(POLL_S, left_s))
+            await asyncio.sleep(TIMING.poll_s if coming else min(TIMING.poll_s, left_s))
 
     def _describe_coming(self) -> str | None:
         """Say why the first server may come soon: one that this run could use loads, or may run on; None: neither."""
@@ -76,8 +74,8 @@ class ServerFinder:
         if unsure := self._usable(self.registry.read_unsure()):
             hosts = ", ".join(dict.fromkeys(entry.host for entry in unsure))
             return (
-                f"by this machine's clock the last heartbeat of {hosts} is not within the last {STALE_S:.0f} s; "
-                f"waiting {STALE_S:.0f} s for a new one"
+                f"by this machine's clock the last heartbeat of {hosts} is not within the last {TIMING.stale_s:.0f} s; "
+                f"waiting {TIMING.stale_s:.0f} s for a new one"
             )
         return None
 
@@ -123,7 +121,7 @@ async def follow(
     # Probes run beside each other and beside the next looks: one slow server must not keep the others waiting.
     async with asyncio.TaskGroup() as group:
         while True:
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(TIMING.poll_s)
             try:
                 listed = {endpoint.base: endpoint for endpoint in await asyncio.to_thread(find)}
             except MedExamError as error:

@@ -28,11 +28,7 @@ from medexam.serve.discovery.tool_calls import find_native_forms
 from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import MISFORMED
-
-PROBE_TIMEOUT_S = 30.0
-"""Seconds of silence after which a server is given up. A busy one answers late, and all that is asked is short."""
-DEADLINE_S = 300.0
-"""What a server may take for all that the probe asks; on a busy CPU it takes a minute or two."""
+from medexam.serve.timing import TIMING
 
 _SYSTEM = "Be brief."
 _PROMPTS = ["Two and two make", "The capital of France is"]
@@ -57,20 +53,21 @@ async def probe_endpoint(
     *,
     pictures: bool = False,
     tools: bool = False,
-    timeout_s: float = PROBE_TIMEOUT_S,
+    timeout_s: float | None = None,
 ) -> Capabilities:
     """Ask one server everything; raises `EndpointUnreachableError` if it cannot be used at all.
 
     `name` None takes the only model that it serves; `pictures` shows it one as well, and `tools` offers it one.
-    `EndpointSilentError` is one that may answer later.
+    `timeout_s`: silence after which it is given up; None: as long as probes wait. `EndpointSilentError` is one that may
+    answer later.
     """
     try:
-        async with asyncio.timeout(DEADLINE_S), _probing(endpoint, timeout_s) as probe:
+        async with asyncio.timeout(TIMING.probe_deadline_s), _probing(endpoint, timeout_s) as probe:
             return await probe.capabilities(name, pictures=pictures, tools=tools)
     except TimeoutError:
         raise EndpointSilentError(
-            f"the server at {endpoint.base} did not answer all requests within {DEADLINE_S:.0f} s; look into its "
-            "log, and try again"
+            f"the server at {endpoint.base} did not answer all requests within {TIMING.probe_deadline_s:.0f} s; "
+            "look into its log, and try again"
         ) from None
 
 
@@ -80,7 +77,7 @@ async def ask_name(endpoint: Endpoint, *, timeout_s: float) -> str:
         return str(probe.calls.choose_card(await probe.calls.models(None), None)["id"])
 
 
-async def check_same(endpoint: Endpoint, capabilities: Capabilities, *, timeout_s: float = PROBE_TIMEOUT_S) -> None:
+async def check_same(endpoint: Endpoint, capabilities: Capabilities, *, timeout_s: float | None = None) -> None:
     """Look again which model answers at an address; raises `EndpointUnreachableError` if two looks show another.
 
     Raises `EndpointSilentError` if that cannot be told now.
@@ -98,10 +95,10 @@ async def check_same(endpoint: Endpoint, capabilities: Capabilities, *, timeout_
 
 @asynccontextmanager
 async def _probing(
-    endpoint: Endpoint, timeout_s: float, misformed: type[EndpointUnreachableError] = EndpointUnreachableError
+    endpoint: Endpoint, timeout_s: float | None, misformed: type[EndpointUnreachableError] = EndpointUnreachableError
 ) -> AsyncIterator["_Probe"]:
     """Open what asks a server; raises `misformed` where a reply has not the form of the protocol."""
-    async with open_calls(endpoint, timeout_s) as calls:
+    async with open_calls(endpoint, timeout_s or TIMING.probe_silence_s) as calls:
         try:
             yield _Probe(calls)
         except MISFORMED as error:

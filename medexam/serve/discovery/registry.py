@@ -21,10 +21,7 @@ from pydantic.dataclasses import dataclass
 from medexam.errors import EngineError
 from medexam.files import cache_dir, host_name, process_lives, write_whole
 from medexam.frozen_model import FrozenModel
-
-STALE_S = 30.0
-"""Seconds without a new heartbeat, by the reader's own clock, after which an entry counts no more."""
-_LOCK_S = 20.0
+from medexam.serve.timing import TIMING
 
 
 @dataclass(frozen=True, config={"extra": "forbid"})
@@ -111,8 +108,8 @@ class Registry:
     def read(self) -> tuple[RegisteredServer, ...]:
         """Read the servers that answer, oldest first; () without a file.
 
-        Left out are those without a new heartbeat for `STALE_S` seconds, those of this machine whose process ended, and
-        those of `read_unsure`. Raises `EngineError` for a file that is damaged or is no registry.
+        Left out are those without a new heartbeat for `Timing.stale_s` seconds, those of this machine whose process
+        ended, and those of `read_unsure`. Raises `EngineError` for a file that is damaged or is no registry.
         """
         return tuple(entry for entry in self._entries() if entry.ready and self._life(entry) is _Life.RUNS)
 
@@ -124,7 +121,7 @@ class Registry:
         """Read the servers that ended, or whose machine's clock differs from this one's; oldest first, raises as
         `read`.
 
-        Who reads again knows which: within `STALE_S` seconds each has another heartbeat or counts no more.
+        Who reads again knows which: within `Timing.stale_s` seconds each has another heartbeat or counts no more.
         """
         return tuple(entry for entry in self._entries() if self._life(entry) is _Life.UNSURE)
 
@@ -148,9 +145,9 @@ class Registry:
         now, heartbeat = time.monotonic(), self._heartbeats.get(entry.address)
         if heartbeat is None or heartbeat.seen_at != entry.seen_at:
             heartbeat = self._heartbeats[entry.address] = _Heartbeat(entry.seen_at, now, follows=heartbeat is not None)
-        if now - heartbeat.came_at > STALE_S:
+        if now - heartbeat.came_at > TIMING.stale_s:
             return _Life.ENDED
-        agrees = abs(time.time() - entry.seen_at) <= STALE_S
+        agrees = abs(time.time() - entry.seen_at) <= TIMING.stale_s
         return _Life.RUNS if heartbeat.follows or agrees else _Life.UNSURE
 
     @contextlib.contextmanager
@@ -163,7 +160,7 @@ class Registry:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Read, changed and written under one lock: of two writers at once, one would undo the other's change.
-            with FileLock(f"{self.path}.lock", timeout=_LOCK_S, mode=0o600):
+            with FileLock(f"{self.path}.lock", timeout=TIMING.registry_lock_s, mode=0o600):
                 entries = self._entries()
                 entry_by_address = {
                     entry.address: entry for entry in entries if self._life(entry) is not _Life.ENDED or keep(entry)
@@ -174,8 +171,8 @@ class Registry:
                 write_whole(self.path, file.model_dump_json(indent=1), private=True)
         except Timeout:
             raise EngineError(
-                f"{self.path}: another process holds {self.path.name}.lock since {_LOCK_S:.0f} s; end it, "
-                "or name another registry with --registry"
+                f"{self.path}: another process holds {self.path.name}.lock since {TIMING.registry_lock_s:.0f} s; "
+                "end it, or name another registry with --registry"
             ) from None
         except (OSError, NotImplementedError) as error:
             raise EngineError(

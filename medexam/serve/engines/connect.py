@@ -20,7 +20,7 @@ from medexam.serve.chat_messages import no_sight, no_template
 from medexam.serve.discovery.behaviour import DIALOGUE
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.finder import ServerFinder, find_endpoints, follow
-from medexam.serve.discovery.probe import PROBE_TIMEOUT_S, check_same, probe_endpoint
+from medexam.serve.discovery.probe import check_same, probe_endpoint
 from medexam.serve.engines.prompt_text import ServerRenderer, build_renderer
 from medexam.serve.engines.settings_check import check_vllm_settings
 from medexam.serve.engines.vllm import VLLMEngine
@@ -29,6 +29,7 @@ from medexam.serve.pool.server_pool import ServerPool
 from medexam.serve.pool.silence import replies, watch_silence
 from medexam.serve.request_settings import RequestSettings
 from medexam.serve.thinking import is_open
+from medexam.serve.timing import TIMING
 from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.names import SERVERS
 
@@ -58,7 +59,7 @@ async def _start_and_connect(spec: ModelSpec, needs: EngineNeeds) -> VLLMEngine:
 async def _connect(
     endpoints: Sequence[Endpoint], finder: ServerFinder | None, spec: ModelSpec, needs: EngineNeeds, sharers: int = 1
 ) -> VLLMEngine:
-    timeout_s = min(PROBE_TIMEOUT_S, spec.timeout_s)
+    timeout_s = min(TIMING.probe_silence_s, spec.timeout_s)
     look = partial(probe_endpoint, pictures=needs.pictures, tools=needs.tools, timeout_s=timeout_s)
     probes = (_probe_or_fault(look(endpoint, spec.name)) for endpoint in endpoints)
     outcomes = dict(zip(endpoints, await asyncio.gather(*probes), strict=True))

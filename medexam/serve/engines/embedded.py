@@ -34,8 +34,9 @@ from medexam.serve.local_model.scoring import ScoreJob, score, takes_trees
 from medexam.serve.local_model.weights import find_weights
 from medexam.serve.logprobs.tokens import ReadMethods, build_logprobs, build_reading, split_tokens
 from medexam.serve.thinking import CLOSED
-from medexam.specs import NO_NEEDS, EngineNeeds
+from medexam.specs import EngineNeeds
 from medexam.specs.model import ModelSpec
+from medexam.specs.programs.needs import NO_NEEDS
 
 # On a CPU, reading prompts is bound by arithmetic: larger batches gain nothing and no longer fit into its caches.
 # Writing is bound by loading the weights, which a step does once for all its rows.

@@ -29,7 +29,6 @@ from medexam.serve.chat_messages import no_sight
 from medexam.serve.choice_schema import CHOICE_FORMS, IMPOSSIBLE, ChoiceForm
 from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.discovery.capabilities import HostedCapabilities
-from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
 from medexam.serve.discovery.sight import reads_pictures
 from medexam.serve.discovery.token_counts import counts_more, find_limit
 from medexam.serve.discovery.tool_calls import find_native_forms
@@ -38,6 +37,7 @@ from medexam.serve.engines.litellm import LiteLLMEngine, cite, read_reply_choice
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.network.retry import CURABLE
 from medexam.serve.request_settings import thinking_room
+from medexam.serve.timing import TIMING
 from medexam.specs import EngineNeeds, ModelSpec
 
 E = TypeVar("E", bound=LiteLLMEngine)
@@ -67,7 +67,7 @@ async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
     """Find out what the model honours, and return its engine; the engine is closed if the model cannot be used."""
     probe = HostedProbe(engine, spec)
     # A reply that thinks takes longer, and all others are short.
-    silence_s = PROBE_TIMEOUT_S * (2 if engine.record.thinks else 1)
+    silence_s = TIMING.probe_silence_s * (2 if engine.record.thinks else 1)
     engine.timeout_s, engine.patience_s = min(spec.timeout_s, silence_s), silence_s
     try:
         probe.check_key()

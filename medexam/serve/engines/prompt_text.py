@@ -14,13 +14,13 @@ import httpx
 from medexam.errors import InvalidRequestError
 from medexam.model_calls import ChatMessage
 from medexam.serve.discovery.capabilities import Capabilities
-from medexam.serve.discovery.probe import PROBE_TIMEOUT_S
 from medexam.serve.local_model.template import LocalTemplate, load_template
 from medexam.serve.logprobs.vllm import Tokenizer
 from medexam.serve.network.connections import open_busy_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import reply_object
 from medexam.serve.network.retry import CURABLE, ask_again
+from medexam.serve.timing import TIMING
 
 _CHECKED = [
     [{"role": "user", "content": "Hello: 1. one\n2. two"}],
@@ -67,7 +67,7 @@ class ServerRenderer:
         endpoints: Callable[[], Awaitable[Sequence[Endpoint]]],
         model: str,
         *,
-        timeout_s: float = PROBE_TIMEOUT_S,
+        timeout_s: float | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         """Set up the calls; `endpoints` returns the servers that can be asked now, `settings` is what the chat template
@@ -76,7 +76,7 @@ class ServerRenderer:
         self._endpoints = endpoints
         self._index = 0
         self._model = model
-        self._timeout_s = timeout_s
+        self._timeout_s = timeout_s or TIMING.probe_silence_s
         self.settings = dict(settings or {})
         """What the chat template is told beside the messages."""
         self._client: httpx.AsyncClient | None = None

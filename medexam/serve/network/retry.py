@@ -20,6 +20,7 @@ from tenacity import (
 )
 
 from medexam.errors import CallError, CallTimeoutError, RateLimitError, ServerError, TransportError
+from medexam.serve.timing import TIMING
 
 T = TypeVar("T")
 
@@ -28,17 +29,6 @@ CURABLE = (TransportError, CallTimeoutError, ServerError, RateLimitError)
 of what was asked, such as another HTTP 4xx, would be the same again."""
 
 _OVERLOADED = 503
-
-ATTEMPTS = 8
-"""Enough that of a million calls, of which a quarter meets a fault each time, a handful stays unanswered."""
-FIRST_WAIT_S = 0.5
-"""The wait after a fault is drawn between half of this and all of it, doubled with each further fault: a server that is
-away for 20 seconds costs no question."""
-LONGEST_WAIT_S = 16.0
-LONGEST_HINT_S = 60.0
-"""A server that asks for a longer pause by `Retry-After` is asked again after this."""
-PATIENCE_S = 60.0
-"""Seconds after which no further attempt begins, beyond the time that two timeouts take."""
 
 
 async def ask_again(
@@ -67,7 +57,7 @@ async def ask_again(
             raise faults.pop()
         return await attempt()
 
-    half: dict[str, float] = {"multiplier": FIRST_WAIT_S / 2, "max": LONGEST_WAIT_S / 2}
+    half: dict[str, float] = {"multiplier": TIMING.first_wait_s / 2, "max": TIMING.longest_wait_s / 2}
     jittered = wait_exponential(**half) + wait_random_exponential(**half)
 
     def wait(state: RetryCallState) -> float:
@@ -77,12 +67,15 @@ async def ask_again(
         return jittered(state) if hint is None else hint
 
     enough = (
-        stop_after_delay(PATIENCE_S + 2 * timeout_s - taken_s)
+        stop_after_delay(TIMING.patience_s + 2 * timeout_s - taken_s)
         if patience_s is None
         else stop_before_delay(patience_s - taken_s)
     )
     retrying = AsyncRetrying(
-        retry=retry_if_exception_type(CURABLE), stop=stop_after_attempt(ATTEMPTS) | enough, wait=wait, reraise=True
+        retry=retry_if_exception_type(CURABLE),
+        stop=stop_after_attempt(TIMING.attempts) | enough,
+        wait=wait,
+        reraise=True,
     )
     return await retrying(attempt_again)
 
@@ -95,4 +88,4 @@ def is_refusal(fault: CallError) -> bool:
 def _hint(fault: BaseException | None) -> float | None:
     """Return the seconds that the server asked to wait; None if it did not say."""
     hint = fault.retry_after if isinstance(fault, CallError) else None
-    return None if hint is None else min(max(float(hint), 0.0), LONGEST_HINT_S)
+    return None if hint is None else min(max(float(hint), 0.0), TIMING.longest_hint_s)

@@ -16,11 +16,10 @@ from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
+from medexam.serve.timing import TIMING
 
 T = TypeVar("T")
 
-COOLDOWN_S = 5.0
-"""Seconds that a server is left alone after its first failure."""
 _LONGEST_COOLDOWN = 12
 """After n failures in a row a server is left alone n times as long, up to this factor."""
 
@@ -99,7 +98,7 @@ class Server:
         if self.failures and now < self.retry_at:
             return
         self.failures += 1
-        cooldown_s = getattr(fault, "retry_after", None) or COOLDOWN_S * min(self.failures, _LONGEST_COOLDOWN)
+        cooldown_s = getattr(fault, "retry_after", None) or TIMING.cooldown_s * min(self.failures, _LONGEST_COOLDOWN)
         self.retry_at = now + cooldown_s
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from medexam.companions.audit.folder import AuditFolder
 from medexam.datasets import load_exam_set
-from medexam.metrics.audit import AuditItem
+from medexam.metrics import AuditItem
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
 

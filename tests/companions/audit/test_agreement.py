@@ -16,7 +16,7 @@ from medexam.companions.audit.agreement import (
     mean_marks,
     measure_agreement,
 )
-from medexam.metrics.audit import AuditItem
+from medexam.metrics import AuditItem
 
 MARKS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 4)), min_size=3, max_size=25)
 

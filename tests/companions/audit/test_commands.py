@@ -9,8 +9,8 @@ import pytest
 from medexam.cli.views.runs import read_current
 from medexam.companions.audit.folder import COLUMNS
 from medexam.datasets import load_exam_set
+from medexam.experiments import RunFolder
 from medexam.experiments.report.page.entries import build_entry, build_question_index, read_answers
-from medexam.experiments.store.run_folder import RunFolder
 from medexam.predictions import Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run

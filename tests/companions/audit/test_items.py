@@ -7,9 +7,9 @@ import pytest
 from medexam.companions.audit.items import read_audit_items
 from medexam.datasets import load_exam_set
 from medexam.errors import SpecError
-from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments import RunFolder
 from medexam.predictions import Failure, Reason, Status
-from medexam.signatures.rendering import render_question
+from medexam.signatures import render_question
 from medexam.specs import DatasetSpec
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from medexam.companions.audit.items import best_answers, choose_sample
 from medexam.errors import SpecError
-from medexam.metrics.audit import AuditItem
+from medexam.metrics import AuditItem
 
 ANSWERS = st.sets(st.tuples(st.sampled_from("ab"), st.sampled_from(["list", "short"]), st.integers(0, 9)), max_size=40)
 

@@ -68,7 +68,7 @@ def test_words_that_are_none(run) -> None:
 KILLED_BUILDS = """
 import os, signal, sys
 from pathlib import Path
-from medexam.cli.main import load_command
+from medexam.cli import load_command
 
 replace, moves = Path.replace, int(sys.argv[1])
 

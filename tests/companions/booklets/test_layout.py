@@ -8,7 +8,7 @@ from medexam.companions.booklets.pages.hyphens import Vocabulary, join_lines, lo
 from medexam.companions.booklets.pages.layout import read_booklet_layout
 from medexam.companions.booklets.pages.numbering import read_numbers
 from medexam.companions.booklets.pages.opening import open_booklet
-from medexam.datasets.locating import SAMPLE_FOLDER
+from medexam.datasets import SAMPLE_FOLDER
 
 
 def read(path):

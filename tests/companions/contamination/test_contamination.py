@@ -9,12 +9,10 @@ from medexam.companions.contamination.cutoff import Cutoff
 from medexam.companions.contamination.section import CAVEAT, Contamination
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError, SpecError
+from medexam.experiments import compare_runs, paired_report, rescore
 from medexam.experiments.compare.further import find_further
-from medexam.experiments.compare.runs import compare_runs
-from medexam.experiments.report.comparison_tables import paired_report
 from medexam.experiments.report.papers.human_baseline import human_baseline
 from medexam.experiments.report.tables import check_shown
-from medexam.experiments.score.scoring import rescore
 from medexam.predictions import Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run

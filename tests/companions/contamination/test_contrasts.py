@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from medexam.companions.contamination.contrasts import difference_of_means, mean_value, right_by_place
-from medexam.items import Gold
-from medexam.metrics.results import Resampling
-from medexam.questions import Question
+from medexam.metrics import Resampling
+from medexam.questions import Gold, Question
 
 
 def _exams(rng, count: int, size: int, mean: float, *, spread: float = 0.1, name="exam"):

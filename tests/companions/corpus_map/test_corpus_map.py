@@ -10,13 +10,10 @@ import pytest
 from medexam.companions.corpus_map.drawing import DPI, WIDTH, draw_map, new_figure, write_map
 from medexam.companions.corpus_map.placing import CorpusMap, PlacedGroups, make_map
 from medexam.errors import MedExamError
+from medexam.experiments import default_tracking_uri
 from medexam.experiments.track.runs import attach_map, track
-from medexam.experiments.track.store import default_tracking_uri
 from medexam.questions import Discipline
-from medexam.retrievers.base import Passage
-from medexam.retrievers.corpora import build_corpus
-from medexam.retrievers.encoders import build_encoder
-from medexam.retrievers.index_building import build_index
+from medexam.retrievers import Passage, build_corpus, build_encoder, build_index
 from medexam.specs import DatasetSpec
 from retrievers.tiny_models import WORDS, save_medcpt
 

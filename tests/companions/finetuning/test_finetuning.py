@@ -18,7 +18,7 @@ from medexam.companions.finetuning.encoder import finetune
 from medexam.companions.finetuning.settings import FinetuningSettings
 from medexam.companions.finetuning.windows import SpanFile, make_lessons, read_span_file, seen_before
 from medexam.companions.readers.spans import load_span_reader
-from medexam.datasets.squad import SpanAnswer, SpanItem
+from medexam.datasets import SpanAnswer, SpanItem
 from medexam.errors import DatasetError, EngineError, SpecError
 from retrievers.tiny_models import save_bert, save_reader
 

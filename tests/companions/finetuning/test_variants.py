@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from medexam.cli.main import app
+from medexam.cli import app
 from medexam.companions.casimedicos.documents import read_casimedicos
-from medexam.datasets.squad import read_squad
+from medexam.datasets import read_squad
 from medexam.errors import DatasetError
 
 SAMPLE = Path(__file__).parents[1] / "casimedicos" / "sample"

@@ -12,7 +12,7 @@ from medexam.companions.item_response.bradley_terry import (
     fit_strengths,
     resampled_with,
 )
-from medexam.metrics.results import Resampling
+from medexam.metrics import Resampling
 
 
 def drawn(chances: list[float], questions: int, seed: int) -> np.ndarray:

@@ -6,12 +6,11 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from medexam.cli.main import app
+from medexam.cli import app
 from medexam.companions.papers.paper import load_paper
 from medexam.companions.papers.paper_tables import paper_tables, render_paper_report
 from medexam.errors import SpecError
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment
 from medexam.specs import load_document
 from watching import Silent
 

@@ -8,13 +8,13 @@ import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from medexam.cli.main import app
+from medexam.cli import app
 from medexam.companions.papers.narrow import build_paper_tables
 from medexam.companions.papers.paper import Grid, Paper, load_paper
 from medexam.companions.papers.paper_tables import paper_tables, render_paper_latex, render_paper_report
 from medexam.errors import SpecError
-from medexam.experiments.score.scoring import rescore
-from medexam.experiments.store.run_folder import METRICS, find_runs
+from medexam.experiments import find_runs, rescore
+from medexam.experiments.store.run_folder import METRICS
 from terminal import draw
 
 PAPER = load_paper("paper")

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from medexam.cli.main import app
+from medexam.cli import app
 from medexam.errors import SpecError
 from retrievers.tiny_models import WORDS, save_medcpt
 

@@ -6,15 +6,14 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from medexam.cli.main import app
+from medexam.cli import app
 from medexam.companions.papers import making
 from medexam.companions.papers.beside import Beside
 from medexam.companions.papers.catalogue import find_paper_entry, list_entries
 from medexam.companions.papers.making import plan
 from medexam.companions.papers.paper import Grid, all_papers
 from medexam.errors import DatasetError, EngineError, SpecError
-from medexam.specs import load_document
-from medexam.specs.matrix import build_cells
+from medexam.specs import build_cells, load_document
 
 IR = "program.relevance.retriever"
 

@@ -9,8 +9,8 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
+from medexam.cli import run_command
 from medexam.cli.data.commands import stats
-from medexam.cli.main import main
 from medexam.companions.translation.quality_command import quality
 from medexam.companions.translation.translate_command import translate
 from medexam.datasets import check_exam_set
@@ -110,7 +110,7 @@ def test_without_a_valid_translation_one_line_says_what_to_try(invoke, scripted,
 
     monkeypatch.setattr("sys.argv", ["medexam", "data", "translate", "headqa_sample", *scripted, "--json"])
     with pytest.raises(SystemExit) as ended:
-        main()
+        run_command()
     assert ended.value.code == 2
     printed = capsys.readouterr()
     assert json.loads(printed.out)["path"] is None

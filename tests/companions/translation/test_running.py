@@ -13,10 +13,9 @@ from medexam.companions.translation.selecting import SelectionRule
 from medexam.companions.translation.validity import TranslationFault
 from medexam.datasets import check_exam_set
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.plan.planner import plan_resume
-from medexam.experiments.report.current import current_run
+from medexam.experiments import current_run, plan_resume
 from medexam.experiments.report.page.document import render_page
-from medexam.serve.engines.scripted import ScriptedEngine
+from medexam.serve import ScriptedEngine
 
 EARLIER_DIGEST = "48a91c3048fd"
 """By which an earlier version named the file of these replies of `expert`."""

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from medexam.datasets.own.tables import read_file
+from medexam.datasets import read_file
 from medexam.errors import DatasetError
 
 NAMES = ("question", "A", "B", "C", "answer")

@@ -13,9 +13,8 @@ import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError, SpecError
-from medexam.items import ExamSet
-from medexam.specs import DatasetSpec
-from medexam.specs.validation import validate
+from medexam.questions import ExamSet
+from medexam.specs import DatasetSpec, validate
 
 STEMS = (
     "Which vitamin is ascorbic acid?",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from medexam.datasets.own.tables import read_file
+from medexam.datasets import read_file
 from medexam.errors import DatasetError
 
 ROWS = [

@@ -16,10 +16,9 @@ from medexam.datasets import load_exam_set
 from medexam.datasets.own.proposals.drafts import Proposal
 from medexam.datasets.own.proposals.proposing import dataset_lines, propose
 from medexam.errors import DatasetError, SpecError
-from medexam.items import ExamSet
-from medexam.specs import DatasetSpec
+from medexam.questions import ExamSet
+from medexam.specs import DatasetSpec, validate
 from medexam.specs.columns import KeySpec
-from medexam.specs.validation import validate
 
 STEMS = (
     "Which valve stands between the left chambers?",

@@ -8,13 +8,13 @@ import pytest
 
 from medexam.companions.harnesses.imports.lines import read_lines
 from medexam.companions.harnesses.imports.samples import ResultsError
-from medexam.datasets.own.tables import read_file
+from medexam.datasets import read_file
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.store import log_lines
 from medexam.experiments.store.log_lines import cut_torn_line, read_whole_lines
 from medexam.experiments.store.trust import is_own
 from medexam.inputs import LARGEST_RECORD, LONGEST_TEXT, UnreadableError, read_record
-from medexam.specs.strict_yaml import parse_yaml
+from medexam.specs import parse_yaml
 
 LONG = "x" * (LONGEST_TEXT + 1)
 

@@ -8,8 +8,7 @@ import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.specs import DatasetSpec, load_document
-from medexam.specs.validation import validate
+from medexam.specs import DatasetSpec, load_document, validate
 
 QUESTIONS = [
     ("Which gland makes thyroxine?", ("Thyroid", "Thymus", "Pineal", "Parotid"), 0),

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from medexam.datasets import load_exam_set
-from medexam.datasets.own.tables import read_file
+from medexam.datasets import load_exam_set, read_file
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from medexam.datasets import load_exam_set
-from medexam.items import ExamSet
-from medexam.specs import DatasetSpec, build_cells, load_document, parse_overrides
-from medexam.specs.validation import validate
+from medexam.questions import ExamSet
+from medexam.specs import DatasetSpec, build_cells, load_document, parse_overrides, validate
 
 TEXTS = ("Anterior", "Posterior", "Lateral", "Medial", "Dorsal")
 GOLDS = (3, 1, 2, 3)

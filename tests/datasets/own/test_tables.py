@@ -7,7 +7,8 @@ from typing import Any
 import openpyxl
 import pytest
 
-from medexam.datasets.own.tables import SourceTable, get, read_file
+from medexam.datasets import read_file
+from medexam.datasets.own.tables import SourceTable, get
 from medexam.errors import DatasetError
 
 HEADER = ("question", "A", "B", "C", "answer")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from medexam.datasets.own.tables import Record, read_file
+from medexam.datasets import read_file
+from medexam.datasets.own.tables import Record
 from medexam.datasets.own.texts import clean_text, unpack
 
 

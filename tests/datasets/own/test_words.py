@@ -6,8 +6,7 @@ import pytest
 
 from medexam.datasets import load_task_set
 from medexam.errors import DatasetError
-from medexam.specs import DatasetSpec
-from medexam.specs.validation import validate
+from medexam.specs import DatasetSpec, validate
 
 CONTEXT = "The patient takes metformin 500 mg for type 2 diabetes."
 SHORT = {

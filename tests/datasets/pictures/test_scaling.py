@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from drawn_pictures import draw
-from medexam.datasets.pictures.scaling import scale_picture
+from medexam.datasets import scale_picture
 from medexam.errors import DatasetError
 
 

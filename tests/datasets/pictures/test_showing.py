@@ -8,9 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from drawn_pictures import draw, write_own
-from medexam.datasets import load_exam_set
+from medexam.datasets import load_exam_set, scale_picture
 from medexam.datasets.pictures.originals import find_picture
-from medexam.datasets.pictures.scaling import scale_picture
 from medexam.datasets.pictures.showing import show_pictures
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec

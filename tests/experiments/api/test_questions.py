@@ -11,7 +11,7 @@ import pytest
 import medexam
 from medexam.errors import DatasetError, MedExamError, SpecError
 from medexam.questions import Question
-from medexam.serve.engines.scripted import ScriptedEngine
+from medexam.serve import ScriptedEngine
 
 
 def test_what_is_offered_can_be_imported() -> None:

@@ -150,7 +150,7 @@ def test_plan_says_what_would_run(scripted, runs_dir) -> None:
 
 
 def test_compare_is_what_the_command_prints(ask, runs_dir, capsys, monkeypatch) -> None:
-    from medexam.cli.main import main
+    from medexam.cli import run_command
 
     runs = ask(program=["random", "longest"])
     compared = medexam.compare(*runs)
@@ -158,7 +158,7 @@ def test_compare_is_what_the_command_prints(ask, runs_dir, capsys, monkeypatch) 
     assert len(compared.questions) == 6
     monkeypatch.setattr("sys.argv", ["medexam", "compare", *(str(run.folder) for run in runs), "--json"])
     with pytest.raises(SystemExit):
-        main()
+        run_command()
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(compared.document()))
     assert "Against random" in repr(compared)
     assert "Against random" in compared.markdown()

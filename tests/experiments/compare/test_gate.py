@@ -7,9 +7,8 @@ import pytest
 from medexam.errors import SpecError
 from medexam.experiments.compare.gate import Gate, Passed, check_gate, render_junit
 from medexam.experiments.compare.margins import NonInferiority
+from medexam.metrics import Difference, Resampling
 from medexam.metrics.paired.margins import MarginTest
-from medexam.metrics.paired.results import Difference
-from medexam.metrics.results import Resampling
 
 TEST = MarginTest(p_worse=0.012, p_better=0.4, interval=(-0.009, 0.005), method="Tango's score test")
 P = "one-sided p = 0.012 (Tango's score test)."

@@ -8,7 +8,7 @@ from medexam.datasets import load_exam_set
 from medexam.errors import SpecError
 from medexam.experiments.compare.languages import compare_run_languages
 from medexam.experiments.report.language_tables import consistency_latex, consistency_report, consistency_tables
-from medexam.metrics.paired.pairs import mcnemar_p
+from medexam.metrics import mcnemar_p
 from medexam.predictions import Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run

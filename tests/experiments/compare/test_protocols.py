@@ -6,12 +6,10 @@ import pytest
 
 from medexam.companions.harnesses.imports.importing import Importer
 from medexam.datasets import load_exam_set
+from medexam.experiments import compare_runs, current_run, find_runs
 from medexam.experiments.compare.further import find_further
-from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.entry.report import Report
-from medexam.experiments.report.current import current_run
 from medexam.experiments.store.protocol import NOT_TOLD, read_protocol
-from medexam.experiments.store.run_folder import find_runs
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
 

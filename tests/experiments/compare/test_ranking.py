@@ -7,10 +7,10 @@ import pytest
 
 from medexam.companions.papers.paper import load_paper
 from medexam.companions.papers.paper_tables import paper_tables
+from medexam.experiments import comparison_report, run_report
 from medexam.experiments.compare.baselines import contrast_runs
 from medexam.experiments.compare.ranking import ranking_notes, rivals, why_unranked
 from medexam.experiments.compare.runs import find_compared, run_names
-from medexam.experiments.report.markdown import comparison_report, run_report
 from medexam.experiments.report.page.document import render_page
 from medexam.experiments.report.plots.strategies import strategies_plot
 from medexam.experiments.report.plots.style import looks

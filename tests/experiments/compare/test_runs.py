@@ -9,10 +9,11 @@ import pytest
 from medexam.benchmarks.choice import benchmark as choice
 from medexam.cli.views.output import write_file
 from medexam.errors import DatasetError, RunFolderError, SpecError, TrackingError
-from medexam.experiments.compare.runs import compare_runs, find_compared
-from medexam.experiments.report.comparison_tables import comparison_lines, comparison_tables, paired_report, verdicts
+from medexam.experiments import compare_runs, paired_report, verdicts
+from medexam.experiments.compare.runs import find_compared
+from medexam.experiments.report.comparison_tables import comparison_lines, comparison_tables
 from medexam.experiments.track.comparisons import track_comparison
-from medexam.items import AnswerKey, Gold
+from medexam.questions import AnswerKey, Gold
 from stored_runs import made_up_exams
 from terminal import draw
 

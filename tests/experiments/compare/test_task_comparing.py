@@ -16,17 +16,16 @@ from medexam.companions.item_response.questions import find_item_response
 from medexam.companions.item_response.strengths import find_strengths
 from medexam.datasets import load_task_set
 from medexam.errors import DatasetError, SpecError
+from medexam.experiments import RunFolder, compare_runs, paired_report, rescore, verdicts
 from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.margins import Equivalence
 from medexam.experiments.compare.result import Comparison
-from medexam.experiments.compare.runs import compare_runs, find_compared
-from medexam.experiments.report.comparison_tables import comparison_lines, comparison_tables, paired_report, verdicts
-from medexam.experiments.score.scoring import rescore
-from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments.compare.runs import find_compared
+from medexam.experiments.report.comparison_tables import comparison_lines, comparison_tables
 from medexam.experiments.track.comparisons import track_comparison
 from medexam.predictions import Failure, Reason, Status
+from medexam.questions import Task
 from medexam.specs import CellSpec, DatasetSpec
-from medexam.tasks import Task
 from stored_runs import write_run
 from terminal import draw
 

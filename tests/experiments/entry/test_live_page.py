@@ -12,10 +12,9 @@ import pytest
 import yaml
 
 from medexam.cli.progress.run import TerminalProgress
+from medexam.experiments import Runner, plan_experiment
 from medexam.experiments.entry import live_page
 from medexam.experiments.entry.live_page import LivePage
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
 from waiting import until
 
 

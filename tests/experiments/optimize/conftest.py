@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from medexam.datasets import load_exam_set
+from medexam.experiments import plan_optimization
 from medexam.experiments.optimize.folder import find_optimization
 from medexam.experiments.optimize.optimization import load_optimization
 from medexam.experiments.optimize.optimizer import optimize
-from medexam.experiments.optimize.plan import plan_optimization
-from medexam.items import AnswerKey
+from medexam.questions import AnswerKey
 from medexam.specs import DatasetSpec
 from watching import Trials
 

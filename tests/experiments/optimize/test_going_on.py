@@ -6,18 +6,19 @@ import json
 
 import pytest
 
-from medexam.datasets.locating import SAMPLE_FOLDER
+from medexam.datasets import SAMPLE_FOLDER
 from medexam.errors import RunFolderError, SpecError
+from medexam.experiments import plan_experiment, plan_optimization
 from medexam.experiments.optimize.call_log import CallLog, LoggedCall
 from medexam.experiments.optimize.folder import CALLS, RECORD, find_optimization
 from medexam.experiments.optimize.optimization import OptimizationEnding, load_optimization
 from medexam.experiments.optimize.optimizer import optimize, why_nothing_more
-from medexam.experiments.optimize.plan import plan_optimization, plan_resumed
+from medexam.experiments.optimize.plan import plan_resumed
 from medexam.experiments.plan.leakage import near_duplicates
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.programs.loading import PROGRAM, save_program
+from medexam.programs import save_program
+from medexam.programs.loading import PROGRAM
 from medexam.serve import ScriptedEngine
-from medexam.specs.identity import differing_keys
+from medexam.specs import differing_keys
 from watching import Trials
 
 

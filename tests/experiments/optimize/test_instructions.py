@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from medexam.experiments.optimize.optimization import OptimizationEnding
-from medexam.serve.engines.scripted import ScriptedEngine, ScriptedReply
+from medexam.serve import ScriptedEngine, ScriptedReply
 
 WRITTEN = "Answer as the examiner would."
 

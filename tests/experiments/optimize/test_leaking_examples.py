@@ -5,7 +5,7 @@ import yaml
 
 from medexam.datasets import load_exam_set
 from medexam.errors import SpecError
-from medexam.experiments.optimize.plan import plan_optimization
+from medexam.experiments import plan_optimization
 from medexam.specs import DatasetSpec
 
 

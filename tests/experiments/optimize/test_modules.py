@@ -9,15 +9,15 @@ import yaml
 
 from medexam.cli.views.optimize import optimization_plan_document
 from medexam.errors import MedExamError, RunFolderError, SpecError
+from medexam.experiments import Runner, plan_experiment, plan_optimization
 from medexam.experiments.optimize.optimizer import optimize
-from medexam.experiments.optimize.plan import plan_optimization, plan_resumed
+from medexam.experiments.optimize.plan import plan_resumed
 from medexam.experiments.optimize.registered_prompts import prompt_templates
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
 from medexam.experiments.track.prompts import registered_name
 from medexam.plugins import load_object
-from medexam.programs import OwnProgram, build_program, demonstrations, loaded_words
-from medexam.serve.engines.scripted import ScriptedEngine
+from medexam.programs import OwnProgram, build_program, loaded_words
+from medexam.programs.loading import demonstrations
+from medexam.serve import ScriptedEngine
 from medexam.specs import CellSpec
 from medexam.specs.programs.own import PROGRAMS
 from watching import Silent, Trials

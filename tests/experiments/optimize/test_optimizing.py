@@ -5,11 +5,9 @@ import json
 import pytest
 import yaml
 
+from medexam.experiments import Runner, plan_document, plan_experiment
 from medexam.experiments.optimize.folder import CALLS
 from medexam.experiments.optimize.optimization import OptimizationEnding
-from medexam.experiments.plan.document import plan_document
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
 from watching import Silent
 
 

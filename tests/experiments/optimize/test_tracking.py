@@ -16,14 +16,12 @@ from fake_vllm import free_port
 
 from medexam.datasets import load_exam_set
 from medexam.errors import TrackingError
+from medexam.experiments import RunFolder, Runner, default_tracking_uri, plan_experiment
 from medexam.experiments.optimize.logged_model import EXAMPLE, unservable
 from medexam.experiments.optimize.optimization import OptimizationEnding, load_optimization
 from medexam.experiments.optimize.registered_prompts import prompt_templates, register_prompts
 from medexam.experiments.optimize.tracking import best_so_far, track_optimization
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder
-from medexam.experiments.track.store import default_tracking_uri
+from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.track.traces import read_traces
 from medexam.specs import CellSpec
 from waiting import BACKSTOP_S, until
@@ -163,7 +161,7 @@ def test_nothing_of_mlflows_settings_is_changed(quick, uri, tmp_path, monkeypatc
 def test_the_command_line_sends_optimizations(quick, uri, client, tmp_path, monkeypatch) -> None:
     from typer.testing import CliRunner
 
-    from medexam.cli.main import app
+    from medexam.cli import app
 
     for given in (quick.folder.path, tmp_path / "runs"):
         said = CliRunner().invoke(app, ["track", str(given)])
@@ -332,8 +330,8 @@ def embedded(tmp_path_factory, empty_store, tiny_llama):
     """An optimization of a drawn model in a store of its own, and the folder of what is logged."""
     from mlflow import MlflowClient
 
+    from medexam.experiments import plan_optimization
     from medexam.experiments.optimize.optimizer import optimize
-    from medexam.experiments.optimize.plan import plan_optimization
 
     runs_dir = tmp_path_factory.mktemp("embedded")
     (runs_dir / "mlflow.db").write_bytes(empty_store.read_bytes())

@@ -10,15 +10,12 @@ import yaml
 from wire_server import Wire, serving
 
 from drawn_pictures import draw, write_own
-from medexam.datasets.pictures.scaling import scale_picture
+from medexam.datasets import scale_picture
 from medexam.errors import DatasetError, RunFolderError, SpecError
-from medexam.experiments.optimize.plan import plan_optimization
-from medexam.experiments.plan.document import plan_document
-from medexam.experiments.plan.planner import plan_experiment, plan_resume
+from medexam.experiments import Runner, plan_document, plan_experiment, plan_optimization, plan_resume
 from medexam.experiments.report.page import question_pictures as shown_on_page
 from medexam.experiments.report.page import write_page
 from medexam.experiments.report.page.blocks import Block
-from medexam.experiments.run.runner import Runner
 from medexam.experiments.track.runs import track
 from medexam.experiments.track.traces import read_traces
 from page_blocks import unpack

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from medexam.companions.readers.entailment import load_entailment_reader
+from medexam.experiments import Retrieval
 from medexam.experiments.plan.context_lookup import pin_reader, reader_identity, with_reader
-from medexam.experiments.plan.passage_lookup import HitCache, Retrieval
-from medexam.retrievers.base import Hit, Passage, Span
-from medexam.specs import EntailmentSpec, RetrieveVerifySpec, SpanReaderSpec
+from medexam.experiments.plan.passage_lookup import HitCache
+from medexam.retrievers import Hit, Passage, Span
+from medexam.specs.programs.behind_passages import RetrieveVerifySpec
+from medexam.specs.programs.readers import EntailmentSpec, SpanReaderSpec
 from retrievers.tiny_models import save_reader
 
 LABELS = ("contradiction", "entailment", "neutral")

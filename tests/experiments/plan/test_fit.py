@@ -3,15 +3,15 @@
 import pytest
 
 from medexam.errors import SpecError
-from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments import plan_experiment
 
 SUMS = """
 from medexam import Question
 from medexam.benchmarks.choice.benchmark import OwnChoiceBenchmark
 from medexam.benchmarks.words.spans import ShortAnswerBenchmark
 from medexam.datasets import make_exam_set
-from medexam.items import TaskSet
-from medexam.tasks import Task, TaskGold
+from medexam.questions import TaskSet
+from medexam.questions import Task, TaskGold
 
 
 class Sums(OwnChoiceBenchmark):

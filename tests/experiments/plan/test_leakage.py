@@ -8,14 +8,13 @@ import yaml
 
 from medexam.datasets import load_exam_set
 from medexam.errors import SpecError
+from medexam.experiments import plan_experiment
 from medexam.experiments.plan.leakage import check_demonstrations
-from medexam.experiments.plan.planner import plan_experiment
 from medexam.programs import build_program
-from medexam.questions import Question
-from medexam.signatures.rendering import render_question
+from medexam.questions import Question, Task
+from medexam.signatures import render_question
 from medexam.specs import DatasetSpec
 from medexam.specs.programs.own import SignatureSpec
-from medexam.tasks import Task
 
 CORPUS = str(Path(__file__).parents[2] / "retrievers" / "corpus_sample" / "passages.jsonl.gz")
 SPEC = {

@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from medexam.errors import DatasetError, RunFolderError, SpecError
-from medexam.experiments.plan.passage_lookup import HitCache, Preview, Retrieval, merge_hits
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Retrieval, Runner, plan_experiment
+from medexam.experiments.plan.passage_lookup import HitCache, Preview, merge_hits
 from medexam.predictions import Status
 from medexam.retrievers import Hit, Passage
 from medexam.specs import RetrieveThenAnswerSpec

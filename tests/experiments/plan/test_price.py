@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments import plan_experiment
 from medexam.experiments.plan.price import describe_prices, estimate_price
 
 PRICES = (1.0, 10.0)

@@ -9,11 +9,12 @@ import cloudpickle
 import pytest
 
 from medexam.errors import EngineError
-from medexam.experiments.plan.passage_lookup import HitCache, Preview, Retrieval, plan_retrieval
+from medexam.experiments import Retrieval, plan_retrieval
+from medexam.experiments.plan.passage_lookup import HitCache, Preview
 from medexam.experiments.plan.text_search import TextSearch
-from medexam.retrievers.base import Hit, Passage
-from medexam.retrievers.building import plan_retriever
-from medexam.specs import IterativeRetrievalSpec, RetrieverSpec
+from medexam.retrievers import Hit, Passage, plan_retriever
+from medexam.specs import RetrieverSpec
+from medexam.specs.programs.behind_passages import IterativeRetrievalSpec
 
 CORPUS = Path(__file__).parents[2] / "retrievers" / "corpus_sample" / "passages.jsonl.gz"
 SPEC = IterativeRetrievalSpec(kind="iterative_retrieval", retriever={"kind": "bm25"})

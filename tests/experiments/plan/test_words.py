@@ -10,13 +10,12 @@ import pytest
 import yaml
 
 from medexam.errors import RunFolderError, SpecError
+from medexam.experiments import plan_experiment
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.words import describe_words
 from medexam.experiments.run.workers.messages import Assignment, LookedUp
 from medexam.experiments.run.workers.worker import Worker
-from medexam.programs import WithNearest, build_program
-from medexam.programs.loading import save_program
+from medexam.programs import WithNearest, build_program, save_program
 from medexam.specs import CellSpec, ZeroShotSpec
 from retrievers.tiny_models import save_bert
 from task_data import write_casimedicos

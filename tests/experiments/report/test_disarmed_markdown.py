@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from markdown_tags import TAG, outside_of_blocks
-from medexam.experiments.report.escaping import disarm
-from medexam.experiments.report.markdown import fenced, join_markdown, run_report
+from medexam.experiments import disarm, run_report
+from medexam.experiments.report.markdown import fenced, join_markdown
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)> [here](javascript:alert(1)) ![x](http://127.0.0.1/x)"
 

@@ -12,7 +12,7 @@ import pytest
 
 import medexam
 from medexam.benchmarks import TableRun, find_benchmark
-from medexam.cli.main import main
+from medexam.cli import run_command
 from medexam.cli.views.runs import read_current
 from medexam.datasets import load_exam_set
 from medexam.errors import MedExamError, RunFolderError
@@ -349,7 +349,7 @@ def test_the_command_writes_the_page(two_runs, lost_data, tmp_path, monkeypatch,
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["medexam", "report", *map(str, arguments)])
         try:
-            main()
+            run_command()
         except SystemExit as done:
             return done.code, capsys.readouterr()
         return 0, capsys.readouterr()

@@ -5,13 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from medexam.experiments import Runner, plan_experiment, plan_resume
 from medexam.experiments.plan.conversations import conversation
-from medexam.experiments.plan.planner import plan_experiment, plan_resume
 from medexam.experiments.report.page.blocks import build_blocks
 from medexam.experiments.report.page.entries import read_answers
-from medexam.experiments.run.runner import Runner
 from medexam.predictions import Failure, Prediction, Reason, Status
-from medexam.programs import replay
+from medexam.programs.replay import replay
 from medexam.signatures import render_question
 from page_blocks import unpack
 from watching import Silent

@@ -4,7 +4,8 @@ import pytest
 
 from markdown_tags import LINKS as MADE_LINKS
 from markdown_tags import render, types_in
-from medexam.experiments.report.escaping import disarm, heading, paragraphs
+from medexam.experiments import disarm
+from medexam.experiments.report.escaping import heading, paragraphs
 from medexam.experiments.report.markdown import render_table
 from medexam.tables import Table
 

@@ -9,9 +9,8 @@ from rich.console import Console
 
 from medexam.cli.views.output import write_file
 from medexam.errors import MedExamError, RunFolderError
-from medexam.experiments.report.findings import findings
-from medexam.experiments.report.markdown import comparison_report, run_report
-from medexam.experiments.report.plots.pictures import TEX_ENGINES, build_pictures, write_pictures
+from medexam.experiments import build_pictures, comparison_report, findings, run_report, write_pictures
+from medexam.experiments.report.plots.pictures import TEX_ENGINES
 from medexam.experiments.report.run_blocks import overview_blocks
 from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.report.shown import print_blocks

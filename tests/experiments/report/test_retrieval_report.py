@@ -10,16 +10,14 @@ from typer.testing import CliRunner
 from medexam.benchmarks import find_benchmark
 from medexam.benchmarks.choice import benchmark as choice
 from medexam.benchmarks.choice.tables import exam_values
-from medexam.cli.main import app
+from medexam.cli import app
+from medexam.experiments import build_pictures, comparison_report, write_pictures
 from medexam.experiments.compare.baselines import contrast_runs
 from medexam.experiments.report.contrast_tables import contrast_table, flipped_tables
-from medexam.experiments.report.markdown import comparison_report
-from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
 from medexam.experiments.report.plots.relevance import draw_relevance
 from medexam.experiments.report.plots.style import looks
 from medexam.experiments.store.run_folder import PARQUET
-from medexam.predictions import RetrievedPassage
-from medexam.predictions.evidence.kinds import evidence_tables
+from medexam.predictions import RetrievedPassage, evidence_tables
 from medexam.specs import DatasetSpec
 from medexam.tables import coefficient, p_value
 from stored_runs import made_up_exams

@@ -8,11 +8,11 @@ from typer.testing import CliRunner
 
 from medexam.benchmarks.choice import benchmark as choice
 from medexam.benchmarks.choice.tables import exam_values
-from medexam.cli.main import app
-from medexam.experiments.report.markdown import run_report
-from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
+from medexam.cli import app
+from medexam.experiments import build_pictures, run_report, write_pictures
 from medexam.experiments.store.run_folder import PARQUET
-from medexam.predictions.evidence.kinds import evidence_headline, evidence_tables
+from medexam.predictions import evidence_tables
+from medexam.predictions.evidence.kinds import evidence_headline
 from stored_runs import made_up_exams
 from terminal import draw
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments import Runner, plan_experiment
 from medexam.experiments.report.silences import silences
-from medexam.experiments.run.runner import Runner
 from medexam.predictions import Reason, Status
 from watching import Silent
 

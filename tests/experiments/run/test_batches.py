@@ -14,13 +14,11 @@ from medexam.companions.translation.actions import ask_pending
 from medexam.companions.translation.outcome import find_outcome
 from medexam.companions.translation.plan import build_spec, plan_translation
 from medexam.errors import EngineError, SpecError
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.run.spending import Stop
+from medexam.experiments import Runner, Stop, plan_experiment
 from medexam.predictions import Status
+from medexam.serve import TIMING
 from medexam.serve.batches import hosted
-from medexam.specs import ModelSpec
-from medexam.specs.validation import validate
+from medexam.specs import ModelSpec, validate
 from waiting import until
 from watching import Silent
 
@@ -58,7 +56,7 @@ class Stopping(Silent):
 
 @pytest.fixture
 def provider(monkeypatch):
-    monkeypatch.setattr(hosted, "FIRST_POLL_S", 0.01)
+    monkeypatch.setattr(TIMING, "first_batch_poll_s", 0.01)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     with serving_batches(BatchProvider(Minded(models=("gpt-4o-mini",)))) as serving:
         monkeypatch.setenv("OPENAI_BASE_URL", serving.address)

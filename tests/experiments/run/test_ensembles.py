@@ -9,11 +9,9 @@ import yaml
 
 from medexam.datasets import load_exam_set
 from medexam.errors import SpecError
-from medexam.experiments.plan.planner import plan_experiment, plan_resume
-from medexam.experiments.report.markdown import run_report
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment, plan_resume, run_report
 from medexam.experiments.store.run_folder import PREDICTIONS
-from medexam.metrics.stacking import fit_stacking
+from medexam.metrics import fit_stacking
 from medexam.predictions import Status
 from medexam.specs import DatasetSpec
 from watching import Silent

@@ -13,14 +13,13 @@ from zlib import crc32
 import pytest
 import yaml
 
-from medexam.datasets.loading import load_exam_set
+from medexam.datasets import load_exam_set
 from medexam.dspy_requests import digest_request, send_request
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment
 from medexam.model_calls import Dialogue, Generation
 from medexam.predictions import Prediction
+from medexam.serve import ScriptedEngine, ScriptedReply
 from medexam.serve.engines import scripted
-from medexam.serve.engines.scripted import ScriptedEngine, ScriptedReply
 from medexam.specs import DatasetSpec
 from watching import Silent
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from medexam.experiments.run.language_model import build_lm
+from medexam.experiments import build_lm
 from medexam.model_calls import Sampling
 from medexam.serve import ScriptedEngine
 from medexam.specs import ModelSpec

@@ -6,13 +6,8 @@ import pytest
 import yaml
 
 from medexam.errors import SpecError
+from medexam.experiments import Runner, compare_runs, current_run, findings, plan_experiment, rescore
 from medexam.experiments.api.comparisons import compare
-from medexam.experiments.compare.runs import compare_runs
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.report.current import current_run
-from medexam.experiments.report.findings import findings
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.predictions import Status
 from watching import Answers

@@ -12,7 +12,7 @@ import medexam
 from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.score.refusals import TIMES, find_refused
 from medexam.predictions import Reason, Status
-from medexam.serve.network import retry
+from medexam.serve import TIMING
 
 REFUSED = "calomel"
 """A word of one question of the sample."""
@@ -35,7 +35,7 @@ class RefusingWire(Wire):
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """`ask(wire)` -> the run of a few questions, among them the refused one."""
-    monkeypatch.setattr(retry, "ATTEMPTS", 1)
+    monkeypatch.setattr(TIMING, "attempts", 1)
     spec = {
         "name": "refusing",
         "dataset": {"name": "headqa_sample", "language": "en", "limit": 30},

@@ -10,11 +10,9 @@ import pytest
 from batch_server import BatchProvider, serving_batches
 from wire_server import Wire, serving
 
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment
 from medexam.predictions import Prediction, Status
-from medexam.serve.batches import hosted
-from medexam.serve.network import retry
+from medexam.serve import TIMING
 from medexam.signatures import render_question
 from watching import Silent
 
@@ -105,8 +103,8 @@ def ask(engine: str, wire: EndingWire, tmp_path: Path, **program: Any) -> dict[s
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosted, "FIRST_POLL_S", 0.01)
-    monkeypatch.setattr(retry, "ATTEMPTS", 1)
+    monkeypatch.setattr(TIMING, "first_batch_poll_s", 0.01)
+    monkeypatch.setattr(TIMING, "attempts", 1)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
 

@@ -5,10 +5,8 @@ import json
 import pytest
 import yaml
 
-from medexam.experiments.plan.planner import plan_experiment, plan_resume
+from medexam.experiments import Runner, plan_experiment, plan_resume, rescore
 from medexam.experiments.report.current import load_complete
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.predictions import Status
 from medexam.signatures import adapter, parse_answer

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from medexam.errors import EndpointUnreachableError, RunFolderError
-from medexam.experiments.plan.planner import plan_experiment, plan_resume
-from medexam.experiments.run.runner import Runner, in_prefix_order
-from medexam.experiments.run.spending import Limits, Stop
+from medexam.experiments import Runner, Stop, plan_experiment, plan_resume
+from medexam.experiments.run.runner import in_prefix_order
+from medexam.experiments.run.spending import Limits
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.predictions import Status
 from watching import Silent

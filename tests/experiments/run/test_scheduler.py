@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from medexam.errors import RunFolderError
-from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments import Spending, plan_experiment
 from medexam.experiments.run.scheduler import Scheduler, Work
-from medexam.experiments.run.spending import Limits, Spending
+from medexam.experiments.run.spending import Limits
 from medexam.predictions import Status
-from medexam.serve.engines.scripted import ScriptedEngine
+from medexam.serve import ScriptedEngine
 from recorded import recorded
 from watching import Silent
 

@@ -3,9 +3,8 @@
 import pytest
 
 from medexam.errors import SpecError
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.run.spending import Limits, Spending, Stop
+from medexam.experiments import Runner, Spending, Stop, plan_experiment
+from medexam.experiments.run.spending import Limits
 from medexam.experiments.store.environment import list_prices
 from medexam.predictions import Failure, Prediction, Status
 from medexam.specs import ModelSpec

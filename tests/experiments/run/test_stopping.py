@@ -7,11 +7,8 @@ import yaml
 
 from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.compare.runs import compare_runs
-from medexam.experiments.plan.planner import plan_experiment, plan_resume
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.run.spending import Limits, Stop
-from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments import RunFolder, Runner, Stop, compare_runs, plan_experiment, plan_resume
+from medexam.experiments.run.spending import Limits
 from medexam.specs import DatasetSpec
 from watching import Answers
 

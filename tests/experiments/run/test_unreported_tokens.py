@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from wire_server import Wire, serving
 
-from medexam.experiments.plan.planner import plan_experiment
+from medexam.experiments import Runner, Stop, plan_experiment
 from medexam.experiments.report.run_tables import cost_tables
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
+from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.serve.engines.token_usage import read_usage
 from watching import Silent
 

@@ -9,10 +9,10 @@ import pytest
 import medexam
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError, RunFolderError
-from medexam.experiments.report.current import current_run, load_complete
-from medexam.experiments.score.scoring import rescore
+from medexam.experiments import RunFolder, current_run, rescore
+from medexam.experiments.report.current import load_complete
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM
-from medexam.experiments.store.run_folder import METRICS, PREDICTIONS, RunFolder
+from medexam.experiments.store.run_folder import METRICS, PREDICTIONS
 from medexam.experiments.store.shards import shard_path
 from medexam.predictions import Failure, Status
 from medexam.specs import DatasetSpec

@@ -10,15 +10,11 @@ import yaml
 from medexam.benchmarks.measures import measure_values
 from medexam.datasets import load_task_set
 from medexam.errors import SpecError
-from medexam.experiments.compare.runs import compare_runs
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.report.comparison_tables import verdicts
-from medexam.experiments.report.current import current_run, scored_by
-from medexam.experiments.report.markdown import run_report
+from medexam.experiments import Runner, compare_runs, current_run, plan_experiment, run_report, verdicts
+from medexam.experiments.report.current import scored_by
 from medexam.experiments.report.own_tables import paired_tables
 from medexam.experiments.report.page import write_page
 from medexam.experiments.report.page.entries import build_entry, read_answers
-from medexam.experiments.run.runner import Runner
 from medexam.experiments.store import trust
 from medexam.specs import DatasetSpec, build_cells
 from stored_runs import write_run

@@ -6,9 +6,8 @@ import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.experiments.report.derived import score_cell
-from medexam.experiments.score.scoring import rescore
-from medexam.experiments.store.run_folder import RunFolder, RunRecord
+from medexam.experiments import RunFolder, rescore, score_cell
+from medexam.experiments.store.run_folder import RunRecord
 from medexam.predictions import Prediction, Status
 from medexam.specs import CellSpec
 from medexam.specs.identity import IDENTITY_SCHEMA

@@ -4,10 +4,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from medexam.benchmarks import ScoredRun, find_benchmark
+from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError
+from medexam.experiments import RunFolder
 from medexam.experiments.store.parquet import write_parquet
-from medexam.experiments.store.run_folder import PARQUET, RunFolder
+from medexam.experiments.store.run_folder import PARQUET
+from medexam.metrics import ScoredRun
 from medexam.specs import DatasetSpec
 from stored_runs import made_up_exams
 

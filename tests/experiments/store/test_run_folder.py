@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from medexam.benchmarks import ScoredRun, find_benchmark
+from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError
+from medexam.experiments import RunFolder, find_runs
 from medexam.experiments.store.parquet import write_parquet
-from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, find_runs, pending
-from medexam.items import AnswerKey
+from medexam.experiments.store.run_folder import PREDICTIONS, pending
+from medexam.metrics import ScoredRun
 from medexam.predictions import Failure, Prediction, Status
+from medexam.questions import AnswerKey
 from medexam.specs import DatasetSpec
 from stored_runs import made_up_exams
 

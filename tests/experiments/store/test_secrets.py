@@ -13,9 +13,8 @@ import pytest
 import yaml
 from wire_server import Wire, is_identifying, serving
 
-from medexam.cli.main import main
-from medexam.serve.discovery.registry import RegisteredServer, Registry
-from medexam.serve.network.keys import write_key
+from medexam.cli import run_command
+from medexam.serve import TIMING, RegisteredServer, Registry, write_key
 
 KEY = "sk-recognisable-0123456789abcdef"
 VARIABLES = {"environment": "MY_KEY", "usual environment": "VLLM_API_KEY"}
@@ -62,7 +61,7 @@ def run(
     """A small experiment by the command line, with MLflow traces; its exit code, and all that was printed or logged."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
-    monkeypatch.setattr("medexam.serve.network.retry.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(TIMING, "first_wait_s", 0.001)
     document = {
         "name": "trial",
         "dataset": {"name": "headqa_sample", "limit": 4},
@@ -76,7 +75,7 @@ def run(
         caplog.set_level(logging.DEBUG)
         code = 0
         try:
-            main()
+            run_command()
         except SystemExit as done:
             code = int(done.code or 0)
         return code, "".join(capfd.readouterr()) + caplog.text
@@ -162,7 +161,7 @@ def test_an_address_of_mlflow_is_shown_without_its_password(uri: str, tmp_path: 
     words = ["run", str(tmp_path / "spec.yaml"), "--runs-dir", str(tmp_path / "runs"), "--tracking-uri", uri]
     monkeypatch.setattr(sys, "argv", ["medexam", *words])
     with pytest.raises(SystemExit) as ended:
-        main()
+        run_command()
     assert not ended.value.code
     said = "".join(capfd.readouterr())
     assert "MLflow at " in said
@@ -177,7 +176,7 @@ def test_a_traceback_and_a_log_of_a_library_hold_no_key(monkeypatch, capfd) -> N
 
     monkeypatch.setattr("medexam.cli.main.app", fail)
     with pytest.raises(SystemExit) as ended:
-        main()
+        run_command()
     said = capfd.readouterr().err
     assert ended.value.code == 1
     assert "Illegal header value" in said

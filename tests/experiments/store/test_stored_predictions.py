@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pytest
 
 from medexam.errors import RunFolderError
-from medexam.experiments.run.spending import Spending
+from medexam.experiments import RunFolder, Spending
 from medexam.experiments.run.workers.dispatcher import Dispatcher
 from medexam.experiments.run.workers.messages import WorkerReport
 from medexam.experiments.run.workers.remote import RemoteWorker
 from medexam.experiments.store import prediction_lines
 from medexam.experiments.store.log_lines import cut_torn_line
-from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
+from medexam.experiments.store.run_folder import PREDICTIONS, pending
 from medexam.predictions import Failure, Outcome, Prediction, Status
 
 

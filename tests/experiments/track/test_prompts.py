@@ -3,7 +3,7 @@
 import pytest
 
 from medexam.experiments.track.prompts import program_prompts
-from medexam.specs.matrix import build_cells
+from medexam.specs import build_cells
 
 FALLBACK = {
     "name": "fallback",

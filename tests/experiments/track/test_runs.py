@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from medexam.errors import TrackingError
-from medexam.experiments.report.derived import score_cell
+from medexam.experiments import score_cell
 from medexam.experiments.store.stored_run import load_run
 from medexam.experiments.track.charts import render_charts
 from medexam.experiments.track.database import artifact_root

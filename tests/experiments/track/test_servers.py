@@ -12,8 +12,9 @@ import pytest
 from fake_vllm import free_port
 
 from medexam.errors import TrackingError
+from medexam.experiments import default_tracking_uri
 from medexam.experiments.track.runs import track
-from medexam.experiments.track.store import default_tracking_uri, own_tracking_uri
+from medexam.experiments.track.store import own_tracking_uri
 from waiting import BACKSTOP_S, until
 
 PASSWORD = "a-long-password-1"

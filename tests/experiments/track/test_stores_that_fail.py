@@ -13,11 +13,11 @@ from threading import Event, Thread
 
 import pytest
 
-from medexam.cli.main import load_command
+from medexam.cli import load_command
 from medexam.errors import TrackingError
+from medexam.experiments import open_store
 from medexam.experiments.track import time_limits
 from medexam.experiments.track.runs import track
-from medexam.experiments.track.store import open_store
 from medexam.experiments.track.time_limits import TimeLimits
 from medexam.experiments.track.ui import serve_ui
 from soak.disks import limited_files

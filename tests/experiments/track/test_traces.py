@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from medexam.errors import TrackingError
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.run.runner import Runner
+from medexam.experiments import Runner, plan_experiment
 from medexam.experiments.track.payload import run_tags
 from medexam.experiments.track.runs import track
 from medexam.experiments.track.traces import read_traces, sample_keys

@@ -19,15 +19,12 @@ import pytest
 from other_servers import TGI, LlamaServer, Ollama
 from wire_server import Wire, serving
 
-from medexam.cli.main import main
+from medexam.cli import run_command
 from medexam.errors import EndpointSilentError, EngineError
-from medexam.serve import build_engine
+from medexam.serve import RegisteredServer, Registry, build_engine, diagnose, find_targets, write_key
 from medexam.serve.diagnostics.advice import advise
-from medexam.serve.diagnostics.diagnosis import DiagnosisReport, diagnose, find_targets
-from medexam.serve.discovery.registry import RegisteredServer, Registry
-from medexam.serve.network.keys import write_key
-from medexam.specs import EngineNeeds, ModelSpec
-from medexam.specs.validation import validate
+from medexam.serve.diagnostics.diagnosis import DiagnosisReport
+from medexam.specs import EngineNeeds, ModelSpec, validate
 from waiting import until
 
 SILENT = "http://127.0.0.1:9/v1"
@@ -46,7 +43,7 @@ def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         monkeypatch.setattr(sys, "argv", ["medexam", "doctor", *arguments])
         monkeypatch.setenv("COLUMNS", "200")
         try:
-            main()
+            run_command()
             code = 0
         except SystemExit as done:
             code = int(done.code or 0)

@@ -8,16 +8,15 @@ from hostile_server import HostileWire
 from wire_server import serving
 
 from generated.commands import call
-from medexam.serve.diagnostics import diagnosis
-from medexam.serve.discovery import probe
-from medexam.serve.network import connections, retry
+from medexam.serve import TIMING
+from medexam.serve.network import connections
 from medexam.serve.pool.prefix_cache import count_prefixes
 from waiting import BACKSTOP_S
 
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "ATTEMPTS", 1)
+    monkeypatch.setattr(TIMING, "attempts", 1)
     monkeypatch.setattr(connections, "MOST_BYTES", 4_000_000)
 
 
@@ -40,8 +39,8 @@ def test_replies_of_another_form_are_taken_or_refused_in_one_line(how: str) -> N
 
 
 def test_a_server_that_drips_is_given_up_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "DEADLINE_S", 1.0)
-    monkeypatch.setattr(diagnosis, "DEADLINE_S", 2.0)
+    monkeypatch.setattr(TIMING, "probe_deadline_s", 1.0)
+    monkeypatch.setattr(TIMING, "probe_deadline_s", 2.0)
     with serving(HostileWire(how="drip", paths=("/tokenize",))) as wire:
         begun = time.monotonic()
         ended = call("doctor", wire.address, "--burst", "0")

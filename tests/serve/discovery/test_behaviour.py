@@ -8,10 +8,8 @@ from wire_server import Wire, is_identifying, serving
 
 from asked import complete
 from medexam.errors import CallError, EndpointUnreachableError
-from medexam.serve import build_engine
+from medexam.serve import Endpoint, build_engine, probe_endpoint
 from medexam.serve.discovery.behaviour import hash_dialogue, read_behaviour
-from medexam.serve.discovery.probe import probe_endpoint
-from medexam.serve.network.endpoints import Endpoint
 from medexam.specs import ModelSpec
 
 ASKED = Request(model="m", messages=(Message.user("Hello"),), config=Config(max_tokens=5, temperature=0.0))

@@ -12,19 +12,17 @@ from wire_server import HeldWire, Wire, serving
 
 from asked import complete
 from medexam.errors import EndpointUnreachableError, EngineError
-from medexam.serve import build_engine
+from medexam.serve import TIMING, RegisteredServer, Registry, build_engine, write_key
 from medexam.serve.discovery import finder as finding
 from medexam.serve.discovery.finder import ServerFinder
-from medexam.serve.discovery.registry import RegisteredServer, Registry
-from medexam.serve.network.keys import write_key
 from medexam.specs import EngineNeeds, ModelSpec
 from waiting import soon
 
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
-    monkeypatch.setattr(finding, "POLL_S", 0.05)
-    monkeypatch.setattr("medexam.serve.discovery.registry.STALE_S", 3600.0)  # nobody sends heartbeats here
+    monkeypatch.setattr(TIMING, "poll_s", 0.05)
+    monkeypatch.setattr(TIMING, "stale_s", 3600.0)  # nobody sends heartbeats here
     return Registry(tmp_path / "shared" / "servers.json")
 
 
@@ -139,7 +137,7 @@ async def test_a_run_waits_for_hours_while_a_job_is_pending(registry, monkeypatc
                 registry.add(entry(wire, job="17"))
             await sleep(0)
 
-        monkeypatch.setattr(finding, "POLL_S", 60.0)
+        monkeypatch.setattr(TIMING, "poll_s", 60.0)
         monkeypatch.setattr(finding, "time", SimpleNamespace(monotonic=lambda: waited_s))
         monkeypatch.setattr(finding.asyncio, "sleep", pass_time)
         (found,) = await ServerFinder(registry, spec(registry)).wait_for_first(86400)
@@ -197,7 +195,7 @@ async def test_a_server_whose_clock_is_minutes_apart_is_asked(registry, ask, cap
 
 
 async def test_a_server_that_ended_long_ago_is_not_asked(registry, monkeypatch, caplog) -> None:
-    monkeypatch.setattr("medexam.serve.discovery.registry.STALE_S", 0.2)
+    monkeypatch.setattr(TIMING, "stale_s", 0.2)
     with serving(Wire()) as wire:
         registry.add(entry(wire, host="n7", seen_at=time.time() + 4000))
         with pytest.raises(EndpointUnreachableError, match="no server is registered"):

@@ -6,11 +6,9 @@ import pytest
 from wire_server import Wire, serving
 
 from medexam.errors import AnswerFormatError, EndpointUnreachableError, SpecError
-from medexam.serve import build_engine
-from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve import NO_KEY, TIMING, Capabilities, Endpoint, build_engine, normalise_address, probe_endpoint
 from medexam.serve.discovery.finder import named_endpoints
-from medexam.serve.discovery.probe import probe_endpoint
-from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
+from medexam.serve.network.endpoints import read_api_key
 from medexam.specs import EngineNeeds, ModelSpec
 
 
@@ -177,7 +175,7 @@ async def test_guided_answers_are_refused_with_what_the_server_said() -> None:
 
 
 async def test_a_server_that_dies_under_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medexam.serve.network.retry.ATTEMPTS", 2)
+    monkeypatch.setattr(TIMING, "attempts", 2)
     with serving(Wire(tokenize=False, drop=True)) as wire, pytest.raises(EndpointUnreachableError) as caught:
         await probe(wire)
     assert "answered, then stopped answering when it was asked for" in str(caught.value)

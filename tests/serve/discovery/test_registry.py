@@ -13,7 +13,8 @@ import pytest
 
 from medexam.errors import EngineError
 from medexam.files import process_lives
-from medexam.serve.discovery.registry import STALE_S, RegisteredServer, Registry, local_registry
+from medexam.serve import TIMING, RegisteredServer, Registry
+from medexam.serve.discovery.registry import local_registry
 from waiting import BACKSTOP_S, until
 
 
@@ -69,7 +70,7 @@ def test_who_falls_silent_counts_no_more_and_is_dropped_at_the_next_write(
     clocks = Clocks(monkeypatch)
     registry.add(entry("http://node7:8000/v1", host="node7"), entry())
     assert len(registry.read()) == 2
-    clocks.passed = STALE_S + 1
+    clocks.passed = TIMING.stale_s + 1
     registry.heartbeat(entry().address)
     assert [one.address for one in registry.read()] == [entry().address]
     assert "node7" not in registry.path.read_text(encoding="utf-8")
@@ -94,10 +95,10 @@ def test_a_clock_that_is_minutes_apart_is_no_death(
     reader.add(entry())  # a writer does not drop it either
     assert hosts() == ([entry().host], ["node7"])
     beat()
-    for seconds in (5.0, 5.0 + STALE_S):
+    for seconds in (5.0, 5.0 + TIMING.stale_s):
         clocks.passed = seconds
         assert "node7" in hosts()[0]
-    clocks.passed = 6.0 + STALE_S  # the last one is too long ago now, whatever it says
+    clocks.passed = 6.0 + TIMING.stale_s  # the last one is too long ago now, whatever it says
     assert "node7" not in hosts()[0] + hosts()[1]
 
 
@@ -109,7 +110,7 @@ def test_who_died_long_ago_counts_no_more_whatever_its_clock_said(
     registry.add(entry("http://node7:8000/v1", host="node7", seen_at=time.time() + apart_s))
     assert registry.read() == ()
     assert len(registry.read_unsure()) == 1
-    clocks.passed = STALE_S + 1
+    clocks.passed = TIMING.stale_s + 1
     assert (registry.read(), registry.read_unsure()) == ((), ())
 
 
@@ -131,13 +132,13 @@ while True:
 def test_a_process_whose_clock_is_apart_is_used_while_it_lives(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, apart_s: int
 ) -> None:
-    monkeypatch.setattr("medexam.serve.discovery.registry.STALE_S", BACKSTOP_S)
+    monkeypatch.setattr(TIMING, "stale_s", BACKSTOP_S)
     with subprocess.Popen([sys.executable, "-c", BEAT, registry.path, str(apart_s)]) as node:
         until(lambda: [one.host for one in registry.read()] == ["node7"], "the second heartbeat")
         (found,) = registry.read()
         assert abs(found.seen_at - time.time() - apart_s) < 60
         node.kill()
-    monkeypatch.setattr("medexam.serve.discovery.registry.STALE_S", 0.5)
+    monkeypatch.setattr(TIMING, "stale_s", 0.5)
     until(lambda: registry.read() == registry.read_unsure() == (), "its end to be seen")
 
 
@@ -156,12 +157,12 @@ def test_a_heartbeat_keeps_an_entry_and_names_those_it_does_not_know(
     almost = entry("http://node7:8000/v1", host="node7")
     registry.add(almost)
     clocks = Clocks(monkeypatch)
-    clocks.passed = STALE_S + 1
+    clocks.passed = TIMING.stale_s + 1
     assert registry.read() == ()
     assert registry.heartbeat(almost.address, "http://node8:8000/v1") == ("http://node8:8000/v1",)
     (found,) = registry.read()
     assert found.address == almost.address
-    assert found.seen_at - almost.seen_at > STALE_S
+    assert found.seen_at - almost.seen_at > TIMING.stale_s
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def test_a_file_system_without_locks(registry: Registry, monkeypatch: pytest.Mon
 
 
 def test_a_lock_that_is_held(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medexam.serve.discovery.registry._LOCK_S", 0.05)
+    monkeypatch.setattr(TIMING, "registry_lock_s", 0.05)
     with registry._rewriting(), pytest.raises(EngineError, match=r"servers\.json\.lock"):
         Registry(registry.path).add(entry())
 
@@ -223,6 +224,7 @@ ADD_AND_BEAT = """
 import sys
 from pathlib import Path
 from medexam.serve.discovery.registry import RegisteredServer, Registry
+from medexam.serve import TIMING
 registry = Registry(Path(sys.argv[1]))
 for port in range(20):
     address = f"http://node{sys.argv[2]}:{port}/v1"

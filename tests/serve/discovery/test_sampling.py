@@ -10,14 +10,11 @@ from wire_server import Wire, serving
 from asked import complete
 from medexam.dspy_requests import CHOICE, PLAIN
 from medexam.errors import RunFolderError
+from medexam.experiments import RunFolder
 from medexam.experiments.store.answerers import admit
-from medexam.experiments.store.run_folder import RunFolder
 from medexam.model_calls import Dialogue, Sampling
-from medexam.serve import build_engine
+from medexam.serve import NO_KEY, Capabilities, Endpoint, build_engine, probe_endpoint
 from medexam.serve.diagnostics.advice import _sampling
-from medexam.serve.discovery.capabilities import Capabilities
-from medexam.serve.discovery.probe import probe_endpoint
-from medexam.serve.network.endpoints import NO_KEY, Endpoint
 from medexam.specs import EngineNeeds, ModelSpec
 
 QWEN = {"repetition_penalty": 1.1, "top_p": 0.8, "top_k": 20}

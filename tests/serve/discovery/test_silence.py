@@ -8,8 +8,7 @@ import pytest
 from wire_server import Wire, serving
 
 from medexam.errors import EndpointSilentError
-from medexam.serve.discovery.probe import probe_endpoint
-from medexam.serve.network.endpoints import NO_KEY, Endpoint
+from medexam.serve import NO_KEY, Endpoint, probe_endpoint
 
 SILENCE_S = 0.3
 COUNTERS = 'vllm:num_requests_running{{engine="0"}} {}\nvllm:num_requests_waiting{{engine="0"}} {}\n'

@@ -13,13 +13,9 @@ from medexam.datasets import load_exam_set
 from medexam.dspy_requests import CONTINUATIONS
 from medexam.errors import InvalidRequestError, LogprobsUnavailableError
 from medexam.model_calls import ContinuationLogprobs, ContinuationRequest
-from medexam.serve import ScriptedEngine, build_engine
+from medexam.serve import EmbeddedEngine, LocalModel, ScriptedEngine, build_engine, find_weights, split_tokens
 from medexam.serve.diagnostics.read_check import check_reads
-from medexam.serve.engines.embedded import EmbeddedEngine
-from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.scoring import takes_trees
-from medexam.serve.local_model.weights import find_weights
-from medexam.serve.logprobs.tokens import split_tokens
 from medexam.specs import DatasetSpec, EngineNeeds, ModelSpec
 
 QUESTIONS = load_exam_set(DatasetSpec(name="headqa_sample", language="en", limit=4)).questions

@@ -10,7 +10,7 @@ import dspy
 import pytest
 from wire_server import Wire, serving
 
-from medexam.experiments.run.language_model import build_lm
+from medexam.experiments import build_lm
 from medexam.predictions import Prediction, Status
 from medexam.programs import build_prediction, build_program
 from medexam.serve import build_engine

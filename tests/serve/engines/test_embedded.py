@@ -16,12 +16,8 @@ from medexam.errors import (
     UnsupportedFeatureError,
 )
 from medexam.model_calls import Sampling
-from medexam.serve.build import build_engine
-from medexam.serve.engines.embedded import EmbeddedEngine
+from medexam.serve import EmbeddedEngine, LocalModel, build_engine, find_weights, load_template, smollm2_folder
 from medexam.serve.local_model.constrained_choice import make_choice_job, pick_choices
-from medexam.serve.local_model.model import LocalModel
-from medexam.serve.local_model.template import load_template
-from medexam.serve.local_model.weights import find_weights, smollm2_folder
 from medexam.specs import EngineNeeds, ModelSpec
 from waiting import BACKSTOP_S
 

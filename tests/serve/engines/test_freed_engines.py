@@ -11,8 +11,7 @@ import pytest
 
 import medexam
 from medexam.dspy_requests import read_dialogue
-from medexam.serve.engines.embedded import EmbeddedEngine
-from medexam.serve.local_model.model import LocalModel
+from medexam.serve import EmbeddedEngine, LocalModel
 from medexam.specs import ModelSpec
 from waiting import until
 

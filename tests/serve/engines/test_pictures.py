@@ -13,12 +13,9 @@ from wire_server import Wire, serving
 import asked
 from medexam.dspy_requests import CHOICE, PLAIN, read_dialogue
 from medexam.errors import AnswerFormatError, EngineError, InvalidRequestError, UnsupportedFeatureError
-from medexam.serve import build_engine
-from medexam.serve.discovery.probe import probe_endpoint
+from medexam.serve import Endpoint, ScriptedEngine, build_engine, probe_endpoint
 from medexam.serve.discovery.sampling import NEUTRAL
 from medexam.serve.discovery.sight import SQUARE
-from medexam.serve.engines.scripted import ScriptedEngine
-from medexam.serve.network.endpoints import Endpoint
 from medexam.specs import EngineNeeds, ModelSpec
 
 RECORDED = Path(__file__).with_name("openai_vision_request.json")

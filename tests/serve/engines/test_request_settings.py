@@ -14,9 +14,7 @@ from wire_server import Wire, serving
 from asked import complete, complete_blocking
 from medexam.dspy_requests import CHOICE
 from medexam.errors import EngineError
-from medexam.serve import build_engine
-from medexam.serve.contract import Engine
-from medexam.serve.engines.embedded import EmbeddedEngine
+from medexam.serve import EmbeddedEngine, Engine, build_engine
 from medexam.serve.request_settings import hosted_fields
 from medexam.specs import EngineNeeds, ModelSpec
 

@@ -10,8 +10,7 @@ from wire_server import Wire, serving
 from asked import complete, complete_blocking
 from medexam.dspy_requests import CHOICE, read_dialogue, split_samples
 from medexam.model_calls import SAMPLES
-from medexam.serve import build_engine
-from medexam.serve.engines.embedded import EmbeddedEngine
+from medexam.serve import EmbeddedEngine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 
 CHOICES = ["1", "2", "3", "4"]

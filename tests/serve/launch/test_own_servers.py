@@ -15,14 +15,14 @@ from asked import complete
 from medexam.companions.serving.launch.own_servers import OwnServers
 from medexam.companions.serving.launch.processes import group_lives
 from medexam.errors import EngineError
-from medexam.serve import build_engine
-from medexam.serve.discovery import finder as finding
+from medexam.serve import TIMING, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 from waiting import soon
 
 ANSWERING = """
 import argparse, os, sys, time
 from wire_server import Server, Wire, _build_handler
+from medexam.serve import TIMING
 parser = argparse.ArgumentParser()
 for name in ("served-model-name", "host", "die", "loads"):
     parser.add_argument("--" + name)
@@ -57,7 +57,7 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
     monkeypatch.setattr("medexam.companions.serving.launch.processes.FIRST_PAUSE_S", 0.1)
-    monkeypatch.setattr(finding, "POLL_S", 0.1)
+    monkeypatch.setattr(TIMING, "poll_s", 0.1)
     # Two tests that look for a free port at once would find the same one.
     monkeypatch.setattr("medexam.companions.serving.launch.vllm_command.FIRST_PORT", free_port())
     model = write_model_folder(tmp_path)

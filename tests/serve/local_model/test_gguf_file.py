@@ -12,11 +12,10 @@ from filelock import FileLock
 
 import llama_cpp_logits as llama_cpp
 from medexam.errors import EngineError
+from medexam.serve import LocalModel, find_weights, gguf_content, gguf_folder
 from medexam.serve.local_model import gguf_file, weights
-from medexam.serve.local_model.gguf_file import check_gguf, gguf_content, gguf_folder, make_folder
-from medexam.serve.local_model.model import LocalModel
-from medexam.serve.local_model.weights import find_weights
-from medexam.specs.model import ModelSpec
+from medexam.serve.local_model.gguf_file import check_gguf, make_folder
+from medexam.specs import ModelSpec
 from waiting import until
 
 RECORD = json.loads(llama_cpp.RECORD.read_text(encoding="utf-8"))

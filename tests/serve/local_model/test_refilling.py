@@ -9,12 +9,11 @@ import torch
 
 from asked import complete_blocking
 from medexam.dspy_requests import read_dialogue
+from medexam.serve import LocalModel, find_weights
 from medexam.serve.local_model.batches import BatchLimits
 from medexam.serve.local_model.generation import ReplyJob, WrittenReply
-from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.refilling import ReplyWriter
 from medexam.serve.local_model.sampling import TokenSampling
-from medexam.serve.local_model.weights import find_weights
 from medexam.specs import ModelSpec
 from waiting import BACKSTOP_S, until
 

@@ -9,8 +9,8 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from medexam.errors import InvalidRequestError
+from medexam.serve import load_template
 from medexam.serve.engines.choice_tokens import ChoiceTokens
-from medexam.serve.local_model.template import load_template
 
 TURNS = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 or 2?"}]
 TEMPLATE = """{{ bos_token }}{% for message in messages %}

@@ -12,10 +12,10 @@ import pytest
 from asked import complete_blocking
 from medexam.errors import EngineError
 from medexam.fingerprints import fingerprint_folder
-from medexam.serve.engines.embedded import EmbeddedEngine
+from medexam.serve import EmbeddedEngine, find_weights, smollm2_folder
 from medexam.serve.local_model import weights
-from medexam.serve.local_model.weights import check_folder, check_local_extra, find_weights, smollm2_folder
-from medexam.specs.model import ModelSpec
+from medexam.serve.local_model.weights import check_folder, check_local_extra
+from medexam.specs import ModelSpec
 
 
 @pytest.fixture

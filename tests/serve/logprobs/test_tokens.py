@@ -8,8 +8,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 
 from medexam.datasets import load_exam_set
 from medexam.errors import InvalidRequestError, LogprobsUnavailableError
-from medexam.serve.local_model.weights import smollm2_folder
-from medexam.serve.logprobs.tokens import Candidates, ReadMethods, build_logprobs, group_forks, split_tokens
+from medexam.serve import smollm2_folder, split_tokens
+from medexam.serve.logprobs.tokens import Candidates, ReadMethods, build_logprobs, group_forks
 from medexam.serve.logprobs.vllm import read_walk
 from medexam.specs import DatasetSpec
 

@@ -14,11 +14,9 @@ from wire_server import Wire, serving
 from asked import complete
 from medexam.dspy_requests import CHOICE
 from medexam.errors import CallError, EndpointUnreachableError, EngineError, SpecError
-from medexam.serve import build_engine
-from medexam.serve.contract import Engine
+from medexam.serve import Endpoint, Engine, background_loop, build_engine, normalise_address
 from medexam.serve.network.connections import open_client, open_model_client
-from medexam.serve.network.endpoints import Endpoint, normalise_address, read_api_key
-from medexam.serve.network.event_loop import background_loop
+from medexam.serve.network.endpoints import read_api_key
 from medexam.serve.network.retry import CURABLE
 from medexam.specs import EngineNeeds, ModelSpec
 

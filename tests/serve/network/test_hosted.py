@@ -27,9 +27,7 @@ from medexam.errors import (
     UnsupportedFeatureError,
     UnsupportedModelError,
 )
-from medexam.serve import build_engine
-from medexam.serve.contract import Engine
-from medexam.serve.network.retry import ATTEMPTS
+from medexam.serve import TIMING, Engine, build_engine
 from medexam.serve.pool.adaptive_limit import INITIAL
 from medexam.specs import EngineNeeds, ModelSpec
 from waiting import soon
@@ -213,9 +211,9 @@ async def test_one_prompt_that_is_too_long_does_not_spoil_the_others() -> None:
 @pytest.mark.parametrize(
     ("status", "error", "attempts"),
     [
-        (429, RateLimitError, ATTEMPTS),
-        (500, ServerError, ATTEMPTS),
-        (503, ServerError, ATTEMPTS),
+        (429, RateLimitError, TIMING.attempts),
+        (500, ServerError, TIMING.attempts),
+        (503, ServerError, TIMING.attempts),
         (400, InvalidRequestError, 1),
         (401, AuthError, 1),
         (404, UnsupportedModelError, 1),
@@ -346,7 +344,7 @@ class TestLiteLLM:
                 self.drop = True
                 return super()._refusal(body)
 
-        monkeypatch.setattr("medexam.serve.network.retry.ATTEMPTS", 2)
+        monkeypatch.setattr(TIMING, "attempts", 2)
         with (
             serving(Dying()) as wire,
             pytest.raises(EndpointUnreachableError, match="answered, then stopped answering") as caught,

@@ -14,12 +14,11 @@ from medexam.dspy_requests import read_generation
 from medexam.errors import CallError, CallTimeoutError, EndpointSilentError, ServerError, TransportError
 from medexam.model_calls import Ending
 from medexam.predictions import Prediction, Status
-from medexam.serve import build_engine
-from medexam.serve.discovery.probe import check_same, probe_endpoint
+from medexam.serve import NO_KEY, TIMING, Endpoint, build_engine, probe_endpoint
+from medexam.serve.discovery.probe import check_same
 from medexam.serve.engines.litellm_calls import LONGEST_MESSAGE
 from medexam.serve.network import connections, retry
 from medexam.serve.network.connections import open_client
-from medexam.serve.network.endpoints import NO_KEY, Endpoint
 from medexam.serve.network.http_calls import reply_object
 from medexam.specs import ModelSpec
 from medexam.text import visible, writable
@@ -30,7 +29,7 @@ HELLO = Request(model="tiny", messages=(Message.user("Hello"),), config=Config(t
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "ATTEMPTS", 2)
+    monkeypatch.setattr(TIMING, "attempts", 2)
     monkeypatch.setattr(connections, "MOST_BYTES", 4_000_000)
 
 
@@ -137,7 +136,7 @@ def test_an_outage_of_twenty_seconds_costs_no_question(monkeypatch: pytest.Monke
         waited.clear()
         with pytest.raises(TransportError):
             asyncio.run(retry.ask_again(attempt, timeout_s=600.0))
-        assert 20.0 < sum(waited) < retry.PATIENCE_S
+        assert 20.0 < sum(waited) < TIMING.patience_s
 
 
 def test_texts_that_can_be_written_stay_as_they_are() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import EngineError, SpecError
-from medexam.serve.network.keys import kept_key, make_key, read_key_file, write_key
+from medexam.serve import make_key, read_key_file, write_key
+from medexam.serve.network.keys import kept_key
 
 
 def test_a_key_is_kept_for_its_owner_alone(tmp_path: Path) -> None:

@@ -10,11 +10,8 @@ from wire_server import Wire, serving
 
 from medexam.errors import CallError
 from medexam.model_calls import Generation
-from medexam.serve import build_engine
-from medexam.serve.engines.litellm import LiteLLMEngine
+from medexam.serve import TIMING, LiteLLMEngine, background_loop, build_engine
 from medexam.serve.engines.posted_calls import renames_fields
-from medexam.serve.network import retry
-from medexam.serve.network.event_loop import background_loop
 from medexam.specs import ModelSpec
 
 FIELDS: list[dict[str, Any]] = [
@@ -85,7 +82,7 @@ async def _ask(engine: LiteLLMEngine, fields: dict[str, Any]) -> Generation | ty
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "ATTEMPTS", 1)
+    monkeypatch.setattr(TIMING, "attempts", 1)
 
 
 async def test_a_request_is_the_one_that_litellm_sends() -> None:

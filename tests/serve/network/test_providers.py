@@ -27,8 +27,7 @@ from provider_wires import (
 from asked import complete
 from medexam.dspy_requests import CHOICE
 from medexam.errors import EngineError, RateLimitError
-from medexam.serve import build_engine
-from medexam.serve.contract import Engine
+from medexam.serve import Engine, build_engine
 from medexam.serve.network.retry import ask_again
 from medexam.specs import EngineNeeds, ModelSpec
 

@@ -6,7 +6,7 @@ import pytest
 from wire_server import Wire, serving
 
 from medexam.model_identity import ModelIdentity
-from medexam.serve.contract import EngineInfo
+from medexam.serve import EngineInfo
 from medexam.serve.pool.energy import EnergyCount, count_energy, count_local_energy
 
 TRITON = 'nv_energy_consumption{gpu_uuid="GPU-1"} 1500.5\nnv_energy_consumption{gpu_uuid="GPU-2"} 5e2\nup 1\n'

@@ -6,10 +6,10 @@ import logging
 import pytest
 
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, TransportError
+from medexam.serve import TIMING, Endpoint
 from medexam.serve.discovery import finder
-from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool import server_pool, silence
-from medexam.serve.pool.server_pool import COOLDOWN_S, Server, ServerPool
+from medexam.serve.pool.server_pool import Server, ServerPool
 from waiting import soon
 
 LOST, KEPT = (Endpoint(f"http://{name}:8000/v1", "EMPTY") for name in ("lost", "kept"))
@@ -27,7 +27,7 @@ async def pool():
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(silence, "LOOK_S", 0.02)
-    monkeypatch.setattr(finder, "POLL_S", 0.02)
+    monkeypatch.setattr(TIMING, "poll_s", 0.02)
 
 
 def test_calls_that_are_lost_together_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,11 +36,11 @@ def test_calls_that_are_lost_together_count_once(monkeypatch: pytest.MonkeyPatch
     server = Server(LOST, None)
     for _ in range(40):
         server.record_failure(TransportError("connection reset"))
-    assert (server.failures, server.retry_at) == (1, now + COOLDOWN_S)
+    assert (server.failures, server.retry_at) == (1, now + TIMING.cooldown_s)
     now = server.retry_at
     assert server.ready(now)
     server.record_failure(TransportError("connection refused"))
-    assert (server.failures, server.retry_at) == (2, now + 2 * COOLDOWN_S)
+    assert (server.failures, server.retry_at) == (2, now + 2 * TIMING.cooldown_s)
 
 
 async def test_what_a_silent_server_was_asked_is_asked_elsewhere(pool: ServerPool) -> None:

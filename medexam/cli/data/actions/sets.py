@@ -14,18 +14,9 @@ from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_by_kind, print_json
 from medexam.cli.views.questions import print_question, print_task
 from medexam.cli.views.runs import print_tables
-from medexam.datasets import (
-    Anomaly,
-    CatalogueEntry,
-    CheckReport,
-    LanguageCheck,
-    check_exam_set,
-    find_files,
-    find_question,
-    load_exam_set,
-    load_task_set,
-)
-from medexam.datasets.checking import check_own_set
+from medexam.datasets import check_exam_set, find_files, load_exam_set, load_task_set
+from medexam.datasets.checking import Anomaly, CheckReport, LanguageCheck, check_own_set
+from medexam.datasets.loading import find_question
 from medexam.datasets.readers import count_explanations
 from medexam.errors import SpecError
 from medexam.experiments.report.dataset_statistics import compute_statistics
@@ -34,7 +25,7 @@ from medexam.experiments.report.plots.datasets import statistics_plots
 from medexam.experiments.report.plots.pictures import render_plot, write_pictures
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
-from medexam.specs.catalogue import CATALOGUE
+from medexam.specs.catalogue import CATALOGUE, CatalogueEntry
 from medexam.specs.validation import validate
 from medexam.tables import Table
 

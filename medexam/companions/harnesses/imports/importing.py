@@ -30,7 +30,7 @@ from medexam.toolkit.runs import (
     describe_environment,
     score_cell,
 )
-from medexam.toolkit.specs import IDENTITY_SCHEMA, CellSpec, DatasetSpec, ImportedSpec, digest, identity
+from medexam.toolkit.specs import IDENTITY_SCHEMA, CellSpec, DatasetSpec, ImportedSpec, build_identity, digest
 
 NAME = "imported"
 """What the experiment of imported runs is called."""
@@ -107,7 +107,7 @@ class Importer:
     def _import(
         self, path: Path, results: Results, cell: CellSpec, say: Callable[[str], None], *, may_be_key: bool
     ) -> Imported:
-        run_identity = identity(cell, fingerprint=self.items.fingerprint, words={})
+        run_identity = build_identity(cell, fingerprint=self.items.fingerprint, words={})
         name = "-".join(map(name_part, [NAME, cell.program.label, cell.dataset.language, digest(run_identity)]))
         folder = RunFolder(self._runs_dir / name)
         if folder.exists():

@@ -17,7 +17,7 @@ from medexam.experiments.report.markdown import captioned, join_markdown
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.protocol import digest_of, read_protocol
 from medexam.experiments.store.stored_run import AnyRun, tell_models_apart
-from medexam.metrics import Interval
+from medexam.metrics.results import Interval
 from medexam.tables import NONE, Captioned, Table, decimal, percent, with_interval
 
 _CAPTION = (

@@ -15,10 +15,10 @@ from medexam.experiments.report.page.prompts import Conversations, read_conversa
 from medexam.experiments.store.data_changes import as_asked
 from medexam.experiments.store.parquet import read_own_scores, read_rows
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.items import AnySet
 from medexam.metrics.audit import answer_digest
 from medexam.predictions import Prediction, Status
 from medexam.predictions.evidence.kinds import evidence_entry
+from medexam.questions import AnySet
 from medexam.specs import DatasetSpec
 from medexam.tables import percent, six_digits
 

@@ -12,7 +12,8 @@ from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.findings import above_chance, lead
 from medexam.experiments.report.papers.human_baseline import AgainstPeople, result
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.metrics import Interval, Metrics
+from medexam.metrics import Metrics
+from medexam.metrics.results import Interval
 from medexam.tables import decimal
 
 STEPS = (1, 2, 5, 10, 20, 50)

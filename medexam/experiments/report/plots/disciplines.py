@@ -7,7 +7,7 @@ from typing import Any
 from medexam.distributions import WILSON
 from medexam.experiments.report.plots.style import WIDTH, Plot, RunStyle, chance_levels, describe_n, wrap, write_title
 from medexam.experiments.store.stored_run import ExamRun
-from medexam.metrics import PublishedScores
+from medexam.metrics.results import PublishedScores
 from medexam.tables import decimal
 
 COLORS = "cividis"

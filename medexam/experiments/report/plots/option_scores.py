@@ -22,7 +22,7 @@ from medexam.experiments.report.plots.style import (
     wrap,
     write_title,
 )
-from medexam.metrics import OptionScoreMetrics
+from medexam.predictions.evidence.option_statistics import OptionScoreMetrics
 
 PANEL = 3.3
 """Inches of a reliability diagram's side, with its heading."""

@@ -22,7 +22,8 @@ from medexam.experiments.report.plots.style import (
     wrap,
     write_title,
 )
-from medexam.metrics import Interval, Metrics
+from medexam.metrics import Metrics
+from medexam.metrics.results import Interval
 from medexam.tables import percent, with_interval
 
 ROW_HEIGHT = 0.4

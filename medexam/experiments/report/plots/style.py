@@ -13,7 +13,7 @@ from typing import Any
 from medexam.experiments.compare.ranking import describe_difference
 from medexam.experiments.compare.runs import mark_mixed, run_names
 from medexam.experiments.store.stored_run import ExamRun
-from medexam.metrics import Interval, Scores
+from medexam.metrics.results import Interval, Scores
 from medexam.predictions.evidence.passages import ScoreQuartile
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -27,7 +27,7 @@ from medexam.experiments.report.plots.style import (
     write_title,
 )
 from medexam.experiments.store.stored_run import ExamRun
-from medexam.metrics import Scores
+from medexam.metrics.results import Scores
 
 TOGETHER = 4
 """The most runs that share one panel whatever their models are."""

@@ -31,7 +31,8 @@ from medexam.files import host_name
 from medexam.gc_pause import gc_paused
 from medexam.plugins import __version__
 from medexam.predictions import Prediction
-from medexam.programs import ProgramContext, build_program, find_nearest
+from medexam.programs import ProgramContext, build_program
+from medexam.programs.nearest import find_nearest
 from medexam.questions import Question
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.network.event_loop import background_loop

@@ -10,16 +10,15 @@ from dspy.utils.dummies import DummyLM
 
 import medexam
 from medexam.companions.harnesses.exports.writing import export_runs
-from medexam.experiments.report.current import current_run
-from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments import RunFolder, current_run
 from task_data import write_casimedicos
 
 OWN = """
 from medexam.benchmarks.words.benchmark import WordsBenchmark
-from medexam.items import TaskSet
+from medexam.questions import TaskSet
 from medexam.metrics import ScoredRun, TaskMetrics
 from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
-from medexam.tasks import Task, TaskGold
+from medexam.questions import Task, TaskGold
 
 TASKS = tuple(Task(f"mine/{n}", "colours", "en", f"Colour {n}?") for n in (1, 2))
 

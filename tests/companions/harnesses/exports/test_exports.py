@@ -15,7 +15,7 @@ from medexam.companions.harnesses.exports.writing import export_runs
 from medexam.companions.harnesses.imports.importing import Importer
 from medexam.datasets import load_exam_set
 from medexam.errors import SpecError
-from medexam.experiments.report.current import current_run
+from medexam.experiments import current_run
 from medexam.specs import DatasetSpec
 from stored_runs import TIMES, write_run
 

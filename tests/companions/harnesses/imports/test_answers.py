@@ -4,8 +4,7 @@ import pytest
 
 from medexam.companions.harnesses.imports.answers import ChoiceReader, possible_choices
 from medexam.companions.harnesses.imports.samples import HarnessSample
-from medexam.items import Gold
-from medexam.questions import Question
+from medexam.questions import Gold, Question
 
 VITAMINS = Question.of("Which vitamin?", ["A", "C", "D", "E"], key="own/vitamin")
 COUNTS = Question.of("How many chambers?", ["3", "4", "5", "6"], key="own/chambers")

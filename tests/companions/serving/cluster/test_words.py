@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.cli.main import load_command
+from medexam.cli import load_command
 from medexam.cli.settings import as_words
 from medexam.companions.serving.cluster.allocation import Allocation
 from medexam.companions.serving.launch.settings import FleetSettings, ServerSettings, parse_gpus

@@ -19,7 +19,7 @@ from medexam.companions.serving.launch.ports import claim_port
 from medexam.companions.serving.launch.processes import Launch, group_lives
 from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.files import host_name
-from medexam.serve.discovery.registry import RegisteredServer, Registry
+from medexam.serve import RegisteredServer, Registry
 from waiting import BACKSTOP_S, until
 
 FOR_EVER = ("--loads-until", "/no such file")

@@ -8,7 +8,7 @@ import pytest
 from medexam.companions.serving.launch.memory_fit import card_memory, fit_lowered
 from medexam.companions.serving.launch.profile import load_profile, profile_names, with_profile
 from medexam.errors import EngineError, SpecError
-from medexam.specs.model import ModelSpec
+from medexam.specs import ModelSpec
 
 OF_THE_PAPER = {"llama-3.1-8b": 1, "llama-3.1-70b": 4, "mistral-7b-v0.3": 1, "mixtral-8x7b": 4}
 """GPUs of 40 GB that the HEAD-QA v2 paper ran each model on."""

@@ -10,9 +10,8 @@ import yaml
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from medexam.cli.main import app
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.report.markdown import run_report
+from medexam.cli import app
+from medexam.experiments import Runner, find_runs, plan_experiment, rescore, run_report
 from medexam.experiments.report.page.overview import build_overview
 from medexam.experiments.report.papers.human_baseline import (
     FILE,
@@ -24,9 +23,6 @@ from medexam.experiments.report.papers.human_baseline import (
     result,
 )
 from medexam.experiments.report.tables import TerminalTable
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.score.scoring import rescore
-from medexam.experiments.store.run_folder import find_runs
 from medexam.questions import Discipline
 from medexam.specs import parse_overrides
 from terminal import draw

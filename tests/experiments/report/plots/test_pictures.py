@@ -10,17 +10,15 @@ import pytest
 import yaml
 
 from medexam.errors import MedExamError
+from medexam.experiments import Runner, build_pictures, find_runs, plan_experiment, rescore
 from medexam.experiments.compare.flows import FlowMark, find_flows
-from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.plots.flips import draw_flow, flips_plot
 from medexam.experiments.report.plots.page_svg import render_svg
-from medexam.experiments.report.plots.pictures import PLOTS, build_pictures, render_figure, render_plot
+from medexam.experiments.report.plots.pictures import PLOTS, render_figure, render_plot
 from medexam.experiments.report.plots.strategies import strategies_plot
 from medexam.experiments.report.plots.style import Plot, RunStyle, by_model, looks
 from medexam.experiments.report.plots.years import years_plot
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.score.scoring import rescore
-from medexam.experiments.store.run_folder import PARQUET, find_runs
+from medexam.experiments.store.run_folder import PARQUET
 from watching import Silent
 
 SPEC = """

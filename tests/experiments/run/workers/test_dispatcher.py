@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from medexam.errors import EngineError
-from medexam.experiments.run.spending import Spending
+from medexam.experiments import RunFolder, Spending
 from medexam.experiments.run.workers.dispatcher import Dispatcher
 from medexam.experiments.run.workers.messages import WorkerReport
 from medexam.experiments.run.workers.remote import RemoteWorker, WorkerLostError
-from medexam.experiments.store.run_folder import RunFolder
 from medexam.predictions import Prediction, Status
 from watching import Silent
 

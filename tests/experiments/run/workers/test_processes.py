@@ -13,16 +13,15 @@ import pytest
 import yaml
 
 from medexam.errors import EngineError, SpecError
+from medexam.experiments import Runner, Stop, plan_experiment, plan_resume
 from medexam.experiments.entry.carry_out import Carriers, carry_out
-from medexam.experiments.plan.planner import plan_experiment, plan_resume
-from medexam.experiments.run.runner import Runner
-from medexam.experiments.run.spending import Limits, Stop
+from medexam.experiments.run.spending import Limits
 from medexam.experiments.run.workers import number, processes
 from medexam.experiments.run.workers.executor import SpreadExecutor
 from medexam.experiments.run.workers.processes import open_processes
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
-from medexam.metrics.counting import TIMES
+from medexam.metrics import TIMES
 from stored_runs import without_times
 from waiting import until
 from watching import Silent
@@ -206,7 +205,7 @@ def test_processes_of_a_killed_driver_end_and_leave_their_answers(spec, tmp_path
     (tmp_path / "spec.yaml").write_text(
         yaml.safe_dump({**spec, "model": {**spec["model"], "args": {**spec["model"]["args"], "most": 10}}})
     )
-    command = [sys.executable, "-c", "from medexam.cli.main import main; main()", "run", "spec.yaml"]
+    command = [sys.executable, "-c", "from medexam.cli import run_command; run_command()", "run", "spec.yaml"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     options = ["--runs-dir", "runs", "--workers", "2"]
     with (tmp_path / "said").open("w+") as said:

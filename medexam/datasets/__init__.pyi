@@ -1,0 +1,14 @@
+from .checking import check_exam_set as check_exam_set
+from .fetching import fetch_exam_set as fetch_exam_set
+from .loading import load_exam_set as load_exam_set
+from .loading import load_task_set as load_task_set
+from .loading import make_exam_set as make_exam_set
+from .locating import SAMPLE_FOLDER as SAMPLE_FOLDER
+from .locating import find_files as find_files
+from .own.tables import read_file as read_file
+from .pictures.scaling import scale_picture as scale_picture
+from .selection import sample_evenly as sample_evenly
+from .selection import select_questions as select_questions
+from .squad import SpanAnswer as SpanAnswer
+from .squad import SpanItem as SpanItem
+from .squad import read_squad as read_squad

@@ -1,0 +1,12 @@
+from .audit import AuditItem as AuditItem
+from .counting import TIMES as TIMES
+from .counting import Tally as Tally
+from .extraction import score_extraction as score_extraction
+from .paired.pairs import mcnemar_p as mcnemar_p
+from .paired.results import Difference as Difference
+from .results import Metrics as Metrics
+from .results import Resampling as Resampling
+from .results import ScoredRun as ScoredRun
+from .scoring import compute_metrics as compute_metrics
+from .spans import score_span as score_span
+from .stacking import fit_stacking as fit_stacking

@@ -1,0 +1,15 @@
+from .base import AskingProgram as AskingProgram
+from .building import ProgramContext as ProgramContext
+from .building import build_program as build_program
+from .loading import loaded_words as loaded_words
+from .loading import save_program as save_program
+from .nearest import WithNearest as WithNearest
+from .outcome import build_failure as build_failure
+from .outcome import build_prediction as build_prediction
+from .outcome import read_again as read_again
+from .own import OwnProgram as OwnProgram
+from .probabilities import OptionProbabilities as OptionProbabilities
+from .recording import AsyncRecordingEngine as AsyncRecordingEngine
+from .recording import RecordingEngine as RecordingEngine
+from .retrieval.reading import Entailments as Entailments
+from .retrieval.reading import ReadSpan as ReadSpan

@@ -1,0 +1,39 @@
+"""How often a server is asked again, and how long it is waited for: one object, which a test may shorten.
+
+It knows no server: who waits reads the figure when the wait begins.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Timing:
+    """Seconds, but for `attempts`."""
+
+    attempts: int = 8
+    """Enough that of a million calls, of which a quarter meets a fault each time, a handful stays unanswered."""
+    first_wait_s: float = 0.5
+    """The wait after a fault is drawn between half of this and all of it, doubled with each further fault: a server
+    that is away for 20 seconds costs no question."""
+    longest_wait_s: float = 16.0
+    longest_hint_s: float = 60.0
+    """A server that asks for a longer pause by `Retry-After` is asked again after this."""
+    patience_s: float = 60.0
+    """After this no further attempt begins, beyond the time that two timeouts take."""
+    cooldown_s: float = 5.0
+    """How long a server is left alone after its first failure."""
+    probe_silence_s: float = 30.0
+    """Silence after which a server that is probed is given up. All that a probe asks is short."""
+    probe_deadline_s: float = 300.0
+    """What a server may take for all that a probe asks; on a busy processor it takes a minute or two."""
+    poll_s: float = 2.0
+    """Between two looks into a registry."""
+    stale_s: float = 30.0
+    """Without a new heartbeat, by the reader's own clock, after which a registered server counts no more."""
+    registry_lock_s: float = 20.0
+    """How long another process may hold a registry."""
+    first_batch_poll_s: float = 1.0
+    """Before a batch is asked after first; the pauses grow from there."""
+
+
+TIMING = Timing()
