@@ -1,11 +1,23 @@
-"""Commands are imported when they are called, and `medexam --help` says of each what its own help says first."""
+"""What a reader is shown before typing: one line and an example of every command, and completed words."""
 
 import subprocess
 import sys
 
 import pytest
 
-from medexam.cli import COMMANDS, load_command
+from medexam.cli import COMMANDS, load_command, run_command
+
+
+def _commands(command: object, path: str):
+    inside = getattr(command, "commands", None)
+    if inside is None:
+        yield path, command
+    for name, each in (inside or {}).items():
+        yield from _commands(each, f"{path} {name}")
+
+
+ALL = dict(pair for name in COMMANDS for pair in _commands(load_command(name), name))
+"""Words of a command -> the command."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -13,6 +25,26 @@ def test_the_line_is_the_first_of_the_commands_own_help(name) -> None:
     command = load_command(name)
     assert command.name == name
     assert " ".join(command.help.split("\n\n")[0].split()) == COMMANDS[name][1]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_help_ends_with_examples_that_are_right_usage(name) -> None:
+    title, *lines = ALL[name].epilog.splitlines()
+    assert title == "Examples:"
+    assert lines
+    for line in lines:
+        words = line.partition(" > ")[0].split()
+        assert words[: 1 + len(name.split())] == ["medexam", *name.split()]
+        ALL[name].make_context(name, words[1 + len(name.split()) :])
+
+
+def test_help_shows_groups_of_commands_and_examples(medexam) -> None:
+    code, out, _ = medexam("--help")
+    places = [out.index(f" {title} ") for title in ("Ask", "Look", "Compare", "Your own", "Serve", "Papers")]
+    assert (code, min(places) > 0, "--install-completion" in out) == (0, True, True)
+    _, out, _ = medexam("run", "-h")
+    lines = [line.strip() for line in out.splitlines()]
+    assert lines[lines.index("Examples:") + 1] == "medexam run quickstart"
 
 
 def test_help_imports_no_command() -> None:
@@ -26,7 +58,43 @@ def test_help_imports_no_command() -> None:
     assert "optimize" in done.stdout
 
 
-def test_a_misspelt_command_is_told_the_right_one(medexam) -> None:
-    code, _, err = medexam("serv")
-    assert code == 2
-    assert "serve" in err
+@pytest.fixture
+def complete(monkeypatch, tmp_path, capsys):
+    """The words that bash is given for the last word of a command."""
+
+    def ask(line: str) -> list[str]:
+        monkeypatch.setattr(sys, "argv", ["medexam"])
+        monkeypatch.setenv("_MEDEXAM_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+        with pytest.raises(SystemExit):
+            run_command()
+        return capsys.readouterr().out.split()
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MEDEXAM_RUNS", raising=False)
+    (tmp_path / "quite_mine.yaml").write_text("name: mine")
+    for name in ("kept-longest-en-0a0ed82f57dd", "kept-random-en-0e99fd1a64a1"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "spec.json").write_text("{}")
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("medexam dat", ["data"]),
+        ("medexam data tra", ["translate"]),
+        ("medexam run --li", ["--limit"]),
+        ("medexam run qui", ["quickstart", "quite_mine.yaml"]),
+        ("medexam report kept-l", ["kept-longest-en-0a0ed82f57dd"]),
+        ("medexam show 0", ["0a0ed82f57dd", "0e99fd1a64a1"]),
+        ("medexam rm --runs-dir nowhere 0", []),
+        ("medexam compare ru", ["runs"]),
+        ("medexam run quickstart --set dataset.la", ["dataset.language="]),
+        ("medexam run quickstart --set program.kind=zero", ["program.kind=zero_shot"]),
+        ("medexam run quickstart --set nonsense.x", []),
+    ],
+)
+def test_words_are_completed(complete, line, words) -> None:
+    assert complete(line) == words
