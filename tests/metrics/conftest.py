@@ -2,6 +2,7 @@
 
 import pytest
 
+from medexam.metrics import compute_metrics
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.questions import AnswerKey, Discipline, Exam, Gold, Option, Question
 
@@ -21,8 +22,8 @@ def _question(exam: Exam, number: int, options: int) -> Question:
 def make_exam():
     """`make_exam("biology", 2013, size=10, options=5)` -> questions; the gold of each is 1."""
 
-    def make(discipline: str, year: int, size: int, options: int, name: str | None = None) -> list[Question]:
-        exam = Exam(name=name or f"{discipline}-{year}", year=year, discipline=Discipline(discipline))
+    def make(discipline: str, year: int, size: int, options: int, name: str | None = None, **more) -> list[Question]:
+        exam = Exam(name=name or f"{discipline}-{year}", year=year, discipline=Discipline(discipline), **more)
         return [_question(exam, number, options) for number in range(1, size + 1)]
 
     return make
@@ -53,5 +54,20 @@ def predict():
                     question=question.key, program="p", spec_digest="d", **kinds[outcome], **fields
                 )
         return found
+
+    return make
+
+
+@pytest.fixture
+def score(make_exam, key_of, predict):
+    """`score("rrw", "ru")` -> the metrics of two exams, one letter a question."""
+
+    def make(*exams: str, **more):
+        questions, predictions = [], {}
+        for place, outcomes in enumerate(exams):
+            asked = make_exam("biology", 2013, len(outcomes), 4, name=f"exam-{place:02d}", **more)
+            questions += asked
+            predictions |= predict(asked, outcomes) if outcomes else {}
+        return compute_metrics(questions, key_of(questions), predictions)
 
     return make

@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from medexam.predictions import (
-    FollowUp,
-    Prediction,
-    Reason,
-    RetrievedPassage,
-    Status,
-    evidence_tables,
-    measure_evidence,
-)
-from medexam.predictions.evidence.kinds import EvidenceMetrics
+from medexam.metrics import compute_metrics
+from medexam.predictions import FollowUp, Prediction, Reason, RetrievedPassage, Status
 from medexam.questions import Gold
 
 FOUND = [{"id": name, "source": "s", "score": 1.0} for name in "abc"]
@@ -33,8 +25,7 @@ def questions(question):
 
 def _score(questions, predictions):
     key = {one.key: Gold(number=3) for one in questions}
-    figures = measure_evidence(questions, key, {one.question: one for one in predictions})
-    return EvidenceMetrics(**figures["evidence"]) if "evidence" in figures else None
+    return compute_metrics(questions, key, {one.question: one for one in predictions}).evidence
 
 
 def test_verdicts_are_counted_as_numpy_counts_them(questions) -> None:
@@ -100,33 +91,6 @@ def test_queries_are_averaged_over_all_questions(questions) -> None:
     assert found.passages == pytest.approx(2 / 3)
 
 
-def test_a_run_without_evidence_has_none(questions) -> None:
+def test_passages_alone_are_no_evidence(questions) -> None:
     plain = [_prediction(number, 3, passages=[RetrievedPassage(**FOUND[0])]) for number in range(5)]
     assert _score(questions, plain) is None
-
-
-def test_what_there_is_is_shown(questions) -> None:
-    class Shown:
-        evidence = _score(
-            questions,
-            [
-                _prediction(
-                    0,
-                    3,
-                    passages=[RetrievedPassage(**FOUND[0], kept=True)],
-                    supported=True,
-                    cited=1,
-                    cited_support=0.75,
-                    rounds=(),
-                )
-            ],
-        )
-
-    tables = [table for table, _ in evidence_tables(Shown())]
-    assert [table.title for table in tables] == [
-        "Answers by the verifier's verdict",
-        "What the model looked up",
-        "Citations",
-    ]
-    assert tables[0].rows[0][:3] == ("supported", "1", "0")
-    assert tables[2].rows[0][:4] == ("1", "0", "0", "1")

@@ -8,8 +8,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss
 
 from medexam.metrics import Metrics, compute_metrics
-from medexam.predictions import Failure, Prediction, Reason, Status, measure_evidence
-from medexam.predictions.evidence.option_statistics import THRESHOLDS, reliability_bins
+from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.questions import AnswerKey, Gold
 
 
@@ -26,7 +25,7 @@ def _scored(question, scores, **fields) -> Prediction:
 
 @pytest.fixture
 def judge(make_exam):
-    """`judge([(probabilities, gold, fields), ...])` -> OptionScoreMetrics; one question each, of that many options."""
+    """`judge([(probabilities, gold, fields), ...])` -> its figures; one question each, of that many options."""
 
     def make(cases):
         questions, golds, predictions = [], {}, {}
@@ -36,14 +35,9 @@ def judge(make_exam):
             golds[question.key] = Gold(number=gold)
             given = scores if isinstance(scores, dict) else _logs(scores)
             predictions[question.key] = _scored(question, given, **fields)
-        return measure_evidence(questions, AnswerKey(golds), predictions)["option_scores"]
+        return compute_metrics(questions, AnswerKey(golds), predictions).option_scores
 
     return make
-
-
-def test_without_option_scores_there_are_no_metrics(make_exam, key_of, predict) -> None:
-    questions = make_exam("biology", 2013, size=3, options=4)
-    assert compute_metrics(questions, key_of(questions), predict(questions, "rwu")).option_scores is None
 
 
 def test_calibration_by_hand(judge) -> None:
@@ -61,11 +55,6 @@ def test_calibration_by_hand(judge) -> None:
     assert found.brier_score == pytest.approx((first + second + 0.02) / 3)
 
 
-def test_an_edge_belongs_to_the_bin_below_it() -> None:
-    bins = reliability_bins([0.1, 0.2, 0.3, 0.30000001, 1.0], [True] * 5)
-    assert [part.n for part in bins] == [1, 1, 1, 1, 0, 0, 0, 0, 0, 1]
-
-
 def test_who_abstained_is_judged_by_the_likeliest_option(judge) -> None:
     blank = {"status": Status.UNANSWERED, "reason": Reason.ABSTAINED, "answer": None}
     found = judge([([0.2, 0.5, 0.3], 2, blank), ([0.2, 0.5, 0.3], 3, blank)])
@@ -81,48 +70,25 @@ def test_failed_and_other_questions_are_left_out(make_exam, key_of) -> None:
         questions[1].key: _scored(questions[1], _logs([0.8, 0.2]), **lost),
         questions[3].key: _scored(questions[3], _logs([0.2, 0.8])),
     }
-    found = measure_evidence(questions[:3], key_of(questions), predictions)["option_scores"]
-    assert found is not None
+    found = compute_metrics(questions[:3], key_of(questions), predictions).option_scores
     assert (found.n, found.abstention[0].right) == (1, 1)
 
 
-def test_abstention_by_hand(judge) -> None:
-    right, wrong = [([0.9, 0.1], 1, {}), ([0.7, 0.3], 1, {})], [([0.6, 0.4], 2, {})] * 2
-    found = judge(right + wrong)
-    assert [point.threshold for point in found.abstention] == list(THRESHOLDS)
-    by_threshold = {point.threshold: point for point in found.abstention}
-    assert by_threshold[0.0].exam_score == pytest.approx((2 - 2 / 3) / 4)
-    assert by_threshold[0.0].answered_ratio == 1.0
-    assert (by_threshold[0.65].right, by_threshold[0.65].wrong) == (2, 0)
-    assert by_threshold[0.65].exam_score == pytest.approx(0.5)
-    assert by_threshold[0.65].accuracy == 1.0
-    assert by_threshold[0.75].exam_score == pytest.approx(0.25)
-    assert (by_threshold[0.95].answered_ratio, by_threshold[0.95].accuracy) == (0.0, None)
-    assert by_threshold[0.95].exam_score == 0.0
-    assert found.best_threshold == 0.65
-
-
-def test_a_confidence_at_the_threshold_is_answered(judge) -> None:
+def test_a_confidence_at_the_threshold_is_answered_and_of_equal_thresholds_the_lowest_is_best(judge) -> None:
     found = judge([({1: -2.0, 2: -2.0, 3: -2.0, 4: -2.0}, 1, {})])
-    answered = {point.threshold for point in found.abstention if point.answered_ratio}
-    assert max(answered) == 0.25
-
-
-def test_of_equal_thresholds_the_lowest_is_best(judge) -> None:
+    assert max(point.threshold for point in found.abstention if point.answered_ratio) == 0.25
     one_for_three = [([0.9, 0.1], 1, {}), ([0.6, 0.4], 1, {})] + [([0.6, 0.4], 2, {})] * 3
     assert judge(one_for_three).best_threshold == 0.0
 
 
-def test_ties(judge) -> None:
+def test_ties_and_label_mass(judge) -> None:
     even = {1: -1.0, 2: -1.0, 3: -4.0}
-    found = judge([(even, 1, {"tied": 2}), (even, 2, {}), (even, 3, {"tied": 1}), ([0.6, 0.4], 1, {"tied": 1})])
-    assert found.tied == 2
+    mass = {"label_mass": 0.5}, {"label_mass": 0.9}
+    found = judge(
+        [(even, 1, {"tied": 2, **mass[0]}), (even, 2, mass[1]), (even, 3, {"tied": 1}), ([0.6, 0.4], 1, {"tied": 1})]
+    )
+    assert (found.tied, found.label_mass) == (2, 0.7)
     assert (found.abstention[0].right, found.abstention[0].wrong) == (2, 2)
-
-
-def test_label_mass_is_a_mean_of_those_that_have_it(judge) -> None:
-    even = [0.6, 0.4]
-    assert judge([(even, 1, {"label_mass": 0.5}), (even, 1, {"label_mass": 0.9}), (even, 1, {})]).label_mass == 0.7
     assert judge([(even, 1, {})]).label_mass is None
 
 
@@ -136,33 +102,24 @@ def test_positions_by_printed_number(judge) -> None:
     assert [share.gold for share in found.positions] == [0.0, 0.5, 1.0]
 
 
-def test_a_position_that_is_always_preferred_flips_every_question(judge) -> None:
-    """The first place gets 0.6 whatever stands there."""
-    row = tuple(math.log(p) for p in (0.6, 0.3, 0.1))
-    found = judge([([1 / 3] * 3, 2, {"order_scores": (row, row, row)})])
+@pytest.mark.parametrize(
+    ("rows", "places", "flip_rate"),
+    [
+        # The first place is preferred whatever stands there.
+        (((0.6, 0.3, 0.1),) * 3, [0.6, 0.3, 0.1], 1.0),
+        # Option 2 is preferred wherever it stands: at places 2, 1 and 3 of the orders that begin with 1, 2 and 3.
+        (((0.1, 0.8, 0.1), (0.8, 0.1, 0.1), (0.1, 0.1, 0.8)), [1 / 3] * 3, 0.0),
+    ],
+)
+def test_orders_tell_a_preferred_place_from_a_preferred_option(judge, rows, places, flip_rate) -> None:
+    logs = tuple(tuple(math.log(p) for p in row) for row in rows)
+    found = judge([([1 / 3] * 3, 2, {"order_scores": logs})])
     assert found.by_shown_position
-    assert [share.mean_probability for share in found.positions] == pytest.approx([0.6, 0.3, 0.1])
-    assert [share.chosen for share in found.positions] == [1.0, 0.0, 0.0]
+    assert [share.mean_probability for share in found.positions] == pytest.approx(places)
     assert [share.gold for share in found.positions] == pytest.approx([1 / 3] * 3)
-    assert found.flip_rate == 1.0
-
-
-def test_an_option_that_is_always_preferred_flips_none(judge) -> None:
-    """Option 2 gets 0.8 wherever it stands: at places 2, 1 and 3 of the orders that begin with 1, 2 and 3."""
-    rows = tuple(tuple(math.log(p) for p in row) for row in ((0.1, 0.8, 0.1), (0.8, 0.1, 0.1), (0.1, 0.1, 0.8)))
-    found = judge([([0.1, 0.8, 0.1], 2, {"order_scores": rows})])
-    assert [share.mean_probability for share in found.positions] == pytest.approx([1 / 3] * 3)
-    assert [share.chosen for share in found.positions] == pytest.approx([1 / 3] * 3)
-    assert found.flip_rate == 0.0
-
-
-def test_flips_are_a_share_of_the_questions(judge) -> None:
-    same, other = ((-1.0, -2.0), (-2.0, -1.0)), ((-1.0, -2.0), (-1.0, -2.0))
-    cases = [([0.6, 0.4], 1, {"order_scores": rows}) for rows in (same, other, same, same)]
-    assert judge(cases).flip_rate == 0.25
-    mixed = judge([*cases, ([0.6, 0.4], 1, {})])
-    assert mixed.flip_rate == 0.25
-    assert not mixed.by_shown_position
+    assert found.flip_rate == flip_rate
+    mixed = judge([([1 / 3] * 3, 2, {"order_scores": logs}), ([0.6, 0.4], 1, {})])
+    assert (mixed.flip_rate, mixed.by_shown_position) == (flip_rate, False)
 
 
 @pytest.fixture
@@ -191,7 +148,8 @@ def _softmax(rows):
 
 def test_a_second_implementation_agrees(crowd) -> None:
     questions, key, predictions = crowd
-    found = measure_evidence(questions, key, predictions)["option_scores"]
+    metrics = compute_metrics(questions, key, predictions)
+    found = metrics.option_scores
     padded = np.full((len(questions), 5), -np.inf)
     for row, question in enumerate(questions):
         scores = list(predictions[question.key].option_scores.values())
@@ -217,11 +175,14 @@ def test_a_second_implementation_agrees(crowd) -> None:
         assert point.exam_score == pytest.approx(marks.mean())
         assert point.answered_ratio == answered.mean()
         assert point.accuracy == (pytest.approx(right[answered].mean()) if answered.any() else None)
+    best = max(found.abstention, key=lambda point: (point.exam_score, -point.threshold))
+    assert (found.best_threshold, found.abstention[0].right) == (best.threshold, metrics.right)
+    assert Metrics.model_validate_json(metrics.model_dump_json()) == metrics
 
 
 def test_a_second_implementation_agrees_on_orders(crowd) -> None:
     questions, key, predictions = crowd
-    found = measure_evidence(questions, key, predictions)["option_scores"]
+    found = compute_metrics(questions, key, predictions).option_scores
     tables = [_softmax(np.array(predictions[question.key].order_scores)) for question in questions]
     flips = []
     for table in tables:
@@ -237,18 +198,3 @@ def test_a_second_implementation_agrees_on_orders(crowd) -> None:
         assert share.mean_probability == pytest.approx(np.mean([table[:, at].mean() for table in having]))
         assert share.chosen == pytest.approx(np.mean([(table.argmax(axis=1) == at).mean() for table in having]))
         assert share.gold == pytest.approx(np.mean([1 / len(table) for table in having]))
-
-
-def test_metrics_carry_them_and_survive_the_file(crowd) -> None:
-    questions, key, predictions = crowd
-    metrics = compute_metrics(questions, key, predictions)
-    assert metrics.option_scores == measure_evidence(questions, key, predictions)["option_scores"]
-    assert metrics.option_scores.abstention[0].right == metrics.right
-    assert metrics.option_scores.abstention[0].exam_score == pytest.approx(metrics.exam_score)
-    assert Metrics.model_validate_json(metrics.model_dump_json()) == metrics
-
-
-def test_metrics_of_a_file_without_them_are_read(make_exam, key_of, predict) -> None:
-    questions = make_exam("biology", 2013, size=3, options=4)
-    metrics = compute_metrics(questions, key_of(questions), predict(questions, "rwu"))
-    assert Metrics.model_validate(metrics.model_dump(mode="json", exclude={"option_scores"})) == metrics

@@ -1,27 +1,20 @@
-"""Paired statistics against hand-computed values, and against scipy, statsmodels and numpy used directly."""
+"""Runs on the same questions, against hand-computed values, and against scipy, statsmodels and numpy."""
 
 from itertools import product
-from math import comb
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.inter_rater import cohens_kappa
+from statsmodels.stats.multitest import multipletests
 
+from medexam.benchmarks import compare_exams
 from medexam.errors import DatasetError
-from medexam.metrics import Difference, Resampling, Tally, compute_metrics, mcnemar_p
-from medexam.metrics.paired.pairs import (
-    adjust_holm,
-    compare_pair,
-    complementarity,
-    count_flips,
-    judge,
-    kappa,
-    paired_differences,
-)
-from medexam.metrics.paired.results import Paired
-from medexam.metrics.paired.sheet import NO_ANSWER, Sheet
+from medexam.metrics import Difference, Resampling, compute_metrics, judge, mcnemar_p
+from medexam.predictions import Prediction, Reason, Status
+
+SCORES = ("accuracy", "exam_score", "points")
 
 
 @pytest.fixture
@@ -36,67 +29,28 @@ def exams(make_exam):
     return make
 
 
-def _draw(rng, questions, predict, weights) -> dict:
-    """Predictions that come out right, wrong or unanswered by these weights, question by question."""
-    return predict(questions, "".join(rng.choice(list("rwu"), size=len(questions), p=weights)))
+def _draw(rng, questions, weights) -> str:
+    """Right, wrong or unanswered by these weights, question by question."""
+    return "".join(rng.choice(list("rwu"), size=len(questions), p=weights))
 
 
-def _compare(questions, key, baseline, other) -> Paired:
-    return compare_pair(Sheet.of(questions, key, [baseline, other]), 1)
+@pytest.fixture
+def compare(key_of, predict):
+    """`compare(questions, "rrw", "rwu", ...)`: the first run beside the others, right, wrong or unanswered."""
+
+    def make(questions, *runs):
+        key = key_of(questions)
+        answers = [predict(questions, run) if isinstance(run, str) else run for run in runs]
+        metrics = [compute_metrics(questions, key, run) for run in answers]
+        return compare_exams(questions, key, answers, metrics, group="discipline")
+
+    return make
 
 
-def test_flips_by_hand(make_exam, key_of, predict) -> None:
-    questions = make_exam("biology", 2013, size=9, options=4)
-    names = [question.key for question in questions]
-    baseline, other = predict(questions, "rrwuurwmr"), predict(questions, "rwrrwuufr")
-    flips = count_flips(names[:8], key_of(questions), baseline, other)
-    assert flips.right_to_wrong == (names[1], names[5])
-    assert flips.wrong_to_right == (names[2], names[3])
-    assert (flips.both_right, flips.both_wrong, flips.left_out, flips.n) == (1, 2, 1, 7)
-    assert flips.p == 1.0
-
-
-@pytest.mark.parametrize("outcome", "fm")
-def test_what_either_run_did_not_score_is_left_out(outcome, make_exam, key_of, predict) -> None:
-    questions = make_exam("biology", 2013, size=3, options=4)
-    names, key = [question.key for question in questions], key_of(questions)
-    whole, part = predict(questions, "rwr"), predict(questions, f"ww{outcome}")
-    for flips in (count_flips(names, key, whole, part), count_flips(names, key, part, whole)):
-        assert (flips.n, flips.both_wrong, flips.left_out) == (2, 1, 1)
-        assert names[0] in flips.right_to_wrong + flips.wrong_to_right
-
-
-def test_a_question_without_gold_is_an_error(make_exam, key_of, predict) -> None:
-    questions = make_exam("biology", 2013, size=2, options=4)
-    answers = predict(questions, "r")
-    with pytest.raises(DatasetError, match=r"biology-2013/2"):
-        count_flips([question.key for question in questions], key_of(questions[:1]), answers, answers)
-
-
-@pytest.mark.parametrize(("lost", "gained", "p"), [(0, 0, 1.0), (0, 1, 1.0), (0, 5, 2 / 32), (1, 5, 14 / 64)])
-def test_mcnemar_by_hand(lost, gained, p) -> None:
-    assert mcnemar_p(lost, gained) == pytest.approx(p)
-    assert mcnemar_p(gained, lost) == pytest.approx(p)
-
-
-@pytest.mark.parametrize(("lost", "gained"), [(3, 9), (40, 61), (10, 10), (120, 41)])
-def test_mcnemar_against_statsmodels_and_the_binomial_sum(lost, gained) -> None:
-    both_ways = mcnemar([[50, lost], [gained, 30]], exact=True).pvalue
-    assert mcnemar_p(lost, gained) == pytest.approx(both_ways)
-    assert mcnemar_p(lost, gained) == pytest.approx(min(1.0, 2 * binom.cdf(min(lost, gained), lost + gained, 0.5)))
-
-
-@pytest.mark.parametrize(("lost", "gained"), list(product(range(7), repeat=2)))
-def test_mcnemar_is_the_share_of_all_coin_rows_as_uneven(lost, gained) -> None:
-    n = lost + gained
-    rows = sum(1 for row in product((0, 1), repeat=n) if abs(2 * sum(row) - n) >= abs(lost - gained))
-    assert mcnemar_p(lost, gained) == pytest.approx(rows / 2**n, abs=1e-15)
-
-
-def test_a_pair_by_hand(make_exam, key_of, predict) -> None:
-    first, second = make_exam("biology", 2013, 4, 4), make_exam("medicine", 2015, 2, 4)
-    questions = [*first, *second]
-    paired = _compare(questions, key_of(questions), predict(questions, "rrwuww"), predict(questions, "rwrwwu"))
+def test_a_pair_by_hand(compare, make_exam) -> None:
+    questions = [*make_exam("biology", 2013, 4, 4), *make_exam("medicine", 2015, 2, 4)]
+    found = compare(questions, "rrwuww", "rwrwwu")
+    paired = found.pairs[0].paired
     assert (paired.n, paired.exams, paired.baseline_accuracy) == (6, 2, 2 / 6)
     assert (paired.flips.right_to_wrong, paired.flips.wrong_to_right) == ((questions[1].key,), (questions[2].key,))
     assert (paired.flips.both_right, paired.flips.both_wrong, paired.flips.p) == (1, 3, 1.0)
@@ -105,46 +59,73 @@ def test_a_pair_by_hand(make_exam, key_of, predict) -> None:
     # Points: 5 and -2 before (6 - 1, 0 - 2), 4 and -1 after.
     assert paired.points.value == pytest.approx(((4 - 5) + (-1 - -2)) / 2)
     assert paired.exam_score.value == pytest.approx(((4 - 1) - (5 - 2)) / 18)
+    assert [(flip.question, flip.gold, flip.answers) for flip in found.flipped] == [
+        (questions[1].key, 1, (1, 2)),
+        (questions[2].key, 1, (2, 1)),
+    ]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_differences_are_those_of_the_runs_own_scores(seed, exams, key_of, predict) -> None:
-    rng = np.random.default_rng(seed)
-    questions = exams(int(rng.integers(2, 30)), 15)
-    key = key_of(questions)
-    before, after = (_draw(rng, questions, predict, weights) for weights in ((0.3, 0.6, 0.1), (0.4, 0.4, 0.2)))
-    paired = _compare(questions, key, before, after)
-    mine, its = compute_metrics(questions, key, before), compute_metrics(questions, key, after)
-    assert paired.baseline_accuracy == mine.accuracy
-    for name in ("accuracy", "exam_score", "points"):
-        assert getattr(paired, name).value == pytest.approx(getattr(its, name) - getattr(mine, name), abs=1e-12)
+def test_a_question_without_gold_is_an_error(make_exam, key_of, predict) -> None:
+    questions = make_exam("biology", 2013, size=2, options=4)
+    with pytest.raises(DatasetError, match=r"biology-2013/2"):
+        compare_exams(questions, key_of(questions[:1]), [predict(questions, "r")] * 2, [], group="discipline")
+
+
+@pytest.mark.parametrize(("lost", "gained"), [(3, 9), (40, 61), (10, 10), (0, 1020), (120, 41), (26_700, 27_300)])
+def test_mcnemar_is_that_of_statsmodels_and_the_binomial_sum(lost, gained) -> None:
+    found = mcnemar_p(lost, gained)
+    assert found == pytest.approx(mcnemar([[50, lost], [gained, 30]], exact=True).pvalue, rel=1e-9)
+    assert found == pytest.approx(min(1.0, 2 * binom.cdf(min(lost, gained), lost + gained, 0.5)), rel=1e-9)
+
+
+@pytest.mark.parametrize("flips", range(9))
+def test_mcnemar_is_the_share_of_all_coin_rows_as_uneven(flips) -> None:
+    for lost in range(flips + 1):
+        rows = [row for row in product((0, 1), repeat=flips) if abs(2 * sum(row) - flips) >= abs(2 * lost - flips)]
+        assert mcnemar_p(lost, flips - lost) == pytest.approx(len(rows) / 2**flips, abs=1e-15)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_intervals_agree_with_a_bootstrap_written_out(seed) -> None:
+def test_differences_are_those_of_the_runs_own_scores(seed, exams, compare) -> None:
     rng = np.random.default_rng(seed)
-    sizes = rng.integers(180, 235, size=30)
-    before = [Tally(right=int(r), wrong=int(n - r)) for n, r in zip(sizes, rng.binomial(sizes, 0.4), strict=True)]
-    after = [
-        Tally(right=int(r), wrong=int(n - r) - 9, unanswered=9)
-        for n, r in zip(sizes, rng.binomial(sizes, 0.5), strict=True)
-    ]
-    right = np.array([b.right - a.right for a, b in zip(before, after, strict=True)])
-    points = np.array([(3 * b.right - b.wrong) - (3 * a.right - a.wrong) for a, b in zip(before, after, strict=True)])
-    draws = rng.integers(0, 30, size=(40_000, 30))
-    whole = sizes[draws].sum(axis=1)
-    resampled = (right[draws].sum(1) / whole, points[draws].sum(1) / (3 * whole), points[draws].mean(axis=1))
-    found = paired_differences(np.column_stack([right, points, sizes]).astype(float), list)
-    for difference, values in zip(found, resampled, strict=True):
-        low, high = np.percentile(values, [2.5, 97.5])
-        assert difference.resampled is Resampling.CLUSTERS
-        assert difference.interval == pytest.approx((low, high), abs=0.04 * (high - low))
+    questions = exams(int(rng.integers(2, 30)), 15)
+    before, after = (_draw(rng, questions, weights) for weights in ((0.3, 0.6, 0.1), (0.4, 0.4, 0.2)))
+    found, back = compare(questions, before, after), compare(questions, after, before)
+    (mine, its), paired, reverse = found.metrics, found.pairs[0].paired, back.pairs[0].paired
+    assert paired.baseline_accuracy == mine.accuracy
+    for name in SCORES:
+        there, returned = getattr(paired, name), getattr(reverse, name)
+        assert there.value == pytest.approx(getattr(its, name) - getattr(mine, name), abs=1e-12)
+        assert there.value == pytest.approx(-returned.value)
+        assert there.interval == pytest.approx((-returned.interval[1], -returned.interval[0]))
+    one, other = (np.array(list(run)) for run in (before, after))
+    assert len(paired.flips.right_to_wrong) == ((one == "r") & (other != "r")).sum()
+    assert paired.flips.both_wrong == ((one != "r") & (other != "r")).sum()
+    assert paired.same_answer == pytest.approx((one == other).mean())
+    assert (paired.flips.right_to_wrong, paired.flips.p) == (reverse.flips.wrong_to_right, reverse.flips.p)
+    table = np.array([[((one == a) & (other == b)).sum() for b in "rwu"] for a in "rwu"])
+    assert paired.kappa == pytest.approx(cohens_kappa(table).kappa)
+    assert compare(questions, before, after) == found
 
 
-def test_two_exams_have_the_questions_of_both_runs_drawn_together(make_exam, key_of, predict) -> None:
+def test_intervals_agree_with_a_bootstrap_written_out(exams, compare) -> None:
+    rng = np.random.default_rng(1)
+    questions = exams(30, 40)
+    before, after = (_draw(rng, questions, weights) for weights in ((0.4, 0.6, 0), (0.5, 0.45, 0.05)))
+    marks = np.array([[{"r": (1, 3), "w": (0, -1), "u": (0, 0)}[each] for each in run] for run in (before, after)])
+    changes = (marks[1] - marks[0]).reshape(30, 40, 2).sum(axis=1)
+    draws = changes[rng.integers(0, 30, size=(40_000, 30))].sum(axis=1)
+    expected = {"accuracy": draws[:, 0] / 1200, "exam_score": draws[:, 1] / 3600, "points": draws[:, 1] / 30}
+    paired = compare(questions, before, after).pairs[0].paired
+    for name, values in expected.items():
+        found, (low, high) = getattr(paired, name), np.percentile(values, [2.5, 97.5])
+        assert found.resampled is Resampling.CLUSTERS
+        assert found.interval == pytest.approx((low, high), abs=0.04 * (high - low))
+
+
+def test_two_exams_have_the_questions_of_both_runs_drawn_together(compare, make_exam) -> None:
     questions = [*make_exam("biology", 2013, 60, 4), *make_exam("chemistry", 2014, 90, 4)]
-    before, after = predict(questions, "rrwwuwrwrw"), predict(questions, "rwwrwrrwww")
-    paired = _compare(questions, key_of(questions), before, after)
+    paired = compare(questions, "rrwwuwrwrw", "rwwrwrrwww").pairs[0].paired
     rng, counts = np.random.default_rng(5), {"r": (1, 3), "w": (0, -1), "u": (0, 0)}
     changes = np.array([np.subtract(counts[b], counts[a]) for a, b in zip("rrwwuwrwrw", "rwwrwrrwww", strict=True)])
     draws = [changes[rng.integers(0, 10, size=(20_000, n))].sum(axis=1) for n in (60, 90)]
@@ -156,55 +137,38 @@ def test_two_exams_have_the_questions_of_both_runs_drawn_together(make_exam, key
         assert found.interval == pytest.approx((low, high), abs=0.04 * (high - low))
 
 
-def test_the_same_runs_give_the_same_intervals_again(exams, key_of, predict) -> None:
-    questions = exams(6, 10)
-    before, after = predict(questions, "rwwr"), predict(questions, "rrwuw")
-    assert _compare(questions, key_of(questions), before, after) == _compare(
-        questions, key_of(questions), before, after
-    )
+def test_a_group_is_compared_as_its_questions_alone_are(compare, make_exam) -> None:
+    """Questions of three exams that stand in turns."""
+    exams = [make_exam("biology", 2013, 12, 4), make_exam("medicine", 2015, 12, 4), make_exam("biology", 2015, 12, 4)]
+    questions = [question for each in zip(*exams, strict=True) for question in each]
+    runs = ["rwuwrrwwur", "wrrwrwwruu"]
+    whole = compare(questions, *runs)
+    for groups, group_of in (
+        (whole.pairs[0].by_discipline, lambda question: question.exam.discipline),
+        (whole.pairs[0].by_year, lambda question: str(question.exam.year)),
+    ):
+        for name, group in groups.items():
+            places = [place for place, question in enumerate(questions) if group_of(question) == name]
+            part = ["".join(run[place % 10] for place in places) for run in runs]
+            alone = compare([questions[place] for place in places], *part).pairs[0].paired
+            assert group.paired == alone
+    assert sorted(whole.pairs[0].by_year) == ["2013", "2015"]
 
 
-def test_exams_stand_in_the_order_in_which_a_part_of_the_questions_names_them(make_exam, key_of, predict) -> None:
-    first, second = make_exam("biology", 2013, 3, 4), make_exam("medicine", 2015, 3, 4)
-    questions = [first[0], second[0], first[1], second[1]]
-    runs = [predict(questions, outcomes) for outcomes in ("rwuw", "wrrw")]
-    sheet = Sheet.of(questions, key_of(questions), runs)
-    assert sheet.exams.tolist() == [0, 1, 0, 1]
-    part = sheet.only([1, 2, 3])
-    assert part.exams.tolist() == [0, 1, 0]
-    assert part.keys == [question.key for question in questions[1:]]
-    assert compare_pair(part, 1) == _compare(questions[1:], key_of(questions), *runs)
-
-
-def test_swapping_the_runs_turns_every_sign(exams, key_of, predict) -> None:
-    questions = exams(12, 10)
-    key, before, after = key_of(questions), predict(questions, "rwwr"), predict(questions, "rrwuw")
-    there, back = _compare(questions, key, before, after), _compare(questions, key, after, before)
-    for name in ("accuracy", "exam_score", "points"):
-        mine, its = getattr(there, name), getattr(back, name)
-        assert mine.value == pytest.approx(-its.value)
-        assert mine.interval == pytest.approx((-its.interval[1], -its.interval[0]))
-    assert (there.flips.right_to_wrong, there.flips.p) == (back.flips.wrong_to_right, back.flips.p)
-    assert (there.kappa, there.either_right) == (pytest.approx(back.kappa), back.either_right)
-
-
-def test_a_run_beside_itself_differs_in_nothing(exams, key_of, predict) -> None:
-    questions = exams(6, 10)
-    same = predict(questions, "rwu")
-    paired = _compare(questions, key_of(questions), same, same)
-    for difference in (paired.accuracy, paired.exam_score, paired.points):
+def test_a_run_beside_itself_differs_in_nothing(exams, compare) -> None:
+    (pair,) = compare(exams(6, 10), "rwu", "rwu").pairs
+    for difference in (pair.paired.accuracy, pair.paired.exam_score, pair.paired.points):
         assert (difference.value, difference.interval, difference.excludes_zero) == (0.0, (0.0, 0.0), False)
-    assert (paired.flips.p, paired.same_answer, paired.kappa) == (1.0, 1.0, pytest.approx(1.0))
-    assert judge(paired.accuracy, paired.flips.p) == "not told apart"
+    assert (pair.paired.flips.p, pair.paired.same_answer, pair.paired.kappa) == (1.0, 1.0, pytest.approx(1.0))
+    assert pair.verdict == "not told apart"
 
 
-def test_one_exam_in_which_every_question_flips_has_no_interval(make_exam, key_of, predict) -> None:
-    questions = make_exam("biology", 2013, 40, 4)
-    paired = _compare(questions, key_of(questions), predict(questions, "w"), predict(questions, "r"))
-    assert (paired.accuracy.value, paired.accuracy.interval, paired.accuracy.excludes_zero) == (1.0, None, True)
-    assert paired.accuracy.resampled is Resampling.ALIKE
-    assert paired.flips.p < 1e-6
-    assert judge(paired.accuracy, paired.flips.p) == "better"
+def test_one_exam_in_which_every_question_flips_has_no_interval(compare, make_exam) -> None:
+    (pair,) = compare(make_exam("biology", 2013, 40, 4), "w", "r").pairs
+    accuracy = pair.paired.accuracy
+    assert (accuracy.value, accuracy.interval, accuracy.excludes_zero) == (1.0, None, True)
+    assert accuracy.resampled is Resampling.ALIKE
+    assert pair.verdict == "better"
 
 
 @pytest.mark.parametrize(
@@ -224,81 +188,54 @@ def test_a_verdict_needs_the_interval_and_the_test(value, interval, p, verdict) 
     assert judge(Difference(value=value, interval=interval), p) == verdict
 
 
-def test_runs_of_one_skill_are_seldom_told_apart(exams, key_of, predict) -> None:
-    rng = np.random.default_rng(11)
-    questions = exams(30, 20)
-    key, told = key_of(questions), 0
-    for _ in range(60):
-        before, after = (_draw(rng, questions, predict, (0.4, 0.5, 0.1)) for _ in range(2))
-        paired = _compare(questions, key, before, after)
-        told += judge(paired.accuracy, paired.flips.p) != "not told apart"
-    assert told <= 8
+def test_p_values_are_adjusted_over_all_pairs_and_over_all_groups(exams, compare) -> None:
+    rng = np.random.default_rng(4)
+    questions = exams(12, 20)
+    runs = [_draw(rng, questions, (right, 0.9 - right, 0.1)) for right in (0.3, 0.33, 0.4, 0.55)]
+    pairs = compare(questions, *runs).pairs
+    families = [
+        [(pair.paired, pair.p_adjusted) for pair in pairs],
+        [(group.paired, group.p_adjusted) for pair in pairs for group in pair.by_discipline.values()],
+        [(group.paired, group.p_adjusted) for pair in pairs for group in pair.by_year.values()],
+    ]
+    for family in families:
+        known = multipletests([paired.flips.p for paired, _ in family], method="holm")[1]
+        assert [adjusted for _, adjusted in family] == pytest.approx(known)
+    assert [pair.verdict for pair in pairs] == [judge(pair.paired.accuracy, pair.p_adjusted) for pair in pairs]
+    assert pairs[-1].verdict == "better"
+
+
+def _answering(questions, numbers) -> dict[str, Prediction]:
+    """A run that chose these options; None: no answer."""
+    same = {"program": "p", "spec_digest": "d"}
+    return {
+        question.key: Prediction(question=question.key, status=Status.ANSWERED, answer=number, **same)
+        if number
+        else Prediction(question=question.key, status=Status.UNANSWERED, reason=Reason.UNPARSED, **same)
+        for question, number in zip(questions, numbers, strict=True)
+    }
 
 
 @pytest.mark.parametrize(
-    ("p_values", "adjusted"),
+    ("before", "after", "kappa"),
     [
-        ([], []),
-        ([0.03], [0.03]),
-        ([0.01, 0.04, 0.03], [0.03, 0.06, 0.06]),
-        ([0.5, 0.9], [1.0, 1.0]),
-        ([0.04, 0.001], [0.04, 0.002]),
+        # Agreement 3/4; by chance 1/2 * 1/4 + 1/4 * 1/2 + 1/4 * 1/4.
+        ((1, 1, 2, None), (1, 2, 2, None), (3 / 4 - 5 / 16) / (1 - 5 / 16)),
+        ((2, 2, 2), (2, 2, 2), None),
+        ((None,), (None,), None),
+        ((1, 1, 1, 1), (2, 2, 2, 2), 0.0),
     ],
 )
-def test_holm_by_hand(p_values, adjusted) -> None:
-    assert adjust_holm(p_values) == pytest.approx(adjusted)
+def test_kappa_by_hand(before, after, kappa, compare, make_exam) -> None:
+    questions = make_exam("biology", 2013, len(before), 4)
+    (pair,) = compare(questions, _answering(questions, before), _answering(questions, after)).pairs
+    assert pair.paired.kappa == (kappa if kappa is None else pytest.approx(kappa))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_holm_steps_down(seed) -> None:
-    p_values = np.random.default_rng(seed).random(9) ** 3
-    order = np.argsort(p_values)
-    expected = np.empty(9)
-    expected[order] = np.minimum(1, np.maximum.accumulate(p_values[order] * np.arange(9, 0, -1)))
-    assert adjust_holm(list(p_values)) == pytest.approx(list(expected))
-
-
-def _kappa(answers) -> float | None:
-    mine, its = np.array([[NO_ANSWER if each is None else each for each in pair] for pair in answers]).T
-    return kappa(mine, its)
-
-
-def test_kappa_by_hand() -> None:
-    # Agreement 3/4; by chance 1/2 * 1/4 + 1/4 * 1/2 + 1/4 * 1/4.
-    answers = [(1, 1), (1, 2), (2, 2), (None, None)]
-    assert _kappa(answers) == pytest.approx((3 / 4 - 5 / 16) / (1 - 5 / 16))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_kappa_against_statsmodels_on_its_own_table(seed) -> None:
-    rng = np.random.default_rng(seed)
-    mine, its = rng.integers(0, 5, size=200), rng.integers(0, 5, size=200)
-    its = np.where(rng.random(200) < 0.4, mine, its)
-    table = np.histogram2d(mine, its, bins=range(6))[0]
-    answers = [(int(a) or None, int(b) or None) for a, b in zip(mine, its, strict=True)]
-    assert _kappa(answers) == pytest.approx(cohens_kappa(table).kappa)
-
-
-@pytest.mark.parametrize("answers", [[(2, 2)] * 3, [(None, None)]])
-def test_kappa_of_one_answer_alone_is_not_defined(answers) -> None:
-    assert _kappa(answers) is None
-
-
-def test_two_constant_runs_agree_no_more_than_by_chance() -> None:
-    assert _kappa([(1, 2)] * 4) == 0.0
-
-
-def test_what_runs_have_right_together(make_exam, key_of, predict) -> None:
+def test_what_runs_have_right_together(compare, make_exam) -> None:
     questions = make_exam("biology", 2013, 6, 4)
-    runs = [predict(questions, outcomes) for outcomes in ("rrwwuw", "rwrwww", "rwwrwu")]
-    together = complementarity(Sheet.of(questions, key_of(questions), runs))
+    found = compare(questions, "rrwwuw", "rwrwww", "rwwrwu")
+    together = found.together
     assert (together.n, together.any_right, together.all_right, together.none_right) == (6, 4, 1, 2)
     assert together.alone_right == (1, 1, 1)
-    pair = complementarity(Sheet.of(questions, key_of(questions), runs[:2]))
-    paired = _compare(questions, key_of(questions), *runs[:2])
-    assert paired.either_right == pair.any_right / pair.n
-    assert pair.alone_right == (len(paired.flips.right_to_wrong), len(paired.flips.wrong_to_right))
-
-
-def test_the_binomial_row_sums_as_scipy_has_it() -> None:
-    assert mcnemar_p(2, 9) == pytest.approx(2 * sum(comb(11, k) for k in range(3)) / 2**11)
+    assert [flip.question for flip in found.flipped] == [question.key for question in questions[1:4]]

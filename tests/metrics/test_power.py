@@ -5,8 +5,7 @@ import math
 import pytest
 from scipy.stats import binom
 
-from medexam.metrics import mcnemar_p
-from medexam.metrics.paired.power import detectable_difference, questions_needed
+from medexam.metrics import detectable_difference, mcnemar_p, questions_needed
 
 
 def exact_power(n: int, difference: float, flipped: float) -> float:
@@ -20,7 +19,7 @@ def exact_power(n: int, difference: float, flipped: float) -> float:
     return power
 
 
-@pytest.mark.parametrize(("n", "flipped"), [(240, 0.3), (1020, 0.2), (2000, 0.4)])
+@pytest.mark.parametrize(("n", "flipped"), [(240, 0.3), (1020, 0.2)])
 def test_the_detectable_difference_is_found_four_times_in_five(n, flipped) -> None:
     difference = detectable_difference(n, flipped)
     assert difference is not None

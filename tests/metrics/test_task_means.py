@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, bootstrap
 
-from medexam.metrics import Resampling
-from medexam.metrics.intervals import RESAMPLES
-from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
+from medexam.metrics import Resampling, mean_measure, score_short_answers
 from medexam.predictions import Failure, Prediction, Reason, Status
-from medexam.questions import Task
+from medexam.questions import Task, TaskGold
 
 
 def test_rates_have_wilsons_interval() -> None:
@@ -24,7 +22,7 @@ def test_other_scores_have_percentiles_of_resamples() -> None:
     expected = bootstrap(
         (list(scores.values()),),
         np.mean,
-        n_resamples=RESAMPLES,
+        n_resamples=9_999,
         method="percentile",
         rng=np.random.default_rng(5),
     ).confidence_interval
@@ -65,10 +63,6 @@ def test_fewer_than_five_questions_have_no_bootstrap() -> None:
     assert "resampled" not in mean_measure({f"q{place}": 0.1 + 0.2 * place for place in range(5)}).model_dump()
 
 
-def test_one_question_in_variants_has_no_interval() -> None:
-    assert mean_measure({"q/a": 1.0, "q/b": 0.0}, lambda key: "q").interval is None
-
-
 def test_failed_and_missing_tasks_are_counted_apart() -> None:
     tasks = [Task(key, "g", "en", "?") for key in "abcd"]
     same = {"program": "p", "spec_digest": "d"}
@@ -77,21 +71,16 @@ def test_failed_and_missing_tasks_are_counted_apart() -> None:
         "b": Prediction(question="b", status=Status.UNANSWERED, reason=Reason.UNPARSED, latency_s=3.0, **same),
         "c": Prediction(question="c", status=Status.FAILED, failure=Failure(kind="E", message="m"), **same),
     }
-    counts = count_tasks(tasks, predictions)
-    assert [task.key for task in scored_tasks(tasks, predictions)] == ["a", "b"]
-    assert counts == {
-        "selected": 4,
-        "n": 2,
-        "unanswered": 1,
-        "failed": 1,
-        "missing": 1,
-        "prompt_tokens": 3,
-        "completion_tokens": None,
-        "thinking_tokens": None,
-        "prompt_tokens_counted": None,
-        "completion_tokens_counted": None,
-        "latency_p50_s": 2.0,
-        "latency_p95_s": pytest.approx(2.9),
-        "answering_p50_s": None,
-        "answering_p95_s": None,
-    }
+    scored = score_short_answers(tasks, {key: TaskGold(answers=("x",)) for key in "abcd"}, predictions)
+    found = scored.metrics
+    assert list(scored.items["f1"]) == ["a", "b"]
+    assert (found.selected, found.n, found.unanswered, found.failed, found.missing) == (4, 2, 1, 1, 1)
+    assert (found.prompt_tokens, found.completion_tokens, found.latency_p50_s) == (3, None, 2.0)
+    assert found.latency_p95_s == pytest.approx(2.9)
+
+
+def test_many_questions_have_the_normal_interval_of_their_mean() -> None:
+    values = np.random.default_rng(5).normal(size=1_200)
+    low, high = mean_measure({str(place): value for place, value in enumerate(values.tolist())}).interval
+    error = 1.96 * values.std() / np.sqrt(1_200)
+    assert (low, high) == pytest.approx((values.mean() - error, values.mean() + error), abs=0.08 * error)
