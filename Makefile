@@ -13,15 +13,16 @@ TORCH_INDEX ?= $(if $(shell command -v nvidia-smi),,$(shell $(ANSWERS) && echo $
 TORCH_FROM = $(patsubst %,--extra-index-url %,$(TORCH_INDEX))
 # setuptools warns of editable installations.
 EDITABLE = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e
-# A file's tests share what takes long to make, so they stay together.
-PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile
-
-# ORDER=random shuffles files and tests; SEED repeats an order.
-SHUFFLED = $(if $(filter random,$(ORDER)),-p randomly --no-loadscope-reorder $(if $(SEED),--randomly-seed=$(SEED)))
+# A file's tests share what takes long to make, so they stay together; tests/conftest.py says which folders begin.
+PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# SEED: files and tests in another order, the same one for the same number.
+SHUFFLED = $(if $(SEED),-p randomly --randomly-seed=$(SEED))
+PYTEST = $(BIN)/python -m pytest
 # No model, server, browser or cluster, and no whole commands.
-FAST = -m "not (model or data or whole or browser or ray or slurm or vllm or vllm_env or chaos or soak)"
+FAST = not (model or data or whole or browser or ray or slurm or vllm or vllm_env or chaos or nightly)
+SELF = PYTHONPATH=.:tests:tests/serve $(BIN)/python -m
 
-.PHONY: quickstart check fast test flaky chaos fuzz soak bench docs lint clean
+.PHONY: quickstart check test nightly bench docs clean
 
 quickstart: $(VENV)/.local
 	$(BIN)/medexam run quickstart
@@ -31,31 +32,30 @@ quickstart: $(VENV)/.local
 
 # What to run before each commit.
 check: $(VENV)/.dev
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint fast
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync .lint .fast
 
-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest -q $(PARALLEL) --costs $(SHUFFLED) $(FAST)
+.lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
+.fast:
+	$(PYTEST) -q $(PARALLEL) -m "$(FAST)"
+
+# The gate. TESTS: a part of it, or what it leaves out, such as TESTS="-m chaos tests/chaos".
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest $(PARALLEL) --costs $(SHUFFLED)
+	$(PYTEST) $(if $(TESTS),$(TESTS),$(PARALLEL) --costs) $(SHUFFLED)
 
-# FILES: what is repeated while every processor is busy, TIMES times, in another order each time.
-TIMES ?= 5
-flaky: $(VENV)/.dev
-	PYTHONPATH=tests $(BIN)/python -m suite.busy --times $(TIMES) -- $(BIN)/python -m pytest -q $(PARALLEL) -p randomly --no-loadscope-reorder $(FILES)
-
-chaos: $(VENV)/.dev
-	$(BIN)/python -m pytest -m chaos tests/chaos
-
-# EXAMPLES: inputs of each boundary; SEED repeats a search.
-fuzz: $(VENV)/.dev
-	PYTHONPATH=.:tests:tests/serve $(BIN)/python -m generated.fuzz $(if $(EXAMPLES),--examples $(EXAMPLES)) $(if $(SEED),--seed $(SEED))
-
-# MINUTES: how long; SEED: any text, drawn if there is none; ARGS: see `python -m soak --help`.
-MINUTES ?= 60
-soak: $(VENV)/.dev
-	$(BIN)/python -m pytest -m soak
-	PYTHONPATH=.:tests:tests/serve $(BIN)/python -m soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+# What takes long, before a release: the tests that the gate leaves out, the gate in a drawn order, generated inputs, and
+# commands killed for MINUTES. With MEDEXAM_VLLM_PYTHON, vLLM servers of the tests' own; with Slurm, its jobs.
+MINUTES ?= 20
+EXAMPLES ?= 1000
+DRAWN := $(shell date +%j%H%M)
+nightly: $(VENV)/.dev
+	$(PYTEST) -m "nightly or vllm_env"
+	$(PYTEST) $(PARALLEL) -p randomly --randomly-seed=$(or $(SEED),$(DRAWN))
+	$(SELF) generated.fuzz --examples $(EXAMPLES) --seed $(or $(SEED),$(DRAWN))
+	$(SELF) soak --minutes $(MINUTES) --seed $(or $(SEED),$(DRAWN))
 
 # ENDPOINT: a live vLLM server of SmolLM2, for the rows that need one.
 bench: $(VENV)/.dev
@@ -64,11 +64,6 @@ bench: $(VENV)/.dev
 # The documentation as a site in build/site, without a network; a link that leads nowhere is an error.
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
-
-lint: $(VENV)/.dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 # torch comes first and pinned, so that no other package's range brings in a build for another device.
 $(VENV)/.torch: constraints.txt

@@ -1,6 +1,7 @@
 """Fixtures that every wing's tests share: a question, what takes long to make, and an environment without traps."""
 
 import asyncio
+import gc
 import json
 import os
 import shutil
@@ -15,7 +16,12 @@ from hypothesis import settings
 
 from medexam.questions import Discipline, Exam, Option, Question
 
-pytest_plugins = ["suite.costs", "suite.garbage", "suite.isolation", "suite.scheduling", "suite.stores", "suite.tiers"]
+pytest_plugins = ["suite.costs", "suite.isolation", "suite.stores"]
+
+LONG = ("tests/browser/", "tests/companions/corpus_map/", "tests/embedded/", "tests/experiments/", "tests/ray/")
+"""What takes longest begins first: a file that began last would keep one worker while the others have no work."""
+WHOLE = frozenset(("medexam", "empty_store", "desk", "compiled_umap", "pip_and_setuptools", "tiny_llama"))
+"""Fixtures of whole commands, of MLflow's store, and of what takes seconds to make: `make check` leaves them out."""
 
 # Drawn inputs are the same in every run of the suite; `make fuzz` draws others.
 settings.register_profile("suite", derandomize=True, database=None, deadline=None)
@@ -39,6 +45,19 @@ if "PYTEST_XDIST_WORKER_COUNT" in os.environ:
 def pytest_configure() -> None:
     """Hear Ctrl-C, which some tests send: a shell makes what it starts in the background ignore it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark whole commands; begin with `LONG`, unless the order is drawn; search what imports left for no garbage."""
+    for item in items:
+        if not WHOLE.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("whole")
+    if not config.pluginmanager.has_plugin("randomly"):
+        items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture
@@ -148,9 +167,8 @@ def smollm2_engine() -> "Iterator[EmbeddedEngine]":
     """The one SmolLM2 that the tests of a worker share, in float32."""
     from medexam.serve import EmbeddedEngine
     from medexam.specs import ModelSpec
-    from suite.costs import keep_for_session
 
-    engine: EmbeddedEngine = keep_for_session(lambda: EmbeddedEngine(ModelSpec(dtype="float32")))
+    engine = EmbeddedEngine(ModelSpec(dtype="float32"))
     yield engine
     asyncio.run(engine.aclose())
 
