@@ -4,24 +4,24 @@
 """
 
 import asyncio
+import io
+import json
 import sys
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
-
-from dspy.lm15 import Config, Message, Request
-
-from asked import complete
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "serve"), str(ROOT / "tests")]
 
+from engine_calls import ask, reply, spec_of  # noqa: E402
 from other_servers import TGI, LlamaServer, Ollama  # noqa: E402
 from provider_wire import REPLY, ProviderWire, serve_provider  # noqa: E402
 from provider_wires import WIRES  # noqa: E402
 from wire_server import Wire, serving  # noqa: E402
 
-from medexam.serve import build_engine, diagnose, find_targets  # noqa: E402
-from medexam.serve.diagnostics.api_check import honours_schema  # noqa: E402
-from medexam.serve.diagnostics.hosted import examine  # noqa: E402
+from medexam.cli import run_command  # noqa: E402
+from medexam.serve import build_engine  # noqa: E402
 from medexam.specs import EngineNeeds, ModelSpec  # noqa: E402
 
 PAGE = ROOT / "docs" / "providers.md"
@@ -32,85 +32,103 @@ SERVERS = {
     "TGI": lambda: TGI(),
 }
 """Name in the list -> its wire."""
-_CONFIG = {"max_tokens": 64, "temperature": 1.0, "seed": 0}
+_DRAWN = {"max_tokens": 64, "temperature": 1.0, "seed": 0}
+_EXAMPLE = [("system", "Answer."), ("user", "Which?"), ("assistant", REPLY), ("user", "And which?")]
 _WAYS = {
-    "free": Request(model="m", system="Answer.", messages=(Message.user("Which?"),), config=Config(**_CONFIG)),
-    "few-shot": Request(
-        model="m",
-        system="Answer.",
-        messages=(Message.user("Which?"), Message.assistant(REPLY), Message.user("And which?")),
-        config=Config(**_CONFIG),
-    ),
-    "CoT": Request(
-        model="m", messages=(Message.user("Why? Which?"),), config=Config(**{**_CONFIG, "stop": ("[[ ##",)})
-    ),
+    "free": ask(system="Answer.", **_DRAWN),
+    "few-shot": ask(turns=[{"role": role, "content": text} for role, text in _EXAMPLE], **_DRAWN),
+    "CoT": ask("Why? Which?", stop=("[[ ##",), **_DRAWN),
 }
-"""Way of asking -> a request as programs write it."""
+"""Way of asking -> a dialogue as programs write it."""
+_CHOICE = ask(system="Answer.", opening="{Answer: ", choices=["1", "2", "3"], **_DRAWN)
 
 
-async def _ask(spec: ModelSpec) -> dict[str, str]:
-    """Way of asking -> whether a reply came."""
-    engine = await build_engine(spec, EngineNeeds(chat=True))
+def doctor(*arguments: str) -> dict[str, Any]:
+    """What `medexam doctor --json` prints."""
+    words, printed = sys.argv, io.StringIO()
+    sys.argv = ["medexam", "doctor", *arguments, "--json"]
     try:
-        return {way: "yes" if (await complete(engine, request)).text else "no" for way, request in _WAYS.items()}
+        with redirect_stdout(printed), suppress(SystemExit):
+            run_command()
     finally:
-        await engine.aclose()
+        sys.argv = words
+    found: dict[str, Any] = json.loads(printed.getvalue())
+    return found
 
 
-async def provider_row(kind: type[ProviderWire]) -> str:
-    """The entry of a provider, in Markdown."""
+def ask_all(spec: ModelSpec, *, guided: bool) -> dict[str, str]:
+    """Way of asking -> the words of the reply."""
+
+    async def replies() -> dict[str, str]:
+        engine = await build_engine(spec, EngineNeeds(chat=True, guided=guided))
+        ways = {**_WAYS, **({"guided": _CHOICE} if guided else {})}
+        try:
+            return {way: (await reply(engine, dialogue)).words for way, dialogue in ways.items()}
+        finally:
+            await engine.aclose()
+
+    return asyncio.run(replies())
+
+
+def examine_provider(kind: type[ProviderWire]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is found out about a hosted model, and what it replies to each way of asking."""
     with serve_provider(kind()) as wire:
-        diagnosis = await examine(wire.model_name)
-        assert diagnosis.fault is None, diagnosis.fault
-        record = diagnosis.capabilities
-        spec = ModelSpec(engine="litellm", name=wire.model_name, temperature=record.fixed_temperature or 0.0)
-        ways = await _ask(spec)
-    told = record.describe()
+        (record,) = doctor(wire.model_name)["models"]
+        heat = record["fixed_temperature"]
+        spec = ModelSpec(engine="litellm", name=wire.model_name, temperature=0.0 if heat is None else heat)
+        return record, ask_all(spec, guided=True)
+
+
+def provider_row(record: dict[str, Any]) -> str:
+    """The entry of a hosted model, in Markdown."""
+    told, heat = record["ways"], record["fixed_temperature"]
     cells = {
-        **ways,
-        "guided": record.guided_by or "no",
+        "guided": record["guided_by"] or "no",
         "likelihood": "no",
         "samples": "a request each",
-        "seeds": "yes" if record.seeds else "not seeded",
+        "seeds": "yes" if record["seeds"] else "not seeded",
         "thinking": told["thinking"],
         "pictures": told["pictures"],
         "batch": told["batches"],
-        "price": "known" if record.prompt_usd else "not known",
+        "price": "known" if record["prompt_usd"] else "not known",
     }
-    heat = "" if record.fixed_temperature is None else f", at temperature {record.fixed_temperature:g}"
-    return _row(f"`{record.model}`{heat}", cells)
+    return _row(f"`{record['model']}`{'' if heat is None else f', at temperature {heat:g}'}", cells)
 
 
-async def server_row(name: str) -> str:
-    """The entry of a server of one's own, in Markdown."""
+def examine_server(name: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is found out about a server of one's own, and what it replies to each way of asking."""
     with serving(SERVERS[name]()) as wire:
-        report = await diagnose(find_targets([wire.address]), burst_s=0)
-        (found,) = report.diagnoses
-        seen = found.seen
-        assert seen is not None
-        ways = await _ask(ModelSpec(engine="vllm", endpoints=(wire.address,)))
-    api = {check.what: check.verdict for check in found.api}
-    several = "one request" if seen.several_replies else "a request each"
+        (record,) = doctor(wire.address, "--burst", "0")["endpoints"]
+        return record, ask_all(spec_of(wire), guided=False)
+
+
+def server_row(name: str, record: dict[str, Any]) -> str:
+    """The entry of a server, in Markdown."""
+    verdicts = {check["what"].removeprefix("choices by "): check["verdict"] for check in record["api"]}
+    forms = ("json_schema", "json_object", "json_object with value")
+    schema = next((form for form in forms if verdicts.get(form) == "honoured"), "words")
+    is_vllm = (record["server_version"] or "").startswith("vllm")
+    reads = sorted(read["way"] for read in record["reads"] if read["refusal"] is None)
     cells = {
-        **ways,
-        "guided": seen.guided_by or f"engine litellm: {honours_schema(found.api) or 'words'}",
-        "likelihood": ", ".join(sorted(seen.reads)) or "no",
-        "samples": several,
-        "seeds": "yes" if api.get("seed") == "honoured" else "sent",
+        "guided": record["guided_by"] or f"engine litellm: {schema}",
+        "likelihood": ", ".join(reads) or "no",
+        "samples": "one request" if record["several_replies"] else "a request each",
+        "seeds": "yes" if verdicts.get("seed") == "honoured" else "sent",
         "thinking": "as the chat template",
-        "pictures": "yes" if seen.sees else "by model",
-        "batch": "`run-batch`" if seen.is_vllm else "no",
+        "pictures": "yes" if record["sees"] else "by model",
+        "batch": "`run-batch`" if is_vllm else "no",
         "price": "none",
     }
     return _row(name, cells)
 
 
 def _row(name: str, cells: dict[str, str]) -> str:
-    """An entry of what it has; a way of asking that brings no reply is named."""
-    words = [f"no {way}" for way in _WAYS if cells[way] == "no"]
-    for what, value in cells.items():
-        if what not in _WAYS and value not in _ABSENT:
-            words.append({"yes": what, "known": what}.get(value, value if what == "guided" else f"{what} ({value})"))
+    """An entry of what it has."""
+    words = [
+        {"yes": what, "known": what}.get(value, value if what == "guided" else f"{what} ({value})")
+        for what, value in cells.items()
+        if value not in _ABSENT
+    ]
     return f"- {name}: {', '.join(words)}"
 
 
@@ -121,14 +139,11 @@ ENTRIES = "<!-- written by tests/serve/provider_table.py -->\n"
 
 def write_page() -> None:
     """Write the list into the page, in the place of the one that stands there."""
-
-    async def rows() -> list[str]:
-        return [*[await provider_row(kind) for kind in WIRES], *[await server_row(name) for name in SERVERS]]
-
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(ENTRIES)
+    rows = [provider_row(examine_provider(kind)[0]) for kind in WIRES]
+    rows += [server_row(name, examine_server(name)[0]) for name in SERVERS]
+    before, rest = PAGE.read_text(encoding="utf-8").split(ENTRIES)
     _, after = rest.split("<!-- end -->\n")
-    entries = "\n".join(asyncio.run(rows()))
+    entries = "\n".join(rows)
     PAGE.write_text(f"{before}{ENTRIES}\n{entries}\n\n<!-- end -->\n{after}", encoding="utf-8")
 
 

@@ -1,7 +1,8 @@
 """Each provider's form of requests and replies, and what its models take; the bodies lie in `providers/NAME.json`."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from provider_wire import Asked, ProviderWire
@@ -159,15 +160,6 @@ class Bedrock(ProviderWire):
 
 
 @dataclass
-class Mistral(ProviderWire):
-    name: ClassVar[str] = "mistral"
-    model_name: ClassVar[str] = "mistral/mistral-large-latest"
-    variables: ClassVar[dict[str, str]] = {"MISTRAL_API_KEY": "key"}
-    base: ClassVar[str] = "MISTRAL_AZURE_API_BASE"
-    prefills: bool = False
-
-
-@dataclass
 class Cohere(ProviderWire):
     name: ClassVar[str] = "cohere"
     model_name: ClassVar[str] = "cohere_chat/command-a-03-2025"
@@ -189,129 +181,22 @@ class Cohere(ProviderWire):
         return reply
 
 
-@dataclass
-class Azure(OpenAI):
-    name: ClassVar[str] = "azure"
-    model_name: ClassVar[str] = "azure/gpt-4o"
-    variables: ClassVar[dict[str, str]] = {"AZURE_API_KEY": "key", "AZURE_API_VERSION": "2024-10-21"}
-    base: ClassVar[str] = "AZURE_API_BASE"
-    tail: ClassVar[str] = ""
+CASES = Path(__file__).parents[1] / "cases" / "providers.jsonl"
+"""A model a line: of which class its provider's wire is, or what the wire takes if it is like OpenAI's, and `right`,
+what is found out about the model."""
+ROWS: list[dict[str, Any]] = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
 
 
-@dataclass
-class Perplexity(OpenAI):
-    name: ClassVar[str] = "perplexity"
-    model_name: ClassVar[str] = "perplexity/sonar"
-    variables: ClassVar[dict[str, str]] = {"PERPLEXITYAI_API_KEY": "key"}
-    base: ClassVar[str] = "PERPLEXITY_API_BASE"
-    prefills: bool = False
-    unknown: tuple[str, ...] = ("seed", "stop", "tools")
-    forms: tuple[str, ...] = ("json_schema",)
+def _wire_of(row: dict[str, Any]) -> type[ProviderWire]:
+    if "takes" not in row:
+        kind: type[ProviderWire] = globals()[row["class"]]
+        return kind
+    takes = [(name, Any, tuple(value) if isinstance(value, list) else value) for name, value in row["takes"].items()]
+    about = {name: row[name] for name in ("name", "variables", "base", "tail")}
+    return make_dataclass(row["class"], takes, bases=(ProviderWire,), namespace={**about, "model_name": row["model"]})
 
 
-@dataclass
-class Groq(OpenAI):
-    name: ClassVar[str] = "groq"
-    model_name: ClassVar[str] = "groq/llama-3.3-70b-versatile"
-    variables: ClassVar[dict[str, str]] = {"GROQ_API_KEY": "key"}
-    base: ClassVar[str] = "GROQ_API_BASE"
-    sees: bool = False
-    forms: tuple[str, ...] = ("json_object",)
-
-
-@dataclass
-class DeepSeek(OpenAI):
-    name: ClassVar[str] = "deepseek"
-    model_name: ClassVar[str] = "deepseek/deepseek-chat"
-    variables: ClassVar[dict[str, str]] = {"DEEPSEEK_API_KEY": "key"}
-    base: ClassVar[str] = "DEEPSEEK_API_BASE"
-    sees: bool = False
-    forms: tuple[str, ...] = ("json_object",)
-
-
-@dataclass
-class Together(OpenAI):
-    name: ClassVar[str] = "together"
-    model_name: ClassVar[str] = "together_ai/meta-llama/Llama-3.3-70B-Instruct-Turbo"
-    variables: ClassVar[dict[str, str]] = {"TOGETHERAI_API_KEY": "key"}
-    base: ClassVar[str] = "TOGETHER_AI_API_BASE"
-    sees: bool = False
-
-
-@dataclass
-class Fireworks(OpenAI):
-    name: ClassVar[str] = "fireworks"
-    model_name: ClassVar[str] = "fireworks_ai/accounts/fireworks/models/llama-v3p3-70b-instruct"
-    variables: ClassVar[dict[str, str]] = {"FIREWORKS_AI_API_KEY": "key"}
-    base: ClassVar[str] = "FIREWORKS_API_BASE"
-    sees: bool = False
-
-
-@dataclass
-class DeepInfra(OpenAI):
-    name: ClassVar[str] = "deepinfra"
-    model_name: ClassVar[str] = "deepinfra/meta-llama/Llama-3.3-70B-Instruct"
-    variables: ClassVar[dict[str, str]] = {"DEEPINFRA_API_KEY": "key"}
-    base: ClassVar[str] = "DEEPINFRA_API_BASE"
-    sees: bool = False
-    forms: tuple[str, ...] = ("json_object",)
-    forces_tools: bool = False
-
-
-@dataclass
-class SambaNova(OpenAI):
-    name: ClassVar[str] = "sambanova"
-    model_name: ClassVar[str] = "sambanova/Meta-Llama-3.3-70B-Instruct"
-    variables: ClassVar[dict[str, str]] = {"SAMBANOVA_API_KEY": "key"}
-    base: ClassVar[str] = "SAMBANOVA_API_BASE"
-    sees: bool = False
-    unknown: tuple[str, ...] = ("seed",)
-
-
-@dataclass
-class Databricks(OpenAI):
-    name: ClassVar[str] = "databricks"
-    model_name: ClassVar[str] = "databricks/databricks-meta-llama-3-3-70b-instruct"
-    variables: ClassVar[dict[str, str]] = {"DATABRICKS_API_KEY": "key"}
-    base: ClassVar[str] = "DATABRICKS_API_BASE"
-    tail: ClassVar[str] = "/serving-endpoints"
-    sees: bool = False
-    unknown: tuple[str, ...] = ("seed",)
-
-
-@dataclass
-class Zai(OpenAI):
-    name: ClassVar[str] = "zai"
-    model_name: ClassVar[str] = "zai/glm-4.6"
-    variables: ClassVar[dict[str, str]] = {"ZAI_API_KEY": "key"}
-    base: ClassVar[str] = "ZAI_API_BASE"
-    tail: ClassVar[str] = "/api/paas/v4"
-    sees: bool = False
-    thought: int = 320
-    unknown: tuple[str, ...] = ("seed",)
-    forms: tuple[str, ...] = ("json_object",)
-    forces_tools: bool = False
-
-
-@dataclass
-class XAI(OpenAI):
-    name: ClassVar[str] = "xai"
-    model_name: ClassVar[str] = "xai/grok-4"
-    variables: ClassVar[dict[str, str]] = {"XAI_API_KEY": "key"}
-    base: ClassVar[str] = "XAI_API_BASE"
-    thought: int = 320
-    unknown: tuple[str, ...] = ("stop",)
-
-
-@dataclass
-class OpenRouter(OpenAI):
-    name: ClassVar[str] = "openrouter"
-    model_name: ClassVar[str] = "openrouter/openai/gpt-4o-mini"
-    variables: ClassVar[dict[str, str]] = {"OPENROUTER_API_KEY": "key"}
-    base: ClassVar[str] = "OPENROUTER_API_BASE"
-
-
-WIRES = (
-    *(OpenAI, GPT5, O3, Azure, Anthropic, OldAnthropic, NewAnthropic, Bedrock, Gemini, GeminiPro, Mistral, Cohere),
-    *(XAI, DeepSeek, Groq, Together, Fireworks, DeepInfra, SambaNova, Databricks, OpenRouter, Perplexity, Zai),
-)
+WIRES = tuple(map(_wire_of, ROWS))
+"""Every model's wire, in the order of the file."""
+PROVIDERS = {kind.name: kind for kind in reversed(WIRES)}
+"""Provider -> the wire of its first model."""

@@ -15,8 +15,17 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-from medexam.serve.discovery.behaviour import TEXT
-from medexam.serve.discovery.sampling import NEUTRAL
+TEXT = "Chest pain for two hours; ST elevation in II, III and aVF. ¿Qué arteria? 17 of 51 (33 %)."
+"""The text by which models are told apart; only such requests hold it."""
+NEUTRAL = {
+    "top_p": (1.0,),
+    "top_k": (-1, 0),
+    "min_p": (0.0,),
+    "repetition_penalty": (1.0,),
+    "presence_penalty": (0.0,),
+    "frequency_penalty": (0.0,),
+}
+"""Sampling field -> the values with which it changes nothing."""
 
 
 @dataclass
@@ -104,17 +113,17 @@ class Wire:
         if self.tokenize and path == "/tokenize":
             if "messages" not in body:
                 return 200, {"tokens": _ids(body["prompt"])}
-            text = self._render(body["messages"], body.get("chat_template_kwargs"))
+            text = self.render(body["messages"], body.get("chat_template_kwargs"))
             if text is None:
                 return 400, _fault("the template refuses")
             return 200, {"tokens": _ids(text), "token_strs": [*text] if body.get("return_token_strs") else None}
         if self.tokenize and path == "/detokenize":
             return 200, {"prompt": "".join(chr(token) for token in body["tokens"])}
         if path in ("/v1/completions", "/v1/chat/completions"):
-            return self._refusal(body) or (self._complete(body) if path == "/v1/completions" else self._chat(body))
+            return self.fault_of(body) or (self._complete(body) if path == "/v1/completions" else self._chat(body))
         return 404, {"detail": "Not Found"}
 
-    def _refusal(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+    def fault_of(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
         if body.get("model") not in self.models + self.asked:
             return 404, _fault("no such model")
         if self.named and len(body.get("logprob_token_ids") or ()) > self.most_named:
@@ -123,7 +132,7 @@ class Wire:
             return 400, _fault(f"{refused[0]} is not configured")
         return None
 
-    def _render(self, turns: list[dict[str, str]], told: dict[str, Any] | None = None) -> str | None:
+    def render(self, turns: list[dict[str, str]], told: dict[str, Any] | None = None) -> str | None:
         if not self.chat:
             return None
         roles = [turn["role"] for turn in turns]
@@ -199,7 +208,7 @@ class Wire:
         pictures = sum(part["type"] == "image_url" for part in parts)
         if pictures and self.sight == "refuses":
             return 400, _fault(f"{self.models[0]} is not a multimodal model")
-        prompt = self._render([turn | {"content": _words(turn["content"])} for turn in body["messages"]])
+        prompt = self.render([turn | {"content": _words(turn["content"])} for turn in body["messages"]])
         if prompt is None:
             return 400, _fault("the template refuses")
         prompt += "#" * 16 * pictures * (self.sight == "reads")

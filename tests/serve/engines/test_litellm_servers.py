@@ -1,0 +1,119 @@
+"""The engine litellm at servers of one's own: how a choice is held, and what is refused before anything is asked."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from engine_calls import CHAT, GUIDED, ask, reaching, reply, spec_of
+from other_servers import TGI, Ollama
+from wire_server import Wire, serving
+
+from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError, UnsupportedFeatureError
+from medexam.serve import TIMING, build_engine
+from medexam.specs import EngineNeeds, ModelSpec
+
+CHOICE = ask(system="Be", opening="{Answer: ", choices=["1", "2", "3", "4"])
+"""The servers here choose the last one where a schema holds them."""
+
+
+@pytest.mark.parametrize(
+    ("wire", "name", "form"),
+    [
+        (Wire(), "hosted_vllm/tiny", "json_schema"),
+        (Wire(), "openai/tiny", "json_schema"),
+        (TGI(), "openai/tiny", "value"),
+        (Ollama(), "openai/tiny", "json_schema"),
+        (Wire(forms=("json_object",), form_status=422), "openai/tiny", "schema"),
+        (Wire(forms=("json_object",), form_status=500), "openai/tiny", "schema"),
+    ],
+    ids=["vLLM", "openai", "TGI", "Ollama", "older form", "older form, HTTP 500"],
+)
+async def test_a_choice_is_held_by_the_schema_that_the_server_takes(wire: Wire, name: str, form: str) -> None:
+    with serving(wire):
+        async with reaching(wire, engine="litellm", name=name, needs=GUIDED) as engine:
+            assert (await reply(engine, CHOICE)).reply == "4"
+            assert engine.info().guided_by == "structured_outputs"
+    (body,) = wire.bodies(CHAT)
+    assert form in body["response_format"]
+    assert body["messages"][-1] == {"role": "assistant", "content": "{Answer: "}
+
+
+async def test_free_replies_arrive_and_opening_words_are_refused() -> None:
+    with serving(Wire()) as wire:
+        async with reaching(wire, engine="litellm") as engine:
+            assert (await reply(engine, ask())).reply == "hello"
+            with pytest.raises(UnsupportedFeatureError, match="continue given words"):
+                await reply(engine, ask(opening="{Answer: "))
+
+
+@dataclass
+class Dying(Wire):
+    """Is gone once it was asked for a completion."""
+
+    def fault_of(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        self.drop = True
+        return super().fault_of(body)
+
+
+@pytest.mark.parametrize(
+    ("wire", "fault", "said", "unsaid"),
+    [
+        (Wire(schema=False), AnswerFormatError, "answer_format to free", "refused"),
+        (Wire(forms=()), AnswerFormatError, "json_object is refused", "json_schema is ignored"),
+        *[
+            (Wire(refuse={CHAT: status}), EngineError, "openai/tiny takes no request: ", "answer_format")
+            for status in (401, 402, 403, 404)
+        ],
+        (Wire(refuse={CHAT: 500}), EndpointUnreachableError, "openai/tiny does not answer: ", "answer_format"),
+        (Dying(), EndpointUnreachableError, "answered, then stopped answering", "answer_format"),
+        (Wire(drop=True), EndpointUnreachableError, "openai/tiny does not answer: ", "answer_format"),
+    ],
+)
+async def test_what_cannot_hold_a_choice_is_refused_at_the_start_for_what_it_is(
+    wire: Wire, fault: type[EngineError], said: str, unsaid: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TIMING, "attempts", 2)
+    with serving(wire), pytest.raises(fault, match=said) as caught:
+        await build_engine(spec_of(wire, engine="litellm"), GUIDED)
+    assert unsaid not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "needs", "said"),
+    [
+        ("hosted_vllm/tiny", EngineNeeds(plain=True), r"cannot continue plain text; use model\.engine vllm"),
+        ("openai/o1-pro", EngineNeeds(), r"of 0: set model\.temperature: 1 \("),
+    ],
+)
+async def test_what_a_model_cannot_do_is_refused_without_a_request(name: str, needs: EngineNeeds, said: str) -> None:
+    with serving(Wire()) as wire:
+        with pytest.raises(EngineError, match=said):
+            await build_engine(spec_of(wire, engine="litellm", name=name), needs)
+    assert not [body for _, body in wire.requests if body]
+
+
+async def test_a_name_without_provider_is_refused() -> None:
+    with pytest.raises(EngineError, match="knows no provider for 'nobody-knows'"):
+        await build_engine(ModelSpec(engine="litellm", name="nobody-knows"))
+
+
+@pytest.mark.parametrize("path", ["/v1beta/openai", "/api/paas/v4"])
+async def test_an_address_whose_path_does_not_end_in_v1_is_asked_as_it_stands(path: str) -> None:
+    class Elsewhere(Wire):
+        def reply(self, asked: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+            return super().reply(asked.replace(path, "/v1"), body)
+
+    with serving(Elsewhere()) as wire:
+        wire.address = wire.address.removesuffix("/v1") + path
+        async with reaching(wire, engine="litellm", needs=GUIDED) as engine:
+            assert (await reply(engine, ask())).reply == "hello"
+    assert {asked for asked, _ in wire.requests} == {f"{path}/chat/completions"}
+
+
+async def test_the_usual_key_is_not_sent_to_another_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "mine")
+    with serving(Wire(key="EMPTY")) as wire:
+        async with reaching(wire, engine="litellm") as engine:
+            assert (await reply(engine, ask())).reply == "hello"
+    assert set(wire.keys) == {"Bearer EMPTY"}
