@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.companions.harnesses.imports.importing import Importer
-from medexam.companions.harnesses.imports.samples import ResultsError
-from medexam.specs import DatasetSpec
+from medexam.companions.harnesses import ResultsError
 
 LOGS = Path(__file__).parent / "logs"
 STATED = json.loads(next(LOGS.glob("results_*.json")).read_text())["results"]
@@ -23,9 +21,8 @@ def task(tmp_path):
 
 
 @pytest.fixture
-def take(tmp_path):
-    importer = Importer(DatasetSpec(name="headqa_sample"), tmp_path / "runs")
-    return lambda path: {one.run.record.cell.program.measure: one for one in importer.take(path, print)}
+def read(sample_importer, take):
+    return lambda path: take(sample_importer, path)
 
 
 @pytest.mark.parametrize("pattern", ["*_samples.jsonl", "*[0-9a-f].json"])
@@ -39,9 +36,9 @@ def take(tmp_path):
         ),
     ],
 )
-def test_each_result_has_the_score_of_its_source(task, take, name, measures, pattern) -> None:
+def test_each_result_has_the_score_of_its_source(task, read, name, measures, pattern) -> None:
     (path,) = task(name).glob(pattern)
-    found = take(path)
+    found = read(path)
     assert found.keys() == measures.keys()
     for measure, one in found.items():
         assert one.run.metrics.accuracy == one.account["stated"] == STATED[name][measures[measure]]
@@ -51,25 +48,25 @@ def test_each_result_has_the_score_of_its_source(task, take, name, measures, pat
         assert one.account["other_gold"] == 0
 
 
-def test_the_options_of_acc_are_those_of_the_harness_itself(task, take, tmp_path) -> None:
+def test_the_options_of_acc_are_those_of_the_harness_itself(task, read) -> None:
     (path,) = task("headqa_en").glob("*_samples.jsonl")
     (samples,) = LOGS.glob("samples_headqa_en_2*.jsonl")
-    ours, theirs = (take(each)["acc"].run.folder.read_predictions() for each in (path, samples))
+    ours, theirs = (read(each)["acc"].run.folder.read_predictions() for each in (path, samples))
     assert {key: one.answer for key, one in ours.items()} == {key: one.answer for key, one in theirs.items()}
 
 
-def test_of_a_prompt_with_other_questions_the_last_counts(task, take) -> None:
+def test_of_a_prompt_with_other_questions_the_last_counts(task, read) -> None:
     (path,) = task("headqa_en_letters").glob("*_samples.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     shown = lines[5]["input"]["raw"] + " B\n\n"
     for line in lines:
         line["input"]["raw"] = shown + line["input"]["raw"]
     path.write_text("\n".join(map(json.dumps, lines)))
-    one = take(path)["exact_match:strict-match"]
+    one = read(path)["exact_match:strict-match"]
     assert (one.account["by"], one.run.metrics.accuracy) == ({"text within": 20}, one.account["stated"])
 
 
-def test_what_is_no_whole_file_is_refused(task, take) -> None:
+def test_what_is_no_whole_file_is_refused(task, read) -> None:
     (samples,) = task("headqa_en").glob("*_samples.jsonl")
     (evaluation,) = task("headqa_en").glob("*[0-9a-f].json")
     lines = samples.read_text().splitlines()
@@ -77,7 +74,7 @@ def test_what_is_no_whole_file_is_refused(task, take) -> None:
     del record["evaluation"]
     samples.write_text("\n".join([*lines[:3], json.dumps(record)]))
     with pytest.raises(ResultsError, match="record 4 is not a sample"):
-        take(samples)
+        read(samples)
     samples.unlink()
     with pytest.raises(ResultsError, match=f"put {samples.name} beside it"):
-        take(evaluation)
+        read(evaluation)

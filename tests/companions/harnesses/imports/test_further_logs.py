@@ -7,9 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from medexam.companions.harnesses.imports.importing import Importer
-from medexam.companions.harnesses.imports.samples import ResultsError
-from medexam.specs import DatasetSpec
+from medexam.companions.harnesses import ResultsError
 
 QUESTIONS = [
     ("Which vitamin prevents scurvy?", ("Vitamin A", "Vitamin B", "Vitamin C", "Vitamin D"), 2),
@@ -234,13 +232,14 @@ def write(folder: Path, files) -> Path:
 
 
 @pytest.fixture
-def importer(tmp_path):
-    rows = [
-        {"id": f"q{number}", "question": stem, "options": list(options), "answer": LETTERS[right]}
-        for number, (stem, options, right) in enumerate(QUESTIONS)
-    ]
-    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    return Importer(DatasetSpec(kind="choice", path=tmp_path / "own.jsonl"), tmp_path / "runs")
+def importer(own_importer):
+    return own_importer(
+        (
+            {"id": f"q{number}", "question": stem, "options": list(options), "answer": LETTERS[right]}
+            for number, (stem, options, right) in enumerate(QUESTIONS)
+        ),
+        0.1,
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
@@ -266,6 +265,23 @@ def test_options_that_a_harness_shuffled_are_read_in_its_order(shape, importer, 
     (one,) = importer.take(write(tmp_path, shape()), print)
     answers = one.run.folder.read_predictions()
     assert [answers[f"q{number}"].answer for number in range(4)] == [3, 1, 1, 4]
+
+
+@pytest.mark.parametrize(("score", "number"), [("0", None), ("0.0", None), ("False", None), ("1", 3), ("1.0", 3)])
+def test_the_score_of_simple_evals_stands_for_an_answer_that_cannot_be_read(
+    own_importer, tmp_path, score, number
+) -> None:
+    stem, options, right = QUESTIONS[0]
+    rows = [{"id": "q0", "question": stem, "options": list(options), "answer": LETTERS[right]}]
+    document = json.loads(simple_evals()["mmlu_my-model_allresults.json"])
+    report = f"<p>Correct Answer: C</p>\n<p>Extracted Answer: </p>\n<p>Score: {score}</p>\n"
+    messages = document["convos"][0]
+    messages[-1]["content"] = "It is well known."
+    document |= {"convos": [messages], "htmls": [report]}
+    path = write(tmp_path, {"mmlu_my-model_allresults.json": json.dumps(document)})
+    (one,) = own_importer(rows).take(path, print)
+    assert one.run.folder.read_predictions()["q0"].answer == number
+    assert one.run.metrics.accuracy == float(number is not None)
 
 
 def test_scores_are_kept_with_their_unit(importer, tmp_path) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.companions.harnesses.imports.importing import Importer
-from medexam.companions.harnesses.imports.samples import ResultsError
+from medexam.companions.harnesses import Importer, ResultsError
 from medexam.predictions import Reason, Status
 from medexam.specs import DatasetSpec
 from task_data import items_of, write_cliniqlink, write_submission
