@@ -1,15 +1,18 @@
-"""The cells of a CSV file or sheet: its delimiter, encoding, header and what stands above it, read or named."""
+"""The rows of a file of one's own: tables, sheets, JSON, quiz exports and texts, read or refused by what is wrong."""
 
 import gzip
-from pathlib import Path
-from typing import Any
+import json
+import unicodedata
+import zipfile
 
 import openpyxl
 import pytest
 
 from medexam.datasets import read_file
-from medexam.datasets.own.tables import SourceTable, get
-from medexam.errors import DatasetError
+from medexam.errors import DatasetError, SpecError
+from medexam.inputs import LONGEST_TEXT
+from medexam.specs import parse_yaml
+from table_cases import read_cases, write_rows
 
 HEADER = ("question", "A", "B", "C", "answer")
 ROWS = (
@@ -19,158 +22,146 @@ ROWS = (
 )
 
 
-def _read(path: Path, content: str | bytes) -> SourceTable:
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return read_file(path)
+@pytest.fixture
+def read(tmp_path):
+    """`read("a.csv", "question,A\\n...")`: the table of a file with this text, or with these bytes."""
+
+    def make(name: str, content):
+        if isinstance(content, bytes):
+            (tmp_path / name).write_bytes(content)
+        else:
+            write_rows(tmp_path / name, content)
+        return read_file(tmp_path / name)
+
+    return make
 
 
-def _cells(table: SourceTable) -> list[tuple[Any, ...]]:
-    """The cells of each row, or what is wrong with it alone."""
-    return [(row.record,) if isinstance(row.record, str) else tuple(row.record.values()) for row in table.rows]
+def _records(table) -> list:
+    """What each row holds, or what is wrong with it alone."""
+    return [row.record for row in table.rows]
 
 
-def _write(lines: Any, delimiter: str = ",") -> str:
-    return "\n".join(delimiter.join(cells) for cells in lines) + "\n"
+@pytest.mark.parametrize("case", read_cases("tables"))
+def test_the_rows_of_a_file(read, case) -> None:
+    for name in case["files"]:
+        for table in (read(name, case["text"]), read(f"{name}.gz", gzip.compress(case["text"].encode()))):
+            assert _records(table) == case["rows"]
+            assert case.get("format", "") in table.format
+            assert [row.place for row in table.rows] == case.get("places", [row.place for row in table.rows])
 
 
-def _book(path: Path, lines: Any) -> SourceTable:
+@pytest.mark.parametrize("case", read_cases("json_shapes"))
+def test_the_rows_of_a_json_document(read, case) -> None:
+    document = case["document"]
+    assert _records(read("a.json", json.dumps(document))) == case["rows"]
+    assert _records(read("b.jsonl", json.dumps(document, indent=1))) == case["rows"]
+    if isinstance(document, dict) and all(isinstance(each, list | dict) for each in document.values()):
+        assert _records(read("a.jsonl", json.dumps(document))) == case["rows"], "one line may be the document"
+
+
+def test_json_lines_in_a_json_file_and_cases_in_lines(read) -> None:
+    rows = [{"question": f"Which is {n}?", "answer": "A"} for n in range(3)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    assert _records(read("a.json", lines)) == rows
+    table = read(
+        "a.jsonl", "\n" + json.dumps({"case": "It hurts.", "questions": rows[:2]}) + "\n\n" + json.dumps(rows[2])
+    )
+    assert [row.place for row in table.rows] == ["line 2", "line 2", "line 4"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "q", "options": [{"key": "A", "value": "x"}], "answer": "A"},
+        {"question": "q", "answer": "A", "similar": [{"question": "r", "answer": "B"}]},
+        {"title": "t", "paragraphs": [{"context": "c", "qas": [{"question": "q", "answers": []}]}]},
+        {"text": "q", "options": [{"id": 1, "text": "x", "correct": True, "comment": ""}]},
+    ],
+)
+def test_a_question_with_lists_stays_one_row(read, row) -> None:
+    assert _records(read("a.json", json.dumps([row, row]))) == [row, row]
+    assert _records(read("a.jsonl", json.dumps(row))) == [row]
+
+
+@pytest.mark.parametrize("case", read_cases("refused_files"))
+def test_a_file_that_is_none_is_refused_by_what_is_wrong(load, case) -> None:
+    with pytest.raises(DatasetError, match=case["said"]) as refused:
+        load(case["text"], case["file"], columns=case.get("columns", {}))
+    assert "\n" not in str(refused.value)
+
+
+def _book(path, lines) -> None:
     book = openpyxl.Workbook()
     for line in lines:
         book.active.append(list(line))
     book.save(path)
-    return read_file(path)
 
 
 @pytest.mark.parametrize(
-    ("header", "row", "delimiter"),
+    ("lines", "columns", "rows", "place"),
     [
-        ("question,options,answer", "q,a|b|c|d,A", ","),
-        ("question,options,answer", "q,a;b;c;d,A", ","),
-        ("question|options|answer", "q|a,b,c,d|A", "|"),
-        ("question;options;answer", "q;a,b,c,d;A", ";"),
-        ("question\toptions\tanswer", "q\ta;b;c,d\tA", "tab"),
-        ("question,options (a|b|c|d),answer", "q,a|b|c|d,A", ","),
-        ("pregunta;opciones;respuesta", '"q; r";"a|b, c|d";A', ";"),
-    ],
-)
-def test_the_header_decides_the_delimiter(tmp_path, header, row, delimiter) -> None:
-    table = _read(tmp_path / "a.csv", f"{header}\n{row}\n{row}\n")
-    assert f'delimiter "{delimiter}"' in table.format or f"delimiter {delimiter}" in table.format
-    assert [len(cells) for cells in _cells(table)] == [3, 3]
-
-
-def test_rows_that_are_torn_are_named_whatever_their_share(tmp_path) -> None:
-    table = _read(tmp_path / "a.csv", "question;A;B;answer\nq;a;b;A\nq;a\nq;a;b;c;B\nq;a;b;A;;\n")
-    assert _cells(table) == [
-        ("q", "a", "b", "A"),
-        ("has 2 cells, and the header 4: quote cells that hold the delimiter",),
-        ("has 5 cells, and the header 4: quote cells that hold the delimiter",),
-        ("q", "a", "b", "A"),
-    ]
-    assert [row.place for row in table.rows][1] == "row 2 (line 3)"
-
-
-@pytest.mark.parametrize("titles", [["Exam of 2024"], ["Exam of 2024,,,,", "Second part,,,,"], ["", "Exam", ""]])
-def test_titles_above_the_header_are_passed_over_and_said(tmp_path, titles) -> None:
-    table = _read(tmp_path / "a.csv", "\n".join([*titles, _write([HEADER, *ROWS])]))
-    assert table.columns == HEADER
-    assert _cells(table) == list(ROWS)
-    assert 'above the header stands "Exam' in table.format
-
-
-def test_a_sheet_with_titles(tmp_path) -> None:
-    table = _book(tmp_path / "a.xlsx", [["Exam of 2024"], [], HEADER, *ROWS])
-    assert (table.columns, _cells(table)) == (HEADER, list(ROWS))
-    assert [row.place for row in table.rows] == ["row 1 (line 4)", "row 2 (line 5)", "row 3 (line 6)"]
-
-
-def test_a_column_of_a_sheet_without_a_name_is_kept_if_it_holds_something(tmp_path) -> None:
-    table = _book(tmp_path / "a.xlsx", [["question", None, "answer", None, " "], ["q", "a", "A"], ["r", "b", "B"]])
-    assert table.columns == ("question", "unnamed (2)", "answer")
-    shares = openpyxl.Workbook()
-    shares.active.append(["question", "A", "B"])
-    shares.active.append(["q", 0.125, 3])
-    shares.active["B2"].number_format = "0.0%"
-    shares.save(tmp_path / "b.xlsx")
-    assert _cells(read_file(tmp_path / "b.xlsx")) == [("q", "12.5%", 3)]
-
-
-def test_columns_of_one_name_are_numbered_and_said(tmp_path) -> None:
-    lines = [("question", "option", "option", "option", "answer"), *ROWS]
-    for table in (_read(tmp_path / "a.csv", _write(lines)), _book(tmp_path / "a.xlsx", lines)):
-        assert table.columns == ("question", "option 1", "option 2", "option 3", "answer")
-        assert "3 columns are called 'option', here option 1, option 2, option 3" in table.format
-        assert _cells(table) == list(ROWS)
-
-
-def test_a_name_over_all_options_is_that_of_each(tmp_path) -> None:
-    table = _book(tmp_path / "a.xlsx", [("Question", "Options", None, None, "Answer"), *ROWS])
-    assert table.columns == ("Question", "Options 1", "Options 2", "Options 3", "Answer")
-    assert _cells(table) == list(ROWS)
-
-
-def test_delimiters_at_the_end_and_marks_as_other_programs_write_them(tmp_path) -> None:
-    assert _cells(_read(tmp_path / "a.csv", "question,A,answer,\nq,a,A,\nr,b,A,\n")) == [
-        ("q", "a", "A"),
-        ("r", "b", "A"),
-    ]
-    table = _read(tmp_path / "a.csv", "question,A,answer,\nq,a,A\nr,b,A\n")
-    assert (table.columns, _cells(table)) == (("question", "A", "answer"), [("q", "a", "A"), ("r", "b", "A")])
-    assert _cells(_read(tmp_path / "a.csv", "sep=;\nquestion;A\nq, r;a, b\n")) == [("q, r", "a, b")]
-    text = 'question,A\n"He said \\"no, no\\" twice","a"\n"q","\\"b\\", c"\n'
-    assert _cells(_read(tmp_path / "a.csv", text)) == [('He said "no, no" twice', "a"), ("q", '"b", c')]
-    assert _cells(_read(tmp_path / "a.csv", 'question,A\n"say ""x"" \\",b\n')) == [('say "x" \\', "b")]
-
-
-def test_rows_without_a_header_have_numbered_columns(tmp_path) -> None:
-    for table in (_read(tmp_path / "a.csv", _write(ROWS)), _book(tmp_path / "a.xlsx", ROWS)):
-        assert table.columns == ("1", "2", "3", "4", "5")
-        assert "no header" in table.format
-        assert _cells(table) == list(ROWS)
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        HEADER,
-        ("Frage", "Antwort 1", "Antwort 2", "Antwort 3", "richtig"),
-        ("문제", "1", "2", "3", "정답"),
+        ([["Exam of 2024"], [], HEADER, *ROWS], HEADER, ROWS, "row 1 (line 4)"),
         (
-            "Question - max 120 characters",
-            "Answer 1 - max 75",
-            "Answer 2",
-            "Answer 3",
-            "Correct answer(s), at least one",
+            [("question", None, "answer", None, " "), ("q", "a", "A")],
+            ("question", "unnamed (2)", "answer"),
+            [("q", "a", "A")],
+            None,
         ),
-        ("Q", "O1", "O2", "O3", "A"),
+        (
+            [("Question", "Options", None, None, "Answer"), *ROWS],
+            ("Question", "Options 1", "Options 2", "Options 3", "Answer"),
+            ROWS,
+            None,
+        ),
+        (
+            [("question", "option", "option", "option", "answer"), *ROWS],
+            ("question", "option 1", "option 2", "option 3", "answer"),
+            ROWS,
+            None,
+        ),
+        (ROWS, ("1", "2", "3", "4", "5"), ROWS, None),
     ],
-)
-def test_a_header_is_no_row(tmp_path, header) -> None:
-    assert _read(tmp_path / "a.csv", _write([header, *ROWS], "\t")).columns == header
-    assert _read(tmp_path / "b.csv", _write([header, ROWS[0]], "\t")).columns == header
+)  # fmt: skip
+def test_a_sheet(tmp_path, lines, columns, rows, place) -> None:
+    _book(tmp_path / "a.xlsx", lines)
+    table = read_file(tmp_path / "a.xlsx")
+    assert table.columns == tuple(columns)
+    assert [tuple(row.values()) for row in _records(table)] == list(rows)
+    assert place in (None, table.rows[0].place)
+
+
+def test_a_share_of_a_sheet_is_read_as_it_is_shown(tmp_path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["question", "A", "B"])
+    book.active.append(["q", 0.125, 3])
+    book.active["B2"].number_format = "0.0%"
+    book.save(tmp_path / "b.xlsx")
+    assert _records(read_file(tmp_path / "b.xlsx")) == [{"question": "q", "A": "12.5%", "B": 3}]
+
+
+def test_a_zip_file_of_items(tmp_path) -> None:
+    item = next(case.values[0]["text"] for case in read_cases("tables") if case.id == "QTI 2, correctResponse")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("imsmanifest.xml", "<manifest/>")
+        archive.writestr("items/1.xml", item)
+        archive.writestr("items/2.xml", item.replace("choiceInteraction", "orderInteraction"))
+        archive.writestr("../p.png", b"")
+    table = read_file(tmp_path / "a.zip")
+    assert [row.place for row in table.rows] == ["items/1.xml, question 1", "items/2.xml, question 1"]
+    first, second = _records(table)
+    assert first["answer"] == "B"
+    assert second == "has 1 interactions; only items with exactly one, a choice, are read"
 
 
 WESTERN = "pregunta;respuesta\n¿Qué enfermedad causa ictericia, según Núñez?;«ácido úrico» \u2013 37 °C\n"
 
 
-@pytest.mark.parametrize(
-    ("encoding", "said"),
-    [
-        ("utf-8", ""),
-        ("utf-8-sig", ""),
-        ("utf-16", "UTF-16"),
-        ("utf-16-le", "UTF-16"),
-        ("utf-16-be", "UTF-16"),
-        ("utf-32", "UTF-32"),
-        ("cp1252", "Windows-1252"),
-    ],
-)
-def test_the_encoding_is_told_by_the_bytes(tmp_path, encoding, said) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"])
+def test_the_encoding_is_told_by_the_bytes(read, encoding) -> None:
     content = WESTERN.encode(encoding)
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(content))
-    for table in (_read(tmp_path / "a.csv", content), read_file(tmp_path / "a.csv.gz")):
-        assert _cells(table) == [("¿Qué enfermedad causa ictericia, según Núñez?", "«ácido úrico» \u2013 37 °C")]
-        assert table.format == 'CSV, delimiter ";"' + (f"; {said}" if said else "")
+    for table in (read("a.csv", content), read("a.csv.gz", gzip.compress(content))):
+        (row,) = _records(table)
+        assert [*row.values()] == ["¿Qué enfermedad causa ictericia, según Núñez?", "«ácido úrico» \u2013 37 °C"]
 
 
 @pytest.mark.parametrize(
@@ -184,19 +175,50 @@ def test_the_encoding_is_told_by_the_bytes(tmp_path, encoding, said) -> None:
         ("¿Qué órgano?", "mac-roman"),
     ],
 )
-def test_another_encoding_is_not_guessed(tmp_path, text, encoding) -> None:
+def test_another_encoding_is_not_guessed(read, text, encoding) -> None:
     with pytest.raises(DatasetError, match=r"is not UTF-8 \(byte \d+ is .*\): save it as UTF-8"):
-        _read(tmp_path / "a.csv", f"question,answer\n{text},A\n".encode(encoding))
+        read("a.csv", f"question,answer\n{text},A\n".encode(encoding))
 
 
-def test_a_file_in_utf_8_with_one_broken_letter_is_not_taken_for_another_encoding(tmp_path) -> None:
+def test_one_broken_letter_does_not_change_the_encoding_of_a_file(read) -> None:
     with pytest.raises(DatasetError, match="is not UTF-8"):
-        _read(tmp_path / "a.csv", "question,answer\nQué órgano,canción\n".encode().replace("ó".encode(), b"\xf3", 1))
+        read("a.csv", "question,answer\nQué órgano,canción\n".encode().replace("ó".encode(), b"\xf3", 1))
 
 
-def test_a_field_within_a_list_of_records_gives_their_values() -> None:
-    record = {"options": [{"text": "a", "isCorrect": False}, {"text": "b", "isCorrect": True}, {"text": "c"}]}
-    assert get(record, "options.text") == ["a", "b", "c"]
-    assert get(record, "options.isCorrect") == [False, True, None]
-    for column in ("options.letter", "options.text.more", "choices.text"):
-        assert get(record, column) is None
+@pytest.mark.parametrize("case", read_cases("texts"))
+def test_a_text_is_shown_as_its_reader_sees_it(read, case) -> None:
+    def shown(text: str) -> str:
+        (row,) = _records(read("a.jsonl", [{"question": text}]))
+        return row["question"]
+
+    assert shown(case["written"]) == case["shown"]
+    assert shown(case["shown"]) == shown(shown(case["shown"]))
+
+
+def test_every_text_of_a_row_is_cleaned(read) -> None:
+    decomposed = unicodedata.normalize("NFD", "opción")
+    row = {"question": "a&amp;b", decomposed: decomposed, "options": [{"text": "<b>x</b>"}], "E": float("nan"), "n": 1}
+    expected = {"question": "a&b", "opción": "opción", "options": [{"text": "x"}], "E": None, "n": 1}
+    assert _records(read("a.jsonl", [row])) == [expected]
+
+
+@pytest.mark.parametrize("counted", [{"start": 3}, {"answers": {"answer_start": [3], "text": ["b"]}}])
+def test_a_text_whose_characters_are_counted_stays(read, counted) -> None:
+    row = {"context": "a&amp;b", "question": "<b>q</b>", **counted}
+    assert _records(read("a.jsonl", [row])) == [row]
+
+
+LONG = "x" * (LONGEST_TEXT + 1)
+
+
+@pytest.mark.parametrize("name", ["long.csv", "long.json"])
+def test_a_text_that_is_longer_than_any_question_is_refused_with_the_limit(read, name) -> None:
+    content = f"question,answer\n{LONG},A\n" if name == "long.csv" else [{"question": [{"text": LONG}]}]
+    with pytest.raises(DatasetError, match="16,777,216 characters") as refused:
+        read(name, content)
+    assert len(str(refused.value)) < 300
+
+
+def test_a_text_of_yaml_that_is_too_long_is_refused_with_the_limit() -> None:
+    with pytest.raises(SpecError, match="spec: is longer than 16,777,216 characters"):
+        parse_yaml(f"name: {LONG}", "spec")

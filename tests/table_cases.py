@@ -1,0 +1,41 @@
+"""Tables of cases in `tests/cases/`, one a line with the value that is right; and files with the rows of a case."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+FOLDER = Path(__file__).parent / "cases"
+
+
+def read_cases(name: str) -> list[Any]:
+    """The cases of a file, each a parameter of a test."""
+    cases = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [pytest.param(case, id=case.get("name", str(place))) for place, case in enumerate(cases, start=1)]
+
+
+def write_rows(path: Path, rows: Any) -> Path:
+    """Write rows in the form that the path's ending says, or a text as it is; gives the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(rows, str):
+        path.write_text(rows, encoding="utf-8", newline="")
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows), encoding="utf-8")
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if path.suffix == ".tsv" else ",")
+            writer.writeheader()
+            writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return path
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | dict) else value
