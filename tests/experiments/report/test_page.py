@@ -4,401 +4,263 @@ import base64
 import hashlib
 import json
 import re
-import sys
-from html.parser import HTMLParser
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 import medexam
-from medexam.benchmarks import TableRun, find_benchmark
-from medexam.cli import run_command
-from medexam.cli.views.runs import read_current
-from medexam.datasets import load_exam_set
-from medexam.errors import MedExamError, RunFolderError
-from medexam.experiments.report.page import document, write_page
-from medexam.experiments.report.page.blocks import Block
-from medexam.experiments.report.page.document import read_asset
-from medexam.experiments.report.page.overview import build_overview
-from medexam.experiments.report.page.sections import merge_captions, stack
-from medexam.experiments.store.run_folder import PARQUET
-from medexam.predictions import Failure, Reason, Status
-from medexam.specs import DatasetSpec
-from medexam.tables import Table
-from page_blocks import unpack
-from stored_runs import write_run
+from medexam.errors import RunFolderError
+from medexam.predictions import Failure, RetrievedPassage
+from page_blocks import Page
+from small_exams import gold_of
 
-SAMPLE = Path(medexam.__file__).parent / "datasets" / "sample" / "HEAD_EN.json"
-LONGEST = {"kind": "longest"}
-BLIND = {"kind": "blind", "option": 2}
-ZERO_SHOT = {"kind": "zero_shot"}
+LONGEST, ZERO_SHOT = {"kind": "longest"}, {"kind": "zero_shot"}
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\" onclick='alert(3)"
+CORPUS = Path(__file__).parents[2] / "retrievers" / "corpus_sample" / "passages.jsonl.gz"
 
-
-class _Page(HTMLParser):
-    """A page's elements, the text of its tables by caption, and its blocks."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.tables: dict[str, list[list[str]]] = {}
-        self.texts: dict[str, list[str]] = {}
-        self.blocks: dict[str, Block] = {}
-        self._open: list[str] = []
-        self._rows: list[list[str]] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in {"meta", "img"}:
-            self._open.append(tag)
-        if tag == "table":
-            self._rows = []
-        elif tag == "tr":
-            self._rows.append([])
-        elif tag in {"th", "td"}:
-            self._rows[-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        where = self._open[-1] if self._open else ""
-        self.texts.setdefault(where, []).append(data)
-        if where == "caption":
-            self.tables.setdefault(data, self._rows)
-        elif {"td", "th"} & set(self._open):
-            self._rows[-1][-1] += data
-        elif where == "script":
-            name = self.elements[-1][1].get("id") or ""
-            if name:
-                self.blocks[name.removeprefix("block-")] = Block(name, data)
-
-    def named(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.elements if name == tag]
-
-
-@pytest.fixture(scope="module")
-def sample():
-    return load_exam_set(DatasetSpec())
-
-
-@pytest.fixture(autouse=True)
-def drawn(monkeypatch):
-    """One plot in the place of the real ones, which take a second to draw; gives the real function."""
-    real = document.draw_plots
-    monkeypatch.setattr(document, "draw_plots", lambda runs: [("<svg></svg>", "One point & more.")])
-    return real
+pytestmark = pytest.mark.usefixtures("without_plots")
 
 
 @pytest.fixture
 def page(tmp_path):
     """`page(folder, ...)` -> the parsed page of these runs."""
 
-    def make(*folders):
-        path = tmp_path / "page.html"
-        size = write_page(read_current(folders), path)
-        html = path.read_text(encoding="utf-8")
-        assert size.bytes == len(html.encode())
-        return _Page(html)
+    def make(*folders) -> Page:
+        medexam.report(*folders, html=tmp_path / "page.html")
+        return Page((tmp_path / "page.html").read_text(encoding="utf-8"))
 
     return make
 
 
-def _chosen(number):
-    return lambda question, gold: {"status": Status.ANSWERED, "answer": number}
-
-
-def _some(question, gold):
-    """Right, wrong, unanswered and failed by turns of the printed number, with all that a page can show."""
-    spent = {"prompt_tokens": 90, "completion_tokens": 4, "latency_s": 0.5, "finish_reason": "stop"}
-    turn = question.number % 4
-    if turn == 3:
-        return {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="connection refused")}
-    if turn == 2:
-        return {"status": Status.UNANSWERED, "reason": Reason.UNPARSED, "reply": "Neither of them.", **spent}
-    answer = gold if turn else next(number for number in question.option_numbers if number != gold)
-    return {"status": Status.ANSWERED, "answer": answer, "reply": f"Because. {{Answer: {answer}}}", **spent}
-
-
 @pytest.fixture
-def two_runs(tmp_path, sample):
-    return [
-        write_run(tmp_path / "longest", sample, LONGEST, _chosen(1)),
-        write_run(tmp_path / "asked", sample, ZERO_SHOT, _some, environment={"asked": 120, "asked_s": 60.0}),
-    ]
+def two_runs(make_run):
+    return [make_run(LONGEST, "rrw"), make_run(ZERO_SHOT, "rwufrrm", model={"engine": "embedded"})]
 
 
 def test_the_page_has_every_section_of_two_runs(page, two_runs) -> None:
     found = page(*two_runs)
     assert [each["id"] for each in found.named("section") if "id" in each] == ["scores", "questions", "more"]
-    assert [each["id"] for each in found.named("details") if "id" in each] == [
-        "runs",
-        "compared-headqa_sample",
-        "by-discipline",
-        "by-year",
-        "by-options",
-        "by-exam",
-        "costs",
-        "failures",
-        "details",
-        "plots",
-    ]
-    assert any("% of 120 questions right; chance is" in text for text in found.texts["p"])
+    sections = [each["id"] for each in found.named("details") if "id" in each]
+    assert sections[:2] == ["runs", "compared-headqa_v1"]
+    assert {"by-discipline", "by-year", "by-options", "by-exam", "costs", "failures", "details"} <= set(sections)
     headers, *rows = found.tables["Runs"]
     assert headers == ["Run", "Experiment", "Model", "Data set", "Folder", "When", "n", "Of", "State"]
-    assert rows[0][:4] == ["longest", "demo", "none", "headqa_sample en"]
-    assert rows[0][5:] == ["2026-11-20 10:30", "120", "30 exams", "complete"]
-    assert rows[1][-1] == "incomplete"
+    assert rows[0][:4] == ["longest", "demo", "none", "headqa_v1 en"]
+    assert rows[0][5:] == ["2026-11-20 10:05", "20", "4 exams", "complete"]
+    assert rows[1][-3:] == ["15", "4 exams", "incomplete"]
     headers, *rows = found.tables["By discipline"]
     assert headers == ["Discipline", "n", "Chance", "longest", "zero_shot"]
-    assert [row[0] for row in rows] == ["biology", "chemistry", "medicine", "nursing", "pharmacology", "psychology"]
-    assert all(re.fullmatch(r"\d\d to 20", row[1]) and row[2] != "-" for row in rows)
-    assert len(found.tables["By exam"]) == 31
+    assert [row[:3] for row in rows] == [["biology", "8 to 10", "22.5"], ["medicine", "7 to 10", "22.5"]]
+    assert len(found.tables["By exam"]) == 5
     assert found.tables["Failed questions"][1][:3] == ["zero_shot", "network", "LMTransportError"]
     assert {"Scores on the same questions", "Against longest", "Settings"} <= found.tables.keys()
     assert any("zero_shot is incomplete: " in text for text in found.texts["p"])
+    assert "Plots are left out: plots need matplotlib: pip install 'medexam[plots]'" in found.texts["p"]
 
 
 def test_one_run_has_its_own_figures_and_no_comparison(page, two_runs) -> None:
     found = page(two_runs[0])
-    assert "compared-headqa_sample" not in {attributes.get("id") for attributes in found.named("details")}
+    assert not [each for each in found.named("details") if "compared" in (each.get("id") or "")]
     assert found.tables["By discipline"][0][:4] == ["Discipline", "n", "Right", "Wrong"]
-    assert "v1 accuracy" in found.tables["By discipline"][0]
+
+
+def test_a_strip_stands_where_its_score_is_on_the_scale(two_runs, tmp_path) -> None:
+    report = medexam.report(*two_runs, html=tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    ticks = [
+        (float(place), int(label)) for place, label in re.findall(r'<text x="([\d.]+)%" y="1em">(\d+)</text>', text)
+    ]
+    places = [float(place) for place in re.findall(r'<circle cx="([\d.]+)%" cy="50%" r="5"/>', text)]
+    (left, low), (right, high) = ticks[:2]
+    shown = [low + (place - left) / (right - left) * (high - low) for place in places]
+    for run in report.document():
+        assert pytest.approx(100 * run["metrics"]["accuracy"], abs=0.1) in shown
 
 
 def test_the_page_loads_nothing_and_runs_its_own_scripts_only(page, two_runs) -> None:
     found = page(*two_runs)
     for _, attributes in found.elements:
         assert not [name for name in attributes if name.startswith("on")]
+        assert "style" not in attributes
         for name in ("src", "href", "data", "action"):
             assert (attributes.get(name) or "#").startswith(("#", "data:image/png;base64,"))
     assert not {"link", "iframe", "object", "base", "form"} & {tag for tag, _ in found.elements}
     (policy,) = (each["content"] for each in found.named("meta") if "http-equiv" in each)
-    hashes = [
-        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-        for text in found.texts["script"]
-        if "use strict" in text
-    ]
+    scripts = [text for text in found.texts["script"] if "use strict" in text]
+    hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert f"script-src {' '.join(hashes)}; img-src data:;" in policy
-    assert len(hashes) == len(document.SCRIPTS)
     assert "unsafe" not in policy
+    for text in scripts:
+        for forbidden in ("innerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch("):
+            assert forbidden not in text
 
 
-@pytest.mark.parametrize("name", [document.STYLE, *document.SCRIPTS])
-def test_no_asset_closes_its_element_or_writes_markup(name) -> None:
-    text = read_asset(name)
-    for forbidden in ("</", "<!--", "innerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch("):
-        assert forbidden not in text
-
-
-def test_hostile_names_and_messages_stay_text(page, tmp_path, sample) -> None:
-    def fail(question, gold):
-        return {"status": Status.FAILED, "failure": Failure(kind=HOSTILE, message=HOSTILE)}
-
-    run = write_run(
-        tmp_path / "run",
-        sample,
+def test_hostile_names_and_messages_stay_text(page, make_run, two_runs) -> None:
+    plain = [each for each in page(two_runs[1]).named("script") if "id" not in each]
+    failure = Failure(kind=HOSTILE, message=HOSTILE)
+    run = make_run(
         ZERO_SHOT,
-        lambda question, gold: fail(question, gold) if question.number % 2 else _some(question, gold),
+        "fffru",
         model={"engine": "litellm", "name": HOSTILE},
         environment={"engine": {"engine": "litellm", "model": HOSTILE.replace("/", "")}, "host": HOSTILE},
         warnings=(HOSTILE,),
+        extra=lambda question: {"reply": HOSTILE} if question.number > 3 else {"failure": failure},
     )
     found = page(run)
-    plain = [attributes for attributes in found.named("script") if "id" not in attributes]
-    assert len(plain) == len(document.SCRIPTS)
+    assert len([each for each in found.named("script") if "id" not in each]) == len(plain)
     assert len(found.named("img")) == sum("data:" in (each["src"] or "") for each in found.named("img"))
     assert any(HOSTILE in text for text in found.texts["p"])
     assert ["ran.host", HOSTILE] in found.tables["Settings"]
-    assert found.tables["Failed questions"][1][1] == HOSTILE
+    assert HOSTILE in found.tables["Failed questions"][1]
 
 
-def test_every_question_is_in_a_block(page, two_runs, sample) -> None:
-    found = page(*two_runs)
-    index = unpack(found.blocks["index"])
-    assert index["runs"] == ["longest", "zero_shot"]
-    assert index["keys"] == [question.key for question in sample.questions]
-    assert (index["starts"], index["without_texts"]) == ([0], [None, None])
-    at = next(at for at, question in enumerate(sample.questions) if question.number % 4 == 1)
-    question = sample.questions[at]
+def test_every_question_is_in_a_block_with_what_each_run_answered(page, make_run, two_runs) -> None:
+    narrow = make_run({"kind": "random"}, "o", years=[2015])
+    blocks = page(*two_runs, narrow).blocks
+    index, items = blocks["index"], blocks["part-0"]["items"]
+    assert index["runs"] == ["longest", "zero_shot", "random"]
+    keys = [
+        f"headqa-v1/{year}/{category}/{number}"
+        for category in ("biology", "medicine")
+        for year in (2013, 2015)
+        for number in range(1, 6)
+    ]
+    assert sorted(index["keys"]) == sorted(keys) == sorted(item["key"] for item in items)
+    at = {key: place for place, key in enumerate(index["keys"])}
+    assert index["outcomes"][1] == "rwufrrmrwufrrmrwufrr"[: len(keys)]
+    assert set(index["outcomes"][2]) == {"-", "w"}
     discipline, year = index["facets"]
-    assert discipline["values"][discipline["of"][at]] == question.exam.discipline
-    assert year["values"][year["of"][at]] == question.exam.year
-    assert index["outcomes"][1][at] == "r"
-    assert set(index["outcomes"][1]) == set("rwuf")
-    assert unpack(found.blocks["stems"])[at] == question.stem
-    item = unpack(found.blocks["part-0"])["items"][at]
-    gold = sample.golds[question.key].number
-    (wording,) = item["wordings"]
-    assert (item["key"], wording["stem"], wording["gold"]) == (question.key, question.stem, gold)
-    assert wording["options"] == [[option.number, option.text] for option in question.options]
-    assert item["answers"][0] == {"status": "answered", "answer": 1, "wording": 0}
-    assert item["answers"][1]["reply"] == f"Because. {{Answer: {gold}}}"
-    failed = unpack(found.blocks["part-0"])["items"][index["outcomes"][1].index("f")]
-    assert failed["answers"][1]["failure"] == "LMTransportError: connection refused"
+    for key in keys:
+        _, when, category, number = key.split("/")
+        assert discipline["values"][discipline["of"][at[key]]] == category
+        assert str(year["values"][year["of"][at[key]]]) == when
+        (wording,) = items[at[key]]["wordings"]
+        assert wording["stem"] == blocks["stems"][at[key]] == f"Which is it, {category} {when} number {number}?"
+        assert wording["gold"] == gold_of(int(number))
+        assert [number for number, _ in wording["options"]] == list(range(1, 6 if when == "2013" else 5))
+        assert (items[at[key]]["answers"][2] is None) is (when == "2013")
+    first, third, fourth, seventh = (items[place]["answers"][1] for place in (0, 2, 3, 6))
+    assert (first["answer"], first["reply"]) == (items[0]["wordings"][0]["gold"], f"{{Answer: {first['answer']}}}")
+    assert (third["status"], third["reply"]) == ("unanswered", "I would say | ```\nthe first")
+    assert fourth["failure"] == "LMTransportError: connection refused"
+    assert seventh == {"wording": 0}
 
 
-def test_a_question_in_two_languages_has_two_wordings(page, tmp_path, sample) -> None:
-    spanish = load_exam_set(DatasetSpec(language="es"))
-    found = page(
-        write_run(tmp_path / "en", sample, LONGEST, _chosen(1)),
-        write_run(tmp_path / "es", spanish, LONGEST, _chosen(2)),
-    )
-    item = unpack(found.blocks["part-0"])["items"][0]
+def test_scores_and_passages_of_an_answer_are_kept_to_six_digits_and_long_replies_lose_their_middle(
+    page, make_run
+) -> None:
+    def fields(question) -> dict:
+        return {
+            "option_scores": {1: -1.23456789, 2: -98.7654321, 3: -9.0, 4: -9.0},
+            "score_unit": "nats per token",
+            "score_norm": "token_mean",
+            "passages": (RetrievedPassage(id="p1", source="Book", score=12.3456789),),
+            "reply": "a" * 300_000 + "b" * 300_000 + " {Answer: 1} ☃ </script>",
+        }
+
+    answer = page(make_run(ZERO_SHOT, "r", years=[2015], extra=fields)).blocks["part-0"]["items"][0]["answers"][0]
+    assert answer["scores"][:2] == [[1, -1.23457], [2, -98.7654]]
+    assert (answer["score_unit"], answer["passages"]) == ("nats per token", [["p1", "Book", 12.3457]])
+    assert answer["reply"].startswith("a" * 100)
+    assert answer["reply"].endswith("bb {Answer: 1} ☃ </script>")
+    assert re.search(r"\d+ characters are left out", answer["reply"])
+
+
+def test_a_question_in_two_languages_has_two_wordings(page, make_run) -> None:
+    blocks = page(make_run(LONGEST, "r"), make_run(LONGEST, "w", language="es")).blocks
+    item = blocks["part-0"]["items"][0]
     assert [wording["language"] for wording in item["wordings"]] == ["en", "es"]
     assert [answer["wording"] for answer in item["answers"]] == [0, 1]
-    assert unpack(found.blocks["stems"])[0].split("\n") == [sample.questions[0].stem, spanish.questions[0].stem]
-    assert unpack(found.blocks["index"])["runs"] == ["longest en", "longest es"]
+    english, spanish = blocks["stems"][0].split("\n")
+    assert (english.split(",")[0], spanish.split(",")[0]) == ("Which is it", "Cuál es")
+    assert blocks["index"]["runs"] == ["longest en", "longest es"]
+
+
+def test_without_the_data_set_the_folder_has_to_do(page, make_run, exam_files) -> None:
+    run = make_run(ZERO_SHOT, "rrw")
+    shutil.rmtree(exam_files)
+    found = page(run)
+    assert any("as it was scored when it ran" in text for text in found.texts["p"])
+    index, item = found.blocks["index"], found.blocks["part-0"]["items"][0]
+    assert "HEAD_EN.json" in index["without_texts"][0]
+    assert index["facets"][0]["values"] == ["biology", "medicine"]
+    assert index["outcomes"][0].count("r") == 14
+    assert item["wordings"] == [{"language": "en", "gold": gold_of(1), "exam": "Cuaderno_2013_1_B"}]
+    assert set(found.blocks["stems"]) == {""}
+    both = page(run, shutil.copytree(run, run.with_name("other")))
+    assert any(text.startswith("Both runs cannot be compared: ") for text in both.texts["p"])
+    (run / "predictions.parquet").unlink()
+    assert set(page(run).blocks["index"]["outcomes"][0]) == {"a"}, "neither right nor wrong"
+
+
+def test_a_page_that_cannot_be_written_is_one_line(two_runs, tmp_path) -> None:
+    with pytest.raises(RunFolderError, match=r"cannot write .*; choose another file with --html") as raised:
+        medexam.report(two_runs[0], html=tmp_path / "no" / "such" / "page.html")
+    assert "\n" not in str(raised.value)
+
+
+# The conversations, of real runs over the scripted engine.
 
 
 @pytest.fixture
-def lost_data(tmp_path):
-    """A run whose data set has been removed since."""
-    path = tmp_path / "HEAD_EN.json"
-    path.write_bytes(SAMPLE.read_bytes())
-    exams = load_exam_set(DatasetSpec(name="headqa_v1", path=path))
-    run = write_run(tmp_path / "run", exams, BLIND, _chosen(2), dataset={"path": path})
-    path.unlink()
-    return run, exams
+def runs_of(tmp_path, monkeypatch):
+    """`runs_of([program, ...], reply)` -> folders of runs of four questions."""
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
+
+    def carry_out(programs, reply="{Answer: 1}"):
+        (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": reply}))
+        model = {"engine": "scripted", "path": str(tmp_path / "replies.yaml"), "temperature": 0.7}
+        dataset = {"name": "headqa_sample", "limit": 4}
+        spec = {"name": "shown", "dataset": dataset, "model": model, "matrix": {"program": programs}}
+        return [run.folder for run in medexam.run(spec, runs_dir=tmp_path / "runs", track=False, progress=False)]
+
+    return carry_out
 
 
-def test_without_the_data_set_the_folder_has_to_do(page, lost_data) -> None:
-    run, exams = lost_data
-    line = read_current([run])[0].note
-    assert "HEAD_EN.json" in line
-    found = page(run)
-    assert any("as it was scored when it ran" in text for text in found.texts["p"])
-    index = unpack(found.blocks["index"])
-    assert "HEAD_EN.json" in index["without_texts"][0]
-    assert index["facets"][0]["values"] == ["biology", "chemistry", "medicine", "nursing", "pharmacology", "psychology"]
-    right = sum(exams.golds[question.key].number == 2 for question in exams.questions)
-    assert index["outcomes"][0].count("r") == right
-    item = unpack(found.blocks["part-0"])["items"][0]
-    key = exams.questions[0].key
-    assert item["wordings"] == [
-        {"language": "en", "gold": exams.golds[key].number, "exam": exams.questions[0].exam.name}
-    ]
-    assert set(unpack(found.blocks["stems"])) == {""}
+def test_a_question_shows_what_each_call_sent_and_received(page, runs_of) -> None:
+    programs = [ZERO_SHOT, {"kind": "few_shot"}, {"kind": "zero_shot", "samples": 3}, LONGEST]
+    part = page(*runs_of(programs)).blocks["part-0"]
+    for item in part["items"]:
+        zero_shot, few_shot, voted, longest = item["answers"]
+        (call,) = zero_shot["calls"]
+        turns = [part["turns"][place] for place in call["turns"]]
+        assert [role for role, _ in turns] == ["system", "user", "user"]
+        (wording,) = item["wordings"]
+        assert wording["stem"] in turns[-1][1]
+        assert all(f"{number}. {text}" in turns[-1][1] for number, text in wording["options"])
+        assert call["reply"] == "{Answer: 1}"
+        assert len(few_shot["calls"][0]["turns"]) > len(call["turns"])
+        assert [one["reply"] for one in voted["calls"]] == ["{Answer: 1}"] * 3
+        assert "calls" not in longest
+    assert len(part["turns"]) == len({tuple(turn) for turn in part["turns"]}), "what prompts share stands once"
 
 
-def test_two_runs_without_their_data_set_are_not_compared(page, lost_data, tmp_path) -> None:
-    run, _ = lost_data
-    other = tmp_path / "other"
-    other.mkdir()
-    for file in run.path.iterdir():
-        (other / file.name).write_bytes(file.read_bytes())
-    found = page(run, type(run)(other))
-    assert any(text.startswith("Both runs cannot be compared: ") for text in found.texts["p"])
-    assert len(found.tables["Runs"]) == 3
+@pytest.mark.parametrize(
+    "program",
+    [
+        {"kind": "chain_of_thought", "answer_format": "guided"},
+        {"kind": "zero_shot", "orders": "cyclic"},
+        {"kind": "retrieve_then_answer", "retriever": {"kind": "bm25", "corpus": str(CORPUS)}},
+    ],
+)
+def test_of_a_question_that_failed_the_first_prompt_is_shown(page, runs_of, program) -> None:
+    blocks = page(*runs_of([program], {"error": "server"})).blocks
+    for item in blocks["part-0"]["items"]:
+        (call,) = item["answers"][0]["calls"]
+        assert item["wordings"][0]["stem"] in blocks["part-0"]["turns"][call["turns"][-1]][1]
+        assert call.get("reply") is None
 
 
-def test_without_the_parquet_file_an_answer_is_neither_right_nor_wrong(page, lost_data) -> None:
-    run, exams = lost_data
-    (run.path / PARQUET).unlink()
-    index = unpack(page(run).blocks["index"])
-    assert set(index["outcomes"][0]) == {"a"}
-    assert ([facet["values"] for facet in index["facets"]], index["numbers"][0]) == ([[], []], None)
-    assert len(index["keys"]) == len(exams.questions)
-
-
-def test_plots_stand_in_the_page_in_its_colours(page, two_runs, drawn, monkeypatch) -> None:
-    monkeypatch.setattr(document, "draw_plots", drawn)
-    found = page(*two_runs)
-    plots = [each for each in found.named("svg") if "aria-label" in each]
-    assert len(plots) == len(found.texts["figcaption"]) - found.texts["figcaption"].index(plots[0]["aria-label"])
-    assert all(each["fill"] == "currentColor" and each["role"] == "img" for each in plots)
-    for tag, attributes in found.elements:
-        assert "style" not in attributes, tag
-        assert not {"#000000", "#ffffff"} & {attributes.get("fill"), attributes.get("stroke")}
-
-
-def test_a_strip_stands_where_its_score_is_on_the_scale(two_runs) -> None:
-    runs = read_current(two_runs)
-    accuracy, exam_score = build_overview(runs).panels.values()
-    first, last = (int(label) for _, label in (accuracy.ticks[0], accuracy.ticks[-1]))
-    for run, mark in zip(runs, accuracy.marks, strict=True):
-        low, high = run.metrics.accuracy_interval
-        for place, value in ((mark.place, run.metrics.accuracy), (mark.low, low), (mark.high, high)):
-            assert first + place / 100 * (last - first) == pytest.approx(100 * value, abs=0.01)
-    assert [label for _, label in exam_score.ticks] == sorted((label for _, label in exam_score.ticks), key=int)
-
-
-def test_without_matplotlib_the_page_says_how_to_install_it(page, two_runs, monkeypatch) -> None:
-    def missing(runs):
-        raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'")
-
-    monkeypatch.setattr(document, "draw_plots", missing)
-    found = page(*two_runs)
-    assert "Plots are left out: plots need matplotlib: pip install 'medexam[plots]'" in found.texts["p"]
-
-
-@pytest.mark.parametrize("path", ["no/such/folder/page.html", "."])
-def test_a_page_that_cannot_be_written_is_one_line(path, two_runs, tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(RunFolderError, match=r"cannot write .*; choose another file with --html") as raised:
-        write_page(read_current(two_runs[:1]), Path(path))
-    assert "\n" not in str(raised.value)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_the_command_writes_the_page(two_runs, lost_data, tmp_path, monkeypatch, capsys) -> None:
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["medexam", "report", *map(str, arguments)])
-        try:
-            run_command()
-        except SystemExit as done:
-            return done.code, capsys.readouterr()
-        return 0, capsys.readouterr()
-
-    target = tmp_path / "out.html"
-    code, printed = call(two_runs[0].path, "--html", target, "--json")
-    assert (code, len(json.loads(printed.out))) == (0, 1)
-    assert re.search(rf"wrote {target} \(120 questions, \d\.\d MB\)", printed.err)
-    code, printed = call(lost_data[0].path, "--html", target)
-    assert not code
-    assert "medexam: warning: run: shown as it was scored" in printed.err
-    assert "blind-2" in printed.out
-    code, printed = call(lost_data[0].path)
-    assert (code, printed.err.count("\n")) == (0, 1)
-    code, printed = call(two_runs[0].path, "--html", tmp_path)
-    assert (code, printed.err.count("\n")) == (2, 1)
-
-
-def _by_year(*runs: TableRun) -> Table:
-    return next(
-        table for table, _ in find_benchmark(DatasetSpec(name="headqa_v1")).matrices(runs) if table.title == "By year"
-    )
-
-
-def test_a_matrix_spans_what_runs_have_scored(two_runs) -> None:
-    runs = read_current(two_runs)
-    table = _by_year(*(TableRun(name, {}, run.metrics, run.complete) for name, run in zip("ab", runs, strict=True)))
-    assert table.headers == ("Year", "n", "Chance", "a", "b")
-    year = table.rows[0][0]
-    sizes = [run.metrics.by_year[int(year)].n for run in runs]
-    assert table.rows[0][1] == f"{min(sizes)} to {max(sizes)}"
-    table = _by_year(*(TableRun(name, {}, runs[0].metrics, True) for name in "ab"))
-    assert table.rows[0][1] == str(sizes[0])
-    assert not table.best, "a year has too few questions for a best run"
-
-
-def test_tables_of_alike_headers_are_stacked() -> None:
-    first, second = Table("Cost", ("What", "In all"), (("Seconds", "3"),)), Table("Cost", ("What", "In all"), ())
-    other = Table("Cost", ("What",), (("Seconds",),))
-    found = stack([first, other, second, first], ["a", "b", "c", "d"])
-    assert [table.headers for table in found] == [("Run", "What", "In all"), ("Run", "What")]
-    assert found[0].rows == (("a", "Seconds", "3"), ("d", "Seconds", "3"))
-    assert found[0].text_columns == 2
-
-
-def test_captions_say_once_what_all_runs_share() -> None:
-    assert (
-        merge_captions(["Same. 2 a second.", "Same. 0.5 a second."], ["a", "b"])
-        == "Same. a: 2 a second. b: 0.5 a second."
-    )
-    assert merge_captions(["Same."] * 3, ["a", "b", "c"]) == "Same."
-    assert merge_captions([], []) == ""
+def test_a_run_whose_prompts_have_changed_says_why_it_shows_none(page, runs_of, tmp_path) -> None:
+    words = tmp_path / "words.yaml"
+    words.write_text("en: {zero_shot: 'Choose. $form'}")
+    (run,) = runs_of([{"kind": "zero_shot", "prompt": str(words)}])
+    assert "calls" in page(run).blocks["part-0"]["items"][0]["answers"][0]
+    words.write_text("en: {zero_shot: 'Choose well. $form'}")
+    blocks = page(run).blocks
+    assert "what its answers depend on has changed" in json.dumps(blocks["index"])
+    answer = blocks["part-0"]["items"][0]["answers"][0]
+    assert (answer["status"], "calls" in answer) == ("answered", False)

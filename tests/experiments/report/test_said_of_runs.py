@@ -1,0 +1,223 @@
+"""What a report says beside its tables: what is missing and why, what was found, and which runs are ranked."""
+
+import json
+
+import pytest
+
+import medexam
+from medexam.predictions import Failure, Reason, Status
+
+ZERO_SHOT, GUIDED = {"kind": "zero_shot"}, {"kind": "zero_shot", "answer_format": "guided"}
+THOUGHT = {"kind": "chain_of_thought"}
+TYPED = {"kind": "signature", "signature": "question, options -> answer: int"}
+UNTYPED = {"kind": "signature", "signature": "question, options -> answer"}
+LIKE = ', such as "It may be the first."'
+GUIDE = "; program.answer_format=guided makes that impossible."
+ROOM = "; a larger program.max_tokens leaves them room."
+READ = "; an answer must be in the format of the module's adapter, {}, and be one of the options."
+UNPARSED = "20 of 20 replies without a legal answer"
+ASKED = {"engine": "vllm", "name": "org/A"}
+
+
+def said(*paths) -> str:
+    """A report as the terminal shows it, on one line."""
+    return " ".join(repr(medexam.report(*paths)).split())
+
+
+def _unanswered(reasons, reply="It may be the first."):
+    """`extra` with these reasons in turn."""
+    turns = iter(reasons * 20)
+    return lambda _: {"status": Status.UNANSWERED, "answer": None, "reason": next(turns), "reply": reply}
+
+
+@pytest.mark.parametrize(
+    ("program", "reasons", "reply", "sentence"),
+    [
+        (ZERO_SHOT, [Reason.UNPARSED], "It may be the first.", UNPARSED + LIKE + GUIDE),
+        (GUIDED, [Reason.UNPARSED], "It may be the first.", UNPARSED + LIKE + "."),
+        (GUIDED, [Reason.TRUNCATED], "It may be the first.", "20 of 20 replies cut at their budget" + LIKE + ROOM),
+        (TYPED, [Reason.UNPARSED], "It may be the first.", UNPARSED + LIKE + GUIDE),
+        (UNTYPED, [Reason.UNPARSED], "It may be the first.", UNPARSED + LIKE + READ.format("chat")),
+        (ZERO_SHOT, [Reason.FILTERED], None, "20 of 20 replies withheld by the provider's filter."),
+        (ZERO_SHOT, [Reason.REFUSED], "I cannot.", '20 of 20 questions refused by the model, such as "I cannot.".'),
+        (ZERO_SHOT, [Reason.EMPTY], None, "20 of 20 replies without text" + GUIDE),
+        (ZERO_SHOT, [Reason.CONTEXT_OVERFLOW], None, "20 of 20 prompts too long for the model's context."),
+        (
+            ZERO_SHOT,
+            [Reason.FILTERED, Reason.FILTERED, Reason.FILTERED, Reason.UNPARSED, Reason.EMPTY],
+            None,
+            "12 of 20 replies withheld by the provider's filter (replies without a legal answer: 4, "
+            "replies without text: 4).",
+        ),
+    ],
+)
+def test_the_commonest_cause_of_missing_answers_is_named_with_its_cure(
+    make_run, program, reasons, reply, sentence
+) -> None:
+    assert sentence in said(make_run(program, "u", extra=_unanswered(reasons, reply)))
+
+
+def test_who_abstains_misses_no_answer(make_run) -> None:
+    assert "20 of 20" not in said(make_run(ZERO_SHOT, "u", extra=_unanswered([Reason.ABSTAINED], None)))
+
+
+@pytest.mark.parametrize(("engine", "advised"), [({"guided_by": "prefill"}, True), ({"guided_by": "words"}, False)])
+def test_guided_answers_are_advised_only_where_the_engine_enforces_them(make_run, engine, advised) -> None:
+    path = make_run(ZERO_SHOT, "u", environment={"engine": engine})
+    assert ("answer_format=guided makes that impossible" in said(path)) is advised
+
+
+def test_what_a_report_finds(make_run) -> None:
+    silent, right = make_run(ZERO_SHOT, "u"), make_run(GUIDED, "r")
+    half, more = make_run({"kind": "longest"}, "rw"), make_run(GUIDED, "rrrw")
+    assert (
+        "zero_shot-guided is better than every other run here: accuracy 100.0 % (McNemar's test). Read leniently, "
+        "zero_shot scores the same."
+    ) in said(silent, right, half)
+    level = said(more, half)
+    assert (
+        "zero_shot-guided has the most right answers, 75.0 %; no difference from longest is shown (McNemar's test)."
+    ) in level
+
+
+def test_only_a_complete_run_that_is_better_than_all_others_is_stressed(make_run, tmp_path) -> None:
+    def stressed(*paths) -> list[str]:
+        medexam.report(*paths, markdown=tmp_path / "report.md")
+        scores = (tmp_path / "report.md").read_text().split("\n\n")[1]
+        return [row.split(" | ")[0].strip("| ") for row in scores.splitlines() if "**" in row]
+
+    wrong, most, half = make_run(ZERO_SHOT, "w"), make_run(GUIDED, "rrw"), make_run(THOUGHT, "rw")
+    incomplete = make_run({"kind": "longest"}, "rrrrm")
+    assert stressed(wrong, most, incomplete) == ["zero_shot-guided"]
+    assert stressed(most, half) == []
+
+
+def test_the_document_counts_failures_by_what_they_say(make_run) -> None:
+    messages = iter(
+        [
+            *("the server broke off after 12 tokens", "the server broke off after 340 tokens"),
+            *("HTTP 500 from http://10.0.0.1:8000/v1: gone", "HTTP 500 from http://10.0.0.2:8000/v1: gone"),
+            "HTTP 503 from http://10.0.0.1:8000/v1: overloaded",
+            "the server broke off after 7 tokens",
+        ]
+        + ["connection refused"] * 14
+    )
+    kind = {"connection refused": "LMTransportError"}
+
+    def failed(_) -> dict:
+        message = next(messages)
+        return {"failure": Failure(kind=kind.get(message, "LMServerError"), message=message)}
+
+    path = make_run(ZERO_SHOT, "f", extra=failed)
+    (document,) = json.loads(json.dumps(medexam.report(path).document()))
+    assert [(one["boundary"], one["kind"], one["questions"]) for one in document["failures"]] == [
+        ("network", "LMTransportError", 14),
+        ("server", "LMServerError", 3),
+        ("server", "LMServerError", 2),
+        ("server", "LMServerError", 1),
+    ]
+    assert (document["status"], document["metrics"]["n"], document["metrics"]["failed"]) == ("incomplete", 0, 20)
+
+
+def test_the_document_of_a_run(make_run) -> None:
+    path = make_run(GUIDED, "rrw", language="es")
+    (document,) = json.loads(json.dumps(medexam.report(path).document()))
+    metrics = document.pop("metrics")
+    assert {name: document[name] for name in ("dataset", "language", "program", "model", "status", "mixed")} == {
+        "dataset": "headqa_v1",
+        "language": "es",
+        "program": "zero_shot-guided",
+        "model": "SmolLM2-135M-Instruct",
+        "status": "complete",
+        "mixed": False,
+    }
+    assert (document["run_dir"], document["failures"], document["warnings"]) == (str(path), [], [])
+    stored = json.loads((path / "metrics.json").read_text())
+    assert (metrics["n"], metrics["right"], metrics["wrong"]) == (stored["n"], 14, 6) == (20, 14, 6)
+
+
+def test_rows_hold_the_scores_in_the_order_of_the_options_and_the_passages(make_run, label_scores, passages) -> None:
+    def rows(path):
+        return medexam.load_run(path).predictions.to_arrow().to_pylist()
+
+    scored = rows(make_run(ZERO_SHOT, "r", extra=label_scores))
+    assert scored[1]["option_scores"] == pytest.approx([-2.0, -2.0, -1.2, -2.0, -2.0])
+    names = ("score_unit", "score_norm", "label_mass", "tied", "read_by", "right")
+    assert [scored[2][name] for name in names] == ["nats", "sum", 0.8, 5, "label", True]
+    found = rows(make_run({"kind": "retrieve_then_answer"}, "rw", extra=passages))
+    names = ("passages", "passage_scores", "passages_cut", "right", "option_scores")
+    assert [found[3][name] for name in names] == [["wiki/4", "wiki/0"], [4.0, 0.25], 40, False, None]
+    assert [found[4][name] for name in names] == [[], [], 0, True, None]
+
+
+def test_only_exams_that_were_asked_and_scored_whole_stand_beside_people(make_run) -> None:
+    def exams(**dataset) -> list[tuple[int, float]]:
+        (document,) = medexam.report(make_run(ZERO_SHOT, dataset.pop("letters", "rrw"), **dataset)).document()
+        return [(row["year"], row["points"]) for row in document.get("against_people", [])]
+
+    assert exams() == [(2013, 7.0), (2015, 11.0)]
+    assert exams(letters="rrrrrrrrrrrrrrrrrrrf") == [(2013, 15.0)]
+    assert exams(letters="rrrrrrrrrrrmrrrrrrrr") == [(2015, 15.0)]
+    assert exams(years=[2015]) == [(2015, 7.0)]
+    assert exams(limit=19) != exams(limit=20)
+    assert exams(disciplines=["biology"]) == []
+
+
+# Which runs are ranked.
+
+
+@pytest.fixture
+def mixed(make_run):
+    """A run whose first fifteen questions A answered and whose others B did."""
+    models = iter(["org/A"] * 15 + ["org/B"] * 5)
+    return make_run(THOUGHT, "r", run_id="both", model=ASKED, extra=lambda _: {"model": next(models)})
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"language": "es"}, "languages (en, es). On the 20 questions"),
+        ({"years": [2013]}, "different questions. On the 10 questions"),
+    ],
+)
+def test_runs_of_other_questions_are_not_ranked_and_the_reader_is_told(make_run, tmp_path, other, why) -> None:
+    paths = [make_run(ZERO_SHOT, "w"), make_run(GUIDED, "r", **other)]
+    medexam.report(*paths, markdown=tmp_path / "report.md")
+    text = (tmp_path / "report.md").read_text()
+    assert why in text
+    assert f"medexam compare {paths[0]} {paths[1]}" in text
+    assert "**" not in text.split("\n\n")[1]
+
+
+def test_a_run_of_two_models_is_marked_wherever_it_is_shown_and_not_ranked(
+    make_run, mixed, without_plots, tmp_path
+) -> None:
+    paths = [make_run(ZERO_SHOT, "w"), mixed]
+    answers = "15 answers of org/A, 5 of org/B"
+    medexam.report(*paths, markdown=tmp_path / "both.md", html=tmp_path / "both.html")
+    text = (tmp_path / "both.md").read_text()
+    assert f"The run both mixes models and is not ranked: {answers}." in text
+    assert "A (15) + B (5)" in text
+    assert "**" not in text.split("\n\n")[1]
+    assert answers in (tmp_path / "both.html").read_text()
+    assert answers in (mixed / "report.md").read_text()
+    document = medexam.report(*paths).document()[1]
+    assert (document["mixed"], document["model"]) == (True, "A (15) + B (5)")
+
+
+def test_an_accepted_change_of_model_is_marked_by_its_fingerprints(make_run) -> None:
+    prints = iter(["1a2b3c4d"] * 12 + ["5e6f7a8b"] * 8)
+    path = make_run(ZERO_SHOT, "r", model=ASKED, extra=lambda _: {"model": "org/A", "answered_by": next(prints)})
+    assert medexam.load_run(path).model == "A 1a2b3c4d (12) + A 5e6f7a8b (8)"
+    assert "12 answers of org/A (print 1a2b3c4d), 8 of org/A (print 5e6f7a8b)" in said(path)
+
+
+@pytest.mark.parametrize("name", ["spec.json", "predictions.jsonl"])
+def test_a_folder_that_lacks_a_file_is_refused_or_pending(make_run, name) -> None:
+    path = make_run(ZERO_SHOT, "r")
+    (path / name).unlink()
+    if name == "spec.json":
+        with pytest.raises(medexam.MedExamError, match="no run at"):
+            medexam.load_run(path)
+    else:
+        assert medexam.load_run(path).metrics.missing == 20
