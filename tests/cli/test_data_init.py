@@ -1,13 +1,16 @@
-"""`medexam data init`, `check` and `show` on questions of one's own."""
+"""First specs: `medexam init`, `data init`, `check` and `show` on questions of one's own, and the schema of specs."""
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
 
+import medexam as package
 from medexam.datasets import load_exam_set
-from medexam.specs import DatasetSpec, load_document, validate
+from medexam.specs import DatasetSpec, build_cells, library_names, load_document, spec_schema, validate
 
+LIBRARY = Path(package.__file__).parent / "experiments" / "library"
 CSV = "Question,Option A,Option B,Option C,Correct Answer,Topic,QID\n" + "".join(
     f"Question {number}?,x{number},y{number},z{number},{'ABC'[number % 3]},{'ab'[number % 2]},q{number}\n"
     for number in range(6)
@@ -18,7 +21,7 @@ def _columns(path):
     return yaml.safe_load(path.read_text())["dataset"]["columns"]
 
 
-def test_a_spec_is_proposed_and_runs(medexam, tmp_path, runs_dir) -> None:
+def test_a_spec_is_proposed_and_runs(medexam, run, refused, tmp_path) -> None:
     (tmp_path / "my.csv").write_text(CSV)
     code, out, err = medexam("data", "init", "my.csv")
     assert code == 0, err
@@ -31,14 +34,11 @@ def test_a_spec_is_proposed_and_runs(medexam, tmp_path, runs_dir) -> None:
         "subject": "Topic",
         "id": "QID",
     }
-    code, out, err = medexam("run", "my.yaml", "--set", "program={kind: longest}", "--json")
-    assert code == 0, err
-    assert json.loads(out)[0]["metrics"]["n"] == 6
-    assert medexam("data", "init", "my.csv")[0] == 2, "a spec that exists is kept"
+    assert run("my.yaml", "--set", "program={kind: longest}")[0]["metrics"]["n"] == 6
+    refused("data", "init", "my.csv")  # a spec that exists is kept
     code, out, _ = medexam("data", "check", "my.yaml")
     assert (code, "6 with 3 options" in out, "sound" in out) == (0, True, True)
-    _, out, _ = medexam("data", "show", "my.yaml", "--limit", 1, "--json")
-    assert len(json.loads(out)) == 1
+    assert len(json.loads(medexam("data", "show", "my.yaml", "--limit", 1, "--json")[1])) == 1
 
 
 @pytest.mark.parametrize(
@@ -54,22 +54,19 @@ def test_a_spec_is_proposed_and_runs(medexam, tmp_path, runs_dir) -> None:
 def test_the_kind_is_recognised(medexam, tmp_path, row, kind, columns) -> None:
     (tmp_path / "my.jsonl").write_text(json.dumps(row) + "\n")
     code, out, err = medexam("data", "init", "my.jsonl", "--out", "spec.yaml")
-    assert code == 0, err
-    assert f"kind {kind}" in out
+    assert (code, f"kind {kind}" in out) == (0, True), err
     assert _columns(tmp_path / "spec.yaml").items() >= columns.items()
-    assert medexam("data", "check", "spec.yaml")[0] == 0
-    assert medexam("data", "show", "spec.yaml")[0] == 0
+    assert medexam("data", "check", "spec.yaml")[0] == medexam("data", "show", "spec.yaml")[0] == 0
 
 
-def test_what_is_open_is_written_down_and_not_decided(medexam, tmp_path) -> None:
+def test_what_is_open_is_written_down_and_not_decided(medexam, run, refused, tmp_path) -> None:
     rows = [{"question": f"{place}?", "options": ["a", "b", "c"], "answer": place} for place in (1, 2)]
     (tmp_path / "my.json").write_text(json.dumps(rows))
     code, out, _ = medexam("data", "init", "my.json")
     assert (code, "columns.numbering: zero or one: 1 of row 1 is option 2 as numbers from 0" in out) == (3, True)
     assert "    numbering:   # decide: zero or one" in (tmp_path / "my.yaml").read_text()
-    code, _, err = medexam("run", "my.yaml")
-    assert (code, "numbering is not set: say zero or one" in err) == (2, True)
-    assert medexam("run", "my.yaml", "--set", "dataset.columns.numbering=one", "--set", "program.kind=longest")[0] == 0
+    assert "numbering is not set: say zero or one" in refused("run", "my.yaml")
+    run("my.yaml", "--set", "dataset.columns.numbering=one", "--set", "program.kind=longest")
 
 
 def test_standard_names_need_no_spec(medexam, tmp_path) -> None:
@@ -81,10 +78,6 @@ def test_standard_names_need_no_spec(medexam, tmp_path) -> None:
     code, out, _ = medexam("data", "check", "--path", "my.jsonl", "--kind", "choice")
     assert code == 2
     assert "line 2, column options: a question needs at least two options, this one has 1" in " ".join(out.split())
-    code, _, err = medexam("data", "check", "--path", "my.jsonl", "--kind", "essay")
-    assert (code, "the kinds are choice" in err) == (2, True)
-    code, _, err = medexam("data", "show")
-    assert (code, "give the name of a data set" in err) == (2, True)
 
 
 def test_a_path_is_found_beside_its_spec(tmp_path, monkeypatch) -> None:
@@ -98,33 +91,69 @@ def test_a_path_is_found_beside_its_spec(tmp_path, monkeypatch) -> None:
 
 
 def test_the_example_reads_as_its_source(request) -> None:
-    document = load_document(request.config.rootpath / "examples" / "my_questions.yaml")
-    own = load_exam_set(validate(DatasetSpec, document["dataset"]))
-    sample = load_exam_set(DatasetSpec())
-    known = {one.stem: sample.golds[one.key].number for one in sample.questions}
+    own = load_exam_set(
+        validate(DatasetSpec, load_document(request.config.rootpath / "examples/my_questions.yaml")["dataset"])
+    )
+    shipped = load_exam_set(DatasetSpec(name="headqa_sample"))
+    known = {one.stem: shipped.golds[one.key].number for one in shipped.questions}
     assert len(own.questions) == 20
     assert all(known[one.stem] == own.golds[one.key].number for one in own.questions)
 
 
-def test_a_key_in_another_file_is_written_into_the_spec(medexam, tmp_path) -> None:
+def test_a_key_in_another_file_is_written_into_the_spec(medexam, run, tmp_path) -> None:
     (tmp_path / "mis preguntas (1).csv").write_text(CSV.replace("Correct Answer", "Points"))
     (tmp_path / "key.csv").write_text("QID,Key\n" + "".join(f"q{number},{'ABC'[number % 3]}\n" for number in range(6)))
-    code, out, _ = medexam(
-        "data", "init", "mis preguntas (1).csv", "--answers", "key.csv", "--on", "QID", "--out", "a.yaml"
-    )
+    answers = ("--answers", "key.csv", "--on", "QID", "--out", "a.yaml")
+    code, out, _ = medexam("data", "init", "mis preguntas (1).csv", *answers)
     assert (code, "option 1 2 times" in out) == (0, True)
     assert yaml.safe_load((tmp_path / "a.yaml").read_text())["name"] == "mis_preguntas_1"
-    code, out, err = medexam("run", "a.yaml", "--set", "program.kind=longest", "--json")
-    assert (code, json.loads(out)[0]["metrics"]["n"]) == (0, 6), err
+    assert run("a.yaml", "--set", "program.kind=longest")[0]["metrics"]["n"] == 6
 
 
-def test_prompts_of_a_language_without_words_are_in_english(medexam, tmp_path) -> None:
-    rows = [
-        {"question": f"Parmi les suivantes, quelle est la {n} ?", "options": ["a1", "b1", "c1"], "answer": "ABC"[n]}
-        for n in range(3)
-    ]
-    (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert medexam("data", "init", "my.jsonl")[0] == 0
-    tree = yaml.safe_load((tmp_path / "my.yaml").read_text())
-    assert (tree["dataset"]["language"], tree["program"]["prompt_language"]) == ("fr", "en")
-    assert medexam("plan", "my.yaml")[0] == 0
+@pytest.mark.parametrize("endpoint", [None, "http://127.0.0.1:8000/v1"])
+def test_init_writes_a_spec_that_can_be_planned(medexam, refused, tmp_path, endpoint) -> None:
+    code, _, err = medexam("init", *(["mine.yaml", "--endpoint", endpoint] if endpoint else []))
+    path = tmp_path / ("mine.yaml" if endpoint else "experiment.yaml")
+    assert (code, f"wrote {path.name}" in err) == (0, True)
+    _, cells = build_cells(load_document(path), {})
+    assert [cell.model.engine for cell in cells] == ["vllm" if endpoint else "embedded"] * 4
+    if endpoint is None:
+        cells = json.loads(medexam("plan", path, "--json")[1])
+        assert [cell["questions"] for cell in cells] == [60] * 4
+    assert "exists" in refused("init", path)
+
+
+def test_init_reads_a_table_of_ones_own(medexam, tmp_path) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text("question,A,B,label\nWhich vitamin prevents scurvy?,A,C,B\nWhich prevents rickets?,D,C,A\n")
+    assert medexam("init", "mine.yaml", "--data", table)[0] == 0
+    cells = json.loads(medexam("plan", "mine.yaml", "--json")[1])
+    assert [cell["questions"] for cell in cells] == [2] * 4
+    table.write_text("question,A,B,label\nWhich vitamin prevents scurvy?,A,C,1\n")
+    code, _, err = medexam("init", "open.yaml", "--data", table)
+    assert (code, "before a run, set" in err) == (3, True)
+    assert "# decide: " in (tmp_path / "open.yaml").read_text()
+
+
+def test_the_schema_that_shipped_specs_name_is_todays_and_they_fit_it(medexam) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(medexam("schema")[1])
+    for name in library_names():
+        text = (LIBRARY / f"{name}.yaml").read_text(encoding="utf-8")
+        shipped = LIBRARY / text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
+        assert json.loads(shipped.read_text(encoding="utf-8")) == schema, f"write it: medexam schema > {shipped}"
+        jsonschema.validate(yaml.safe_load(text), schema)
+
+
+def test_the_schema_tells_right_from_wrong() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = jsonschema.Draft7Validator(spec_schema())
+    for document, fits in [
+        ({"name": "x", "program": "longest", "dataset": "headqa_sample"}, True),
+        ({"name": "x", "dataset": {"years": 2016, "disciplines": ["medicine"]}}, True),
+        ({"name": "x", "program": {"kind": "./mine.py:Debate", "args": {"rounds": 2}}}, True),
+        ({"name": "x", "program": {"kind": "zero_shot", "max_token": 5}}, False),
+        ({"name": "x", "dataset": {"year": 2016}}, False),
+        ({"name": "x", "modell": {}}, False),
+    ]:
+        assert schema.is_valid(document) is fits, document

@@ -1,12 +1,13 @@
-"""Runs that are kept: listed, meant by the beginning of an id, and removed."""
+"""Runs that are kept: listed, shown, meant by the beginning of an id, and removed."""
 
 import json
 import shutil
 
 import pytest
-import yaml
 
 import medexam as package
+from medexam.errors import RunFolderError
+from medexam.experiments import RunFolder
 
 
 @pytest.fixture(scope="module")
@@ -26,75 +27,137 @@ def kept(four_runs, tmp_path):
     return [path.parent.name for path in sorted(four_runs.glob("*/spec.json"))]
 
 
-def test_runs_are_listed(medexam, kept, tmp_path) -> None:
+def test_runs_are_listed_and_found_without_being_named(medexam, kept, tmp_path) -> None:
     code, out, _ = medexam("list")
-    assert code == 0
-    assert "4 runs in runs" in out
-    for run in kept:
-        assert run.rpartition("-")[2] in out
-    listed = json.loads(medexam("list", "--json")[1])
-    assert sorted(run["run_id"] for run in listed) == sorted(kept)
+    assert (code, "4 runs in runs" in out) == (0, True)
+    assert all(run.rpartition("-")[2] in out for run in kept)
+    assert {run["run_id"] for run in json.loads(medexam("list", "--json")[1])} == {*kept}
+    assert len(json.loads(medexam("report", "--json")[1])) == 4
+    assert medexam("compare")[0] == 0
     code, out, err = medexam("list", "--runs-dir", tmp_path / "none")
-    assert (code, out) == (0, "")
-    assert "no runs in" in err
+    assert (code, out, "no runs in" in err) == (0, "", True)
 
 
 def test_the_beginning_of_an_id_or_of_its_digest_is_enough(medexam, kept) -> None:
     for run in kept:
         for short in (run[:-6], run.rpartition("-")[2][:6]):
-            code, out, err = medexam("report", short, "--json")
-            assert code == 0, err
-            assert json.loads(out)[0]["run_id"] == run
-    code, _, err = medexam("compare", kept[0][:-4], kept[1][:-4])
-    assert code == 0, err
-    code, _, err = medexam("run", "--resume", kept[0].rpartition("-")[2])
-    assert code == 0, err
+            assert json.loads(medexam("report", short, "--json")[1])[0]["run_id"] == run
+    assert medexam("compare", kept[0][:-4], kept[1][:-4])[0] == 0
+    assert medexam("run", "--resume", kept[0].rpartition("-")[2])[0] == 0
 
 
-def test_what_is_not_clear_is_refused_with_the_way_out(medexam, kept) -> None:
+def test_what_is_not_clear_is_refused_with_the_way_out(refused, kept) -> None:
     for command in (("report", "kept"), ("run", "--resume", "kept"), ("rm", "kept")):
-        code, out, err = medexam(*command)
-        assert (code, out) == (2, "")
-        assert "kept may be 4 runs in runs: kept-" in err
-    code, _, err = medexam("report", kept[0].replace("longest", "longst"))
-    assert code == 2
-    assert f"did you mean {kept[0]}" in err
-    assert "no run at runs/zzz" in medexam("report", "zzz")[2]
+        assert "kept may be 4 runs in runs: kept-" in refused(*command)
+    assert f"did you mean {kept[0]}" in refused("report", kept[0].replace("longest", "longst"))
 
 
-def test_a_run_is_removed(medexam, kept, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("builtins.input", lambda *_: "n")
-    digest = kept[0].rpartition("-")[2]
-    code, _, err = medexam("rm", digest, "--yes")
+def test_a_run_is_removed_unless_it_is_written_or_a_link(medexam, kept, tmp_path) -> None:
+    first, second, third, _ = (tmp_path / "runs" / run for run in kept)
+    with RunFolder(second).locked():
+        code, out, err = medexam("rm", first, second, "--yes")
+    assert (code, out) == (2, "")
+    assert f"run {second.name} is being written by another process, and nothing is removed" in err
+    assert first.exists()
+    link = third.with_name("linked")
+    link.symlink_to(third.name)
+    code, _, err = medexam("rm", link, "--yes")
+    assert (code, f"is a link to {third}, and nothing is removed" in err) == (2, True)
+    assert third.exists()
+    link.unlink()
+    code, _, err = medexam("rm", first.name.rpartition("-")[2], second, "--yes")
+    assert (code, err.splitlines()[-1]) == (0, "medexam: removed 2 runs")
+    assert len(json.loads(medexam("list", "--json")[1])) == 2
+    assert not first.exists()
+
+
+def test_a_run_that_is_asked_now_is_said_to_run(medexam, kept, tmp_path) -> None:
+    folder = RunFolder(tmp_path / "runs" / kept[0])
+    answers = folder.path / "predictions.jsonl"
+    answers.write_text("".join(answers.read_text().splitlines(keepends=True)[:4]))
+    with folder.locked():
+        for command in ("show", "report"):
+            _, out, said = medexam(command, folder.path)
+            assert "unning: 4 of 6 questions answered" in out + said
+            assert "--resume" not in out + said
+        (folder.path / "metrics.json").unlink()
+        _, out, said = medexam("list")
+    assert ("4 of 6, running" in out, "damaged" in out + said) == (True, False)
+
+
+@pytest.mark.parametrize("how", ["moved", "replaced"])
+def test_a_run_whose_file_is_gone_stops_at_its_next_flush(kept, tmp_path, how) -> None:
+    folder = RunFolder(tmp_path / "runs" / kept[0])
+    answer = next(iter(folder.scan_predictions()))
+
+    def write_and_lose() -> None:
+        with folder.appending() as log:
+            log.append(answer)
+            log.flush()
+            if how == "moved":
+                folder.path.rename(tmp_path / "elsewhere")
+            else:
+                (folder.path / "predictions.jsonl").unlink()
+                (folder.path / "predictions.jsonl").touch()
+            log.append(answer)
+            log.flush()
+
+    with pytest.raises(RunFolderError, match="moved while answers were written to it, so the run stops: 1 "):
+        write_and_lose()
+
+
+def test_a_run_of_a_newer_schema_is_refused_and_its_files_stay(refused, kept, tmp_path) -> None:
+    path = tmp_path / "runs" / kept[0] / "spec.json"
+    path.write_text(text := json.dumps({**json.loads(path.read_text()), "schema": 99}))
+    line = refused("show", kept[0])
+    assert ("is of schema 99" in line, "update medexam" in line) == (True, True)
+    assert path.read_text() == text
+
+
+@pytest.fixture
+def shown(run, spec):
+    """The document of a run of 24 questions, all of which the script answers with 1."""
+    return run(spec(dataset={"name": "headqa_sample", "limit": 24}))[0]
+
+
+def test_show_begins_with_the_score_and_ends_with_the_origin(medexam, shown) -> None:
+    code, out, err = medexam("show", shown["run_id"][-12:])
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    score = next(at for at in range(len(lines)) if "of 24 questions right" in " ".join(lines[at : at + 2]))
+    assert score <= 4 < next(at for at, line in enumerate(lines) if "spec digest" in line)
+    for said in ("Complete: 24 questions", "dataset.limit", "scripted", "predictions.jsonl", shown["spec_digest"]):
+        assert said in out
+    assert json.loads(medexam("show", shown["run_dir"], "--json")[1]) == shown
+
+
+def test_show_of_a_question_has_the_prompt_and_the_reply(medexam, refused, shown, tmp_path) -> None:
+    keys = json.loads((tmp_path / shown["run_dir"] / "spec.json").read_text())["questions"]
+    code, out, err = medexam("show", shown["run_id"], keys[3].partition("/")[2])
+    assert (code, err, out.startswith(keys[3])) == (0, "", True)
+    assert (
+        out.index("user:") < out.index("Provide the answer in the following JSON format") < out.index("\nreply: {Ans")
+    )
+    assert out.count("\n* ") == 1, "the right option is marked"
+    document = json.loads(medexam("show", shown["run_id"], keys[3], "--json")[1])
+    assert (document["question"], document["answer"]) == (keys[3], 1)
+    assert f"the run asked no question {keys[0]}9: give a key such as" in refused(
+        "show", shown["run_id"], f"{keys[0]}9"
+    )
+    ends = [key.rpartition("/")[2] for key in keys]
+    twice = next(end for end in ends if ends.count(end) > 1)
+    assert f"{twice} may be {ends.count(twice)} questions" in refused("show", shown["run_id"], twice)
+
+
+def test_the_traceback_of_a_module_of_ones_own_is_shown_line_by_line(medexam, spec, tmp_path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import dspy\n\n\nclass Fragile(dspy.Module):\n    def forward(self, question):\n        return {}['x']\n"
+    )
+    package.run(str(spec(program="./mine.py:Fragile")), limit=1, runs_dir=tmp_path / "runs", track=False)
+    (folder,) = (tmp_path / "runs").glob("trial-*")
+    key = json.loads((folder / "predictions.jsonl").read_text())["question"]
+    code, out, _ = medexam("show", folder, key)
     assert code == 0
-    assert "removed 1 run" in err
-    assert not (tmp_path / "runs" / kept[0]).exists()
-    assert len(json.loads(medexam("list", "--json")[1])) == 3
-
-
-def test_runs_stand_in_the_order_of_their_spec(medexam, tmp_path) -> None:
-    """Not in that in which they were asked, in which like prompts follow each other; also once one was continued."""
-    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
-    spec = {
-        "name": "order",
-        "dataset": {"name": "headqa_sample", "limit": 2},
-        "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
-        "matrix": {
-            "program": [{"kind": "zero_shot"}, {"kind": "few_shot"}, {"kind": "zero_shot", "answer_format": "guided"}]
-        },
-    }
-    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
-    code, out, err = medexam("run", "spec.yaml", "--json")
-    assert code == 0, err
-    asked = [line for line in err.splitlines() if "asking" in line]
-    assert [line.partition(" en:")[0] for line in asked] == [
-        "cell 1 of 3: zero_shot",
-        "cell 2 of 3: zero_shot-guided",
-        "cell 3 of 3: few_shot",
-    ]
-    ids = [run["run_id"] for run in json.loads(out)]
-    assert ["few_shot" in run for run in ids] == [False, True, False]
-    assert medexam("run", "--resume", f"runs/{ids[1]}")[0] == 0
-    for command in ("report", "list"):
-        where = ("runs",) if command == "report" else ()
-        assert [run["run_id"] for run in json.loads(medexam(command, *where, "--json")[1])] == ids
+    assert '\nfailure: {"kind": "KeyError", "message": "mine.py:6 in forward: KeyError: \'x\'"}\n' in out
+    assert "\ntraceback:\nTraceback (most recent call last):\n" in out
+    assert "\n    return {}['x']\n" in out

@@ -3,25 +3,17 @@
 import json
 
 import pytest
-import yaml
 
 
 @pytest.fixture
-def begin(medexam, tmp_path, runs_dir):
+def begin(medexam, spec):
     """`begin("--set", "optimizer.max_calls=30")` optimizes a small spec; gives what the command line gives."""
-    (tmp_path / "replies.yaml").write_text('"*": "{Answer: 1}"')
-    spec = {
-        "name": "small",
-        "dataset": {"name": "headqa_sample", "split": "test"},
-        "model": {"engine": "scripted", "path": "replies.yaml"},
-        "program": {"kind": "zero_shot"},
-        "optimizer": {"kind": "labeled", "validation": {"split": "dev", "limit": 4}},
-    }
-    (tmp_path / "small.yaml").write_text(yaml.safe_dump(spec))
-    return lambda *arguments: medexam("optimize", "small.yaml", *arguments)
+    optimizer = {"kind": "labeled", "validation": {"split": "dev", "limit": 4}}
+    path = spec(name="small", dataset={"name": "headqa_sample", "split": "test"}, optimizer=optimizer)
+    return lambda *arguments: medexam("optimize", path, *arguments)
 
 
-def test_a_raised_budget_of_a_complete_one_is_explained(begin, medexam, tmp_path) -> None:
+def test_a_raised_budget_of_a_complete_one_is_explained(begin) -> None:
     code, _, err = begin()
     assert code == 0
     assert "is complete" not in err
@@ -30,7 +22,7 @@ def test_a_raised_budget_of_a_complete_one_is_explained(begin, medexam, tmp_path
     assert "is complete: all 2 programs that it asks for were tried, so another budget changes nothing; " in err
 
 
-def test_one_that_spent_its_budget_says_how_it_goes_on(begin, medexam) -> None:
+def test_one_that_spent_its_budget_says_how_it_goes_on(begin) -> None:
     code, _, err = begin("--set", "optimizer.max_tokens=500")
     assert code == 0
     assert "budget: 500 tokens are too few" in err

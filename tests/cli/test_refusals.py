@@ -1,4 +1,4 @@
-"""What cannot be done is one line that names the way out, and exit code 2: the likeliest mistakes, by what was typed."""
+"""What cannot be done is one line that names the way out, and exit code 2: the likeliest mistakes."""
 
 import pytest
 

@@ -1,19 +1,18 @@
-"""Runs that answer in words, from the spec to the report, with scripted replies."""
+"""Runs that answer in words, and exams without years, from the spec to reports and comparisons."""
 
 import json
 import re
 import shutil
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from task_data import write_casimedicos, write_cliniqlink, write_squad
 
 HOSTILE = "</pre></script><script>alert(1)</script><img src=x onerror=alert(2)>"
 EXTRACT = {"kind": "extract_explanation"}
+BOTH = {"program": [EXTRACT, {**EXTRACT, "answer_format": "guided"}]}
 REPLIES = {
     "man of 74": "He has no fever.",
     "woman of 30": "it WAS hot, heat explains",
@@ -24,72 +23,34 @@ REPLIES = {
 
 
 @pytest.fixture
-def spec(tmp_path, runs_dir):
-    """`spec(dataset={...})`: writes a spec of extraction over the small CasiMedicos, and its replies."""
+def cases(spec, tmp_path):
+    """`cases(program=...)` writes a spec of extraction over the small CasiMedicos, and its replies."""
     data = write_casimedicos(tmp_path / "casimedicos", "en", "es")
-
-    def write(replies=None, **changes) -> Path:
-        (tmp_path / "replies.yaml").write_text(yaml.safe_dump(REPLIES if replies is None else replies))
-        document = {
-            "name": "spans",
-            "description": "Spans by hand.",
-            "dataset": {
-                "name": "casimedicos_spans",
-                "path": str(data),
-                "language": "es",
-                "split": "test",
-                "variants": ["CQ#E", "CQP#E"],
-            },
-            "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
-            "program": EXTRACT,
-            **changes,
-        }
-        (path := tmp_path / "spec.yaml").write_text(yaml.safe_dump(document))
-        return path
-
-    return write
+    dataset = {"name": "casimedicos_spans", "path": str(data), "language": "es", "split": "test"}
+    dataset["variants"] = ["CQ#E", "CQP#E"]
+    return lambda replies=REPLIES, **changes: spec(replies, **{"dataset": dataset, "program": EXTRACT, **changes})
 
 
 @pytest.fixture
-def run(medexam, spec):
-    """`run(...)`: the documents of `medexam run --json` over what `spec` writes."""
-
-    def call(*options, code=0, **changes) -> list[dict]:
-        done, out, err = medexam("run", spec(**changes), "--json", *options)
-        assert done == code, err
-        return json.loads(out)
-
-    return call
+def exam(spec, tmp_path):
+    """`exam(...)` writes a spec of CasiMedicos as an exam, whose files tell no year."""
+    data = write_casimedicos(tmp_path / "casimedicos", "en", "es")
+    dataset = {"name": "casimedicos", "path": str(data), "language": "es", "split": "test"}
+    replies = {"man of 74": "{Answer: 3}", "*": "{Answer: 1}"}
+    return lambda **changes: spec(replies, **{"name": "exam", "dataset": dataset, **changes})
 
 
-def _exam(spec) -> Path:
-    return spec(
-        name="exam",
-        dataset={"name": "casimedicos", "path": str(spec().parent / "casimedicos"), "language": "es"},
-        program={"kind": "longest"},
-    )
-
-
-def test_a_run_leaves_a_whole_folder(run) -> None:
-    (document,) = run()
+def test_a_run_leaves_a_whole_folder(run, cases) -> None:
+    (document,) = run(cases())
     metrics, folder = document["metrics"], Path(document["run_dir"])
     assert (metrics["kind"], metrics["selected"], metrics["n"], metrics["unanswered"]) == ("tasks", 6, 6, 2)
     assert metrics["counts"] == {name: {"literal": 1, "aligned": 1, "not_in_context": 1} for name in ("CQ#E", "CQP#E")}
     components = metrics["measures"]["component_f1"]
     assert (components["n"], components["value"]) == (4, pytest.approx((1 + 10 / 11) / 2)), "the boy's case has none"
-    assert {path.name for path in folder.iterdir()} >= {
-        "spec.json",
-        "environment.json",
-        "predictions.jsonl",
-        "metrics.json",
-        "report.md",
-        "predictions.parquet",
-    }
     assert json.loads((folder / "metrics.json").read_text()) == metrics
     report = (folder / "report.md").read_text()
-    assert report.startswith("# spans: ")
-    assert "Complete: 6 questions scored." in report
-    assert "F1 and exact match are not scored" in report
+    for said in ("# trial: ", "Complete: 6 questions scored.", "F1 and exact match are not scored"):
+        assert said in report
     assert "| Components: F1 |" in report
     assert "2 of 6: not_in_context 2." in report
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
@@ -97,8 +58,8 @@ def test_a_run_leaves_a_whole_folder(run) -> None:
     assert not any("gold" in line or "score" in line for line in lines)
 
 
-def test_every_answer_stands_in_the_table_with_its_scores(run) -> None:
-    (document,) = run()
+def test_every_answer_stands_in_the_table_with_its_scores(run, cases) -> None:
+    (document,) = run(cases())
     rows = {row["question"]: row for row in pq.read_table(Path(document["run_dir"], "predictions.parquet")).to_pylist()}
     row = rows["casimedicos/test/1/CQ#E"]
     assert (row["text"], row["start"], row["end"]) == ("It was hot. Heat explains", 0, 25)
@@ -112,233 +73,109 @@ def test_every_answer_stands_in_the_table_with_its_scores(run) -> None:
     assert document["metrics"]["measures"]["quoted"]["value"] == pytest.approx(mean)
 
 
-def test_nothing_is_asked_twice(run, failing) -> None:
-    (first,) = run()
-    answers = Path(first["run_dir"], "predictions.jsonl")
-    before = answers.read_bytes()
-    failing(lambda _: True)
-    (again,) = run()
-    assert (again["metrics"], again["failures"]) == (first["metrics"], [])
-    assert answers.read_bytes() == before
-
-
-def test_what_failed_is_asked_again(run, medexam, failing) -> None:
+def test_what_failed_is_asked_again_and_nothing_else(run, cases, failing) -> None:
     failing(lambda prompt: "boy of 9" in prompt)
-    (first,) = run(code=3)
+    (first,) = run(cases(), code=3)
     assert (first["metrics"]["n"], first["metrics"]["failed"]) == (4, 2)
     quoted = first["metrics"]["measures"]["quoted"]
-    assert (quoted["value"], quoted["n"]) == (1.0, 4)
-    report = Path(first["run_dir"], "report.md").read_text()
-    assert "Incomplete: 4 of 6 questions scored, 2 failed" in report
-    failing(lambda _: False)
-    code, out, _ = medexam("run", "--resume", first["run_dir"], "--json")
-    (resumed,) = json.loads(out)
-    assert (code, resumed["run_id"], resumed["metrics"]["n"]) == (0, first["run_id"], 6)
+    assert (quoted["value"], quoted["n"]) == (1.0, 4), "a failed question is no answer"
+    assert "Incomplete: 4 of 6 questions scored, 2 failed" in Path(first["run_dir"], "report.md").read_text()
+    failing(lambda prompt: "boy of 9" not in prompt)
+    (resumed,) = run("--resume", first["run_dir"])
+    assert (resumed["run_id"], resumed["metrics"]["n"], resumed["metrics"]["failed"]) == (first["run_id"], 6, 0)
+    failing(lambda _: True)
+    (again,) = run(cases())
+    assert (again["metrics"], again["failures"]) == (resumed["metrics"], [])
 
 
-def test_a_limit_is_widened_without_asking_again(run, medexam, spec) -> None:
-    (first,) = run("--limit", 2)
-    assert first["metrics"]["n"] == 2
-    code, out, _ = medexam("plan", spec(), "--limit", 5, "--json")
-    assert (code, json.loads(out)[0]["owed"]) == (0, 3)
-
-
-def test_plan_shows_a_prompt_and_counts_calls(medexam, spec) -> None:
-    code, out, _ = medexam("plan", spec(program={**EXTRACT, "answer_format": "guided"}), "--json")
-    (cell,) = json.loads(out)
-    assert (code, cell["questions"], cell["calls"]) == (0, 6, 12)
+def test_guided_extraction_is_planned_and_quotes_whole_sentences(run, medexam, cases) -> None:
+    path = cases({"*": "[1 - 2"}, program={**EXTRACT, "answer_format": "guided"})
+    (cell,) = json.loads(medexam("plan", path, "--json")[1])
+    assert (cell["questions"], cell["calls"]) == (6, 12)
     assert "[1] Asthma wheezes." in cell["prompt"][1]["content"]
-
-
-def test_guided_extraction_quotes_whole_sentences(run) -> None:
-    (document,) = run(program={**EXTRACT, "answer_format": "guided"}, replies={"*": "[1 - 2"})
+    (document,) = run(path)
     assert (document["metrics"]["unanswered"], document["metrics"]["measures"]["literal"]["value"]) == (0, 1.0)
 
 
-def test_reports_agree_with_the_run(run, medexam, tmp_path) -> None:
-    (document,) = run()
-    code, out, err = medexam("report", document["run_dir"], "--json")
-    assert (code, err) == (0, "")
-    (again,) = json.loads(out)
+def test_reports_agree_with_the_run(run, medexam, cases, tmp_path) -> None:
+    (document,) = run(cases())
+    (again,) = json.loads(medexam("report", document["run_dir"], "--json")[1])
     assert again["metrics"] == document["metrics"], "to the last digit"
     code, out, err = medexam("report", document["run_dir"], "--markdown", "report.md", "--html", "page.html")
-    assert code == 0, err
-    assert "wrote page.html (6 questions" in err
+    assert (code, "wrote page.html (6 questions" in err) == (0, True), err
     assert (tmp_path / "report.md").read_text() == Path(document["run_dir"], "report.md").read_text()
     for words in ("Components: F1", "By group", "CQP#E", "Warning: "):
         assert words in out
+    (breakdown,) = json.loads(medexam("report", "runs", "--by", "group", "--json")[1])[0]["by"]
+    measure = breakdown["measure"]
+    scores = {group: measures[measure]["value"] for group, measures in document["metrics"]["by_group"].items()}
+    assert {group["value"]: group["score"] for group in breakdown["groups"]} == pytest.approx(scores)
+    shutil.rmtree(tmp_path / "casimedicos")
+    code, out, err = medexam("report", document["run_dir"])
+    assert (code, "Components: F1" in out, "shown as it was scored" in err) == (0, True, True)
 
 
-def test_several_runs_stand_side_by_side(run, medexam, tmp_path) -> None:
-    matrix = {"program": [EXTRACT, {**EXTRACT, "answer_format": "guided"}]}
-    documents = run(matrix=matrix)
-    assert len(documents) == 2
-    code, out, _ = medexam("report", "runs", "--markdown", "both.md", "--html", "both.html", "--json")
-    assert (code, len(json.loads(out))) == (0, 2)
+def test_weights_rank_runs_wherever_they_are_reported(run, medexam, refused, cases, tmp_path) -> None:
+    run(cases(matrix=BOTH))
+    weights = ("--weight", "CQ#E=3", "--weight", "CQP#E=1")
+    code, out, _ = medexam("report", "runs", *weights, "--markdown", "both.md", "--html", "both.html")
+    assert (code, "Board: F1" in out) == (0, True)
     text = (tmp_path / "both.md").read_text()
     assert text.splitlines()[2] == "| Measure | extract_explanation | extract_explanation-guided |"
-    assert text.count(": By group\n") == 2
-    page = _Page((tmp_path / "both.html").read_text())
-    assert "block-part-0" in {attributes.get("id") for _, attributes in page.elements}
-
-
-def test_weights_rank_runs_wherever_they_are_reported(run, medexam, tmp_path) -> None:
-    matrix = {"program": [EXTRACT, {**EXTRACT, "answer_format": "guided"}]}
-    documents = run(matrix=matrix)
-    weights = ("--weight", "CQ#E=3", "--weight", "CQP#E=1")
-    files = ("--markdown", "both.md", "--html", "both.html")
-    code, out, _ = medexam("report", "runs", *weights, *files)
-    assert (code, "Board: F1" in out) == (0, True)
-    for name in ("both.md", "both.html"):
-        assert "Board: F1" in (tmp_path / name).read_text()
+    assert "Board: F1" in text
+    assert "Board: F1" in (tmp_path / "both.html").read_text()
     ranked = json.loads(medexam("report", "runs", *weights, "--json")[1])
     assert [list(each["board"]) for each in ranked] == [["f1"], ["f1"]]
-    assert "board" not in json.loads(medexam("report", "runs", "--json")[1])[0]
-    assert "gives CQ#E twice" in medexam("report", "runs", *weights, *weights)[2]
-
-    run("--limit", 2, matrix=matrix, dataset={**documents_dataset(documents), "language": "en"})
-    code, out, err = medexam("report", "runs", *weights)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "--weight ranks runs of the same questions" in err
-    assert "medexam compare" in err
+    assert "gives CQ#E twice" in refused("report", "runs", *weights, *weights)
+    run(cases(), "--limit", 2, "--set", "dataset.language=en")
+    assert "--weight ranks runs of the same questions" in refused("report", "runs", *weights)
 
 
-def documents_dataset(documents) -> dict:
-    """The dataset part of the spec that the first of these runs was made by."""
-    return json.loads(Path(documents[0]["run_dir"], "spec.json").read_text())["cell"]["dataset"]
-
-
-class _Page(HTMLParser):
-    """The elements of a page with their attributes, and its text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag, attrs) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data) -> None:
-        self.text += data
-
-
-def test_the_page_takes_no_reply_and_no_question_for_markup(run, medexam, tmp_path) -> None:
+def test_the_page_takes_no_reply_and_no_question_for_markup_and_loads_nothing(run, medexam, spec, tmp_path) -> None:
     squad = write_squad(tmp_path / "es.jsonl", [(f"<b>{n}", f"It {HOSTILE} was hot.", HOSTILE, "hot") for n in "12"])
     dataset = {"name": "casimedicos_spans", "path": str(squad), "language": "es"}
-    (document,) = run(dataset=dataset, replies={"*": f"It {HOSTILE}"})
+    (document,) = run(spec(f"It {HOSTILE}", dataset=dataset, program=EXTRACT))
     assert document["metrics"]["measures"]["quoted"]["value"] == 1.0
     assert medexam("report", document["run_dir"], "--html", "page.html")[0] == 0
-    page = _Page((tmp_path / "page.html").read_text())
-    tags = {tag for tag, _ in page.elements}
-    assert not tags & {"img", "b", "link", "iframe"}
-    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
-    assert HOSTILE not in page.text
-    blocks = {each["id"]: each for tag, each in page.elements if tag == "script" and "id" in each}
-    assert set(blocks) == {"block-index", "block-stems", "block-part-0"}
+    page = (tmp_path / "page.html").read_text()
+    assert not re.search(r"<(img|b|link|iframe)\b|\son\w+=", re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
+    assert len(re.findall(r"<script\b", page)) == len(re.findall(r"</script>", page))
+    assert "<script>alert" not in page
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
+    assert "default-src 'none'" in policy.replace("&#39;", "'").replace("&#x27;", "'")
+    assert not re.search(r'(src|href)="http', page)
 
 
-def test_the_page_may_run_and_load_nothing(run, medexam, tmp_path) -> None:
-    (document,) = run()
-    medexam("report", document["run_dir"], "--html", "page.html")
-    page = _Page((tmp_path / "page.html").read_text())
-    (policy,) = (each["content"] for tag, each in page.elements if each.get("http-equiv") == "Content-Security-Policy")
-    rules = dict(rule.strip().partition(" ")[::2] for rule in policy.split(";"))
-    assert rules.pop("style-src").startswith("'sha256-")
-    assert rules.pop("script-src").startswith("'sha256-")
-    assert rules == {
-        "default-src": "'none'",
-        "img-src": "data:",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-    assert not any(value.startswith("http") for _, each in page.elements for value in each.values() if value)
-
-
-@pytest.mark.parametrize("options", [["--plots", "plots"], ["--layout", "paper"]])
-def test_what_only_exams_have_is_refused_in_one_line(run, medexam, options) -> None:
-    (document,) = run()
-    code, out, err = medexam("report", document["run_dir"], *options)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "or use --html or --markdown" in err
-
-
-def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, spec) -> None:
-    run()
-    assert medexam("run", _exam(spec))[0] == 0
+def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, refused, cases, exam) -> None:
+    (words,) = run(cases())
+    run(exam(program={"kind": "longest"}))
     code, out, err = medexam("report", "runs")
     assert (code, err) == (0, "")
     assert "Exam score" in out
     assert "Components: F1" in out
     for option in ("--markdown", "--html"):
-        code, out, err = medexam("report", "runs", option, "report")
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "report each of them separately" in err
+        assert "report each of them separately" in refused("report", "runs", option, "report")
+    for options in (["--plots", "plots"], ["--layout", "paper"]):
+        assert "or use --html or --markdown" in refused("report", words["run_dir"], *options)
 
 
-def test_a_column_splits_answers_in_words_by_the_measure_that_they_are_known_by(run, medexam) -> None:
-    (document,) = run()
-    breakdown, _ = json.loads(medexam("report", "runs", "--by", "group", "--by", "length", "--json")[1])[0]["by"]
-    metrics, measure = document["metrics"], breakdown["measure"]
-    assert measure == next(iter(metrics["measures"]))
-    scores = {group: measures[measure]["value"] for group, measures in metrics["by_group"].items()}
-    assert {group["value"]: group["score"] for group in breakdown["groups"]} == pytest.approx(scores)
-
-
+@pytest.mark.nightly
 @pytest.mark.model
-def test_two_benchmarks_share_no_page_but_a_terminal(run, medexam, tmp_path) -> None:
+def test_two_benchmarks_of_answers_in_words_share_no_page(run, medexam, refused, cases, spec, tmp_path) -> None:
     pytest.importorskip("sentence_transformers")
+    run(cases())
     data = write_cliniqlink(tmp_path / "cliniqlink")
-    run()
-    (document,) = run(
-        name="formats",
-        dataset={"name": "cliniqlink", "path": str(data)},
-        program={"kind": "by_format"},
-        replies={"*": "True"},
-    )
+    (document,) = run(spec("True", dataset={"name": "cliniqlink", "path": str(data)}, program={"kind": "by_format"}))
     assert document["metrics"]["by_group"]["true_false"]["published"]["value"] == 0.5
-    for option in ("--html", "--markdown"):
-        code, out, err = medexam("report", "runs", option, "x")
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "report each of them separately" in err
+    assert "report each of them separately" in refused("report", "runs", "--html", "x")
     code, out, _ = medexam("report", "runs")
-    assert code == 0
-    assert "casimedicos_spans" in out
-    assert "cliniqlink" in out
-    assert medexam("report", document["run_dir"], "--html", "page.html", "--markdown", "formats.md")[0] == 0
-    assert "checking formats only" in (tmp_path / "page.html").read_text()
+    assert (code, "casimedicos_spans" in out, "cliniqlink" in out) == (0, True, True)
 
 
-@pytest.mark.usefixtures("tracked")
-def test_mlflow_holds_the_metrics_once(run, medexam, client) -> None:
-    (document,) = run()
-
-    def stored():
-        return client.search_runs([each.experiment_id for each in client.search_experiments()])
-
-    before = stored()
-    (child,) = (each for each in before if each.data.tags.get("medexam.kind") == "run")
-    metrics, measures = child.data.metrics, document["metrics"]["measures"]
-    assert metrics["component_f1"] == measures["component_f1"]["value"]
-    interval = measures["component_f1"]["interval"]
-    ends = [metrics.get("component_f1_low"), metrics.get("component_f1_high")]
-    assert ends == (interval or [None, None])
-    assert metrics["quoted.CQ_E"] == document["metrics"]["by_group"]["CQ#E"]["quoted"]["value"]
-    assert metrics["quoted.without questions that stand in train"] == 0.5
-    assert (metrics["n"], metrics["unanswered"], metrics["failed"]) == (6, 2, 0)
-    assert child.data.params["program.kind"] == "extract_explanation"
-    assert "Components: F1" in child.data.tags["mlflow.note.content"]
-    code, _, err = medexam("track", document["run_dir"])
-    assert code == 0, err
-    assert {each.info.run_id for each in stored()} == {each.info.run_id for each in before}
-
-
-def test_people_can_judge_the_answers(run, medexam, tmp_path) -> None:
-    runs = [each["run_id"] for each in run(matrix={"program": [EXTRACT, {**EXTRACT, "answer_format": "guided"}]})]
+def test_people_can_judge_the_answers(run, medexam, cases, tmp_path) -> None:
+    runs = [each["run_id"] for each in run(cases(matrix=BOTH))]
     code, out, err = medexam("audit", "export", *runs, "--out", "audit", "--per-group", "2")
-    assert (code, err) == (0, "")
-    assert "answers of 2 runs" in out
+    assert (code, err, "answers of 2 runs" in out) == (0, "", True)
     sheet = (tmp_path / "audit" / "rater_1.csv").read_text(encoding="utf-8-sig")
     assert "He has no fever" in sheet
     assert not re.search(r"extract_explanation|component_f1", sheet), "the sheet tells neither run nor score"
@@ -354,20 +191,25 @@ def test_people_can_judge_the_answers(run, medexam, tmp_path) -> None:
         ({"dataset": {"name": "cliniqlink", "path": "replies.yaml"}, "program": {"kind": "by_format"}}, "TF.json"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(medexam, spec, changes, said) -> None:
-    code, out, err = medexam("run", spec(**changes))
-    assert (code, out) == (2, "")
-    last = err.strip().splitlines()[-1]
-    assert last.startswith("medexam: ")
-    assert said in last
-    assert "Traceback" not in err
+def test_bad_input_is_one_line(refused, cases, changes, said) -> None:
+    assert said in refused("run", cases(**changes))
 
 
-def test_data_that_are_gone_are_named_by_report(run, medexam, tmp_path) -> None:
-    (document,) = run()
-    shutil.rmtree(tmp_path / "casimedicos")
-    code, out, err = medexam("report", document["run_dir"], "--html", "page.html")
-    warning, wrote = err.splitlines()
-    assert (code, "Components: F1" in out) == (0, True)
-    assert "shown as it was scored" in warning
-    assert wrote.startswith("wrote page.html (6 questions")
+def test_an_exam_without_years_is_run_reported_and_compared(run, medexam, exam, tmp_path) -> None:
+    documents = run(exam(matrix={"program.kind": ["zero_shot", "longest"], "dataset.explained": [False, True]}))
+    assert len({each["spec_digest"] for each in documents}) == 4
+    plain = documents[0]
+    assert (plain["metrics"]["n"], plain["metrics"]["accuracy"]) == (3, pytest.approx(2 / 3))
+    assert plain["metrics"]["by_year"] == {}
+    rows = pq.read_table(Path(plain["run_dir"], "predictions.parquet")).to_pylist()
+    assert [(row["question"], row["year"], row["gold"]) for row in rows] == [
+        ("casimedicos/test/0", None, 3),
+        ("casimedicos/test/1", None, 1),
+        ("casimedicos/test/2", None, 2),
+    ]
+    _, out, _ = medexam("report", "runs", "--markdown", "all.md", "--html", "page.html")
+    _, compared, _ = medexam("compare", plain["run_dir"], documents[1]["run_dir"], "--markdown", "compared.md")
+    written = [(tmp_path / name).read_text() for name in ("all.md", "page.html", "compared.md")]
+    for text in (out, compared, *written):
+        assert not re.search(r"\bNone\b(?!\s+dropped)", re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL))
+        assert not re.search(r"by year", text, re.IGNORECASE)
