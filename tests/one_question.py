@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
+import dspy
 import pytest
 
 import medexam
 from medexam.model_calls import Dialogue
+from medexam.programs import ProgramContext, build_prediction, build_program, read_again
 from medexam.serve import ScriptedEngine
+from medexam.specs import build_cells
 
 STEM = "Excitatory postsynaptic potentials:"
 OPTIONS = (
@@ -42,13 +45,9 @@ BY_QUERY = """[
 class Asked:
     """What came of a question."""
 
-    run: Any
+    said: medexam.Prediction
     dialogues: list[Dialogue]
-
-    @property
-    def said(self) -> medexam.Prediction:
-        (prediction,) = self.run.predictions.values()
-        return prediction
+    run: Any = None
 
     @property
     def turns(self) -> list[str]:
@@ -98,6 +97,26 @@ def ask(tmp_path, monkeypatch):
             **parts,
         }
         runs = medexam.run(spec, runs_dir=tmp_path / "runs", fresh=True, progress=False, track=False)
-        return Asked(runs[0], engine.dialogues)
+        (said,) = runs[0].predictions.values()
+        return Asked(said, engine.dialogues, runs[0])
+
+    return call
+
+
+@pytest.fixture
+def ask_task(tmp_path, monkeypatch):
+    """`ask_task(program, task, replies)` -> the `Asked` of a question in words; `more` are parts of its context."""
+
+    def call(program, task, replies, dataset="cliniqlink", **more):
+        engine = ScriptedEngine(replies if callable(replies) else {"*": replies})
+        monkeypatch.setattr(ScriptedEngine, "from_file", lambda _: engine)
+        _, (cell,) = build_cells({"name": "x", "dataset": {"name": dataset}, "program": program}, {})
+        made = build_program(cell.program, task.language, ProgramContext(**more))
+        with dspy.context(lm=medexam.lm("scripted", path=tmp_path)):
+            outcome = made(question=task)
+        said = build_prediction(task, outcome, program="p", spec_digest="d", latency_s=0.1)
+        assert read_again(made, task, said) == said
+        assert len(engine.dialogues) <= made.calls_for(task)
+        return Asked(said, engine.dialogues)
 
     return call

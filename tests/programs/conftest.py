@@ -1,5 +1,17 @@
 """Fixtures of programs that are asked one question."""
 
-from one_question import ask, finder
+import pytest
+from one_question import ask, ask_task, finder
 
-__all__ = ["ask", "finder"]
+from medexam.datasets import load_task_set
+from medexam.specs import DatasetSpec
+from task_data import write_cliniqlink
+
+__all__ = ["ask", "ask_task", "finder"]
+
+
+@pytest.fixture
+def tasks(tmp_path):
+    """Format of ClinIQLink -> a question of it."""
+    data = load_task_set(DatasetSpec(name="cliniqlink", path=write_cliniqlink(tmp_path / "cliniqlink")))
+    return {task.group: task for task in reversed(data.questions)}

@@ -1,12 +1,14 @@
 """Programs that see passages: where these stand in a prompt, and what happens where they do not fit."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import medexam
 from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
+from medexam.retrievers import Hit, Passage
 from one_question import OPTIONS, SHOWN, STEM
-from task_data import write_cliniqlink
 
 LONG = "word " * 200 + "end."
 FOUND = [("a", "Potentials", LONG, 5.0), ("b", "", "Short.", 4.0)]
@@ -46,11 +48,12 @@ def test_solved_examples_stand_before_the_passages(ask, behind) -> None:
 
 
 @pytest.mark.parametrize(("form", "calls"), [("free", 1), ("guided", 3)])
-def test_a_question_in_words_is_asked_behind_passages_in_every_call(ask, behind, tmp_path, form, calls) -> None:
-    dataset = {"name": "cliniqlink", "path": str(write_cliniqlink(tmp_path / "cliniqlink")), "formats": ["list"]}
+def test_a_question_in_words_is_asked_behind_passages_in_every_call(ask_task, tasks, form, calls) -> None:
     program = {"kind": "by_format", "answer_format": form}
-    plain = ask(program, "Liver, Spleen", dataset=dataset)
-    asked = behind(program, "Liver, Spleen", dataset=dataset)
+    plain = ask_task(program, tasks["list"], "Liver, Spleen")
+    hits = [Hit(Passage(name, title, text, "test"), score, 1) for name, title, text, score in FOUND]
+    found = SimpleNamespace(find=lambda _: hits)
+    asked = ask_task({**program, "retriever": "bm25"}, tasks["list"], "Liver, Spleen", finder=found)
     assert len(asked.turns) == calls
     assert asked.turns == [BEFORE + turn for turn in plain.turns]
     assert [one.id for one in asked.said.passages] == ["a", "b"]

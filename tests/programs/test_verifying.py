@@ -1,10 +1,13 @@
 """Retrieve and verify: which passages are shown, what is checked, and what is kept of the verdicts."""
 
+from math import log
+from types import SimpleNamespace
+
 import pytest
 
 from medexam.predictions import Reason, Status
+from medexam.retrievers import Hit, Passage
 from one_question import SHOWN, STEM
-from task_data import CLINIQLINK, write_cliniqlink
 
 FOUND = [(name, "", f"{name} text.", 9.0 - rank) for rank, name in enumerate("abc")]
 
@@ -72,20 +75,37 @@ def test_verdicts_are_asked_for_in_the_language_of_the_words(verify) -> None:
 
 @pytest.mark.parametrize("form", ["free", "guided"])
 @pytest.mark.parametrize("supported", [True, False])
-def test_answers_in_words_of_every_format_are_judged(verify, tmp_path, form, supported) -> None:
-    folder = write_cliniqlink(tmp_path / "cliniqlink")
+def test_answers_in_words_of_every_format_are_judged(ask_task, tasks, form, supported) -> None:
+    hits = [Hit(Passage(name, title, text, "test"), score, 1) for name, title, text, score in FOUND]
+    program = {"kind": "retrieve_verify", "then": "by_format", "answer_format": form, "unsupported": "abstain", "k": 3}
     reply = judging(supported=supported, answer="True" if form == "free" else "")
-    for item, *others in CLINIQLINK.values():
-        name = {"short_answer": "short"}.get(item["type"], item["type"])
-        more = {"dataset": {"name": "cliniqlink", "path": str(folder), "formats": [name], "limit": 1}}
-        asked = verify(reply, more=more, then="by_format", answer_format=form, unsupported="abstain")
+    assert len(tasks) == 7
+    for task in tasks.values():
+        asked = ask_task(program, task, reply, finder=SimpleNamespace(find=lambda _: hits))
         check = asked.turns[-1]
         assert [one.kept for one in asked.said.passages] == [True, False, True]
         assert asked.turns[3].startswith("a text.\n\nc text.\n\nYou are a highly knowledgeable medical expert.")
-        assert any(one["question"] in check for one in [item, *others])
-        assert all(option in check for option in item.get("options", ()))
-        assert ("This answer is wrong: " in check) is name.endswith("inverse")
+        assert all(text in check for text in (task.question, *task.options))
+        assert ("This answer is wrong: " in check) is bool(task.given_answer)
         if form == "free":
             assert "Proposed answer: True\n" in check
             assert (asked.said.text, asked.said.supported) == ("True" if supported else None, supported)
             assert asked.said.reason == (None if supported else Reason.ABSTAINED)
+
+
+SUPPORTS = {"a": {2: log(0.7), 3: log(0.1)}, "b": {1: log(0.3), 2: log(0.4)}, "c": {3: log(0.6)}}
+
+
+@pytest.mark.parametrize(
+    ("least", "kept", "supported"), [(0.5, "ac", True), (0.65, "a", False), (0.35, "abc", True), (0.9, "", False)]
+)
+def test_a_reader_judges_by_the_probability_of_entailment(ask_task, question, least, kept, supported) -> None:
+    hits = [Hit(Passage(name, title, text, "test"), score, 1) for name, title, text, score in FOUND]
+    program = {"kind": "retrieve_verify", "then": "zero_shot", "k": 3, "reader": "some/nli", "least": least}
+    context = {"finder": SimpleNamespace(find=lambda _: hits)}
+    context["supports"] = SimpleNamespace(read_supports=lambda _: SUPPORTS)
+    asked = ask_task(program, question, "{Answer: 3}", dataset="headqa_sample", **context)
+    assert len(asked.dialogues) == 1
+    assert "".join(one.id for one in asked.said.passages if one.kept) == kept
+    assert [round(one.support, 9) for one in asked.said.passages] == [0.7, 0.4, 0.6]
+    assert asked.said.supported is supported
