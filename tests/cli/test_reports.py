@@ -1,0 +1,142 @@
+"""What `medexam report` and `medexam trend` split, date and cite."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from scipy.stats import binomtest
+
+from medexam.datasets import load_exam_set
+from medexam.specs import DatasetSpec
+from stored_runs import write_run
+
+ROOT = Path(__file__).parents[2]
+LONGEST = ("--set", "program.kind=longest", "--limit", 60)
+
+
+def _groups(breakdown: dict) -> list[tuple[str, int]]:
+    return [(group["value"], group["n"]) for group in breakdown["groups"]]
+
+
+@pytest.fixture
+def by(medexam):
+    """`by("year", ...)`: the documents of `medexam report --json`, split by these columns."""
+
+    def call(*columns: str) -> list[dict]:
+        flags = [word for column in columns for word in ("--by", column)]
+        code, out, err = medexam("report", *flags, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    return call
+
+
+def test_each_column_splits_the_same_questions_and_right_answers(run, medexam, refused, by, tmp_path) -> None:
+    run("headqa_sample", *LONGEST)
+    columns = ("discipline", "year", "negation", "length", "numbers", "picture", "options")
+    (document,) = by(*columns)
+    assert [breakdown["column"] for breakdown in document["by"]] == list(columns)
+    for breakdown in document["by"]:
+        groups = breakdown["groups"]
+        assert sum(group["n"] for group in groups) == 60
+        right = sum(group["score"] * group["n"] for group in groups)
+        assert right == pytest.approx(document["metrics"]["right"])
+        assert all(group["interval"][0] <= group["score"] <= group["interval"][1] for group in groups)
+    by_discipline = {group["value"]: group["score"] for group in document["by"][0]["groups"]}
+    assert by_discipline == {name: one["accuracy"] for name, one in document["metrics"]["by_discipline"].items()}
+    medexam("report", *(word for column in columns for word in ("--by", column)), "--markdown", "r.md")
+    text = (tmp_path / "r.md").read_text()
+    assert all(f"By {column}" in text for column in columns)
+    line = refused("report", "--by", "colour")
+    assert all(name in line for name in ("discipline", "negation", "FILE:COLUMN"))
+
+
+def test_a_column_of_a_file_is_joined_by_key_and_the_rest_is_a_group_of_its_own(run, refused, by, tmp_path) -> None:
+    (document,) = run("headqa_sample", *LONGEST)
+    first, second, *_ = json.loads(Path(document["run_dir"], "spec.json").read_text())["questions"]
+    (tmp_path / "topics.csv").write_text(f"question,specialty\n{first},heart\n{second},lung\n")
+    assert _groups(by("topics.csv:specialty")[0]["by"][0]) == [("heart", 1), ("lung", 1), ("-", 58)]
+    assert "its columns are question, specialty" in refused("report", "--by", "topics.csv:topic")
+
+
+def test_any_column_of_ones_own_questions_splits_them(run, by, tmp_path) -> None:
+    rows = [f"What is {n}?,one {n},two {n},{1 + n % 2},{'heart' if n < 3 else 'lung'},{n}" for n in range(8)]
+    (tmp_path / "own.csv").write_text("\n".join(["stem,a,b,answer,organ,weight", *rows]))
+    spec = "name: own\ndataset: {kind: choice, path: own.csv, columns: {options: [a, b], numbering: one}}\n"
+    (tmp_path / "own.yaml").write_text(spec + "program: {kind: longest}\n")
+    run("own.yaml")
+    assert _groups(by("organ")[0]["by"][0]) == [("heart", 3), ("lung", 5)]
+
+
+def test_an_exam_and_its_open_setting_are_split_by_the_same_values(run, by, spec) -> None:
+    run("headqa_sample", *LONGEST)
+    spec("some words")
+    run("headqa_open", "--set", "model={engine: scripted, path: replies.yaml}", "--limit", 60)
+    documents = {each["dataset"]: each["by"] for each in by("discipline", "options", "year")}
+    assert [*map(_groups, documents["headqa_sample"])] == [*map(_groups, documents["headqa_sample_open"])]
+
+
+def test_a_trend_is_a_line_for_each_way_of_asking_in_the_order_of_dates(medexam, refused, tmp_path) -> None:
+    def run(name, program, day, right, questions=120):
+        ended = f"2026-11-{day:02}T10:00:00+00:00"
+        dataset = {"limit": questions} if questions < 120 else {}
+        chosen = load_exam_set(DatasetSpec(name="headqa_sample", **dataset))
+
+        def answer(question, gold):
+            wrong = next(number for number in question.option_numbers if number != gold)
+            return {"status": "answered", "answer": gold if chosen.questions.index(question) < right else wrong}
+
+        times = {"started_at": ended, "ended_at": ended, "git_commit": f"{day:040x}"}
+        return write_run(tmp_path / name, chosen, {"kind": program}, answer, environment=times, dataset=dataset)
+
+    first = run("b", "zero_shot", 20, 60)
+    run("a", "zero_shot", 2, 48)
+    run("c", "zero_shot", 21, 30, questions=60)
+    run("d", "random", 5, 24)
+    code, out, err = medexam("trend", "--runs-dir", tmp_path, "--json", "--plots", "pictures")
+    assert (code, err) == (0, "medexam: wrote pictures/trend.png\n")
+    assert (tmp_path / "pictures" / "trend.png").read_bytes().startswith(b"\x89PNG")
+    lines = {line["name"].partition(" · ")[0]: line for line in json.loads(out)["lines"]}
+    assert [point["run_id"] for point in lines["zero_shot"]["points"]] == ["a", "b", "c"]
+    assert [point["value"] for point in lines["random"]["points"]] == [0.2]
+    for point in (point for line in lines.values() for point in line["points"]):
+        known = binomtest(round(point["value"] * point["n"]), point["n"]).proportion_ci(method="wilson")
+        assert point["interval"] == pytest.approx([known.low, known.high])
+    code, out, _ = medexam("trend", "--runs-dir", tmp_path)
+    steps = [line.split() for line in out.splitlines() if "2026-11-2" in line]
+    assert (code, "+10.0" in steps[0], "+10.0" in steps[1]) == (0, True, False), "the last was asked other questions"
+    assert "no run has it; the runs have accuracy" in refused("trend", first.path, "--measure", "luck")
+
+
+def test_bibtex_cites_the_data_the_harness_and_what_ran_and_makes_nothing_up(run, medexam, tmp_path) -> None:
+    for kind in ("longest", "random"):
+        (document,) = run("headqa_sample", "--set", f"program.kind={kind}", "--limit", 30)
+    asked = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    for command in ("report", "compare", "board"):
+        code, _, err = medexam(command, "--bibtex", "refs.bib")
+        text = (tmp_path / "refs.bib").read_text()
+        assert code == 0, err
+        assert text.count("@") == text.count("\n}")
+        assert "@inproceedings{vilares2019headqa," in text
+        assert all(word in text for word in ("@misc{medexam,", asked["title"], asked["authors"][0]["name"]))
+        assert "dspy" not in text
+    folder, commit = Path(document["run_dir"]), "0123456789abcdef0123456789abcdef01234567"
+    record = json.loads((folder / "spec.json").read_text())
+    retriever = {"kind": "fusion", "encoder": "/models/mine"}
+    record["cell"]["program"] = {"kind": "retrieve_then_answer", "retriever": retriever}
+    (folder / "spec.json").write_text(json.dumps(record))
+    engine = {"engine": "vllm", "model": "m", "server_version": "vllm 0.32.0"}
+    environment = json.loads((folder / "environment.json").read_text())
+    (folder / "environment.json").write_text(json.dumps(environment | {"engine": engine}))
+    one = {"engine": "vllm", "name": "m", "hub_id": "some/Model_8B", "commit": commit}
+    other = {"engine": "litellm", "name": "openai/gpt"}
+    models = {name: {"identity": identity, "since": "2026-11-20"} for name, identity in (("a", one), ("b", other))}
+    (folder / "models.json").write_text(json.dumps(models))
+    code, _, err = medexam("report", folder, "--bibtex", "refs.bib")
+    text = (tmp_path / "refs.bib").read_text()
+    hub = (r"title = {{some/Model\_8B}}", f"revision {commit}", "huggingface.co/some/Model_8B")
+    assert all(cited in text for cited in (*hub, "{{openai/gpt}}", "note = {vllm 0.32.0}")), err
+    for key in ("kwon2023efficient", "khattab2024dspy", "litellm", "lhoest2021datasets", "douze2024faiss"):
+        assert f"{{{key}," in text
+    assert "% no known reference: encoder /models/mine" in text
