@@ -15,9 +15,8 @@ import httpx
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.server_pool import ServerPool
+from medexam.serve.timing import TIMING
 
-LOOK_S = 5.0
-"""Seconds between two looks, and what one may take. A server that answered since the last look is not looked at."""
 _LOOKS = 3
 """Looks in a row without a reply after which its calls are given up: a server may be too busy to reply to one."""
 
@@ -26,8 +25,8 @@ async def watch_silence(pool: ServerPool, replies: Callable[[Endpoint], Awaitabl
     """Give up the calls of servers that do not reply, as long as another one can be asked, until it is cancelled."""
     missed: Counter[int] = Counter()
     while True:
-        await asyncio.sleep(LOOK_S)
-        limit = time.monotonic() - LOOK_S
+        await asyncio.sleep(TIMING.look_s)
+        limit = time.monotonic() - TIMING.look_s
         servers = [
             server for server in (*pool.active, *pool.leaving) if server.outstanding and server.heard_at <= limit
         ]
@@ -46,7 +45,7 @@ async def watch_silence(pool: ServerPool, replies: Callable[[Endpoint], Awaitabl
 async def replies(endpoint: Endpoint) -> bool:
     """Return whether an address says anything; what it says does not matter. Raises `SpecError` as `open_client`."""
     try:
-        async with open_client(endpoint, LOOK_S) as client:
+        async with open_client(endpoint, TIMING.look_s) as client:
             await client.get(f"{endpoint.root}/health")
     except httpx.HTTPError:
         return False

@@ -1,32 +1,28 @@
 """What a server shows of its model, and that a server which comes back as another is asked nothing more."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
-from dspy.lm15 import Config, Message, Request
+from engine_calls import ask, reaching, reply, spec_of
 from wire_server import Wire, is_identifying, serving
 
-from asked import complete
 from medexam.errors import CallError, EndpointUnreachableError
 from medexam.serve import Endpoint, build_engine, probe_endpoint
-from medexam.serve.discovery.behaviour import hash_dialogue, read_behaviour
-from medexam.specs import ModelSpec
 
-ASKED = Request(model="m", messages=(Message.user("Hello"),), config=Config(max_tokens=5, temperature=0.0))
+ASKED = ask("Hello", max_tokens=5)
 
 
-async def identify(wire: Wire):
+async def identify(wire: Wire) -> Any:
     return (await probe_endpoint(Endpoint(wire.address, "EMPTY"), None)).identity
 
 
-async def test_two_looks_at_one_server_agree_and_cost_three_requests() -> None:
+async def test_two_looks_at_one_server_agree_and_cost_three_requests_each() -> None:
     with serving(Wire()) as wire:
         first, second = await identify(wire), await identify(wire)
-        asked = [body for _, body in wire.requests if is_identifying(body)]
     assert first.differences(second) == []
     assert first.print == second.print
-    assert len(asked) == 6
-    assert first.behaviour is not None
+    assert len([body for _, body in wire.requests if is_identifying(body)]) == 6
     assert first.behaviour.noise == 0.0
     assert len(first.behaviour.logprobs) == len(first.behaviour.tokens) - 1
 
@@ -45,18 +41,32 @@ async def test_what_tells_servers_apart(change: Wire, said: str) -> None:
     assert said in found
 
 
-@pytest.mark.parametrize("day", ["22 Nov 2026", "2026-11-22", "November 22, 2026", "22/11/2026", "1 December 2026"])
-def test_a_day_in_the_template_is_no_other_template(day: str) -> None:
-    def rendered(words: str) -> str | None:
-        return hash_dialogue({"token_strs": [f"ĠToday:Ġ{words.replace(' ', 'Ġ')}", "ĊHello"]})
+@dataclass
+class Dated(Wire):
+    """Writes a day into every dialogue, as some templates do."""
 
-    assert rendered(day) == rendered("3 Jan 2020")
-    assert rendered(day) != rendered("never")
+    day: str = ""
+
+    def render(self, turns: list[dict[str, str]], told: dict[str, Any] | None = None) -> str | None:
+        written = super().render(turns, told)
+        return None if written is None else f"Today: {self.day}\n{written}"
 
 
-def test_a_server_that_shows_nothing_has_no_behaviour() -> None:
-    assert read_behaviour([{}, {}]) is None
-    assert hash_dialogue({}) is None
+async def test_a_day_in_the_template_is_no_other_template() -> None:
+    days = ("3 Jan 2020", "22 Nov 2026", "2026-11-22", "November 22, 2026", "22/11/2026", "1 December 2026", "never")
+    found = []
+    for day in days:
+        with serving(Dated(day=day)) as wire:
+            found.append((await identify(wire)).dialogue)
+    *dated, never = found
+    assert len(set(dated)) == 1
+    assert never != dated[0]
+
+
+async def test_a_server_that_shows_nothing_has_no_behaviour() -> None:
+    with serving(Wire(refuse={"/v1/completions": 404}, tokenize=False)) as wire:
+        shown = await identify(wire)
+    assert (shown.behaviour, shown.dialogue) == (None, None)
 
 
 @dataclass
@@ -64,42 +74,36 @@ class Swapped(Wire):
     """Loses its connections at the first question, and is another model from then on."""
 
     then: float = 0.3
+    garbles: int = 0
+    """Looks at its model that it answers without sense."""
     lost: bool = False
 
-    def reply(self, path, body):
-        if (
-            not self.lost
-            and 5 in (body.get("max_tokens"), body.get("max_completion_tokens"))
-            and not is_identifying(body)
-        ):
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        asked = 5 in (body.get("max_tokens"), body.get("max_completion_tokens"))
+        if not self.lost and asked and not is_identifying(body):
             self.lost, self.drift = True, self.then
             raise ConnectionResetError
+        if self.lost and self.garbles and is_identifying(body):
+            self.garbles -= 1
+            return 200, {"choices": 7}
         return super().reply(path, body)
 
 
-async def ask(*wires: Wire) -> str:
-    spec = ModelSpec(engine="vllm", endpoints=tuple(wire.address for wire in wires), timeout_s=120)
-    engine = await build_engine(spec)
-    try:
-        return (await complete(engine, ASKED)).text or ""
-    finally:
-        await engine.aclose()
-
-
 async def test_a_server_that_comes_back_as_another_ends_the_run() -> None:
-    with (
-        serving(Swapped()) as wire,
-        pytest.raises(CallError, match=r"since it is back: .* 0\.300 nats a token"),
-    ):
-        await ask(wire)
+    with serving(Swapped()) as wire:
+        async with reaching(wire) as engine:
+            with pytest.raises(CallError, match=r"since it is back: .* 0\.300 nats a token"):
+                await reply(engine, ASKED)
 
 
-async def test_a_server_that_comes_back_as_it_was_goes_on() -> None:
-    with serving(Swapped(then=0.0)) as wire:
-        assert await ask(wire)
-        assert wire.lost
+@pytest.mark.parametrize("garbles", [0, 1])
+async def test_a_server_that_comes_back_as_it_was_goes_on(garbles: int) -> None:
+    with serving(Swapped(then=0.0, garbles=garbles)) as wire:
+        async with reaching(wire) as engine:
+            assert (await reply(engine, ASKED)).reply == "hello"
+            assert (wire.lost, wire.garbles) == (True, 0)
 
 
 async def test_a_server_that_does_not_fit_the_first_is_refused_at_the_start() -> None:
     with serving(Wire()) as wire, serving(Wire(drift=0.3)) as other, pytest.raises(EndpointUnreachableError):
-        await ask(wire, other)
+        await build_engine(spec_of(wire, other))

@@ -1,38 +1,47 @@
-"""Callbacks of litellm's: they hear of every question that a run asks, and the run comes out as without them."""
+"""Callbacks of litellm's hear of every question; and a call that goes round litellm is the one that litellm makes."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import litellm
 import pytest
+from engine_calls import CHAT, ask, reaching, reply, spec_of
+from litellm.integrations.custom_logger import CustomLogger
 from wire_server import Wire, serving
 
 import medexam
-from medexam.serve.engines.litellm_calls import get_litellm
-from medexam.serve.engines.posted_calls import CALLBACK_LISTS
+from medexam.errors import CallError
+from medexam.serve import TIMING
 from waiting import until
 
 QUESTIONS = 6
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
 
 
+class Listener(CustomLogger):
+    """Keeps the texts of what was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time) -> None:
+        self.texts.append(_text(kwargs.get("messages") or kwargs.get("input")))
+
+
+class Failing(CustomLogger):
+    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time) -> None:
+        raise ValueError("no such desk")
+
+
 @pytest.fixture
-def listen(monkeypatch):
-    """Register a callback, and return the list of the texts that it hears of."""
-    litellm = get_litellm()
-    for name in CALLBACK_LISTS:
+def register(monkeypatch: pytest.MonkeyPatch) -> Callable[[CustomLogger], None]:
+    """Register a callback of litellm's until the test ends."""
+    lists = ("callbacks", "success_callback", "failure_callback", "_async_success_callback", "_async_failure_callback")
+    for name in (*lists, "input_callback"):
         monkeypatch.setattr(litellm, name, [])
-
-    def register() -> list[str]:
-        from litellm.integrations.custom_logger import CustomLogger
-
-        class Listener(CustomLogger):
-            async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
-                texts.append(_text(kwargs.get("messages") or kwargs.get("input")))
-
-        texts: list[str] = []
-        monkeypatch.setattr(litellm, "callbacks", [Listener()])
-        return texts
-
-    return register
+    return lambda callback: monkeypatch.setattr(litellm, "callbacks", [callback])
 
 
 def _text(part: Any) -> str:
@@ -53,39 +62,25 @@ def _text(part: Any) -> str:
     ("engine", "program"),
     [("vllm", "zero_shot"), ("vllm", GUIDED), ("vllm", "likelihood"), ("litellm", "zero_shot"), ("litellm", GUIDED)],
 )
-def test_a_callback_hears_of_every_question(tmp_path, listen, engine, program) -> None:
-    name = "openai/tiny" if engine == "litellm" else "tiny"
-
-    def ask(wire: Wire, folder: str) -> Any:
-        model = {"engine": engine, "name": name, "endpoints": [wire.address]}
+def test_a_callback_hears_of_every_question_and_changes_no_answer(tmp_path, register, engine, program) -> None:
+    def run(wire: Wire, folder: str) -> Any:
+        model = spec_of(wire, engine=engine).model_dump(mode="json", exclude_defaults=True)
         settings = {"model": model, "limit": QUESTIONS, "runs_dir": tmp_path / folder}
-        (run,) = medexam.run("headqa_sample", program=program, track=False, progress=False, **settings)
-        return run
+        (found,) = medexam.run("headqa_sample", program=program, track=False, progress=False, **settings)
+        return {key: (part.answer, part.text) for key, part in found.predictions.items()}
 
+    listener = Listener()
     with serving(Wire()) as wire:
-        unheard = ask(wire, "unheard")
-        texts = listen()
-        run = ask(wire, "heard")
-        assert [(key, part.answer, part.text) for key, part in run.predictions.items()] == [
-            (key, part.answer, part.text) for key, part in unheard.predictions.items()
-        ]
-        stems = [
-            question.stem for question in medexam.load_questions("headqa_sample") if question.key in run.predictions
-        ]
+        unheard = run(wire, "unheard")
+        register(listener)
+        assert run(wire, "heard") == unheard
+        stems = [one.stem for one in medexam.load_questions("headqa_sample") if one.key in unheard]
         assert len(stems) == QUESTIONS
-        until(lambda: all(any(stem in text for text in texts) for stem in stems), "every question heard of")
+        until(lambda: all(any(stem in text for text in listener.texts) for stem in stems), "every question heard of")
 
 
-def test_a_callback_that_fails_is_told_in_one_line(tmp_path, monkeypatch, listen, caplog) -> None:
-    litellm = get_litellm()
-    listen()
-    from litellm.integrations.custom_logger import CustomLogger
-
-    class Failing(CustomLogger):
-        async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
-            raise ValueError("no such desk")
-
-    monkeypatch.setattr(litellm, "callbacks", [Failing()])
+def test_a_callback_that_fails_is_told_in_one_line(tmp_path, register, caplog) -> None:
+    register(Failing())
     with serving(Wire()) as wire:
         model = {"engine": "vllm", "name": "tiny", "endpoints": [wire.address]}
         settings = {"model": model, "limit": 2, "runs_dir": tmp_path, "track": False, "progress": False}
@@ -93,3 +88,71 @@ def test_a_callback_that_fails_is_told_in_one_line(tmp_path, monkeypatch, listen
         told = "medexam: warning: a callback of litellm's failed: ValueError: no such desk"
         until(lambda: any(told in line for line in caplog.messages), "the warning")
     assert "Traceback" not in caplog.text
+
+
+SETTINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({}, {"temperature": 0.7, "top_p": 0.9, "seed": 3, "max_tokens": 7, "stop": ("\n",)}),
+    ({}, {"top_k": 5, "frequency_penalty": 0.5, "presence_penalty": 0.25}),
+    ({"min_p": 0.2, "thinking": "off", "temperature": 0.1, "extra_body": {"cache_salt": "a"}}, {"temperature": 0.1}),
+]
+FIELDS: list[dict[str, Any]] = [
+    {"response_format": {"type": "json_object"}},
+    {"tools": [{"type": "function", "function": {"name": "choose", "parameters": {}}}], "tool_choice": "auto"},
+]
+MESSAGES: list[dict[str, Any]] = [
+    {"content": "1"},
+    {"content": "<think>One.</think>1"},
+    {"content": "1", "reasoning_content": "One."},
+    {"content": "1", "reasoning": "One."},
+    {"content": None, "refusal": "No."},
+    {"content": None, "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+]
+ERRORS: list[Any] = [
+    {"message": "slow down", "code": 429},
+    {"message": "The maximum context length is 8 tokens", "code": 400},
+    {"code": "odd"},
+    "out of order",
+]
+
+
+@dataclass
+class ChattyWire(Wire):
+    """Answers every chat with one message, or with an error in a reply of status 200."""
+
+    message: Mapping[str, Any] = field(default_factory=lambda: {"content": "1"})
+    error: Any = None
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, reply = super().reply(path, body)
+        if path == CHAT:
+            reply["choices"][0]["message"] = {"role": "assistant", **self.message}
+        return status, {"error": self.error} if self.error and path == CHAT else reply
+
+
+async def read(engine: Any, asked: Any) -> Any:
+    """The reply without its source and litellm's own word for its end, or the type of the error."""
+    try:
+        return replace(await reply(engine, asked), source=None, finish_reason="")
+    except CallError as error:
+        return type(error)
+
+
+async def test_a_request_and_its_reply_are_those_of_litellm(register, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TIMING, "attempts", 1)
+    asked = [(model, ask(**sampling)) for model, sampling in SETTINGS]
+    asked += [({}, ask(more={"fields": fields})) for fields in FIELDS]
+    with serving(ChattyWire(forms=("json_schema", "json_object"))) as wire:
+        for model, dialogue in asked:
+            async with reaching(wire, engine="litellm", **model) as engine:
+                straight = await read(engine, dialogue)
+                with monkeypatch.context() as patch:
+                    patch.setattr(litellm, "callbacks", [Listener()])
+                    assert await read(engine, dialogue) == straight
+            first, second = wire.bodies(CHAT)
+            assert first == second
+        async with reaching(wire, engine="litellm") as engine:
+            for wire.message, wire.error in [*((one, None) for one in MESSAGES), *(({}, one) for one in ERRORS)]:
+                straight = await read(engine, ask())
+                with monkeypatch.context() as patch:
+                    patch.setattr(litellm, "callbacks", [Listener()])
+                    assert await read(engine, ask()) == straight, (wire.message, wire.error)

@@ -1,27 +1,20 @@
-"""Connections over real TLS: whose certificates are believed, and where a redirect does not lead."""
+"""Whose certificates are believed, which way a request takes, where a redirect does not lead, and who sees a key."""
 
-import asyncio
 import ssl
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import openai
 import pytest
 import trustme
-from dspy.lm15 import Config, Message, Request
-from wire_server import Wire, serving
+from engine_calls import CHAT, COMPLETIONS, GUIDED, ask, reaching, reply, spec_of
+from wire_server import IPv6Server, Wire, serving
 
-from asked import complete
-from medexam.dspy_requests import CHOICE
 from medexam.errors import CallError, EndpointUnreachableError, EngineError, SpecError
-from medexam.serve import Endpoint, Engine, background_loop, build_engine, normalise_address
-from medexam.serve.network.connections import open_client, open_model_client
-from medexam.serve.network.endpoints import read_api_key
-from medexam.serve.network.retry import CURABLE
-from medexam.specs import EngineNeeds, ModelSpec
+from medexam.serve import build_engine
 
 KEY = "a-key-that-nobody-else-shall-see"
-HELLO = Request(model="m", messages=(Message.user("Hello"),), config=Config(temperature=0.0, max_tokens=4))
+HELLO = ask("Hello")
 
 
 @pytest.fixture(scope="module")
@@ -48,54 +41,42 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
 
 
-async def reach(wire: Wire, ca_bundle: Path | None = None) -> Engine:
-    spec = ModelSpec(engine="vllm", endpoints=(wire.address,), ca_bundle=ca_bundle, api_key_env="MY_KEY")
-    return await build_engine(spec)
-
-
-async def refusal(wire: Wire, ca_bundle: Path | None = None) -> str:
-    with pytest.raises((EndpointUnreachableError, SpecError)) as caught:
-        await reach(wire, ca_bundle)
+async def refusal(wire: Wire, **model: Any) -> str:
+    """What ends the attempt to reach a server, in one line."""
+    with pytest.raises((EngineError, SpecError)) as caught:
+        await build_engine(spec_of(wire, **{"api_key_env": "MY_KEY", **model}))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 async def test_a_server_of_a_private_authority(tls: ssl.SSLContext, bundle: Path) -> None:
     with serving(Wire(key=KEY), tls) as wire:
-        engine = await reach(wire, bundle)
-        reply = await complete(engine, HELLO)
-        await engine.aclose()
+        async with reaching(wire, ca_bundle=bundle, api_key_env="MY_KEY") as engine:
+            assert (await reply(engine, HELLO)).reply
     assert wire.address.startswith("https://")
-    assert reply.text
     assert set(wire.keys) == {f"Bearer {KEY}"}
 
 
-async def test_a_certificate_that_this_machine_does_not_know(tls: ssl.SSLContext) -> None:
+async def test_a_certificate_that_nobody_here_knows_gets_no_key(tls: ssl.SSLContext, tmp_path: Path) -> None:
+    other = tmp_path / "other.pem"
+    trustme.CA().cert_pem.write_to_path(str(other))
     with serving(Wire(key=KEY), tls) as wire:
         said = await refusal(wire)
+        assert f"is not known to {other}" in await refusal(wire, ca_bundle=other)
     assert said.startswith(f"the certificate of {wire.address} is not known to this machine")
-    assert "issuer" in said
     assert "model.ca_bundle" in said
     assert wire.keys == []
 
 
-async def test_a_certificate_of_another_authority(tls: ssl.SSLContext, tmp_path: Path) -> None:
-    other = tmp_path / "other.pem"
-    trustme.CA().cert_pem.write_to_path(str(other))
-    with serving(Wire(), tls) as wire:
-        assert f"is not known to {other}" in await refusal(wire, other)
-
-
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [(None, "No such file"), ("", "no certificate in PEM form"), ("-----BEGIN x", "no certificate in PEM form")],
+    ("content", "message"), [(None, "No such file"), ("-----BEGIN x", "no certificate in PEM form")]
 )
 async def test_a_bundle_that_cannot_be_used(content: str | None, message: str, tmp_path: Path) -> None:
     path = tmp_path / "ca.pem"
     if content is not None:
         path.write_text(content)
     with serving(Wire()) as wire:
-        said = await refusal(wire, path)
+        said = await refusal(wire, ca_bundle=path)
     assert said.startswith(f"model.ca_bundle {path} cannot be used")
     assert message in said
     assert wire.requests == []
@@ -109,49 +90,32 @@ async def test_a_server_that_sends_everything_to_another_host() -> None:
     assert thief.requests == []
 
 
-@pytest.mark.parametrize("choice", [False, True], ids=["chat", "completions"])
-async def test_a_redirect_in_the_middle_of_a_run(choice: bool) -> None:
-    messages = (*HELLO.messages, Message.assistant("So")) if choice else HELLO.messages
-    path = "/completions" if choice else "/chat/completions"
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+async def test_a_redirect_in_the_middle_of_a_run(path: str) -> None:
     with serving(Wire()) as thief, serving(Wire()) as wire:
-        engine = await reach(wire)
-        wire.moved[f"/v1{path}"] = thief.address + path
-        wire.requests.clear()
-        with pytest.raises(CallError) as caught:
-            await complete(engine, Request(model="m", messages=messages, config=HELLO.config))
-        await engine.aclose()
-    assert not isinstance(caught.value, CURABLE)
+        async with reaching(wire, api_key_env="MY_KEY") as engine:
+            wire.moved[path] = thief.address + path.removeprefix("/v1")
+            with pytest.raises(CallError) as caught:
+                await reply(engine, ask(opening="So" if path == COMPLETIONS else ""))
     assert wire.address in str(caught.value)
     assert thief.address in str(caught.value)
     assert thief.requests == []
-    assert len(wire.bodies(f"/v1{path}")) == 1
+    assert len(wire.bodies(path)) == 1, "it is not asked again"
 
 
 async def test_a_redirect_of_tokenize_leads_nowhere() -> None:
     with serving(Wire()) as thief, serving(Wire()) as wire:
         wire.moved["/tokenize"] = thief.address.removesuffix("/v1") + "/tokenize"
-        engine = await reach(wire)
-        assert (await complete(engine, HELLO)).text
-        await engine.aclose()
+        async with reaching(wire, api_key_env="MY_KEY") as engine:
+            assert (await reply(engine, HELLO)).reply
     assert thief.requests == []
 
 
-async def test_a_redirect_on_the_same_host_is_not_followed_either() -> None:
-    with serving(Wire(moved={"/v1/models": "/v2/models"})) as wire:
-        said = await refusal(wire)
-    assert f"redirects to {wire.address.removesuffix('/v1')}/v2/models, and redirects are not followed" in said
-    assert all(path != "/v2/models" for path, _ in wire.requests)
-
-
-def test_a_key_from_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    path.write_text(f"{KEY}\n")
-    path.chmod(0o600)
-    assert read_api_key(None, "MY_KEY", file=path) == KEY
-    path.chmod(0o644)
-    with pytest.raises(SpecError) as caught:
-        read_api_key(None, "MY_KEY", file=path)
-    assert KEY not in str(caught.value)
+@pytest.mark.parametrize("engine", ["vllm", "litellm"])
+async def test_a_redirect_on_the_same_host_is_not_followed_either(engine: str) -> None:
+    with serving(Wire(moved={"/v1/models": "/v2/models", CHAT: "/v2/chat/completions"})) as wire:
+        assert "and redirects are not followed" in await refusal(wire, engine=engine)
+    assert not [path for path, _ in wire.requests if path.startswith("/v2")]
 
 
 OWN = [
@@ -169,114 +133,108 @@ OWN = [
 """Models that litellm asks by its different ways: OpenAI's client, its own, the responses API, completions."""
 
 
-@pytest.mark.parametrize("guided", [False, True], ids=["free", "guided"])
+@pytest.mark.parametrize("choices", [None, ["1", "2"]], ids=["free", "guided"])
 @pytest.mark.parametrize("name", OWN)
-async def test_litellm_follows_no_redirect_of_an_endpoint(name: str, guided: bool) -> None:
+async def test_litellm_follows_no_redirect_of_an_endpoint(name: str, choices: list[str] | None) -> None:
     with serving(Wire()) as thief, serving(Wire(asked=(name.partition("/")[2],))) as wire:
-        keys = {"endpoints": (wire.address,), "api_key_env": "MY_KEY"}
-        spec = ModelSpec(engine="litellm", name=name, temperature=1.0, **keys)
-        engine = await build_engine(spec)
-        wire.moved |= {f"/v1{path}": thief.address + path for path in ("/chat/completions", "/completions")}
-        wire.moved["/v1/responses"] = f"{thief.address}/responses"
-        wire.requests.clear()
-        config = replace(HELLO.config, temperature=None, extensions={CHOICE: ["1", "2"]} if guided else None)
-        with pytest.raises(CallError) as caught:
-            await complete(engine, Request(model="m", messages=HELLO.messages, config=config))
-        await engine.aclose()
-    said = caught.value.message
+        async with reaching(wire, engine="litellm", name=name, temperature=1.0, api_key_env="MY_KEY") as engine:
+            wire.moved |= {path: thief.address + path.removeprefix("/v1") for path in (CHAT, COMPLETIONS)}
+            wire.moved["/v1/responses"] = f"{thief.address}/responses"
+            with pytest.raises(CallError) as caught:
+                await reply(engine, ask("Hello", temperature=None, choices=choices))
     assert thief.requests == []
     # The last request of the trial before may be noted late.
     assert len([body for _, body in wire.requests if "Hello" in str(body)]) == 1
-    assert not isinstance(caught.value, CURABLE)
-    assert said == (
+    assert caught.value.message == (
         f"{wire.address}/chat/completions redirects to {thief.address}/chat/completions on another host, and redirects "
         "are not followed; write the address that is meant in model.endpoints"
     )
 
 
-async def test_litellm_follows_no_redirect_on_the_same_host() -> None:
-    with serving(Wire(moved={"/v1/chat/completions": "/v2/chat/completions"})) as wire:
-        spec = ModelSpec(engine="litellm", name="openai/tiny", endpoints=(wire.address,))
-        with pytest.raises(EndpointUnreachableError, match="and redirects are not followed"):
-            await build_engine(spec)
-    assert {path for path, _ in wire.requests} == {"/v1/chat/completions"}
-
-
 async def test_a_redirect_while_litellm_is_tried_out() -> None:
     with serving(Wire()) as thief, serving(Wire()) as wire:
-        wire.moved["/v1/chat/completions"] = f"{thief.address}/chat/completions"
-        spec = ModelSpec(engine="litellm", name="openai/tiny", endpoints=(wire.address,))
+        wire.moved[CHAT] = f"{thief.address}/chat/completions"
         with pytest.raises(EndpointUnreachableError) as caught:
-            await build_engine(spec, EngineNeeds(guided=True))
+            await build_engine(spec_of(wire, engine="litellm", api_key_env="MY_KEY"), GUIDED)
     assert str(caught.value).startswith(f"{wire.address}/chat/completions redirects to {thief.address}/chat")
     assert thief.requests == []
 
 
-@pytest.mark.parametrize(
-    "name", ["anthropic/tiny", "gemini/tiny", "ollama_chat/tiny", "openrouter/tiny", "cohere_chat/tiny", "azure/tiny"]
-)
-async def test_an_endpoint_that_litellm_would_ask_with_its_own_client(name: str) -> None:
-    with serving(Wire()) as wire:
-        spec = ModelSpec(engine="litellm", name=name, endpoints=(wire.address,), api_key_env="MY_KEY")
-        with pytest.raises(EngineError) as caught:
-            await build_engine(spec)
-    provider = name.partition("/")[0]
-    assert f"names {wire.address} and {name!r} means provider {provider!r}" in str(caught.value)
-    assert "write openai/tiny, or leave model.endpoints out" in str(caught.value)
-    assert wire.requests == []
+@dataclass
+class Proxy(Wire):
+    """A proxy of the environment: it is asked for whole addresses."""
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        return super().reply(path.removeprefix("http://gpu.invalid:8000"), body)
+
+
+def use_proxy(monkeypatch: pytest.MonkeyPatch, proxy: Wire) -> None:
+    for variable in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(variable, proxy.address.removesuffix("/v1"))
 
 
 async def test_the_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    far = Endpoint("http://gpu.invalid:8000/v1", KEY)
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    monkeypatch.delenv("no_proxy", raising=False)
-    with serving(Wire()) as proxy:
-        monkeypatch.setenv("HTTP_PROXY", proxy.address.removesuffix("/v1"))
-        monkeypatch.setenv("http_proxy", proxy.address.removesuffix("/v1"))
-        async with open_client(far, 5.0) as client:
-            await client.get(f"{far.base}/models")
-        with pytest.raises(openai.NotFoundError):
-            await background_loop().run_async(_list_models(far))
-    assert [path for path, _ in proxy.requests] == [f"{far.base}/models"] * 2
+    with serving(Proxy(tokenize=False)) as proxy:
+        use_proxy(monkeypatch, proxy)
+        engine = await build_engine(spec_of(endpoints=("http://gpu.invalid:8000/v1",)))
+        await engine.aclose()
+    assert {path for path, _ in proxy.requests} >= {f"http://gpu.invalid:8000{path}" for path in ("/v1/models", CHAT)}
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
 async def test_a_server_on_this_machine_is_asked_without_the_proxy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("NO_PROXY", "no_proxy"):
-        monkeypatch.delenv(variable, raising=False)
-    with serving(Wire()) as wire, serving(Wire()) as proxy:
-        for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-            monkeypatch.setenv(variable, proxy.address.removesuffix("/v1"))
-        near = Endpoint(wire.address.replace("127.0.0.1", name), KEY)
-        async with open_client(near, 5.0) as client:
-            await client.get(f"{near.base}/models")
-        await background_loop().run_async(_list_models(near))
-    assert [path for path, _ in wire.requests] == ["/v1/models"] * 2
+    with serving(Wire()) as wire, serving(Proxy()) as proxy:
+        use_proxy(monkeypatch, proxy)
+        wire.address = wire.address.replace("127.0.0.1", name)
+        async with reaching(wire) as engine:
+            assert (await reply(engine, HELLO)).reply == "hello"
     assert proxy.requests == []
 
 
 async def test_a_server_that_has_an_ipv6_address_alone() -> None:
-    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        body = b'{"object": "list", "data": []}'
-        head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
-        writer.write(head + body)
-        await writer.drain()
-        writer.close()
-
     try:
-        server = await asyncio.start_server(reply, "::1", 0)
+        with serving(Wire(), server_class=IPv6Server) as wire:
+            async with reaching(wire) as engine:
+                assert (await reply(engine, HELLO)).reply == "hello"
     except OSError:
         pytest.skip("this machine has no IPv6")
-    async with server:
-        written = f"http://[::1]:{server.sockets[0].getsockname()[1]}"
-        endpoint = Endpoint(normalise_address(written), KEY)
-        assert endpoint.base == f"{written}/v1"
-        async with open_client(endpoint, 5.0) as client:
-            assert (await client.get(f"{endpoint.base}/models")).is_success
-        await background_loop().run_async(_list_models(endpoint))
+    assert wire.address.startswith("http://[::1]:")
 
 
-async def _list_models(endpoint: Endpoint) -> None:
-    async with open_model_client(endpoint, 5.0) as client:
-        await client.models.list()
+async def test_a_key_is_sent_and_a_refused_one_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "key"
+    path.write_text(f"{KEY}\n")
+    path.chmod(0o600)
+    monkeypatch.setenv("OTHER", "s3cret")
+    with serving(Wire(key=KEY)) as wire:
+        for given in ({"api_key_file": path}, {"api_key_env": "MY_KEY"}):
+            async with reaching(wire, **given) as engine:
+                await reply(engine, HELLO)
+            assert set(wire.keys) == {f"Bearer {KEY}"}
+        said = await refusal(wire, api_key_env="OTHER")
+        path.chmod(0o644)
+        assert KEY not in await refusal(wire, api_key_env=None, api_key_file=path)
+    assert "refuses the key" in said
+    assert "model.api_key_env" in said
+    assert "s3cret" not in said
+
+
+@pytest.mark.parametrize(
+    ("value", "variable", "said"),
+    [
+        (None, "MY_KEY", "names MY_KEY, and that environment variable is not set"),
+        ("canary-0123\nX-More: 1", "MY_KEY", ""),
+        ("", "canary4567890", ""),
+    ],
+)
+async def test_what_is_no_key_is_refused_without_a_request(value: str | None, variable: str, said: str, monkeypatch):
+    monkeypatch.delenv("MY_KEY")
+    if value is not None:
+        monkeypatch.setenv("MY_KEY", value)
+    with serving(Wire()) as wire:
+        found = await refusal(wire, api_key_env=variable)
+    assert said in found
+    assert "canary" not in found
+    assert wire.requests == []

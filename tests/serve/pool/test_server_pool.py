@@ -1,148 +1,239 @@
-"""Servers that die, fall silent and come back, under a pool whose calls are answered in this process."""
+"""What a caller sees of several servers: how much is in flight, who answers for a lost one, and what is counted."""
 
 import asyncio
-import logging
+import json
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from engine_calls import CHAT, ask, reaching, replies, reply, spec_of
+from wire_server import HeldWire, Wire, serving
 
-from medexam.errors import EndpointSilentError, EndpointUnreachableError, TransportError
-from medexam.serve import TIMING, Endpoint
-from medexam.serve.discovery import finder
-from medexam.serve.pool import server_pool, silence
-from medexam.serve.pool.server_pool import Server, ServerPool
+import medexam
+from medexam.serve import TIMING
 from waiting import soon
 
-LOST, KEPT = (Endpoint(f"http://{name}:8000/v1", "EMPTY") for name in ("lost", "kept"))
-TIMEOUT_S = 60.0
-"""Nothing here takes a second on an idle machine; what never ends fails after this."""
+FREE = ask()
+LEAST = 16
+"""Requests that are in flight at a server however much it refuses."""
+
+
+@dataclass
+class SlowWire(Wire):
+    """Takes a while for each reply, and any number at once, or refuses more than `room`."""
+
+    takes_s: float = 0.0
+    room: int = 10_000
+    inside: int = 0
+    refused: int = 0
+    lock: Any = field(default_factory=threading.Lock)
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if path != CHAT or not self.takes_s:
+            return super().reply(path, body)
+        with self.lock:
+            self.inside += 1
+            full = self.inside > self.room
+            self.refused += full
+        if not full:
+            time.sleep(self.takes_s)
+        with self.lock:
+            self.inside -= 1
+        return (503, {}) if full else super().reply(path, body)
+
+
+async def keep_busy(engine: Any, count: int) -> list[str]:
+    """Ask as a run does: as much at once as the engine says."""
+    asked: set[asyncio.Task[Any]] = set()
+    done: list[Any] = []
+    while len(done) < count:
+        while len(asked) < min(engine.concurrency, count - len(done)):
+            asked.add(asyncio.create_task(reply(engine, FREE)))
+        ended, asked = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        done += ended
+    return [(await one).words for one in done]
+
+
+@pytest.mark.nightly
+async def test_more_is_given_to_a_server_whose_throughput_rises() -> None:
+    with serving(SlowWire()) as wire:
+        async with reaching(wire) as engine:
+            first, wire.takes_s = engine.concurrency, 0.4
+            await keep_busy(engine, 4 * first)
+            assert engine.concurrency >= 2 * first
+
+
+async def test_a_server_that_refuses_is_given_less_and_every_question_is_answered(monkeypatch) -> None:
+    monkeypatch.setattr(TIMING, "first_wait_s", 0.02)
+    monkeypatch.setattr(TIMING, "cooldown_s", 0.02)
+    with serving(SlowWire(room=40)) as wire:
+        async with reaching(wire) as engine:
+            first, wire.takes_s = engine.concurrency, 0.02
+            assert await keep_busy(engine, 400) == ["hello"] * 400
+            assert LEAST <= engine.concurrency < first
+    assert wire.refused
+
+
+async def test_however_much_a_server_refuses_some_is_given_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TIMING, "attempts", 1)
+    with serving(Wire()) as wire:
+        async with reaching(wire) as engine:
+            wire.refuse[CHAT] = 429
+            for _ in range(6):
+                with pytest.raises(medexam.errors.RateLimitError):
+                    await reply(engine, FREE)
+                await asyncio.sleep(0.26)
+            assert engine.concurrency == LEAST
+
+
+async def test_a_server_that_answers_late_is_given_less() -> None:
+    with serving(SlowWire()) as wire:
+        async with reaching(wire, timeout_s=2.0) as engine:
+            first, wire.takes_s = engine.concurrency, 0.7
+            await keep_busy(engine, first + 8)
+            assert engine.concurrency < first
+
+
+async def test_processes_that_ask_the_same_servers_divide_what_is_in_flight() -> None:
+    with serving(Wire()) as wire:
+        alone = await medexam.serve.build_engine(spec_of(wire))
+        of_sixteen = await medexam.serve.build_engine(spec_of(wire), sharers=16)
+        assert of_sixteen.concurrency < alone.concurrency
+        for engine in (alone, of_sixteen):
+            await engine.aclose()
 
 
 @pytest.fixture
-async def pool():
-    opened = ServerPool((LOST, KEPT), 600.0)
-    yield opened
-    await opened.close()
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TIMING, "look_s", 0.05)
 
 
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "LOOK_S", 0.02)
-    monkeypatch.setattr(TIMING, "poll_s", 0.02)
+@dataclass
+class Frozen(HeldWire):
+    """Once it is frozen nothing answers, not even a look, until it is freed."""
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        self.free.wait()
+        return super().reply(path, body)
 
 
-def test_calls_that_are_lost_together_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(server_pool.time, "monotonic", lambda: now)
-    server = Server(LOST, None)
-    for _ in range(40):
-        server.record_failure(TransportError("connection reset"))
-    assert (server.failures, server.retry_at) == (1, now + TIMING.cooldown_s)
-    now = server.retry_at
-    assert server.ready(now)
-    server.record_failure(TransportError("connection refused"))
-    assert (server.failures, server.retry_at) == (2, now + 2 * TIMING.cooldown_s)
+@pytest.mark.usefixtures("_looks_often")
+async def test_what_a_silent_server_was_asked_is_asked_elsewhere_once() -> None:
+    with serving(Frozen()) as lost, serving(Wire()) as kept:
+        async with reaching(lost, kept) as engine:
+            lost.free.clear()
+            answers = await replies(engine, [ask("x" * n) for n in range(1, 11)])
+            asked = [body["messages"][0]["content"] for body in kept.bodies(CHAT)]
+            lost.free.set()
+    assert [answer.words for answer in answers] == ["hello"] * 10
+    assert sorted(asked) == sorted("x" * n for n in range(1, 11))
 
 
-async def test_what_a_silent_server_was_asked_is_asked_elsewhere(pool: ServerPool) -> None:
-    asked: list[str] = []
-
-    async def send(server: Server) -> str:
-        asked.append(server.endpoint.base)
-        if server.endpoint is LOST:
-            await asyncio.Event().wait()
-        return server.endpoint.base
-
-    async def replies(endpoint: Endpoint) -> bool:
-        return endpoint is not LOST
-
-    pool.run_in_background(silence.watch_silence(pool, replies))
-    async with asyncio.timeout(TIMEOUT_S):
-        assert await pool.call(send, weight=3) == KEPT.base
-    assert asked == [LOST.base, KEPT.base]
-    lost, kept = pool.active
-    assert (lost.outstanding, lost.failures, lost.unverified, kept.failures) == (0, 1, True, 0)
-
-
-async def test_a_silent_server_that_left_the_registry_is_given_up_too(pool: ServerPool) -> None:
-    async def send(server: Server) -> str:
-        if server.endpoint is LOST:
-            await asyncio.Event().wait()
-        return server.endpoint.base
-
-    async def replies(endpoint: Endpoint) -> bool:
-        return endpoint is not LOST
-
-    asked = asyncio.create_task(pool.call(send, weight=1))
-    await soon(lambda: pool.active[0].outstanding == 1)
-    await pool.remove(LOST.base)
-    assert [server.endpoint for server in pool.leaving] == [LOST]
-    pool.run_in_background(silence.watch_silence(pool, replies))
-    async with asyncio.timeout(TIMEOUT_S):
-        assert await asked == KEPT.base
-    assert not pool.leaving
-
-
+@pytest.mark.usefixtures("_looks_often")
 @pytest.mark.parametrize("alone", [False, True], ids=["it replies to looks", "there is no other"])
-async def test_a_server_that_takes_long_is_waited_for(pool: ServerPool, alone: bool) -> None:
-    looks, answered = 0, asyncio.Event()
-    if alone:
-        await pool.remove(KEPT.base)
-
-    async def send(server: Server) -> str:
-        await answered.wait()
-        return server.endpoint.base
-
-    async def replies(endpoint: Endpoint) -> bool:
-        nonlocal looks
-        looks += 1
-        return not alone
-
-    pool.run_in_background(silence.watch_silence(pool, replies))
-    asked = asyncio.create_task(pool.call(send, weight=1))
-    await soon(lambda: looks > 6)
-    answered.set()
-    assert await asked == LOST.base
+async def test_a_server_that_takes_long_is_waited_for(alone: bool) -> None:
+    with serving((Frozen if alone else HeldWire)()) as slow, serving(Wire()) as other:
+        async with reaching(*([slow] if alone else [slow, other])) as engine:
+            slow.free.clear()
+            asked = asyncio.create_task(reply(engine, FREE))
+            await soon(lambda: slow.requests)
+            await asyncio.sleep(0.5)
+            assert not asked.done()
+            slow.free.set()
+            assert (await asked).words == "hello"
+    assert not other.bodies(CHAT)
+    assert len(slow.bodies(CHAT)) == 1
 
 
-async def test_any_reply_is_a_reply(unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silence, "LOOK_S", 5.0)
-
-    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n")
-        await writer.drain()
-        writer.close()
-
-    endpoint = Endpoint(f"http://127.0.0.1:{unused_tcp_port}/v1", "EMPTY")
-    assert not await silence.replies(endpoint)
-    async with await asyncio.start_server(refuse, "127.0.0.1", unused_tcp_port):
-        assert await silence.replies(endpoint)
+async def test_a_server_whose_connection_is_lost_rests_and_no_answer_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(Wire()) as lost, serving(Wire()) as kept:
+        async with reaching(lost, kept) as engine:
+            lost.drop = True
+            answers = await replies(engine, [FREE] * 10)
+            assert [answer.words for answer in answers] == ["hello"] * 10
+            before = len(lost.bodies(CHAT))
+            await replies(engine, [FREE] * 10)
+    assert len(lost.bodies(CHAT)) == before
+    assert len(kept.bodies(CHAT)) == 20
 
 
-async def test_servers_that_join_together_are_probed_beside_each_other(
-    pool: ServerPool, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.WARNING)
-    new = [Endpoint(f"http://new-{number}:8000/v1", "EMPTY") for number in range(4)]
-    slow, silent, other, good = new
-    listed, held, looks = [LOST, KEPT, *new], asyncio.Event(), 0
+@dataclass
+class Counting(Wire):
+    """Its metrics count what it computed, as vLLM, Triton and NVIDIA's exporter write it."""
 
-    async def probe(endpoint: Endpoint) -> None:
-        nonlocal looks
-        if endpoint is slow:
-            await held.wait()
-        if endpoint is silent:
-            looks += 1
-            raise EndpointSilentError("not yet")
-        if endpoint is other:
-            raise EndpointUnreachableError("another model")
+    unit: str = 'nv_energy_consumption{{gpu_uuid="GPU-1"}} {joules}\n'
 
-    pool.run_in_background(finder.follow(lambda: listed, pool, probe))
-    await soon(lambda: good.base in pool.addresses and looks > 2)
-    listed.remove(LOST)
-    await soon(lambda: LOST.base not in {one.endpoint.base for one in pool.active})
-    assert slow.base not in pool.addresses
-    held.set()
-    await soon(lambda: slow.base in pool.addresses)
-    assert other.base not in pool.addresses
-    assert caplog.text.count("stays out of this run: another model") == 1
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        found = super().reply(path, body)
+        answered = len(self.bodies(CHAT))
+        self.metrics = (
+            f'vllm:prefix_cache_queries_total{{engine="0"}} {100 * answered}\n'
+            f'vllm:prefix_cache_queries_total{{engine="1"}} {100 * answered}\n'
+            'vllm:prefix_cache_queries_created{engine="0"} 1.7e+09\n'
+            f'vllm:prefix_cache_hits_total{{engine="0"}} {50 * answered}.0\n'
+            'vllm:external_prefix_cache_hits_total{engine="0"} 7.0\n'
+        ) + self.unit.format(joules=1000 + 500 * answered)
+        return found
+
+
+EXPORTER = 'DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{gpu="0",UUID="GPU-3"}} {joules}000\n'
+
+
+def environment_of(tmp_path: Path, *wires: Wire) -> dict[str, Any]:
+    model = {"engine": "vllm", "name": "tiny", "endpoints": [wire.address for wire in wires]}
+    settings = {"limit": 8, "runs_dir": tmp_path, "track": False, "progress": False}
+    (run,) = medexam.run("headqa_sample", model=model, program="zero_shot", **settings)
+    found: dict[str, Any] = json.loads((run.folder / "environment.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_a_run_adds_what_its_servers_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with serving(Counting()) as one, serving(Counting(unit=EXPORTER)) as other:
+        environment = environment_of(tmp_path, one, other)
+    assert environment["energy"] == {"joules": 4000.0, "gpus": 2, "by": "metrics", "asked": 8}
+    assert environment["prefix_cache"] == {"tokens": 1600, "hits": 400}
+
+
+def test_a_server_that_does_not_tell_leaves_the_counts_unknown(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with serving(Counting()) as one, serving(Wire()) as silent:
+        environment = environment_of(tmp_path, one, silent)
+    assert "energy" not in environment
+    assert environment["prefix_cache"] == {"tokens": 0, "hits": 0}
+
+
+class NVMLError(Exception):
+    """As NVML's own."""
+
+
+@pytest.mark.parametrize(
+    ("cards", "energy"), [((1500, 500), {"gpus": 2, "by": "nvml"}), ((), None), ((1500, None), None)]
+)
+def test_the_cards_of_this_machine_are_added(cards: tuple, energy: Any, tmp_path: Path, monkeypatch) -> None:
+    looks = []
+
+    def read(card: int | None) -> int:
+        if card is None:
+            raise NVMLError("Not Supported")
+        looks.append(card)
+        return card + 1000 * len(looks)
+
+    nvml = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlShutdown=lambda: None,
+        nvmlDeviceGetCount=lambda: len(cards),
+        nvmlDeviceGetHandleByIndex=lambda index: cards[index],
+        nvmlDeviceGetTotalEnergyConsumption=read,
+        NVMLError=NVMLError,
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    with serving(Wire()) as wire:
+        found = environment_of(tmp_path, wire).get("energy")
+    # Each look at a card adds a joule: the third and fourth are two joules over the first and second.
+    assert found == (energy and {"joules": 4.0, "asked": 8, **energy})
