@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medexam.companions.booklets.drafts import Draft, draft_questions
-from medexam.companions.booklets.pages.hyphens import Vocabulary, load_dictionary
-from medexam.companions.booklets.pages.layout import read_booklet_layout
-from medexam.companions.booklets.pages.numbering import read_numbers
-from medexam.companions.booklets.pages.opening import open_booklet
+from medexam.companions.booklets import (
+    Draft,
+    Vocabulary,
+    draft_questions,
+    load_dictionary,
+    open_booklet,
+    read_booklet_layout,
+    read_numbers,
+)
 from typesetting.texts import Asked
 
 

@@ -1,11 +1,14 @@
 """Prints small booklets as the Ministry does: a cover, two columns, hyphens, sub- and superscripts, pictures."""
 
 import io
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 from fpdf import FPDF
 from PIL import Image
@@ -17,6 +20,7 @@ __all__ = ["full_data", "only_what_a_test_brings"]
 WIDTH, HEIGHT = 595.0, 842.0
 SIZE, LEADING = 10.0, 11.5
 TOP, BOTTOM = 60.0, 770.0
+NAME = "Cuaderno_2020_0_B"
 COVER = (
     "MINISTERIO DE SANIDAD",
     "PRUEBAS SELECTIVAS {year}",
@@ -205,22 +209,64 @@ def answer_all() -> Callable[[Sequence[Printed]], dict[int, int | None]]:
     return call
 
 
-@pytest.fixture
-def build(tmp_path: Path, write_key: Callable[..., Path], answer_all: Callable[..., dict[int, int | None]]):
-    """Build a printed booklet; its key fits unless `answers` says otherwise."""
-    from medexam.companions.booklets.building import BuildRequest, build_exam
+class Built(NamedTuple):
+    """What a build leaves."""
 
-    def call(booklet: Path, questions: Sequence[Printed], *, answers=None, name="Cuaderno_2020_0_B", **fields):
-        key = write_key(answer_all(questions) if answers is None else answers)
-        keys = fields.pop("keys", (key,))
-        return build_exam(BuildRequest(booklet, keys, name, **fields), tmp_path / "built")
+    report: dict[str, Any]
+    folder: Path
+    parquet: Path
+    review: Path
+
+    @property
+    def rows(self) -> dict[int, dict[str, Any]]:
+        """The questions by number."""
+        return {row["qid"]: row for row in pq.read_table(self.parquet).to_pylist()}
+
+    def found(self, what: str) -> set[tuple[int, str]]:
+        """Numbers and kinds of what the report lists under `suspicious` or `left_out`."""
+        return {(finding["number"], finding["kind"]) for finding in self.report[what]}
+
+
+@pytest.fixture
+def run_build(medexam, tmp_path: Path):
+    """`run_build(booklet, keys, name, year=2020)`: `medexam data build --json` into the folder `built`."""
+
+    def call(booklet: Path, keys: Sequence[Path], name: str = NAME, **options: object):
+        words: list[object] = [word for key in keys for word in ("--key", key)]
+        for option, value in options.items():
+            flag = f"--{option.replace('_', '-')}"
+            words += [flag] if value is True else [flag, value]
+        return medexam("data", "build", "--booklet", booklet, *words, "--name", name, "--out", tmp_path / "built")
 
     return call
 
 
 @pytest.fixture
-def read_built():
-    """The rows of a build by question number."""
-    import pyarrow.parquet as pq
+def build(run_build, tmp_path: Path, write_key: Callable[..., Path], answer_all: Callable[..., Any]):
+    """Build a printed booklet; its key fits unless `answers` says otherwise."""
 
-    return lambda built: {row["qid"]: row for row in pq.read_table(built.parquet).to_pylist()}
+    def call(
+        booklet: Path, questions: Sequence[Printed], *, answers=None, name="Cuaderno_2020_0_B", **options
+    ) -> Built:
+        key = write_key(answer_all(questions) if answers is None else answers)
+        code, out, err = run_build(booklet, (key,), name, json=True, **options)
+        assert code == 0, err
+        report = json.loads(out)
+        folder = tmp_path / "built"
+        return Built(report, folder, folder / "es" / f"{name}.parquet", folder / f"{name}.review.html")
+
+    return call
+
+
+@pytest.fixture
+def refuse(run_build, tmp_path: Path, write_key: Callable[..., Path], answer_all: Callable[..., Any]):
+    """`refuse(said, booklet, questions)`: the build is refused in one line that says this, and writes nothing."""
+
+    def call(said: str, booklet: Path, questions: Sequence[Printed], *, answers=None, keys=None, **options) -> None:
+        key = write_key(answer_all(questions) if answers is None else answers)
+        code, out, err = run_build(booklet, keys or (key,), **options)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert said in err
+        assert not (tmp_path / "built").exists()
+
+    return call

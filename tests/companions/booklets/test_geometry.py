@@ -1,12 +1,9 @@
 """Booklets set in many ways, each read question by question as it was set: sizes, spaces, turned pages."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from medexam.companions.booklets.pages.frames import Box
-from medexam.companions.booklets.pages.opening import open_booklet
 from typesetting.booklet import Press, Style
 from typesetting.pdf import escape, measure
 from typesetting.reading import compare, read_drafts
@@ -48,22 +45,6 @@ def test_pages_and_text_may_be_turned(tmp_path, turn) -> None:
 
 def test_the_page_s_box_may_begin_anywhere(tmp_path) -> None:
     check(Style(origin=(100, -50)), tmp_path)
-
-
-def test_a_turned_page_is_cut_out_upright(tmp_path) -> None:
-    crops = []
-    for turn in (0, 90, 180, 270):
-        style = replace(Style(cover=False), rotate=turn, turned=90)
-        with open_booklet(Press(style).set(QUESTIONS[:2], tmp_path / f"{turn}.pdf")) as booklet:
-            glyphs = booklet.read_pages()[0].glyphs
-            top = max(glyph.baseline for glyph in glyphs)
-            row = [glyph for glyph in glyphs if glyph.baseline == top]
-            box = Box(1, row[0].x0, top - 2, row[-1].x1, top + 8)
-            crops.append(booklet.crop(box, 2.0).convert("L"))
-            assert booklet.read_again(box).startswith("1.")
-    assert len({crop.size for crop in crops}) == 1
-    inked = [sum(crop.histogram()[:128]) for crop in crops]
-    assert min(inked) > 0.9 * max(inked) > 100
 
 
 @pytest.mark.parametrize("by_rise", [True, False])
@@ -142,7 +123,7 @@ def test_letters_that_are_set_wide(tmp_path, tracking) -> None:
     check(Style(tracking=tracking, columns=1, filling="tj", spaces=False), tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_layouts_drawn_by_chance(tmp_path, seed) -> None:
     style = choose_style(seed)
     questions = sample_questions(10, seed * 5 % 100, 4 + seed % 2)

@@ -5,7 +5,7 @@ import re
 import pytest
 from fpdf import FPDF
 
-from medexam.companions.booklets.keys import list_numbers, read_answer_key
+from medexam.companions.booklets import read_answer_key
 from medexam.errors import DatasetError
 
 
@@ -78,9 +78,3 @@ def test_the_version_s_own_column_of_a_pdf(tmp_path) -> None:
     assert dict(read_answer_key(path, "1").answers) == {number: given[1] for number, given in answers.items()}
     with pytest.raises(DatasetError, match="2 columns of answers"):
         read_answer_key(path, "4")
-
-
-def test_numbers_are_listed_shortly() -> None:
-    assert list_numbers([3]) == "question 3"
-    assert list_numbers([3, 5, 9]) == "questions 3, 5 and 9"
-    assert list_numbers(list(range(1, 9))) == "questions 1, 2, 3, 4, 5 and 3 more"

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.companions.booklets.pages.characters import UNREADABLE
-from medexam.companions.booklets.pages.symbols import find_symbol
-from medexam.companions.booklets.suspicious import find_doubts
+from medexam.companions.booklets import find_doubts
 from typesetting.booklet import Press, Style
 from typesetting.reading import read_drafts
 from typesetting.symbol_fonts import add_font, make_font
@@ -64,7 +62,7 @@ def test_characters_beyond_two_bytes_are_joined(tmp_path, told) -> None:
 def test_half_a_pair_is_an_unreadable_character(tmp_path, half) -> None:
     told = {0x61: chr(half), 0x62: "b"}
     path = print_signs(tmp_path / "a.pdf", "Unheard", {0x61: "→", 0x62: "°"}, names=False, told=told)
-    assert read_signs(path) == f"{UNREADABLE}b"
+    assert read_signs(path) == "\ufffdb"
 
 
 def test_what_nothing_explains_is_listed_by_question_and_page(tmp_path) -> None:
@@ -74,22 +72,3 @@ def test_what_nothing_explains_is_listed_by_question_and_page(tmp_path) -> None:
     assert ("unreadable_character", "holds U+F021, U+F022: characters without a meaning") in list(
         find_doubts(draft, 2, "")
     )
-
-
-@pytest.mark.parametrize(
-    ("code", "font", "sign"),
-    [
-        (0xF0B0, "Symbol", "°"),
-        (0xF0B0, "", "°"),
-        (0xF022, "Wingdings 3", "→"),
-        (0xF022, "Unheard", "→"),
-        (0xF022, "Symbol", "∀"),
-        (0xF0E0, "Wingdings", "→"),
-        (0xF061, "SymbolMT", "\u03b1"),
-        (0xF0B7, "Symbol", "•"),
-        (0xE000, "Symbol", ""),
-        (0xF022, "Webdings", ""),
-    ],
-)  # fmt: skip
-def test_places_of_symbol_fonts(code, font, sign) -> None:
-    assert find_symbol(code, font) == sign

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.companions.booklets.drafts import Draft
-from medexam.companions.booklets.suspicious import find_doubts
+from medexam.companions.booklets import Draft, find_doubts
 from typesetting.booklet import Press, Style
 from typesetting.lines import break_lines
 from typesetting.reading import read_drafts
@@ -113,10 +112,17 @@ def print_beside(path: Path, style: Style, columns: int, label: str, *, down: bo
     return asked
 
 
-@pytest.mark.parametrize("label", ["{0}.", "{1}.", "({0})"])
-@pytest.mark.parametrize("long", [False, True])
-@pytest.mark.parametrize("down", [False, True])
-@pytest.mark.parametrize(("pages", "columns"), [(1, 2), (2, 2), (1, 3)])
+@pytest.mark.parametrize(
+    ("pages", "columns", "down", "long", "label"),
+    [
+        (1, 2, False, False, "{0}."),
+        (1, 2, True, True, "{1}."),
+        (2, 2, True, False, "({0})"),
+        (2, 2, False, True, "{1}."),
+        (1, 3, False, True, "({0})"),
+        (1, 3, True, True, "{0}."),
+    ],
+)
 def test_uneven_columns_of_options_are_read_in_their_order(tmp_path, pages, columns, down, long, label) -> None:
     style = Style(cover=False, columns=pages, footer="")
     asked = print_beside(tmp_path / "beside.pdf", style, columns, label, down=down, long=long)

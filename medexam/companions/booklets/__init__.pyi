@@ -1,0 +1,10 @@
+from .drafts import Draft as Draft
+from .drafts import draft_questions as draft_questions
+from .keys import read_answer_key as read_answer_key
+from .pages.hyphens import Vocabulary as Vocabulary
+from .pages.hyphens import decide as decide
+from .pages.hyphens import load_dictionary as load_dictionary
+from .pages.layout import read_booklet_layout as read_booklet_layout
+from .pages.numbering import read_numbers as read_numbers
+from .pages.opening import open_booklet as open_booklet
+from .suspicious import find_doubts as find_doubts
