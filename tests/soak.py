@@ -42,7 +42,7 @@ REPLY_S = 0.04
 """Longest time that a reply takes, so that a run of thirty questions takes about a second."""
 UNLIKE = {
     *("seconds", "started_at", "ended_at", "created", "when", "environment", "latency_s", "waiting_s"),
-    *("mean_latency_s", "mean_waiting_s", "median_latency_s", "wall_clock_s", "questions_per_s", "elapsed_s"),
+    *("latency_p50_s", "latency_p95_s", "answering_p50_s", "answering_p95_s"),
 }
 """Names of what differs between two undisturbed runs."""
 
@@ -110,12 +110,13 @@ COMMANDS: Mapping[str, Command] = {
         files("index/*.npy", "index/*.jsonl"),
     ),
     "build": Command(
-        f"data build --booklet {BOOKLET} --key {{inputs}}/key.csv --without-images --out built --name Cuaderno_2020_0_B",
+        f"data build --booklet {BOOKLET} --key {{inputs}}/key.csv "
+        "--without-images --out built --name Cuaderno_2020_0_B",
         files("built/*/*.parquet"),
     ),
     "translate": Command(
-        "data translate headqa_sample --set model.engine=litellm --set model.name=openai/tiny --set model.endpoints=[{server}] "
-        "--set dataset.option_counts=[4] --limit 8 --runs-dir runs --out out",
+        "data translate headqa_sample --set model.engine=litellm --set model.name=openai/tiny "
+        "--set model.endpoints=[{server}] --set dataset.option_counts=[4] --limit 8 --runs-dir runs --out out",
         files("out/selection.json", "out/*.parquet"),
         "out/replies/*/predictions.jsonl",
     ),

@@ -1,23 +1,21 @@
-"""What the suite costs: processor seconds of each file, and memory; in CI, `--costs` holds the sum to `budget.toml`.
+"""What the suite costs. `--costs` prints it, and in CI holds the processor seconds of all tests to `budget.toml`.
 
-A worker hands its figures over when it ends. Machines differ: a loop that runs in the same processes scales the budget.
+A worker hands its figures over when it ends. A loop that runs in the same processes scales the budget to the machine.
 """
 
 import json
 import os
 import resource
-import sys
 import time
 import tomllib
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
 
-BUDGET = Path(__file__).parents[1] / "budget.toml"
-LISTED = 15
-"""Files that are listed, the slowest first."""
+BUDGET = tomllib.loads((Path(__file__).parents[1] / "budget.toml").read_text(encoding="utf-8"))
 
 
 class Costs:
@@ -25,13 +23,14 @@ class Costs:
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
+        """File -> processor seconds of its tests, their fixtures and the processes that they waited for."""
         self.peaks_mb: list[float] = []
         self.loops_s = [loop_s()]
         self._file, self._begun = "collection", used_s()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """Charge what was used since the last file's first test, fixtures and children included, to that file."""
+        """Charge the file before, once the tests of another begin."""
         if (file := item.nodeid.partition("::")[0]) != self._file:
             self._charge(file)
 
@@ -40,11 +39,10 @@ class Costs:
         self._file, self._begun = following, now
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Hand the figures over, or fail a gate that costs more than a quarter above its budget."""
+        """Hand the figures over, or fail a gate that costs more than it may."""
         self._charge("")
         self.loops_s.append(loop_s())
-        unit = 1024**2 if sys.platform == "darwin" else 1024
-        self.peaks_mb.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
+        self.peaks_mb.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         if (output := getattr(session.config, "workeroutput", None)) is not None:
             output["costs"] = json.dumps([self.seconds, self.peaks_mb, self.loops_s])
         elif os.environ.get("CI") and session.config.getoption("costs") and self.seconds.total() > self.allowed_s():
@@ -59,21 +57,16 @@ class Costs:
         self.loops_s += loops_s
 
     def allowed_s(self) -> float:
-        """What the whole gate may take on this machine as it is now."""
-        budget = tomllib.loads(BUDGET.read_text(encoding="utf-8"))
-        speed = sorted(self.loops_s)[len(self.loops_s) // 2] / budget["loop_s"]
-        return float(1.25 * budget["seconds"] * speed)
+        """A quarter more than the budget, on this machine as it is now."""
+        return float(1.25 * BUDGET["seconds"] * median(self.loops_s) / BUDGET["loop_s"])
 
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
-        """Print the slowest files, the memory, and the budget."""
+        """Print the sum, the slowest files and the memory."""
         if config.getoption("costs"):
-            terminalreporter.section("costs")
-            total = (
-                f"{self.seconds.total():7.0f} s  all, in processor seconds; {self.allowed_s():.0f} s may be used here"
-            )
-            files = [f"{seconds:7.1f} s  {file}" for file, seconds in self.seconds.most_common(LISTED)]
+            total = f"{self.seconds.total():7.0f} s of processors for all; {self.allowed_s():.0f} s are allowed here"
+            files = [f"{seconds:7.1f} s  {file}" for file, seconds in self.seconds.most_common(15)]
             peaks = "most memory of a process: " + ", ".join(f"{peak:,.0f} MB" for peak in self.peaks_mb)
-            terminalreporter.write("\n".join([total, *files, peaks]) + "\n")
+            terminalreporter.write("\n".join(["", total, *files, peaks, ""]))
 
 
 def used_s() -> float:
