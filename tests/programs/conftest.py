@@ -1,13 +1,14 @@
 """Fixtures of programs that are asked one question."""
 
 import pytest
+from command_line import medexam
 from one_question import ask, ask_task, finder
 
 from medexam.datasets import load_task_set
 from medexam.specs import DatasetSpec
 from task_data import write_cliniqlink
 
-__all__ = ["ask", "ask_task", "finder"]
+__all__ = ["ask", "ask_task", "finder", "medexam"]
 
 
 @pytest.fixture

@@ -1,141 +1,174 @@
-"""Self-consistency: every reply under a seed of its own, the commonest legal answer, and what is kept of the others."""
+"""Several replies to a question: under seeds or in orders of their own, and the commonest legal answer is taken."""
 
-import math
-from itertools import pairwise
+from itertools import pairwise, permutations
 
-import dspy
 import pytest
-from dspy.lm15 import Request, Response
 
-from asked import requests_of
-from medexam.dspy_requests import write_response
+import medexam
 from medexam.errors import SpecError
-from medexam.model_calls import Generation
 from medexam.predictions import Reason, Status
-from medexam.programs import ProgramContext, build_prediction, build_program, read_again
-from medexam.retrievers import Hit, Passage
 from medexam.serve import ScriptedEngine
-from medexam.specs import ChainOfThoughtSpec, RetrieveThenAnswerSpec, ZeroShotSpec, build_cells
-from recorded import recorded
+from medexam.specs import build_cells
 
-HITS = [Hit(Passage("a", "", "Passage.", "test"), 1.0, 1)]
-
-
-class Finder:
-    def find(self, question):
-        return HITS
+TEXTS = ("rest", "aspirin", "surgery", "nothing")
+DRAWN = {"model": {"temperature": 0.7, "seed": 5}}
 
 
-def ask(spec, question, answers):
-    """The prediction when the replies are `answers` in turn, and the requests."""
-    engine = ScriptedEngine(lambda _: f"Because.\n\n{{Answer: {answers[len(engine.dialogues) - 1]}}}")
-    program = build_program(spec, "en", ProgramContext(finder=Finder()))
-    settings = {"temperature": 0.7, "seed": 5, "cache": False, "num_retries": 0}
-    with dspy.context(lm=dspy.LM("medexam/scripted", **recorded(engine), **settings)):
-        said = program(question=question)
-    prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
-    return prediction, requests_of(engine), program
+def in_turn(*answers, behind="Because.\n\n"):
+    """Reply with these answers, one a call."""
+    left = iter(answers)
+    return lambda _: f"{behind}{{Answer: {next(left)}}}"
 
 
-def test_the_commonest_answer_is_taken_and_every_reply_kept(question) -> None:
-    spec = ZeroShotSpec(samples=5)
-    prediction, requests, program = ask(spec, question, [2, 3, "x", 3, 1])
-    assert (prediction.status, prediction.answer, prediction.votes) == (Status.ANSWERED, 3, (2, 3, None, 3, 1))
-    assert [request.config.seed for request in requests] == [5, 6, 7, 8, 9]
-    assert all(one.messages == other.messages for one, other in pairwise(requests))
-    assert [reply.text for reply in prediction.generations][2] == "Because.\n\n{Answer: x}"
-    assert prediction.reply == "Because.\n\n{Answer: 3}"
-    assert prediction.option_probabilities == pytest.approx({1: 0.25, 2: 0.25, 3: 0.5, 4: 0, 5: 0}, abs=1e-8)
-    assert (prediction.score_norm, prediction.tied) == ("votes", 1)
-    assert (spec.label, program.calls_for(question)) == ("zero_shot-samples5", 5)
-    assert read_again(program, question, prediction) == prediction
+def shown_options(turn):
+    """Read the options off a prompt, in the order in which it shows them."""
+    lines = [line.split(". ", 1)[1] for line in turn.splitlines() if line[:1].isdigit()]
+    return tuple(lines[-len(TEXTS) :])
 
 
-def test_of_equals_the_first_that_was_answered(question) -> None:
-    assert ask(ZeroShotSpec(samples=4), question, [4, 1, 1, 4])[0].answer == 4
-    prediction, *_ = ask(ZeroShotSpec(samples=3), question, ["x", "y", "z"])
-    assert (prediction.answer, prediction.reason, prediction.votes) == (None, Reason.UNPARSED, (None,) * 3)
-    assert prediction.option_scores is None
+def says(text):
+    """Reply with the number under which an option is shown."""
+    return lambda turn: f"Because.\n\n{{Answer: {shown_options(turn).index(text) + 1}}}"
 
 
-@pytest.mark.parametrize("answer_format", ["free", "guided"])
-def test_reasoning_votes_too(question, answer_format) -> None:
-    spec = ChainOfThoughtSpec(samples=3, answer_format=answer_format)
-    each = 2 if answer_format == "guided" else 1
-    prediction, requests, program = ask(spec, question, [n for n in (1, 2, 2) for _ in range(each)])
-    assert (prediction.answer, prediction.votes, prediction.rationale) == (2, (1, 2, 2), "Because.")
-    assert len(requests) == len(prediction.generations) == program.calls_for(question) == 3 * each
-    assert [request.config.seed for request in requests] == [5 + n for n in range(3) for _ in range(each)]
-    again = read_again(program, question, prediction)
-    assert (again.answer, again.votes) == (2, (1, 2, 2))
+def test_the_commonest_answer_is_taken_and_every_reply_kept(ask) -> None:
+    asked = ask({"kind": "zero_shot", "samples": 5}, in_turn(2, 3, "x", 3, 1), **DRAWN)
+    said = asked.said
+    assert (said.status, said.answer, said.votes) == (Status.ANSWERED, 3, (2, 3, None, 3, 1))
+    assert asked.seeds == [5, 6, 7, 8, 9]
+    assert all(one.messages == other.messages for one, other in pairwise(asked.dialogues))
+    assert said.generations[2].text == "Because.\n\n{Answer: x}"
+    assert said.reply == "Because.\n\n{Answer: 3}"
+    assert said.option_probabilities == pytest.approx({1: 0.25, 2: 0.25, 3: 0.5, 4: 0, 5: 0}, abs=1e-8)
+    assert (said.score_norm, said.tied, asked.run.program) == ("votes", 1, "zero_shot-samples5")
 
 
-def test_passages_stand_before_every_sample(question) -> None:
-    prediction, requests, _ = ask(RetrieveThenAnswerSpec(samples=2), question, [1, 1])
-    assert all(request.messages[-1].text.startswith("Passage.\n\n") for request in requests)
-    assert [passage.id for passage in prediction.passages] == ["a"]
+def test_of_equals_the_first_that_was_answered(ask) -> None:
+    assert ask({"kind": "zero_shot", "samples": 4}, in_turn(4, 1, 1, 4), **DRAWN).said.answer == 4
+    said = ask({"kind": "zero_shot", "samples": 3}, in_turn("x", "y", "z"), **DRAWN).said
+    assert (said.answer, said.reason, said.votes) == (None, Reason.UNPARSED, (None,) * 3)
+    assert said.option_scores is None
 
 
-async def test_it_asks_asynchronously_too(question) -> None:
-    engine = ScriptedEngine({"*": "{Answer: 2}"})
-    program = build_program(ZeroShotSpec(samples=3), "en")
-    with dspy.context(lm=dspy.LM("medexam/scripted", **recorded(engine), cache=False)):
-        said = await program.acall(question=question)
-    assert (said.answer, said.votes, said.scores.option_scores[2]) == (2, (2, 2, 2), math.log(1))
+@pytest.mark.parametrize(("form", "each"), [("free", 1), ("guided", 2)])
+def test_reasoning_votes_too(ask, form, each) -> None:
+    program = {"kind": "chain_of_thought", "samples": 3, "answer_format": form}
+    asked = ask(program, in_turn(*(n for n in (1, 2, 2) for _ in range(each))), **DRAWN)
+    assert (asked.said.answer, asked.said.votes, asked.said.rationale) == (2, (1, 2, 2), "Because.")
+    assert asked.seeds == [5 + n for n in range(3) for _ in range(each)]
+    assert len(asked.said.generations) == 3 * each
 
 
-def test_one_reply_is_the_program_as_it_was() -> None:
-    assert "samples" not in ZeroShotSpec().model_dump()
-    assert ZeroShotSpec(samples=8).model_dump()["samples"] == 8
-    document = {"name": "x", "program": {"kind": "zero_shot", "samples": 8}}
-    with pytest.raises(SpecError, match=r"at temperature 0 all replies are equal: set model\.temperature"):
-        build_cells(document, {})
-    _, (cell,) = build_cells(document, {"model.temperature": 0.7, "model.top_p": 0.9})
-    assert (cell.program.samples, cell.model.top_p) == (8, 0.9)
-    with pytest.raises(SpecError, match="top_p, top_k and min_p change nothing at temperature 0"):
-        build_cells({"name": "x"}, {"model.top_k": 20})
+@pytest.mark.parametrize("form", ["free", "guided"])
+@pytest.mark.parametrize("kind", ["zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer"])
+@pytest.mark.parametrize("orders", ["cyclic", "reversed", {"random": 5}])
+def test_a_model_that_knows_the_answer_gives_it_in_every_order(ask, finder, kind, form, orders) -> None:
+    program = {"kind": kind, "orders": orders, "answer_format": form}
+    if kind == "retrieve_then_answer":
+        program["retriever"] = finder([("a", "", "Passage.", 1.0)])
+    reply = says("surgery")
+    asked = ask(program, reply if kind == "chain_of_thought" else lambda turn: reply(turn)[10:], options=TEXTS, **DRAWN)
+    said = asked.said
+    assert (said.answer, set(said.votes)) == (3, {3})
+    assert len(said.votes) == len(said.orders) == {"cyclic": 4, "reversed": 2}.get(str(orders), 5)
+    each = len(asked.turns) // len(said.orders)
+    shown = [shown_options(turn) for turn in asked.turns[::each]]
+    assert shown == [tuple(TEXTS[number - 1] for number in order) for order in said.orders]
+    assert len(set(shown)) == len(shown)
 
 
-class Sharing:
-    """An engine that brings several replies to a prompt: reply `i` of a request answers by its seed."""
+def test_a_model_that_likes_the_first_place_is_seen_through(ask) -> None:
+    said = ask({"kind": "zero_shot", "orders": "cyclic"}, "{Answer: 1}", options=TEXTS).said
+    assert said.orders == ((1, 2, 3, 4), (2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3))
+    # Of equals the first that was answered, as in any vote.
+    assert (said.votes, said.answer, said.tied) == ((1, 2, 3, 4), 1, 4)
+    assert said.option_probabilities == pytest.approx(dict.fromkeys((1, 2, 3, 4), 0.25))
+    none = ask({"kind": "zero_shot", "orders": "reversed"}, "No idea.", options=TEXTS).said
+    assert (none.answer, none.reason, none.votes) == (None, Reason.UNPARSED, (None, None))
 
-    def __init__(self) -> None:
-        self.requests: list[Request] = []
 
-    def complete(self, request: Request) -> Response:
-        self.requests.append(request)
-        samples = (request.config.extensions or {}).get("samples", 1)
-        replies = [self._reply(request.config.seed + later) for later in range(samples)]
-        return write_response(replies)
+def test_demonstrations_stay_as_they_are(ask) -> None:
+    one, other = ask({"kind": "few_shot", "orders": "reversed"}, says("aspirin"), options=TEXTS).dialogues
+    assert one.messages[:-1] == other.messages[:-1]
+    assert "1. nothing\n2. surgery\n3. aspirin\n4. rest" in other.messages[-1]["content"]
 
-    def _reply(self, seed: int) -> Generation:
-        return Generation(f"Seed {seed}.\n\n{{Answer: {seed % 3 + 1}}}", "stop", "m", 10, 2)
+
+def test_every_sample_of_every_order_votes(ask) -> None:
+    written = iter(["rest", "rest", None, "surgery", "surgery", "surgery", "rest", "nothing"])
+
+    def reply(turn):
+        text = next(written)
+        return "I do not know." if text is None else says(text)(turn)
+
+    asked = ask({"kind": "zero_shot", "orders": "cyclic", "samples": 2}, reply, options=TEXTS, **DRAWN)
+    assert asked.said.votes == (1, 1, None, 3, 3, 3, 1, 4)
+    assert asked.said.answer == 1
+    assert asked.seeds == [5, 6] * 4
+
+
+def test_drawn_orders_differ_stay_and_depend_on_the_question(ask) -> None:
+    def drawn(random, count=5, **asked):
+        program = {"kind": "zero_shot", "orders": {"random": random, **asked.pop("orders", {})}}
+        return ask(program, "{Answer: 1}", options=[f"text {n}" for n in range(count)], **asked).said.orders
+
+    four = drawn(4)
+    assert len(set(four)) == 4
+    assert drawn(4) == four
+    assert drawn(4, row={"stem": "Another?"}) != four
+    assert drawn(4, orders={"seed": 1}) != four
+    assert sorted(drawn(9, 3)) == sorted(permutations((1, 2, 3)))
+    ten = drawn(20, 10)
+    assert len(set(ten)) == 20
+    assert all(sorted(order) == list(range(1, 11)) for order in ten)
 
 
 @pytest.mark.parametrize(
-    ("spec", "asked"),
+    ("program", "said"),
     [
-        (ZeroShotSpec(samples=4), [(5, 4)]),
-        (RetrieveThenAnswerSpec(samples=4), [(5, 4)]),
-        (ChainOfThoughtSpec(samples=3, answer_format="guided"), [(5, 3), (5, 1), (6, 1), (7, 1)]),
+        ({"samples": 8}, r"at temperature 0 all replies are equal: set model\.temperature"),
+        ({"orders": "random"}, "orders"),
+        ({"orders": {"random": 1}}, "orders"),
     ],
 )
-def test_what_is_asked_alike_is_asked_at_once(question, spec, asked) -> None:
-    engine, program = Sharing(), build_program(spec, "en", ProgramContext(finder=Finder()))
-    lm = dspy.LM("medexam/sharing", engine=engine, cache=False, temperature=0.7, seed=5)
-    with dspy.context(lm=lm):
-        apart = program(question=question)
-        alone = [request.config.seed for request in engine.requests]
-        lm.shares_prompts = True
-        engine.requests.clear()
-        said = program(question=question)
-    requests = [(one.config.seed, (one.config.extensions or {}).get("samples", 1)) for one in engine.requests]
-    assert requests == asked
-    assert (said.answer, said.votes, said.scores) == (apart.answer, apart.votes, apart.scores)
-    assert [one.reply for one in said.generations] == [one.reply for one in apart.generations]
-    assert [one.seed for one in said.generations] == [one.seed for one in apart.generations] == alone
-    kept = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
-    assert [reply.seed for reply in kept.generations] == alone
-    assert kept.prompt_tokens == 10 * len(asked)
-    again = read_again(program, question, kept)
-    assert (again.answer, again.votes) == (kept.answer, kept.votes)
+def test_votes_that_cannot_differ_are_refused(program, said) -> None:
+    with pytest.raises(SpecError, match=said):
+        build_cells({"name": "x", "program": {"kind": "zero_shot", **program}}, {})
+
+
+@pytest.mark.parametrize(
+    ("program", "asked"),
+    [
+        ({"kind": "zero_shot", "samples": 4}, [(5, 4)]),
+        ({"kind": "chain_of_thought", "samples": 3, "answer_format": "guided"}, [(5, 3), (5, 1), (6, 1), (7, 1)]),
+    ],
+)
+def test_what_is_asked_alike_is_asked_at_once_where_the_server_can(ask, monkeypatch, program, asked) -> None:
+    """An engine that brings several replies to a prompt: reply `i` of a request answers by its seed."""
+    own = ScriptedEngine.answer
+
+    def answer(engine, dialogue):
+        first = dialogue.sampling.seed
+        seeds = range(first, first + dialogue.sampling.samples)
+        engine.dialogues.append(dialogue)
+        kept, replies = list(engine.dialogues), []
+        for seed in seeds:
+            engine._replies = lambda _, seed=seed: f"Seed {seed}.\n\n{{Answer: {seed % 3 + 1}}}"
+            replies += own(engine, dialogue)
+        engine.dialogues[:] = kept
+        return replies
+
+    monkeypatch.setattr(ScriptedEngine, "answer", answer)
+    apart = ask(program, "x", **DRAWN)
+    monkeypatch.setattr(ScriptedEngine, "shares_prompts", True, raising=False)
+    shared = ask(program, "x", **DRAWN)
+    assert [(one.sampling.seed, one.sampling.samples) for one in shared.dialogues] == asked
+    assert (shared.said.answer, shared.said.votes) == (apart.said.answer, apart.said.votes)
+    replies = [(one.text, one.seed) for one in shared.said.generations]
+    assert replies == [(one.text, one.seed) for one in apart.said.generations]
+    assert [seed for _, seed in replies] == apart.seeds
+
+
+def test_an_optimizer_takes_no_votes(tmp_path) -> None:
+    spec = {"name": "x", "program": {"kind": "zero_shot", "orders": "cyclic"}, "optimizer": {"kind": "random_search"}}
+    with pytest.raises(SpecError, match="an optimizer asks once: leave samples and orders out"):
+        medexam.optimize(spec, runs_dir=tmp_path, progress=False)
