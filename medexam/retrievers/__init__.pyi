@@ -1,6 +1,6 @@
+from .approximate import SEGMENTS as SEGMENTS
 from .base import Hit as Hit
 from .base import Passage as Passage
-from .base import Retriever as Retriever
 from .base import Span as Span
 from .building import plan_retriever as plan_retriever
 from .corpora import Corpus as Corpus

@@ -9,6 +9,7 @@ building needs the memory of one segment. A search takes the best candidates of 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
 from math import isqrt
@@ -45,11 +46,20 @@ IVFPQ_MINIMUM = POINTS_PER_CENTROID * 2**PQ_BITS
 _TRAINING_POINTS_PER_CENTROID = 64
 TRAINING_BYTES = 1 << 30
 """The most that the vectors may take on which cells are trained."""
-SEGMENT_BYTES = 1 << 29
-"""The most that the structure of a segment takes; while it grows, FAISS holds up to twice as much."""
 _POOL = 10
 """Candidates taken for each passage that is asked for, and scored exactly."""
 _SMALLEST_POOL = 100
+
+
+@dataclass
+class Segments:
+    """How large the structures are that a corpus is cut into."""
+
+    bytes: int = 1 << 29
+    """The most that the structure of a segment takes; while it grows, FAISS holds up to twice as much."""
+
+
+SEGMENTS = Segments()
 
 
 def choose_parameters(kind: ApproximateKind, count: int, dimension: int) -> dict[str, int]:
@@ -72,7 +82,7 @@ def choose_parameters(kind: ApproximateKind, count: int, dimension: int) -> dict
         parts = next(parts for parts in range(max(1, dimension // 4), 0, -1) if dimension % parts == 0)
         parameters = {"cells": cells, "probes": max(16, cells // 8), "parts": parts, "bits": PQ_BITS}
         row_bytes = parts + 8
-    segment = max(1, SEGMENT_BYTES // row_bytes)
+    segment = max(1, SEGMENTS.bytes // row_bytes)
     return parameters if count <= segment else {**parameters, "segment": segment}
 
 

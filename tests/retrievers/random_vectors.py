@@ -1,32 +1,31 @@
-"""An `Encoder` whose vectors are drawn from a hash of the text: equal texts, equal vectors, and a count of its work."""
+"""An encoder whose vectors are drawn from a hash of the text: equal texts, equal vectors, and a count of its work."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medexam.retrievers import BLOCK, Corpus, Passage, build_corpus
-from medexam.retrievers.encoders import Precision, Progress
+
+Progress = Callable[[int], None]
 
 
 class HashEncoder:
     """Neither normalised nor similar to anything: rankings are arbitrary and exact."""
 
-    def __init__(self, dimension: int = 16, label: str = "hash", revision: str = "1") -> None:
-        self.source = label
-        self.label = label
+    precision = "float32"
+    query_tokens = 64
+    passage_tokens = 512
+
+    def __init__(self, dimension: int = 16, revision: str = "1") -> None:
+        self.source = self.label = "hash"
         self.revision = revision
-        self.precision: Precision = "float32"
         self.dimension = dimension
-        self.query_tokens = 64
-        self.passage_tokens = 512
         self.encoded = 0
         """Passages so far."""
-        self.query_calls = 0
 
     def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
-        self.query_calls += 1
         return self._encode(texts)
 
     def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> NDArray[np.float32]:

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import tracemalloc
 import unicodedata
 from pathlib import Path
 
@@ -49,10 +48,7 @@ def test_the_sample_is_read_with_its_licence() -> None:
     assert (corpus.name, len(corpus.passages), corpus.skipped) == ("corpus_sample", 200, 0)
     assert corpus.licence == "cc-by-4.0, mit"
     assert {passage.source for passage in corpus.passages} == {"MedQuAD", "PubMedQA"}
-    first = corpus.passages[0]
-    assert first.id.startswith("MedQuAD_CancerGov_")
-    assert first.text == f"{first.title}\n{first.content}"
-    assert all(passage.title for passage in corpus.passages)
+    assert all(one.title and one.text == f"{one.title}\n{one.content}" for one in corpus.passages)
 
 
 def test_every_format_gives_the_same_corpus(lines, write, tmp_path) -> None:
@@ -84,21 +80,6 @@ def test_accents_are_read_as_one_character(write, tmp_path) -> None:
         assert corpus.fingerprint == whole.fingerprint
 
 
-@pytest.mark.parametrize(
-    ("card", "licence"),
-    [
-        ("---\nlicense: mit\n---\n# Passages\n", "mit"),
-        ("---\npretty_name: Passages\n---\n", None),
-        ("---\nlicense: [\n---\n", None),
-        ("# Passages\n---\nlicense: mit\n---\n", None),
-        ("# Passages\n", None),
-    ],
-)
-def test_the_licence_is_what_the_front_matter_of_the_card_says(card, licence, lines, write, tmp_path) -> None:
-    (tmp_path / "README.md").write_text(card, encoding="utf-8")
-    assert load_corpus(write(lines[:2])).licence == licence
-
-
 def test_fingerprint_depends_on_ids_texts_and_order(lines, write) -> None:
     rows = [json.loads(line) for line in lines[:3]]
     assert {load_corpus(write([json.dumps(row) for row in rows])).fingerprint for _ in range(2)} == {
@@ -111,44 +92,27 @@ def test_fingerprint_depends_on_ids_texts_and_order(lines, write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "title", "source"),
-    [
-        ("First_Aid_Step1_12", "First_Aid_Step1", "First_Aid_Step1"),
-        ("First_Aid_Step2_0", "First_Aid_Step2", "First_Aid_Step2"),
-        ("SPACCC_S0004_0", "SPACCC_S0004_0", "SPACCC"),
-    ],
-)
-def test_every_book_is_a_source(key, title, source, write) -> None:
-    (passage,) = load_corpus(write([json.dumps({"id": key, "title": title, "content": "A case."})])).passages
-    assert passage.source == source
-
-
-@pytest.mark.parametrize(
     ("row", "source"),
     [
-        ({"id": "SPACCC_S0004_0"}, "SPACCC"),
+        ({"id": "First_Aid_Step1_12", "title": "First_Aid_Step1"}, "First_Aid_Step1"),
+        ({"id": "SPACCC_S0004_0", "title": "SPACCC_S0004_0"}, "SPACCC"),
         ({"id": "SPACCC_S0004_0", "source": "spaccc"}, "spaccc"),
-        ({"id": "SPACCC_S0004_0", "source": None}, "SPACCC"),
-        ({"id": "plain"}, "my"),
-        ({"id": "_plain"}, "my"),
+        ({"id": "_plain", "source": None}, "my"),
         ({"id": 17}, "my"),
     ],
 )
 def test_source_of_a_passage(row, source, write) -> None:
-    path = write([json.dumps(row | {"title": None, "content": "Caso clínico."})], "my.jsonl")
-    (passage,) = load_corpus(path).passages
-    assert (passage.id, passage.title, passage.source) == (str(row["id"]), "", source)
+    (passage,) = load_corpus(write([json.dumps({"title": None, "content": "Caso."} | row)], "my.jsonl")).passages
+    assert (passage.id, passage.title, passage.source) == (str(row["id"]), row.get("title") or "", source)
 
 
 BAD_LINES = [
     ("{not json", "is not JSON"),
     ("[1]", r"is \[1\], not an object"),
-    ('"text"', "is 'text', not an object"),
     ("[" * 100_000, "holds lists and objects nested more than 100 levels deep"),
     ('{"title": "t", "content": "c"}', "id is None, not a text"),
     ('{"id": "", "content": "c"}', "id is '', not a text"),
     ('{"id": true, "content": "c"}', "id is True, not a text"),
-    ('{"id": "a"}', "passage 'a' has no text"),
     ('{"id": "a", "content": " \\n"}', "passage 'a' has no text"),
     ('{"id": "a", "content": ["c"]}', "passage 'a' has no text"),
     ('{"id": "a", "content": "c", "title": 3}', "title of passage 'a' is 3"),
@@ -161,30 +125,28 @@ def test_a_bad_line_is_named_or_counted(bad, reason, lines, write) -> None:
     path = write([*lines[:2], "", bad, lines[2]])
     with pytest.raises(DatasetError, match=rf"{re.escape(str(path))}, line 4: .*{reason}.*skip_bad"):
         load_corpus(path)
-    corpus = load_corpus(path, skip_bad=True)
+    corpus, streamed = load_corpus(path, skip_bad=True), stream_corpus(path, skip_bad=True)
     assert (len(corpus.passages), corpus.skipped) == (3, 1)
+    assert (tuple(streamed.read()), streamed.skipped) == (corpus.passages, 1)
 
 
-def test_bytes_that_are_no_utf8_are_a_bad_line(lines, tmp_path) -> None:
+def test_bytes_that_are_no_utf8_and_bad_rows_of_parquet_are_named(lines, tmp_path) -> None:
     path = tmp_path / "latin.jsonl"
     path.write_bytes(lines[0].encode() + b"\n" + '{"id": "a", "content": "gestión"}'.encode("latin-1"))
     with pytest.raises(DatasetError, match="line 2: is not UTF-8"):
         load_corpus(path)
-
-
-def test_a_bad_row_of_parquet_is_named(tmp_path) -> None:
     rows = [{"id": str(n), "title": "t", "content": "c" if n != 1500 else None} for n in range(1600)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "p.parquet")
     with pytest.raises(DatasetError, match=r"p\.parquet, row 1501: passage '1500' has no text"):
         load_corpus(tmp_path / "p.parquet")
 
 
-@pytest.mark.parametrize("skip_bad", [False, True])
-def test_an_id_that_stands_twice_is_refused_with_both_places(skip_bad, lines, write, tmp_path) -> None:
+@pytest.mark.parametrize("read", [load_corpus, stream_corpus])
+def test_an_id_that_stands_twice_is_refused_with_both_places(read, lines, write, tmp_path) -> None:
     write(lines[:5], "d/a.jsonl")
     write(["", lines[9], lines[2]], "d/b.jsonl")
     with pytest.raises(DatasetError, match=r"b\.jsonl, line 3: id '.*' is already in .*a\.jsonl, line 3"):
-        load_corpus(tmp_path / "d", skip_bad=skip_bad)
+        read(tmp_path / "d", skip_bad=True)
 
 
 def test_what_is_no_corpus_is_refused(lines, write, tmp_path) -> None:
@@ -192,17 +154,13 @@ def test_what_is_no_corpus_is_refused(lines, write, tmp_path) -> None:
     cut = tmp_path / "cut.jsonl.gz"
     cut.write_bytes((SAMPLE / "passages.jsonl.gz").read_bytes()[:20_000])
     (tmp_path / "no.parquet").write_bytes(b"PAR1 and no more")
-    (tmp_path / "no.jsonl.gz").write_bytes(b"no gzip")
     pq.write_table(pa.table({"_id": ["a"], "body": ["b"]}), tmp_path / "beir.parquet")
-    pq.write_table(pa.table({"body": ["b"]}), tmp_path / "neither.parquet")
     cases = {
         tmp_path / "nothing": "holds no file of passages",
         write([], "empty.jsonl"): "corpus empty holds no passages: check that",
         cut: r"cannot be read after line \d+ .*truncated",
         tmp_path / "no.parquet": "cannot be read after row 0",
-        tmp_path / "no.jsonl.gz": "cannot be read after line 0",
         tmp_path / "beir.parquet": "lacks the column content: its columns are _id, body, and a passage has",
-        tmp_path / "neither.parquet": "lacks the column id and content: its columns are body",
         write(lines, "passages.csv"): "is no file of passages: name one that ends in",
         tmp_path / "gone.jsonl": "does not exist: correct the path, name a hub data set .* MEDEXAM_DATA",
     }
@@ -266,17 +224,16 @@ def test_a_table_without_a_header_is_ms_marcos(tmp_path) -> None:
     assert load_corpus(path, skip_bad=True).skipped == 1
 
 
-@pytest.mark.parametrize("name", ["docs.jsonl", "docs.json"])
-def test_documents_of_langchain_need_no_id(name, tmp_path) -> None:
+def test_documents_of_langchain_need_no_id(tmp_path) -> None:
     rows = [
         {"id": None, "page_content": c, "metadata": {"source": "a.pdf", "title": t}, "type": "Document"}
         for _, t, c in THREE
     ]
-    passages = load_corpus(write_shape(tmp_path / name, rows)).passages
+    passages = load_corpus(write_shape(tmp_path / "docs.jsonl", rows)).passages
     assert [one.id for one in passages] == ["docs-1", "docs-2", "docs-3"]
     assert [(one.title, one.content, one.source) for one in passages] == [(t, c, "a.pdf") for _, t, c in THREE]
     named = [row | {"id": n} for (n, _, _), row in zip(THREE, rows, strict=True)]
-    assert [one.id for one in load_corpus(write_shape(tmp_path / name, named)).passages] == ["1", "2", "3"]
+    assert [one.id for one in load_corpus(write_shape(tmp_path / "docs.jsonl", named)).passages] == ["1", "2", "3"]
 
 
 def test_a_folder_of_texts_is_a_corpus(tmp_path) -> None:
@@ -298,30 +255,6 @@ def test_a_folder_of_texts_is_a_corpus(tmp_path) -> None:
     assert load_corpus(folder, skip_bad=True).skipped == 1
     write_shape(folder / "p.jsonl", SHAPES["beir.jsonl"])
     assert len(load_corpus(folder).passages) == 3
-
-
-def test_of_a_folder_of_beir_the_corpus_is_read(tmp_path) -> None:
-    write_shape(tmp_path / "corpus.jsonl", SHAPES["beir.jsonl"])
-    write_shape(tmp_path / "queries.jsonl", [{"_id": "q1", "text": "Who?"}])
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\t1\t1\n")
-    assert [one.id for one in load_corpus(tmp_path).passages] == ["1", "2", "3"]
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "said"),
-    [
-        ("a.jsonl", [{"question": "q"}], "line 1: id is None.*its fields are question; a passage has its id in id"),
-        ("a.jsonl", [{"id": "1", "words": "w"}], "line 1: passage '1' has no text .*its fields are id, words; a "),
-        ("a.jsonl", [{"id": "1", "passage": "a", "chunk": "b"}], "its text may be passage or chunk: rename the right"),
-        ("a.json", {"a": [1], "b": [2]}, "holds neither a list of passages.*its text in content, text, contents"),
-        ("a.csv", [["a", "b"], ["1", "2"]], "begins with 'a;b', which names no columns.*a passage has its id in id"),
-        ("a.tsv", [["id", "score"], ["1", "2"]], "names no columns of passages"),
-    ],
-)
-def test_fields_that_are_not_known_are_refused_with_those_that_are(name, rows, said, tmp_path) -> None:
-    with pytest.raises(DatasetError, match=said):
-        load_corpus(write_shape(tmp_path / name, rows))
 
 
 def test_without_a_name_the_data_folder_is_read(lines, write, monkeypatch, tmp_path) -> None:
@@ -346,7 +279,8 @@ def test_a_hub_data_set_is_read_in_all_its_splits(lines, monkeypatch) -> None:
     asked = []
     monkeypatch.setattr(datasets, "load_dataset", lambda *name: asked.append(name) or datasets.DatasetDict(parts))
     corpus = load_corpus("MedRAG/textbooks")
-    assert asked == [("MedRAG/textbooks", None)]
+    load_corpus("wikimedia/wikipedia#20231101.es")
+    assert asked == [("MedRAG/textbooks", None), ("wikimedia/wikipedia", "20231101.es")]
     assert corpus.passages == load_corpus(SAMPLE).passages
     assert (corpus.name, corpus.licence) == ("MedRAG/textbooks", "cc-by-4.0")
     parts["test"] = datasets.Dataset.from_list([rows[0]])
@@ -354,39 +288,24 @@ def test_a_hub_data_set_is_read_in_all_its_splits(lines, monkeypatch) -> None:
         load_corpus("MedRAG/textbooks")
 
 
-def test_a_configuration_of_the_hub_whose_texts_have_another_name(monkeypatch) -> None:
-    import datasets
-
-    rows = [{"id": "12", "url": "https://es.wikipedia.org/wiki/Calcio", "title": "Calcio", "text": "Un metal."}]
-    asked = []
-    parts = datasets.DatasetDict({"train": datasets.Dataset.from_list(rows)})
-    monkeypatch.setattr(datasets, "load_dataset", lambda *name: asked.append(name) or parts)
-    (passage,) = load_corpus("wikimedia/wikipedia#20231101.es").passages
-    assert asked == [("wikimedia/wikipedia", "20231101.es")]
-    assert (passage.id, passage.title, passage.content) == ("12", "Calcio", "Un metal.")
-
-
-def test_a_hub_that_cannot_be_reached_is_told_with_the_ways_out(monkeypatch) -> None:
+def test_a_hub_that_cannot_be_reached_is_told(monkeypatch) -> None:
     import datasets
 
     def _refuse(name: str, _: str | None) -> None:
         raise ConnectionError(f"Couldn't reach {name!r} on the Hub (OfflineModeIsEnabled)")
 
     monkeypatch.setattr(datasets, "load_dataset", _refuse)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    message = r"no path here and cannot be downloaded .*HF_HUB_OFFLINE is set.*Couldn't reach .*or copy its"
-    with pytest.raises(DatasetError, match=message):
+    with pytest.raises(DatasetError, match=r"no path here and cannot be downloaded .*Couldn't reach"):
         load_corpus("MedRAG/textbooks")
-    for path in (Path("MedRAG/textbooks"), "corpus/passages.jsonl", "a/b/c", "textbooks"):
-        with pytest.raises(DatasetError, match="does not exist"):
-            load_corpus(path)
+    with pytest.raises(DatasetError, match="does not exist"):
+        load_corpus("corpus/passages.jsonl")
 
 
 def _tokens(text: str) -> list[str]:
     return re.findall(r"\w+|[^\w\s]", text)
 
 
-@pytest.mark.parametrize(("size", "overlap"), [(40, 0), (40, 10), (7, 6), (1, 0), (2000, 3)])
+@pytest.mark.parametrize(("size", "overlap"), [(40, 10), (7, 6), (1, 0), (2000, 3)])
 def test_chunks_cover_a_passage_with_overlap(size, overlap) -> None:
     whole = load_corpus(SAMPLE)
     chunked = chunk_corpus(whole, size, overlap)
@@ -410,12 +329,6 @@ def test_chunks_cover_a_passage_with_overlap(size, overlap) -> None:
         assert all(chunk.content in passage.content for chunk in chunks)
 
 
-def test_accents_and_marks_are_tokens_of_their_own(write) -> None:
-    path = write([json.dumps({"id": "a", "content": "Gestión (50 mg/día), ¿cuándo?"})])
-    chunks = chunk_corpus(load_corpus(path), 4).passages
-    assert [chunk.content for chunk in chunks] == ["Gestión (50 mg", "/día),", "¿cuándo?"]
-
-
 def test_chunks_make_a_corpus_of_their_own(write) -> None:
     whole = load_corpus(SAMPLE)
     assert chunk_corpus(whole, 60, 10).fingerprint != whole.fingerprint
@@ -425,25 +338,18 @@ def test_chunks_make_a_corpus_of_their_own(write) -> None:
         chunk_corpus(load_corpus(write([json.dumps(row) for row in rows])), 2)
     with pytest.raises(DatasetError, match="corpus c holds no passages: check that here"):
         build_corpus("c", [], source="here")
-
-
-@pytest.mark.parametrize(("size", "overlap"), [(0, 0), (5, 5), (5, -1)])
-def test_chunks_that_would_not_advance_are_refused(size, overlap) -> None:
-    with pytest.raises(ValueError, match="the size must be larger than the overlap"):
-        chunk_corpus(load_corpus(SAMPLE), size, overlap)
+    for size, overlap in ((0, 0), (5, 5), (5, -1)):
+        with pytest.raises(ValueError, match="the size must be larger than the overlap"):
+            chunk_corpus(whole, size, overlap)
 
 
 @pytest.mark.data
+@pytest.mark.nightly
 @pytest.mark.skipif(not FULL_DATA, reason="MEDEXAM_DATA is not set: it names the folder that holds corpus/")
 def test_the_full_corpora_are_read(monkeypatch) -> None:
     monkeypatch.setenv("MEDEXAM_DATA", str(FULL_DATA))
-    tracemalloc.start()
     english = load_corpus(None)
-    held, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
     assert (len(english.passages), english.name) == (28_396, "passages")
-    text = sum(len(passage.id) + len(passage.title) + len(passage.content) for passage in english.passages)
-    assert held < text + 400 * len(english.passages)  # bytes
     spanish = load_corpus(Path(str(FULL_DATA)) / "corpus/passages_es.jsonl.gz")
     assert len(spanish.passages) == 3_130
     assert {passage.source for passage in spanish.passages} == {"SPACCC"}

@@ -1,5 +1,6 @@
 """DrQA's TF-IDF on disk beside a computation by hand, with real questions as queries."""
 
+import json
 import math
 import re
 from collections import Counter
@@ -10,9 +11,7 @@ import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.retrievers import Passage, build_corpus, hashed_terms, load_corpus, plan_retriever, stream_corpus
-from medexam.retrievers.corpora import StreamedCorpus
-from medexam.retrievers.hashed_terms import HashedTfidfRetriever
+from medexam.retrievers import load_corpus, plan_retriever
 from medexam.specs import DatasetSpec, RetrieverSpec
 
 SAMPLE = Path(__file__).parent / "corpus_sample"
@@ -29,19 +28,18 @@ def _terms(text: str) -> list[str]:
     return [murmurhash3_32(word, positive=True) % 2**24 for word in words]
 
 
-def test_scores_are_drqas(tmp_path, monkeypatch) -> None:
-    # Several blocks of several pages.
-    monkeypatch.setattr(hashed_terms, "BLOCK", 20)
-    monkeypatch.setattr(hashed_terms, "PAGE", 5)
+def test_scores_are_drqas_and_are_found_on_disk_again(tmp_path) -> None:
     corpus = load_corpus(SAMPLE)
     queries = [q.stem for q in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions][:20]
-    retriever = HashedTfidfRetriever(stream_corpus(SAMPLE), "en", tmp_path)
-    found = retriever.search(queries, 3)
+    planned = plan_retriever(RetrieverSpec(kind="hashed_tfidf", corpus=SAMPLE))
+    assert planned.size == len(corpus.passages)
+    found = planned.open(tmp_path).search([*queries, "zzz"], 3)
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     documents = [Counter(_terms(passage.text)) for passage in corpus.passages]
     n = len(documents)
     df = Counter(term for document in documents for term in document)
     idf = {term: max(0.0, math.log((n - count + 0.5) / (count + 0.5))) for term, count in df.items()}
-    for query, hits in zip(queries, found, strict=True):
+    for query, hits in zip(queries, found, strict=False):
         counts = Counter(_terms(query))
         scores = [
             sum(
@@ -53,27 +51,17 @@ def test_scores_are_drqas(tmp_path, monkeypatch) -> None:
         best = sorted((row for row in range(n) if scores[row] > 0), key=lambda row: -scores[row])[:3]
         assert [hit.passage for hit in hits] == [corpus.passages[row] for row in best]
         assert [hit.score for hit in hits] == pytest.approx([scores[row] for row in best])
-    assert not list(tmp_path.rglob("block*.npy"))
-
-
-def test_another_process_finds_it_on_disk(tmp_path, monkeypatch) -> None:
-    corpus = load_corpus(SAMPLE)
-    first = HashedTfidfRetriever(corpus, "en", tmp_path).search(["pain in the chest"], 2)
-    monkeypatch.setattr(HashedTfidfRetriever, "_build", None)
-    assert HashedTfidfRetriever(corpus, "en", tmp_path).search(["pain in the chest"], 2) == first
-    assert HashedTfidfRetriever(corpus, "es", tmp_path).digest != HashedTfidfRetriever(corpus, "en", tmp_path).digest
-
-
-def test_a_spec_names_it_and_keeps_no_passage_in_memory(tmp_path) -> None:
-    planned = plan_retriever(RetrieverSpec(kind="hashed_tfidf", corpus=SAMPLE))
-    assert isinstance(planned.corpus, StreamedCorpus)
-    assert planned.size == len(load_corpus(SAMPLE).passages)
-    hits = planned.open(tmp_path).search(["pain in the chest", "zzz"], 1)
-    assert [len(ranking) for ranking in hits] == [1, 0]
+    assert found[-1] == []
+    assert (
+        plan_retriever(RetrieverSpec(kind="hashed_tfidf", corpus=SAMPLE)).open(tmp_path).search([*queries, "zzz"], 3)
+        == found
+    )
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == files
 
 
 def test_a_corpus_without_words_is_refused_and_nothing_is_left(tmp_path) -> None:
-    corpus = build_corpus("none", [Passage("a", "", "of the", "x")], source="x")
+    (tmp_path / "none.jsonl").write_text(json.dumps({"id": "a", "content": "of the"}))
+    planned = plan_retriever(RetrieverSpec(kind="hashed_tfidf", corpus=tmp_path / "none.jsonl"))
     with pytest.raises(DatasetError, match="has only stop words"):
-        HashedTfidfRetriever(corpus, "en", tmp_path).search(["x"], 1)
-    assert not list(tmp_path.iterdir())
+        planned.open(tmp_path / "cache").search(["x"], 1)
+    assert not list((tmp_path / "cache/lexical").iterdir())

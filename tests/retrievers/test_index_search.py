@@ -10,9 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from datasets import Dataset, Features, List, Value, load_from_disk
-from medexam.errors import IndexStaleError
 from medexam.retrievers import (
-    Passage,
     StoredVectors,
     build_corpus,
     build_encoder,
@@ -21,7 +19,6 @@ from medexam.retrievers import (
     open_index,
     search_exhaustively,
 )
-from medexam.retrievers.index_manifest import IndexKind
 from retrievers.random_vectors import CORPUS, COUNT, QUERIES, HashEncoder, corpus_of
 
 
@@ -42,7 +39,6 @@ def _brute_force(
 def test_hits_are_those_of_a_brute_force(built: Path) -> None:
     encoder = HashEncoder()
     hits = open_index(built, CORPUS.fingerprint, encoder).search(QUERIES, 7)
-    assert encoder.query_calls == 1, "all queries in one call"
     scores, rows = _brute_force(encoder.encode_passages(CORPUS.passages), encoder.encode_queries(QUERIES), 7)
     for found, row, score in zip(hits, rows, scores, strict=True):
         assert [hit.passage for hit in found] == [CORPUS.passages[i] for i in row]
@@ -50,7 +46,7 @@ def test_hits_are_those_of_a_brute_force(built: Path) -> None:
         np.testing.assert_allclose([hit.score for hit in found], score, rtol=1e-12)
 
 
-@pytest.mark.parametrize("rows_in_a_block", [3, 17, 100, 5000])
+@pytest.mark.parametrize("rows_in_a_block", [3, 100, 5000])
 def test_blocks_do_not_change_a_ranking(rows_in_a_block: int) -> None:
     random = np.random.default_rng(0)
     vectors = random.standard_normal((500, 24), dtype=np.float32) * 8
@@ -64,8 +60,8 @@ def test_blocks_do_not_change_a_ranking(rows_in_a_block: int) -> None:
     assert (np.concatenate([found[0] for found in alone]) == scores).all(), "other queries change no digit"
 
 
-@pytest.mark.parametrize("number", [1, 30])
-@pytest.mark.parametrize("copies", [3, 40, 300])
+@pytest.mark.parametrize("number", [1, 2500])
+@pytest.mark.parametrize("copies", [3, 300])
 def test_ties_are_in_the_order_of_the_corpus(copies: int, number: int) -> None:
     """Equal vectors scattered over all blocks, more of them than candidates are fetched at first."""
     random = np.random.default_rng(1)
@@ -77,16 +73,6 @@ def test_ties_are_in_the_order_of_the_corpus(copies: int, number: int) -> None:
     expected = places[:5] if copies >= 5 else places[:3]
     assert (rows[:, : len(expected)] == expected).all()
     assert (np.diff(scores, axis=1) <= 0).all()
-
-
-def test_more_queries_than_one_product_takes() -> None:
-    random = np.random.default_rng(2)
-    vectors = random.standard_normal((50, 6), dtype=np.float32)
-    queries = random.standard_normal((2500, 6), dtype=np.float32)
-    scores, rows = search_exhaustively(_stored(vectors, 20 * 6 * 4), queries, 3)
-    expected_scores, expected_rows = _brute_force(vectors, queries, 3)
-    assert (rows == expected_rows).all()
-    np.testing.assert_allclose(scores, expected_scores, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("number", [1, 30])
@@ -109,47 +95,26 @@ def test_all_of_the_corpus_and_no_more(built: Path) -> None:
             retriever.search(["x"], k)
 
 
-def test_a_graph_finds_nearly_all(tmp_path: Path, built: Path) -> None:
-    folder = Path(shutil.copytree(built, tmp_path / "copy"))
-    encoder = HashEncoder()
-    manifest = build_index(CORPUS, encoder, folder, "hnsw")
-    assert encoder.encoded == 0, "another kind takes the vectors that are there"
-    assert manifest.recall is not None
-    assert (manifest.recall.at, manifest.recall.queries) == (10, 200)
-    assert manifest.recall.value > 0.95
-    flat = open_index(built, encoder=encoder)
-    graph = open_index(folder, CORPUS.fingerprint, encoder)
-    assert graph.digest != flat.digest
-    exact, found = flat.search(QUERIES, 10), graph.search(QUERIES, 10)
-    same = [a == b for mine, its in zip(exact, found, strict=True) for a, b in zip(mine, its, strict=True)]
-    assert np.mean(same) > 0.9, "passages, scores and ranks of the exhaustive search"
-    assert len(graph.search(["x"], COUNT)[0]) == COUNT
-    (folder / "structure.faiss").write_bytes(b"torn")
-    with pytest.raises(IndexStaleError, match=r"structure\.faiss has"):
-        open_index(folder)
-
-
 def test_a_graph_is_made_for_the_inner_product(tmp_path: Path) -> None:
     """Long vectors win by the inner product and lose by the distance."""
-    corpus = corpus_of(300)
 
     class Scaled(HashEncoder):
         def encode_passages(self, passages, progress=None):  # type: ignore[no-untyped-def]
             vectors = super().encode_passages(passages, progress)
             return vectors * np.linspace(1, 60, len(vectors), dtype=np.float32)[:, None]
 
-    manifest = build_index(corpus, Scaled(), tmp_path, "hnsw")
-    assert manifest.recall is not None
+    manifest = build_index(corpus_of(300), Scaled(), tmp_path, "hnsw")
+    assert (manifest.recall.at, manifest.recall.queries) == (10, 200)
     assert manifest.recall.value > 0.95
 
 
+@pytest.mark.nightly
 def test_quantised_cells(tmp_path: Path) -> None:
     """Passages in three hundred groups; few dimensions, for the training takes seconds for every four of them."""
     count = 10_000
     random = np.random.default_rng(2)
     centres = random.standard_normal((300, 4), dtype=np.float32)
     vectors = centres[random.integers(300, size=count)] + 0.2 * random.standard_normal((count, 4), dtype=np.float32)
-    corpus = corpus_of(count)
 
     class Grouped(HashEncoder):
         def encode_passages(self, passages, progress=None):  # type: ignore[no-untyped-def]
@@ -158,8 +123,7 @@ def test_quantised_cells(tmp_path: Path) -> None:
         def encode_queries(self, texts, progress=None):  # type: ignore[no-untyped-def]
             return vectors[np.linspace(0, count - 1, len(texts)).astype(int)]
 
-    manifest = build_index(corpus, Grouped(4), tmp_path, "ivfpq")
-    assert manifest.recall is not None
+    manifest = build_index(corpus_of(count), Grouped(4), tmp_path, "ivfpq")
     assert manifest.recall.value > 0.8
     assert manifest.parameters["cells"] == 256
     hits = open_index(tmp_path, encoder=Grouped(4)).search(["a", "b"], 5)
@@ -167,42 +131,12 @@ def test_quantised_cells(tmp_path: Path) -> None:
     np.testing.assert_allclose([found[0].score for found in hits], best, rtol=1e-12)
 
 
-def test_minilm_on_real_passages(tmp_path: Path) -> None:
-    """Fifty of the sample's, cut to a few words to be quick; a title is a query whose right passages are known."""
-    sample = load_corpus(Path(__file__).parent / "corpus_sample")
-    cut = [replace(passage, content=" ".join(passage.content.split()[:25])) for passage in sample.passages[:50]]
-    corpus = build_corpus("sample", cut, source=sample.source, licence=sample.licence)
-    encoder = build_encoder("minilm")
-    build_index(corpus, encoder, tmp_path)
-    titles = [passage.title for passage in corpus.passages]
-    hits = open_index(tmp_path, corpus.fingerprint, encoder).search(titles, 5)
-    scores, rows = _brute_force(
-        load_from_disk(tmp_path).with_format("numpy")[:]["vector"], encoder.encode_queries(titles), 5
-    )
-    assert [[hit.passage for hit in found] for found in hits] == [[corpus.passages[i] for i in row] for row in rows]
-    np.testing.assert_allclose([[hit.score for hit in found] for found in hits], scores, atol=1e-6)
-    right = [title in {hit.passage.title for hit in found} for title, found in zip(titles, hits, strict=True)]
-    assert np.mean(right) > 0.95
-
-
 @pytest.mark.parametrize("kind", ["flat", "hnsw"])
-def test_minilm_is_loaded_from_what_the_manifest_says(tmp_path: Path, kind: IndexKind) -> None:
-    topics = ["aspirin", "insulin", "warfarin", "morphine", "penicillin", "digoxin", "lithium", "heparin"]
-    corpus = build_corpus(
-        "drugs", [Passage(name, name.title(), f"{name} is a medicine.", "t") for name in topics], source="tests"
-    )
-    build_index(corpus, build_encoder("minilm"), tmp_path, kind)
-    retriever = open_index(tmp_path, corpus.fingerprint)
-    hits = retriever.search(["What is penicillin?", "heparin"], 2)
-    assert [found[0].passage.id for found in hits] == ["penicillin", "heparin"]
-    assert hits[0][0].score <= 1.0000001
-
-
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
-def test_datasets_alone_opens_the_folder_and_finds_the_same(tmp_path: Path, built: Path, kind: IndexKind) -> None:
+def test_datasets_and_faiss_alone_open_the_folder_and_find_the_same(tmp_path: Path, built: Path, kind: str) -> None:
     folder = Path(shutil.copytree(built, tmp_path / "copy"))
     encoder = HashEncoder()
     build_index(CORPUS, encoder, folder, kind)
+    assert encoder.encoded == 0, "another kind takes the vectors that are there"
     rows = load_from_disk(folder)
     if kind == "flat":
         rows.add_faiss_index("vector", metric_type=faiss.METRIC_INNER_PRODUCT)
@@ -214,18 +148,29 @@ def test_datasets_alone_opens_the_folder_and_finds_the_same(tmp_path: Path, buil
     assert np.mean(same) > (0.9 if kind == "hnsw" else 0.99)
 
 
-def test_two_hundred_rankings_with_ties_are_those_of_torch(tmp_path: Path) -> None:
-    """Vectors of real passages, each of which stands twice, far apart."""
+def test_rankings_of_real_passages_with_ties_are_those_of_torch(tmp_path: Path) -> None:
+    """Vectors of real passages by MiniLM, each of which stands twice, far apart; a title's own passage comes first."""
     import torch
 
-    sample = load_corpus(Path(__file__).parent / "corpus_sample").passages[:100]
+    sample = load_corpus(Path(__file__).parent / "corpus_sample").passages[:30]
     texts = [replace(passage, content=" ".join(passage.content.split()[:12])) for passage in sample]
     twice = [replace(passage, id=f"{passage.id}#{part}") for part in (0, 1) for passage in texts]
     encoder = build_encoder("minilm")
-    build_index(build_corpus("twice", twice, source="tests"), encoder, tmp_path)
-    queries = encoder.encode_queries([text for passage in texts for text in (passage.title, passage.content)])
+    corpus = build_corpus("twice", twice, source="tests")
+    build_index(corpus, encoder, tmp_path)
+    titles = [passage.title for passage in texts]
+    queries = encoder.encode_queries([*titles, *(passage.content for passage in texts)])
     rows = open_index(tmp_path, encoder=encoder).search_vectors(queries, 9)[1]
     vectors = torch.from_numpy(load_from_disk(tmp_path).with_format("numpy")[:]["vector"].astype(np.float64))
     scores = torch.from_numpy(queries.astype(np.float64)) @ vectors.T
     theirs = torch.sort(scores.round(decimals=12), dim=1, descending=True, stable=True).indices[:, :9]
     assert (rows == theirs.numpy()).all()
+    # Without an encoder the index loads the one that its manifest names.
+    hits = open_index(tmp_path, corpus.fingerprint).search(titles, 5)
+    assert [[hit.passage for hit in found] for found in hits] == [
+        [corpus.passages[row] for row in found[:5]] for found in rows[:30]
+    ]
+    assert (
+        np.mean([title in {hit.passage.title for hit in found} for title, found in zip(titles, hits, strict=True)])
+        > 0.9
+    )

@@ -1,59 +1,51 @@
-"""Which languages encoders read, by name and by their model cards."""
+"""A retriever that reads another language than the questions' is warned of."""
+
+import json
 
 import pytest
 
-from medexam.retrievers.languages import read_languages, warn_of_language
+from medexam.retrievers import plan_retriever
 from medexam.specs import RetrieverSpec
+from retrievers.tiny_models import save_bert
 
 
-@pytest.mark.parametrize(
-    ("name", "languages"),
-    [
-        ("medcpt", {"en"}),
-        ("ncbi/MedCPT-Article-Encoder", {"en"}),
-        ("minilm", {"en"}),
-        ("someone/multilingual-model", None),
-        ("./nowhere", None),
-    ],
-)
-def test_languages_by_name(name, languages) -> None:
-    assert read_languages(name) == languages
-
-
-@pytest.mark.parametrize(
-    ("card", "languages"),
-    [
-        ("---\nlanguage: en\n---\n", {"en"}),
-        ("---\nlanguage: [en, es-419]\n---\n", {"en", "es"}),
-        ("---\nlanguage:\n- multilingual\n- en\n---\n", None),
-        ("---\nlicense: mit\n---\n", None),
-        ("---\nlanguage: [\n---\n", None),
-        ("# No front matter\n", None),
-    ],
-)
-@pytest.mark.parametrize("place", ["README.md", "query-encoder/README.md"])
-def test_languages_by_card(card, languages, place, tmp_path) -> None:
-    (tmp_path / place).parent.mkdir(exist_ok=True)
-    (tmp_path / place).write_text(card, encoding="utf-8")
-    assert read_languages(tmp_path) == languages
+@pytest.fixture
+def warnings(tmp_path):
+    """`warnings({"kind": "bm25"}, "es")`: those of a retriever over a corpus of one passage."""
+    path = tmp_path / "passages.jsonl"
+    path.write_text(json.dumps({"id": "1", "content": "heart"}))
+    return lambda settings, language: plan_retriever(RetrieverSpec(corpus=path, **settings)).warnings(language)
 
 
 @pytest.mark.parametrize(
     ("settings", "language", "parts"),
     [
-        ({"kind": "medcpt"}, "en", []),
-        ({"kind": "medcpt"}, "es", ["medcpt, which reads English only"]),
-        ({"kind": "medcpt"}, "gl", ["questions in Galician"]),
+        ({"kind": "dense", "encoder": "minilm"}, "en", []),
+        ({"kind": "dense", "encoder": "minilm"}, "gl", ["questions in Galician"]),
         ({"kind": "bm25"}, "es", ["by their words in a corpus in English"]),
         ({"kind": "bm25", "language": "es"}, "es", []),
         ({"kind": "bm25"}, "gl", ["or retriever.language: gl if the corpus is in Galician"]),
-        ({"kind": "bm25"}, "fr", ["questions in French"]),
         ({"kind": "tfidf", "language": "es"}, "en", ["by their words in a corpus in Spanish"]),
-        ({"kind": "fusion"}, "es", ["by their words", "medcpt, which reads English only"]),
-        ({"kind": "bm25", "language": "es", "rerank": "medcpt"}, "es", ["medcpt, which reads English only"]),
+        ({"kind": "fusion", "encoder": "minilm"}, "es", ["by their words", "reads English only"]),
     ],
 )
-def test_what_is_warned_of(settings, language, parts) -> None:
-    found = warn_of_language(RetrieverSpec(**settings), "medcpt", language)
+def test_what_is_warned_of(warnings, settings, language, parts) -> None:
+    found = warnings(settings, language)
     assert len(found) == len(parts)
     assert all(part in warning for part, warning in zip(parts, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("card", "warned"),
+    [
+        ("---\nlanguage: en\n---\n", True),
+        ("---\nlanguage: [en, es-419]\n---\n", False),
+        ("---\nlanguage:\n- multilingual\n- en\n---\n", False),
+        ("---\nlicense: mit\n---\n", False),
+        ("---\nlanguage: [\n---\n", False),
+    ],
+)
+def test_a_folder_reads_the_languages_of_its_card(warnings, card, warned, tmp_path) -> None:
+    encoder = save_bert(tmp_path / "encoder", 1)
+    (encoder / "README.md").write_text(card, encoding="utf-8")
+    assert bool(warnings({"kind": "dense", "encoder": encoder}, "es")) is warned

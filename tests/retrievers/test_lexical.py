@@ -1,12 +1,9 @@
 """BM25 and TF-IDF beside bm25s called directly and a computation by hand, with real questions as queries."""
 
-import json
 import math
 import re
-import sys
 import unicodedata
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -142,24 +139,21 @@ def test_equal_scores_stand_in_the_order_of_the_corpus(method, corpus) -> None:
 def test_a_query_without_a_known_word_finds_nothing(method, corpus) -> None:
     assert method(corpus, "en").search(["qwxyz", "", "the of and", "?"], 3) == [[], [], [], []]
     assert method(corpus, "en").search([], 3) == []
+    for k in (0, 201):
+        with pytest.raises(ValueError, match=f"k is {k}: it must be from 1 to the 200 passages"):
+            method(corpus, "en").search(["leukemia"], k)
+    empty = build_corpus("empty", [Passage("a", "", "the of and", "s")], source="here")
+    with pytest.raises(DatasetError, match="corpus empty has only stop words"):
+        method(empty, "en").search(["the"], 1)
 
 
-@pytest.mark.parametrize("k", [0, -1, 201])
-def test_k_beyond_the_corpus_is_refused(method, corpus, k) -> None:
-    with pytest.raises(ValueError, match=f"k is {k}: it must be from 1 to the 200 passages of corpus corpus_sample"):
-        method(corpus, "en").search(["leukemia"], k)
-
-
-def test_spanish_stems_and_stop_words(spanish) -> None:
+def test_spanish_stems_and_stop_words(method, spanish) -> None:
     query = spanish.passages[0].content
-    for method in (BM25Retriever, TfidfRetriever):
-        assert method(spanish, "es").search([query], 1)[0][0].passage == spanish.passages[0]
-        assert method(spanish, "es").search(["el de la y los"], 5) == [[]]
+    assert method(spanish, "es").search([query], 1)[0][0].passage == spanish.passages[0]
+    assert method(spanish, "es").search(["el de la y los"], 5) == [[]]
     singular, plural = BM25Retriever(spanish, "es").search(["paciente", "pacientes"], 120)
     assert singular == plural
-    words = [set(re.findall(r"\w+", hit.passage.content.lower())) for hit in plural]
-    assert sum("paciente" in found for found in words) == 11
-    assert sum("pacientes" in found for found in words) == 2
+    assert sum(re.search(r"\bpacientes?\b", hit.passage.content.lower()) is not None for hit in plural) >= 12
 
 
 @pytest.mark.parametrize(
@@ -195,38 +189,36 @@ LETTERS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("language", "query", "first"),
-    [
-        *(("en", f"What is vitamin {letter}?", f"Vitamin {letter} ") for letter in "AKC"),
-        *(("en", f"hepatitis {letter}", f"Hepatitis {letter} ") for letter in "AB"),
-        *(("en", f"factor {letter}", f"Factor {letter} ") for letter in "VX"),
-        *(("en", f"a type {digit} diabetes", f"Diabetes type {digit}.") for digit in "12"),
-        *(("en", f"{letter} interferon", f"Interferon-{letter} ") for letter in "\u03b1β"),
-        *(("en", "vitamin k", "Vitamin K "), ("en", "VITAMIN A", "Vitamin A "), ("en", "A, B, D", "Vitamins: D")),
-        *(("es", f"¿Qué vitamina {letter}?", f"La vitamina {letter} ") for letter in "AEK"),
-        *(("es", f"del grupo {letter} sanguíneo", f"Grupo sanguíneo {letter}.") for letter in "OB"),
-        *(("es", f"a los {digit} años", f"A los {digit} ") for digit in "36"),
-        ("es", "los linfocitos T y B", "Linfocitos "),
-    ],
-)
-def test_a_single_letter_or_digit_is_a_word(method, language, query, first) -> None:
-    texts = LETTERS[language]
-    letters = build_corpus("letters", [Passage(text, "", text, "s") for text in texts], source="here")
-    hits = method(letters, language).search([query], 3)[0]
-    assert hits[0].passage.id.startswith(first)
-    assert first == "Linfocitos " or len(hits) == 1 or hits[0].score > hits[1].score
+QUERIES = [
+    *(("en", f"What is vitamin {letter}?", f"Vitamin {letter} ") for letter in "AKC"),
+    *(("en", f"hepatitis {letter}", f"Hepatitis {letter} ") for letter in "AB"),
+    *(("en", f"factor {letter}", f"Factor {letter} ") for letter in "VX"),
+    *(("en", f"a type {digit} diabetes", f"Diabetes type {digit}.") for digit in "12"),
+    *(("en", f"{letter} interferon", f"Interferon-{letter} ") for letter in "\u03b1β"),
+    *(("en", "vitamin k", "Vitamin K "), ("en", "VITAMIN A", "Vitamin A "), ("en", "A, B, D", "Vitamins: D")),
+    *(("es", f"¿Qué vitamina {letter}?", f"La vitamina {letter} ") for letter in "AEK"),
+    *(("es", f"del grupo {letter} sanguíneo", f"Grupo sanguíneo {letter}.") for letter in "OB"),
+    *(("es", f"a los {digit} años", f"A los {digit} ") for digit in "36"),
+    ("es", "los linfocitos T y B", "Linfocitos "),
+]
 
 
-@pytest.mark.parametrize(("language", "query"), [("en", "A the, a of it's? A is"), ("es", "A la y o. Y a las, e")])
-def test_articles_and_what_follows_an_apostrophe_are_no_words(method, language, query) -> None:
-    letters = [Passage(text, "", text, "s") for text in LETTERS[language]]
-    assert method(build_corpus("letters", letters, source="here"), language).search([query], 3) == [[]]
+def test_a_single_letter_or_digit_is_a_word(method) -> None:
+    for language, query, first in QUERIES:
+        letters = build_corpus("letters", [Passage(text, "", text, "s") for text in LETTERS[language]], source="here")
+        hits = method(letters, language).search([query], 3)[0]
+        assert hits[0].passage.id.startswith(first), query
+        assert first == "Linfocitos " or len(hits) == 1 or hits[0].score > hits[1].score
 
 
-@pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_an_accent_finds_its_word_however_it_is_written(method, spanish, form) -> None:
-    apart = [Passage(one.id, "", unicodedata.normalize(form, one.content), "s") for one in spanish.passages]
+def test_articles_and_what_follows_an_apostrophe_are_no_words(method) -> None:
+    for language, query in (("en", "A the, a of it's? A is"), ("es", "A la y o. Y a las, e")):
+        letters = [Passage(text, "", text, "s") for text in LETTERS[language]]
+        assert method(build_corpus("letters", letters, source="here"), language).search([query], 3) == [[]]
+
+
+def test_an_accent_finds_its_word_however_it_is_written(method, spanish) -> None:
+    apart = [Passage(one.id, "", unicodedata.normalize("NFD", one.content), "s") for one in spanish.passages]
     written = build_corpus("apart", apart, source="here")
     query = "La alimentación del niño con anemia ferropénica: ¿cuál es la más frecuente?"
     expected = _summary(method(spanish, "es").search([query], 5))
@@ -247,69 +239,20 @@ def test_digest_tells_corpus_method_and_language_apart(corpus, spanish) -> None:
 
 
 def test_an_index_is_kept_and_used_again(corpus, queries, tmp_path) -> None:
-    folder = tmp_path / "cache/indexes"
-    fresh = BM25Retriever(corpus, "en", folder)
-    assert not folder.exists()
-    expected = _summary(fresh.search(queries, 10))
-    (place,) = folder.iterdir()
-    assert place.name == f"bm25-{fresh.digest}"
-    written = {file: file.stat().st_mtime_ns for file in place.iterdir()}
-    again = BM25Retriever(corpus, "en", folder)
-    assert _summary(again.search(queries, 10)) == expected
-    assert isinstance(again._index.scores["data"], np.memmap)
-    assert {file: file.stat().st_mtime_ns for file in place.iterdir()} == written
-    BM25Retriever(corpus, "es", folder).search(["leukemia"], 1)
-    assert len(list(folder.iterdir())) == 2
-
-
-@pytest.mark.parametrize(
-    "damage", ["data.csc.index.npy", "vocab.index.json", "params.index.json", "medexam.json", "stamp", "byte"]
-)
-def test_a_damaged_index_is_built_anew(damage, corpus, queries, tmp_path) -> None:
-    fresh = BM25Retriever(corpus, "en", tmp_path)
-    expected = _summary(fresh.search(queries, 10))
+    expected = _summary(BM25Retriever(corpus, "en", tmp_path).search(queries, 10))
     (place,) = tmp_path.iterdir()
-    if damage == "stamp":
-        stamp = json.loads((place / "medexam.json").read_text())
-        (place / "medexam.json").write_text(json.dumps(stamp | {"corpus": "another"}))
-    elif damage == "byte":
-        with (place / "data.csc.index.npy").open("r+b") as stream:
-            stream.seek(-2, 2)
-            stream.write(b"\x7f")
-    else:
-        content = (place / damage).read_bytes()
-        (place / damage).write_bytes(content[: len(content) // 2])
+    written = {file: file.stat().st_mtime_ns for file in place.iterdir()}
     assert _summary(BM25Retriever(corpus, "en", tmp_path).search(queries, 10)) == expected
-    again = BM25Retriever(corpus, "en", tmp_path)
-    assert _summary(again.search(queries, 10)) == expected
-    assert isinstance(again._index.scores["data"], np.memmap)
+    assert {file: file.stat().st_mtime_ns for file in place.iterdir()} == written
+    BM25Retriever(corpus, "es", tmp_path).search(["leukemia"], 1)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-2] + b"\x7f" + data[-1:], lambda data: data[: len(data) // 2]])
+@pytest.mark.parametrize("name", ["data.csc.index.npy", "vocab.index.json"])
+def test_a_damaged_index_is_built_anew(name, damage, corpus, queries, tmp_path) -> None:
+    expected = _summary(BM25Retriever(corpus, "en", tmp_path).search(queries, 10))
+    (place,) = tmp_path.iterdir()
+    (place / name).write_bytes(damage((place / name).read_bytes()))
+    assert _summary(BM25Retriever(corpus, "en", tmp_path).search(queries, 10)) == expected
     assert list(tmp_path.iterdir()) == [place]
-
-
-def test_many_at_once_agree_on_one_index(corpus, queries, tmp_path) -> None:
-    retrievers = [BM25Retriever(corpus, "en", tmp_path) for _ in range(4)]
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda retriever: _summary(retriever.search(queries, 5)), retrievers * 3))
-    assert all(other == found[0] for other in found)
-    assert [path.name for path in tmp_path.iterdir()] == [f"bm25-{retrievers[0].digest}"]
-
-
-def test_an_index_that_cannot_be_kept_is_told(corpus, tmp_path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DatasetError, match=r"cannot keep the BM25 index in .*set MEDEXAM_CACHE"):
-        BM25Retriever(corpus, "en", tmp_path / "file").search(["leukemia"], 1)
-
-
-def test_a_corpus_of_stop_words_is_refused(method) -> None:
-    empty = build_corpus("empty", [Passage("a", "", "the of and", "s")], source="here")
-    with pytest.raises(DatasetError, match="corpus empty has only stop words"):
-        method(empty, "en").search(["the"], 1)
-
-
-@pytest.mark.parametrize(
-    ("method", "library"), [(BM25Retriever, "bm25s"), (BM25Retriever, "Stemmer"), (TfidfRetriever, "sklearn")]
-)
-def test_a_missing_library_is_told_with_its_install_line(method, library, corpus, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(DatasetError, match=r"pip install 'medexam\[retrieval\]'"):
-        method(corpus, "en")

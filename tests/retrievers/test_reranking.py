@@ -74,12 +74,6 @@ def test_depth_and_number(cross: Path) -> None:
         RerankingRetriever(base, cross, 0)
 
 
-def test_a_base_that_finds_little_or_nothing(cross: Path) -> None:
-    assert RerankingRetriever(InOrder(0), cross, 5).search(["heart", "lung"], 2) == [[], []]
-    assert len(RerankingRetriever(InOrder(1), cross, 5).search(["heart"], 2)[0]) == 1
-    assert RerankingRetriever(InOrder(), cross, 5).search([], 2) == []
-
-
 def test_the_digest_is_of_base_model_and_depth(cross: Path, tmp_path: Path) -> None:
     first = RerankingRetriever(InOrder(), cross, 5)
     assert first.digest == RerankingRetriever(InOrder(), cross, 5).digest

@@ -9,28 +9,32 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *LETTERS, *(f"##{letter}" for letter in LETTERS)]
 
 
-def save_bert(folder: Path, seed: int, *, labels: int | None = None, hidden: int = 32) -> Path:
-    """A BERT with its tokenizer as transformers saves it; `labels` makes it a cross-encoder with as many outputs."""
+def _save(folder: Path, seed: int, kind: str, **settings: Any) -> Path:
     import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizerFast
+    import transformers
 
     folder.mkdir(parents=True)
-    BertTokenizerFast(vocab={word: number for number, word in enumerate(VOCABULARY)}).save_pretrained(folder)
+    words = {word: number for number, word in enumerate(VOCABULARY)}
+    transformers.BertTokenizerFast(vocab=words).save_pretrained(folder)
     torch.manual_seed(seed)
-    settings: dict[str, Any] = {"num_labels": labels} if labels else {}
-    config = BertConfig(
+    config = transformers.BertConfig(
         vocab_size=len(VOCABULARY),
-        hidden_size=hidden,
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=64,
         max_position_embeddings=512,
         initializer_range=0.5,
-        **settings,
+        **{"hidden_size": 32, **settings},
     )
-    model: Any = (BertForSequenceClassification if labels else BertModel)(config)
-    model.save_pretrained(folder)
+    getattr(transformers, kind)(config).save_pretrained(folder)
     return folder
+
+
+def save_bert(folder: Path, seed: int, *, labels: int | None = None, hidden: int = 32) -> Path:
+    """A BERT with its tokenizer as transformers saves it; `labels` makes it a cross-encoder with as many outputs."""
+    if labels:
+        return _save(folder, seed, "BertForSequenceClassification", hidden_size=hidden, num_labels=labels)
+    return _save(folder, seed, "BertModel", hidden_size=hidden)
 
 
 def save_medcpt(folder: Path) -> Path:
@@ -42,26 +46,8 @@ def save_medcpt(folder: Path) -> Path:
 
 def save_reader(folder: Path, seed: int, *, labels: tuple[str, ...] = ()) -> Path:
     """A BERT that answers questions by spans; with `labels` one that classifies pairs of texts."""
-    import torch
-    from transformers import BertConfig, BertForQuestionAnswering, BertForSequenceClassification, BertTokenizerFast
-
-    folder.mkdir(parents=True)
-    BertTokenizerFast(vocab={word: number for number, word in enumerate(VOCABULARY)}).save_pretrained(folder)
-    torch.manual_seed(seed)
-    names: dict[str, Any] = {
-        "id2label": dict(enumerate(labels)),
-        "label2id": {label: number for number, label in enumerate(labels)},
-    }
-    config = BertConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=512,
-        initializer_range=0.5,
-        **(names if labels else {}),
-    )
-    model: Any = (BertForSequenceClassification if labels else BertForQuestionAnswering)(config)
-    model.save_pretrained(folder)
-    return folder
+    if not labels:
+        return _save(folder, seed, "BertForQuestionAnswering")
+    numbers = {label: number for number, label in enumerate(labels)}
+    names = dict(enumerate(labels))
+    return _save(folder, seed, "BertForSequenceClassification", id2label=names, label2id=numbers)
