@@ -1,112 +1,86 @@
-"""Two runs in two languages: what is right in both, in one and in neither, and which runs may be set side by side."""
+"""Runs in several languages: what is right in all, in some and in none, and which runs may be set side by side."""
 
 import json
 
 import pytest
 
 from medexam.datasets import load_exam_set
-from medexam.errors import SpecError
-from medexam.experiments.compare.languages import compare_run_languages
-from medexam.experiments.report.language_tables import consistency_latex, consistency_report, consistency_tables
 from medexam.metrics import mcnemar_p
 from medexam.predictions import Status
 from medexam.specs import DatasetSpec
+from sealed_texts import check_sealed
 from stored_runs import write_run
+
+ZERO_SHOT = {"kind": "zero_shot"}
 
 
 @pytest.fixture
-def make(tmp_path):
-    """A run of 20 sample questions in a language; a letter a question: right, wrong, another wrong, unanswered."""
+def compare(medexam):
+    """`compare(run, ...)` -> the document of `medexam compare --languages`."""
 
-    def run(language, letters, *, program=None, name=None):
-        exams = load_exam_set(DatasetSpec(name="headqa_sample", language=language, limit=20))
-        letter = dict(zip([question.key for question in exams.questions], letters, strict=True))
+    def find(*runs):
+        code, out, err = medexam("compare", "--languages", *runs, "--json")
+        assert code == 0, err
+        return json.loads(out)
 
-        def answer(question, gold):
-            said = letter[question.key]
-            if said == "u":
-                return {"status": Status.UNANSWERED, "reason": "unparsed", "reply": "?"}
-            wrong = [number for number in question.option_numbers if number != gold]
-            number = {"r": gold, "w": wrong[0], "o": wrong[1]}[said]
-            return {"status": Status.ANSWERED, "answer": number, "reply": "x"}
-
-        path = tmp_path / (name or f"run-{language}")
-        return write_run(path, exams, program or {"kind": "zero_shot"}, answer, dataset={"limit": 20})
-
-    return run
+    return find
 
 
-def test_questions_are_counted_by_where_they_are_right(make) -> None:
+def test_questions_are_counted_by_where_they_are_right(compare, make_run, medexam, tmp_path) -> None:
     runs = [
-        make("es", "rrrrr" + "rrrr" + "w" + "wwwww" + "uuwww"),
-        make("en", "rrrrr" + "wwww" + "r" + "wwwww" + "uwoou"),
+        make_run(ZERO_SHOT, "rrrrr" + "rrrr" + "w" + "wwwww" + "uuwww", language="es"),
+        make_run(ZERO_SHOT, "rrrrr" + "wwww" + "r" + "wwwww" + "uwoou"),
     ]
-
-    found = compare_run_languages(runs)
-
-    document = found.document()
+    document = compare(*runs)
     assert (document["both_right"], document["neither"], document["questions"]) == (5, 10, 20)
     assert (len(document["only_es"]), len(document["only_en"])) == (4, 1)
     assert len(document["neither_with_the_same_answer"]) == 5
     assert document["mcnemar_p"] == pytest.approx(mcnemar_p(4, 1))
-    tables = consistency_tables(found)
-    assert len(tables) == 3
-
-
-def test_runs_that_differ_in_more_than_language_are_refused(make) -> None:
-    spanish = make("es", "r" * 20)
-
-    with pytest.raises(SpecError, match="both runs ask in es"):
-        compare_run_languages([spanish, make("es", "w" * 20, name="other")])
-    with pytest.raises(SpecError, match=r"differ in more than their language \(program.kind"):
-        compare_run_languages([spanish, make("en", "w" * 20, program={"kind": "chain_of_thought"})])
-    with pytest.raises(SpecError, match="takes two runs or more, and 1 were given"):
-        compare_run_languages([spanish])
+    medexam("compare", "--languages", *runs, "--markdown", tmp_path / "languages.md")
+    check_sealed("compare/languages.md", (tmp_path / "languages.md").read_text(), tmp_path)
 
 
 @pytest.mark.parametrize("language", [None, "en"])
-def test_queries_in_each_runs_language_or_in_one_are_no_other_difference(make, language) -> None:
+def test_queries_in_each_runs_language_or_in_one_are_no_other_difference(compare, make_run, language) -> None:
     program = {"kind": "retrieve_then_answer", "query_language": language}
-    runs = [make("es", "r" * 20, program=program), make("en", "w" * 20, program=program)]
-    assert compare_run_languages(runs).flips.n == 20
+    assert compare(make_run(program, "r", language="es"), make_run(program, "w"))["questions"] == 20
+
+
+def test_runs_that_differ_in_more_than_language_are_refused(medexam, make_run) -> None:
+    spanish = make_run(ZERO_SHOT, "r", language="es")
+    for others, said in (
+        ([make_run(ZERO_SHOT, "w", language="es")], "both runs ask in es"),
+        ([make_run({"kind": "chain_of_thought"}, "w")], "differ in more than their language (program.kind"),
+    ):
+        code, _, err = medexam("compare", "--languages", spanish, *others)
+        assert (code, said in err) == (2, True)
 
 
 @pytest.fixture
 def make_all(tmp_path):
-    """Write runs of headqa_v2 over the same ten questions, a letter a question: right or wrong."""
-    rows = [
-        {
-            "name": "Cuaderno_2013_1_B",
-            "year": 2013,
-            "category": "biology",
-            "qid": number,
-            "qtext": f"Question {number}?",
-        }
-        for number in range(1, 11)
-    ]
+    """Write runs of headqa_v2 over the same ten questions, a letter a question."""
     options = [{"aid": number, "atext": text} for number, text in enumerate(["Ferritin", "Sodium", "Iron"], start=1)]
+    shared = {"name": "Cuaderno_2013_1_B", "year": 2013, "category": "biology", "ra": 1, "image": None}
+    rows = [{**shared, "qid": n, "qtext": f"Question {n}?", "answers": options} for n in range(1, 11)]
     (tmp_path / "data").mkdir()
 
     def make(language, letters):
-        lines = [json.dumps({**row, "ra": 1, "image": None, "answers": options}) for row in rows]
-        (tmp_path / "data" / f"{language}.jsonl").write_text("\n".join(lines) + "\n")
+        (tmp_path / "data" / f"{language}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         dataset = {"name": "headqa_v2", "path": tmp_path / "data"}
         exams = load_exam_set(DatasetSpec(language=language, **dataset))
-        letter = dict(zip([question.key for question in exams.questions], letters, strict=True))
-        numbers = {"r": 1, "w": 2, "o": 3}
+        letter = iter(letters)
 
         def answer(question, gold):
-            return {"status": Status.ANSWERED, "answer": numbers[letter[question.key]], "reply": "x"}
+            return {"status": Status.ANSWERED, "answer": {"r": 1, "w": 2, "o": 3}[next(letter)], "reply": "x"}
 
-        return write_run(tmp_path / f"run-{language}", exams, {"kind": "zero_shot"}, answer, dataset=dataset)
+        return write_run(tmp_path / f"run-{language}", exams, ZERO_SHOT, answer, dataset=dataset).path
 
     return make
 
 
-def test_every_two_of_five_languages_are_compared(make_all) -> None:
+def test_every_two_of_five_languages_are_compared(compare, make_all) -> None:
     letters = {"en": "rrrrrrrwww", "es": "rrrrrwrwww", "gl": "wrrrrwrwwo", "it": "rwrrrwrwwo", "ru": "rrwrrwwrwo"}
-    found = compare_run_languages([make_all(language, said) for language, said in letters.items()])
-    document = found.document()
+    document = compare(*(make_all(language, said) for language, said in letters.items()))
     assert document["accuracy"] == {"en": 0.7, "es": 0.6, "gl": 0.5, "it": 0.5, "ru": 0.5}
     assert document["right_in_how_many"] == [2, 2, 0, 0, 4, 2]
     assert (len(document["wrong_alone"]["gl"]), len(document["right_alone"]["en"])) == (1, 1)
@@ -117,8 +91,3 @@ def test_every_two_of_five_languages_are_compared(make_all) -> None:
     assert pairs["engl"]["difference"]["value"] == pytest.approx(-0.2)
     assert pairs["enru"]["p_holm"] == pytest.approx(min(1, 10 * mcnemar_p(3, 1)))
     assert pairs["glit"]["neither_with_the_same_answer"] == 4
-    titles = [table.title for table, _ in consistency_tables(found)]
-    assert titles[1:4] == ["Every two languages", "Right in how many languages", "Accuracy by discipline"]
-    assert "Every two languages" in consistency_report(found)
-    assert "suspect" not in consistency_latex(found)
-    assert found.values()["accuracy.ru"] == 0.5

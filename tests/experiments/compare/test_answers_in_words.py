@@ -1,0 +1,194 @@
+"""Comparisons of runs that answer in words, on real run folders over small files in CasiMedicos-Arg's form."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.stats import ttest_1samp
+
+import medexam as package
+from case_files import CLAIM, REST, write_cases
+from medexam.datasets import load_task_set
+from medexam.errors import DatasetError, SpecError
+from medexam.predictions import Failure, Reason, Status
+from medexam.questions import Task
+from medexam.specs import DatasetSpec
+from sealed_texts import check_sealed
+from stored_runs import write_run
+
+EXTRACTING = {"kind": "extract_explanation"}
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """`make_run("name", answer)` -> the folder of a run over twelve cases in all variants; `dataset` adds to the spec.
+
+    `answer` maps a task and its place to the text that is quoted; `u`, `f` and `m`: unanswered, failed, missing.
+    """
+    cases = write_cases(tmp_path / "cases", 12, ("en", "es"))
+
+    def make(name, answer, **dataset: Any) -> Path:
+        dataset = {"name": "casimedicos_spans", "split": "test", "path": str(cases), **dataset}
+        tasks = load_task_set(DatasetSpec.model_validate(dataset))
+        places = iter(range(len(tasks.questions)))
+        return write_run(
+            tmp_path / "runs" / name,
+            tasks,
+            EXTRACTING,
+            lambda task, _: _fields(task, answer(task, next(places))),
+            model={"engine": "scripted", "path": f"{name}.yaml", "name": name},
+            environment={"engine": {"model": name}},
+            dataset=dataset,
+        ).path
+
+    return make
+
+
+def _fields(task: Task, said: str) -> dict[str, Any] | None:
+    if said == "u":
+        return {"status": Status.UNANSWERED, "reason": Reason.NOT_IN_CONTEXT, "reply": "?"}
+    if said == "f":
+        return {"status": Status.FAILED, "failure": Failure(kind="LMServerError", message="gone")}
+    if said == "m":
+        return None
+    start = task.context.find(said)
+    span = {} if start < 0 else {"span": (start, start + len(said)), "alignment": "literal"}
+    return {"status": Status.ANSWERED, "text": said, "reply": said, **span}
+
+
+def case_of(task: Task) -> int:
+    return int(task.key.split("/")[2])
+
+
+def claim(task: Task, place: int) -> str:
+    return CLAIM.format(n=case_of(task))
+
+
+def rest(task: Task, place: int) -> str:
+    return REST
+
+
+def half(task: Task, place: int) -> str:
+    """The claim in even cases."""
+    return claim(task, place) if case_of(task) % 2 == 0 else REST
+
+
+def found(*runs, **options) -> dict:
+    return json.loads(json.dumps(package.compare(*runs, **options).document()))
+
+
+def test_a_run_that_finds_the_claim_is_better_tested_on_whole_questions(make_run, tmp_path) -> None:
+    runs = make_run("rest", rest), make_run("claim", claim)
+    document = found(*runs)
+    assert (document["questions"], document["whole_questions"], document["baseline"]) == (48, 12, "rest")
+    assert document["interval"]["clusters"] == "whole questions"
+    (pair,) = document["pairs"]
+    f1 = pair["measures"]["component_f1"]
+    assert (pair["measure"], pair["verdict"], f1["verdict"]) == ("component_f1", "better", "better")
+    assert (f1["n"], f1["questions"], f1["baseline"], f1["other"], f1["difference"]["value"]) == (48, 12, 0.0, 1.0, 1.0)
+    assert f1["p"] == pytest.approx(2 / 2**12)
+    assert f1["p_holm"] == pytest.approx(5 * f1["p"])
+    assert pair["measures"]["quoted"]["p"] == pair["measures"]["literal"]["p"] == 1.0
+    assert {name: (each["n"], each["p"]) for name, each in pair["by_group"].items()} == dict.fromkeys(
+        ("CQ#E", "CQP#E", "Q#CE", "QP#CE"), (12, f1["p"])
+    )
+    (back,) = found(*reversed(runs))["pairs"]
+    assert (back["verdict"], back["measures"]["component_f1"]["difference"]["value"]) == ("worse", -1.0)
+    compared = package.compare(*runs)
+    check_sealed("compare/words.md", compared.markdown(), tmp_path)
+    check_sealed("compare/words.txt", f"{compared!r}\n", tmp_path)
+
+
+def test_means_are_those_of_the_runs(make_run) -> None:
+    runs = [make_run("half", half), make_run("claim", claim), make_run("rest", rest)]
+    baseline, *others = (json.loads((run / "metrics.json").read_text()) for run in runs)
+    for pair, metrics in zip(found(*runs)["pairs"], others, strict=True):
+        for name, measure in pair["measures"].items():
+            assert measure["baseline"] == pytest.approx(baseline["measures"][name]["value"])
+            assert measure["other"] == pytest.approx(metrics["measures"][name]["value"])
+        for name, measure in pair["by_group"].items():
+            assert measure["other"] == pytest.approx(metrics["by_group"][name]["component_f1"]["value"])
+
+
+def test_a_margin_is_tested_on_whole_questions(make_run) -> None:
+    runs = make_run("half", half), make_run("claim", claim)
+    (tested,) = found(*runs, equivalent_within=60)["equivalence"]["pairs"].values()
+    # In each of 12 whole questions all four variants differ alike: by 0 or by 1.
+    known = ttest_1samp([0.0, 1.0] * 6, 0.6, alternative="less").pvalue
+    assert tested["p_better"] == pytest.approx(known, abs=1e-9)
+    assert tested["verdict"] != "equivalent"
+    assert "claim is not shown to be equivalent to" in package.compare(*runs, equivalent_within=60).markdown()
+
+
+def test_runs_in_words_have_strengths_and_no_item_response(make_run) -> None:
+    runs = [make_run("rest", rest), make_run("half", half), make_run("claim", claim)]
+    strengths = found(*runs, strengths=True)["strengths"]["runs"]
+    assert {name: (each["wins"], each["losses"]) for name, each in strengths.items()} == {
+        "claim": (72, 0),
+        "half": (24, 24),
+        "rest": (0, 72),
+    }
+    assert strengths["claim"]["strength"] > strengths["half"]["strength"] > strengths["rest"]["strength"]
+    with pytest.raises(SpecError, match="these runs answer in words: leave it out"):
+        package.compare(*runs, item_response=True)
+
+
+def test_what_any_run_has_not_scored_is_dropped_and_counted(make_run) -> None:
+    def some(task: Task, place: int) -> str:
+        return {0: "f", 1: "m", 2: "u"}.get(place, claim(task, place))
+
+    def more(task: Task, place: int) -> str:
+        return "m" if place in (0, 3) else half(task, place)
+
+    runs = [make_run("some", some), make_run("more", more), make_run("two", half, variants=["CQ#E", "Q#CE"])]
+    document = found(*runs)
+    assert document["dropped"] == {"not_in_every_run": 24, "failed": 1, "not_asked_yet": 0, "other_gold": 0}
+    assert document["questions"] == 23
+    assert [(run["asked"], run["owed"]) for run in document["runs"]] == [(48, 2), (48, 2), (24, 0)]
+    assert found(*runs[:2])["dropped"]["not_asked_yet"] == 2
+    assert [run["metrics"]["unanswered"] for run in document["runs"]] == [1, 0, 0]
+    with pytest.raises(DatasetError, match=r"no question is scored by both runs \(Dropped: 24 not in every run\)"):
+        package.compare(make_run("one", claim, variants=["CQ#E"]), make_run("other", claim, variants=["Q#CE"]))
+
+
+def test_a_task_whose_right_answer_differs_is_dropped(make_run, tmp_path) -> None:
+    other = write_cases(tmp_path / "relabelled", 12)
+    path = other / "EN" / "test.tsv"
+    path.write_text(path.read_text().replace("B-Premise", "O", 1))
+    document = found(make_run("one", half), make_run("three", claim, path=str(other)))
+    assert (document["dropped"]["other_gold"], document["questions"]) == (4, 44)
+    assert "2 different versions" in document["notes"][0]
+
+
+def test_languages_are_noted(make_run) -> None:
+    document = found(make_run("en", half), make_run("es", claim, language="es"))
+    assert ("different languages (en, es)" in document["notes"][0], document["questions"]) == (True, 48)
+
+
+def test_spans_with_answers_are_compared_by_f1(make_run, tmp_path) -> None:
+    def item(n: int) -> dict[str, Any]:
+        answers = {"text": [CLAIM.format(n=n)], "answer_start": [0]}
+        context = f"{CLAIM.format(n=n)} {REST}"
+        return {"id": f"case-{n}", "title": "", "question": "Why?", "context": context, "answers": answers}
+
+    file = tmp_path / "spans.jsonl"
+    file.write_text("".join(json.dumps(item(n)) + "\n" for n in range(9)))
+    dataset = {"path": str(file), "split": "all"}
+    runs = make_run("part", lambda task, _: task.context[:17], **dataset), make_run("rest", rest, **dataset)
+    (pair,) = found(*runs)["pairs"]
+    assert list(pair["measures"])[:4] == ["f1", "exact_match", "f1_spanish", "exact_match_spanish"]
+    assert (pair["measures"]["f1"]["verdict"], pair["measures"]["exact_match"]["p"]) == ("worse", 1.0)
+    text = repr(package.compare(*runs))
+    assert "The intervals resample 9 whole questions only and are rough." in " ".join(text.split())
+
+
+def test_mlflow_receives_the_differences(make_run, medexam, runs_dir, uri, client) -> None:
+    runs = make_run("half", half), make_run("claim", claim), make_run("rest", rest)
+    assert medexam("compare", *runs, "--tracking-uri", uri)[0] == 0
+    (sent,) = client.search_runs([client.get_experiment_by_name("demo").experiment_id])
+    for number, pair in enumerate(found(*runs)["pairs"], start=1):
+        f1 = pair["measures"]["component_f1"]
+        told = {name: sent.data.metrics[f"component_f1_{name}.{number}"] for name in ("difference", "p_holm")}
+        assert told == pytest.approx({"difference": f1["difference"]["value"], "p_holm": f1["p_holm"]})
+    assert [value for name, value in sent.data.tags.items() if name.endswith(".run.0")] == ["half"]
