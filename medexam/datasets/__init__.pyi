@@ -7,6 +7,7 @@ from .locating import SAMPLE_FOLDER as SAMPLE_FOLDER
 from .locating import find_files as find_files
 from .own.tables import read_file as read_file
 from .pictures.scaling import scale_picture as scale_picture
+from .pictures.showing import show_pictures as show_pictures
 from .selection import sample_evenly as sample_evenly
 from .selection import select_questions as select_questions
 from .squad import SpanAnswer as SpanAnswer

@@ -10,13 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from command_line import _untracked, medexam
 from data_folders import full_data, only_what_a_test_brings
 from medexam.datasets import SAMPLE_FOLDER
+from table_cases import write_rows
 
-__all__ = ["full_data", "only_what_a_test_brings"]
+__all__ = ["_untracked", "full_data", "medexam", "only_what_a_test_brings"]
 
 Document = dict[str, Any]
 Record = dict[str, Any]
+PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+"""How the hub's Parquet holds a picture."""
 
 
 @pytest.fixture(scope="session")
@@ -46,10 +50,19 @@ def first(document: Document) -> Record:
 
 @pytest.fixture
 def write_json(tmp_path: Path) -> Callable[..., Path]:
-    def write(content: object, name: str = "HEAD_EN.json") -> Path:
-        path = tmp_path / name
-        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
-        return path
+    return lambda content, name="HEAD_EN.json": write_rows(tmp_path / name, content)
+
+
+@pytest.fixture
+def write_exam(write_json: Callable[..., Path]) -> Callable[..., Path]:
+    """`write_exam({"qtext": ...}, {"ra": "2"}, year="2015")`: a HEAD-QA v1 file of an exam of these entries."""
+
+    def write(*entries: Record, category: str = "biology", year: str = "2013") -> Path:
+        answers = [{"aid": number, "atext": f"Option {number}"} for number in (1, 2, 3)]
+        usual = {"qtext": "Which?", "ra": "1", "image": "", "answers": answers}
+        data = [{"qid": str(number), **usual, **entry} for number, entry in enumerate(entries, start=1)]
+        exam = {"name": f"Cuaderno_{year}_1_B", "category": category, "year": year, "data": data}
+        return write_json({"version": "1.0", "language": "en", "exams": {exam["name"]: exam}})
 
     return write
 
@@ -97,10 +110,4 @@ def write_parquet(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def write_jsonl(tmp_path: Path) -> Callable[..., Path]:
-    def write(rows: list[Record], name: str = "en.jsonl") -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-        return path
-
-    return write
+    return lambda rows, name="en.jsonl": write_rows(tmp_path / name, rows)

@@ -5,7 +5,6 @@ import copy
 import pytest
 
 from medexam.datasets import check_exam_set
-from medexam.errors import DatasetError
 
 
 def _kinds(anomalies) -> list[str]:
@@ -33,10 +32,7 @@ def test_the_sample_is_sound_in_both_languages() -> None:
     ("change", "kind"),
     [
         ({"ra": "6"}, "gold_is_no_option"),
-        ({"ra": "0"}, "gold_is_no_option"),
         ({"ra": "?"}, "unreadable"),
-        ({"qid": ""}, "unreadable"),
-        ({"answers": []}, "unreadable"),
         ({"qtext": "  "}, "empty_stem"),
         ({"qid": "51"}, "repeated_key"),
         ({"answers": [{"aid": n, "atext": t} for n, t in enumerate(["a", "b", "", "d", "e"], 1)]}, "empty_option"),
@@ -155,8 +151,3 @@ def test_a_question_missing_in_a_language_is_an_error_in_v1_and_a_note_in_v2(
     v2 = check_exam_set("headqa_v2", path=tmp_path)
     assert v2.passed
     assert _kinds(v2.language_notes) == ["missing_in_language"]
-
-
-def test_a_file_that_is_no_data_set_is_refused(write_json) -> None:
-    with pytest.raises(DatasetError, match="is not JSON"):
-        check_exam_set("headqa_v1", ["en"], write_json("{"))

@@ -25,7 +25,6 @@ def test_only_the_questions_of_the_file_are_asked(tmp_path) -> None:
         ("headqa-v1/1900/biology/1", "which is not in the data set"),
         ("\n", "names no question"),
         ('{"subset": 3}', "cannot read keys"),
-        ("{", "cannot read keys"),
         (None, "cannot read keys"),
     ],
 )

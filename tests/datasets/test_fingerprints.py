@@ -1,22 +1,14 @@
 """A data set is known by what its questions say, apart from its golds, however its files are written."""
 
 import copy
-import dataclasses
 import json
 import random
 
 import pytest
 
 from medexam.benchmarks import find_benchmark
-from medexam.datasets.fingerprints import (
-    fingerprint_golds,
-    fingerprint_questions,
-    fingerprint_task_golds,
-    fingerprint_tasks,
-)
-from medexam.datasets.rows import Row, TaskReading, TaskRow
-from medexam.questions import Component, Discipline, Exam, Option, Question, Task, TaskGold
-from medexam.specs import DatasetSpec
+from medexam.specs import DatasetSpec, validate
+from table_cases import write_rows
 from task_data import items_of, write_casimedicos, write_cliniqlink, write_squad
 
 
@@ -25,6 +17,11 @@ def _prints(name, path, **settings) -> tuple[str, str]:
     spec = DatasetSpec(name=name, path=path, **settings)
     found = find_benchmark(spec).load(spec)
     return found.fingerprint, found.golds_fingerprint
+
+
+def _same(one, two) -> tuple[bool, ...]:
+    """Whether the questions are the same, and whether the golds are."""
+    return tuple(first == second for first, second in zip(one, two, strict=True))
 
 
 def _with_crlf(path) -> None:
@@ -38,9 +35,8 @@ def _reordered(value):
     return [_reordered(each) for each in value] if isinstance(value, list) else value
 
 
-def test_headqa_v1_in_any_writing(document, write_json, tmp_path) -> None:
+def test_headqa_v1_in_any_writing(document, write_json) -> None:
     first = _prints("headqa_v1", write_json(document))
-    (tmp_path / "moved").mkdir()
     document["exams"] = dict(reversed(document["exams"].items()))
     moved = write_json(json.dumps(_reordered(document), indent=2, ensure_ascii=False), "moved/other.json")
     _with_crlf(moved)
@@ -79,8 +75,40 @@ def test_a_gold_is_told_from_a_text(records, write_jsonl, change, same) -> None:
     first = _prints("headqa_v2", write_jsonl(records))
     changed = copy.deepcopy(records)
     change(changed[7])
-    second = _prints("headqa_v2", write_jsonl(changed))
-    assert tuple(one == two for one, two in zip(first, second, strict=True)) == same
+    assert _same(first, _prints("headqa_v2", write_jsonl(changed))) == same
+
+
+QUESTION = {"id": "k", "exam": "e", "year": 2013, "subject": "biology", "split": "train"}
+QUESTION |= {"stem": "Which?", "context": "c", "image": "i.png", "options": ["Yes", "No"], "answer": "A"}
+TASK = {"id": "k", "subject": "s", "question": "Which?", "context": "c", "answers": ["a"]}
+ASKED, SCORED = (False, True), (True, False)
+"""Which of the two fingerprints stays."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "field", "value", "same"),
+    [
+        *(("choice", QUESTION, field, "other", ASKED) for field in ("stem", "context", "image")),
+        ("choice", QUESTION, "options", ["No", "Yes"], ASKED),
+        *(("choice", QUESTION, field, "other", SCORED) for field in ("exam", "subject")),
+        ("choice", QUESTION, "year", 2014, SCORED),
+        ("choice", QUESTION, "split", "test", SCORED),
+        ("choice", QUESTION, "answer", "B", SCORED),
+        ("choice", QUESTION, "answer", ["A", "B"], SCORED),
+        *(("short_answer", TASK, field, "other", ASKED) for field in ("subject", "question", "context")),
+        ("short_answer", TASK, "answers", ["b"], SCORED),
+        ("short_answer", TASK, "answers", ["a", "b"], SCORED),
+    ],
+)
+def test_every_column_counts_once(tmp_path, kind, row, field, value, same) -> None:
+    def prints(*rows) -> tuple[str, str]:
+        path = write_rows(tmp_path / "mine.jsonl", rows)
+        spec = validate(DatasetSpec, {"kind": kind, "path": path})
+        found = find_benchmark(spec).load(spec)
+        return found.fingerprint, found.golds_fingerprint
+
+    assert _same(prints(row), prints({**row, field: value})) == same
+    assert prints(row)[0] != prints({**row, "id": "l"})[0]
 
 
 def test_casimedicos(tmp_path) -> None:
@@ -96,11 +124,10 @@ def test_casimedicos(tmp_path) -> None:
     assert _prints("casimedicos", other) == plain, "the explanation is not shown"
     assert _prints("casimedicos", other, explained=True)[0] != explained[0]
     test.write_text(text.replace("ANSWER: O\n2", "ANSWER: O\n1"))
-    assert (_prints("casimedicos", other)[0], _prints("casimedicos", other)[1] != plain[1]) == (plain[0], True)
+    assert _same(_prints("casimedicos", other), plain) == (True, False)
     spans = _prints("casimedicos_spans", first)
     test.write_text(text.replace("B-Premise", "B-Claim").replace("I-Premise", "I-Claim"))
-    assert _prints("casimedicos_spans", other)[0] == spans[0]
-    assert _prints("casimedicos_spans", other)[1] != spans[1]
+    assert _same(_prints("casimedicos_spans", other), spans) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +139,7 @@ def test_casimedicos(tmp_path) -> None:
         ("TF", "question", "Is the liver an organ", (False, True)),
         ("MC", "options", ["Gold", "Aspirin", "Sugar", "Salt"], (False, True)),
         ("short_inverse", "false_answer", "0.06 units", (False, True)),
+        ("multi_hop_inverse", "reasoning", ["Step 1: no."], (False, True)),
     ],
 )
 def test_cliniqlink(tmp_path, file, field, value, same) -> None:
@@ -121,8 +149,7 @@ def test_cliniqlink(tmp_path, file, field, value, same) -> None:
     assert _prints("cliniqlink", again) == _prints("cliniqlink", again, limit=2) == first
     items = items_of(file)
     items[0][field] = value
-    changed = _prints("cliniqlink", write_cliniqlink(tmp_path / "changed", **{file: items}))
-    assert tuple(one == two for one, two in zip(first, changed, strict=True)) == same
+    assert _same(first, _prints("cliniqlink", write_cliniqlink(tmp_path / "changed", **{file: items}))) == same
 
 
 def test_spans(tmp_path) -> None:
@@ -132,55 +159,6 @@ def test_spans(tmp_path) -> None:
     _with_crlf(turned)
     assert _prints("casimedicos_spans", turned) == first
     gold = _prints("casimedicos_spans", write_squad(turned, [rows[0], (*rows[1][:3], "was")]))
-    assert (gold[0] == first[0], gold[1] == first[1]) == (True, False)
+    assert _same(gold, first) == (True, False)
     text = _prints("casimedicos_spans", write_squad(turned, [rows[0], ("b", "Heat it was!", "Why?", "Heat")]))
-    assert (text[0] == first[0], text[1] == first[1]) == (False, True)
-
-
-def test_every_field_of_a_question_counts_once() -> None:
-    """A field that is added must be put into one of the two fingerprints.
-
-    The language is in the identity beside them, and so is the picture where it is shown.
-    """
-    question = Question(
-        key="k", exam=Exam("e", 2013, Discipline.BIOLOGY), number=1, language="en", stem="s",
-        options=(Option(1, "a"), Option(2, "b")),
-    )  # fmt: skip
-    other = {
-        "key": "l", "exam": Exam("f", 2013, Discipline.BIOLOGY), "number": 2, "language": "es", "stem": "t",
-        "options": (Option(2, "b"), Option(1, "a")), "image": "i.png", "context": "c",
-    }  # fmt: skip
-    assert other.keys() == {field.name for field in dataclasses.fields(Question)} - {"picture"}
-    seen = {
-        name
-        for name, value in other.items()
-        for kind in (fingerprint_questions, fingerprint_golds)
-        if kind([Row(question.model_copy(update={name: value}), 1)]) != kind([Row(question, 1)])
-    }
-    assert seen == other.keys() - {"language", "number"}, "the number is part of the key"
-
-
-def test_every_field_of_a_task_counts_once() -> None:
-    task, gold = Task("k", "g", "en", "q"), TaskGold()
-    shown = {
-        "key": "l", "group": "h", "language": "es", "question": "r", "context": "c", "options": ("o",),
-        "given_answer": "a", "given_reasoning": ("r",),
-    }  # fmt: skip
-    expected = {
-        "answers": ("a",), "incorrect_explanation": "e", "incorrect_step": ("s",), "paragraph": "p",
-        "components": (Component("premise", 0, 1),), "repeats_training": True,
-    }  # fmt: skip
-    assert shown.keys() == {field.name for field in dataclasses.fields(Task)}
-    assert expected.keys() == {field.name for field in dataclasses.fields(TaskGold)}
-
-    def prints(task: Task, gold: TaskGold, *references: str) -> tuple[str, str]:
-        rows = (TaskRow(task, gold, split=None),)
-        reading = TaskReading(source="", version="", rows=rows, references=references)
-        return fingerprint_tasks(rows), fingerprint_task_golds(reading)
-
-    first = prints(task, gold)
-    changed = {name: prints(dataclasses.replace(task, **{name: value}), gold) for name, value in shown.items()}
-    assert {name for name, found in changed.items() if found[0] == first[0]} == {"language"}
-    changed = {name: prints(task, dataclasses.replace(gold, **{name: value})) for name, value in expected.items()}
-    assert all(found[0] == first[0] and found[1] != first[1] for found in changed.values())
-    assert prints(task, gold, "r")[1] != first[1]
+    assert _same(text, first) == (False, True)

@@ -1,38 +1,31 @@
 """Where files are looked for, in which order, and what is said when they are nowhere."""
 
-from pathlib import Path
+import json
 
 import pytest
 
-from medexam.datasets import find_files, load_exam_set
-from medexam.datasets.locating import find_languages, locate_files
+from medexam.datasets import check_exam_set, find_files, load_exam_set
 from medexam.errors import DatasetError
 from medexam.files import cache_dir
 from medexam.specs import DatasetSpec
 
 
-@pytest.fixture
-def places(monkeypatch, tmp_path) -> dict[str, Path]:
-    """One folder for each way, all empty."""
+def test_path_wins_over_data_over_cache(monkeypatch, tmp_path, document, write_json) -> None:
     monkeypatch.setenv("MEDEXAM_DATA", str(tmp_path / "data"))
-    found = {"path": tmp_path / "own", "data": tmp_path / "data/headqa_v1", "cache": tmp_path / "cache/headqa_v1"}
-    for folder in found.values():
-        folder.mkdir(parents=True)
-    return found
-
-
-def test_path_wins_over_data_over_cache(places) -> None:
-    for folder in places.values():
-        (folder / "HEAD_EN.json").touch()
-    assert locate_files("headqa_v1", "en", places["path"]) == (places["path"] / "HEAD_EN.json",)
-    assert locate_files("headqa_v1", "en") == (places["data"] / "HEAD_EN.json",)
-    (places["data"] / "HEAD_EN.json").unlink()
-    assert locate_files("headqa_v1", "en") == (places["cache"] / "HEAD_EN.json",)
-    (places["cache"] / "HEAD_EN.json").unlink()
+    places = [tmp_path / place / "HEAD_EN.json" for place in ("own", "data/headqa_v1", "cache/headqa_v1")]
+    for path in places:
+        write_json(document, path)
+    assert load_exam_set(DatasetSpec(name="headqa_v1", path=tmp_path / "own")).source == str(places[0])
+    for path in places[1:]:
+        assert load_exam_set(DatasetSpec(name="headqa_v1")).source == str(path)
+        path.unlink()
     assert find_files("headqa_v1", "en") == ()
 
 
-def test_a_missing_file_names_every_way(places, tmp_path) -> None:
+def test_a_missing_file_names_every_way(monkeypatch, tmp_path) -> None:
+    with pytest.raises(DatasetError, match=r"set MEDEXAM_DATA to the folder that holds headqa_v2/ru\.parquet"):
+        load_exam_set(DatasetSpec(name="headqa_v2", language="ru"))
+    monkeypatch.setenv("MEDEXAM_DATA", str(tmp_path / "data"))
     with pytest.raises(DatasetError) as caught:
         load_exam_set(DatasetSpec(name="headqa_v1", language="es"))
     message = str(caught.value)
@@ -40,57 +33,60 @@ def test_a_missing_file_names_every_way(places, tmp_path) -> None:
         "dataset.path",
         "headqa_v1/HEAD.json",
         "$MEDEXAM_DATA",
-        str(tmp_path / "data"),
         "fetch headqa_v1",
-        str(places["cache"]),
+        str(tmp_path / "cache/headqa_v1"),
     ]
     assert all(way in message for way in ways), message
     assert "\n" not in message
 
 
-def test_without_medexam_data_the_variable_is_named() -> None:
-    with pytest.raises(DatasetError, match=r"set MEDEXAM_DATA to the folder that holds headqa_v2/ru\.parquet"):
-        load_exam_set(DatasetSpec(name="headqa_v2", language="ru"))
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"name": "headqa_v1", "language": "it"}, "published in en, es, not in it.*headqa_v2"),
+        ({"name": "headqa_sample", "language": "ru"}, "published in en, es, not in ru"),
+        ({"name": "headqa_v1", "path": "nowhere.json"}, r"nowhere\.json does not exist: correct dataset\.path"),
+        ({"name": "headqa_v1", "path": "."}, r"no file for language en in .*HEAD_EN\.json"),
+    ],
+)
+def test_what_is_not_there_is_refused(tmp_path, spec, said) -> None:
+    (tmp_path / "HEAD.json").touch()
+    if "path" in spec:
+        spec = {**spec, "path": tmp_path / spec["path"]}
+    with pytest.raises(DatasetError, match=said):
+        load_exam_set(DatasetSpec.model_validate(spec))
+
+
+@pytest.mark.parametrize(("place", "languages"), [("", ["it", "ru"]), ("it.jsonl", ["it"]), ("ru/train.jsonl", ["ru"])])
+def test_languages_are_found_by_file_name(tmp_path, write_jsonl, records, place, languages) -> None:
+    write_jsonl(records, "it.jsonl")
+    write_jsonl(records, "ru/train.jsonl")
+    report = check_exam_set("headqa_v2", path=tmp_path / place)
+    assert [checked.language for checked in report.languages] == languages
 
 
 @pytest.mark.parametrize(
-    ("name", "language", "words"),
+    ("words", "said"),
     [
-        ("headqa_v1", "it", ["published in en, es, not in it", "headqa_v2"]),
-        ("headqa_sample", "ru", ["published in en, es, not in ru"]),
+        (["headqa_v2", "--path", "questions.jsonl"], "say which with --language"),
+        (["headqa_v1"], "fetch headqa_v1"),
+        (["headqa"], "no data set is called 'headqa'"),
     ],
 )
-def test_a_language_that_is_not_published_is_refused(name, language, words) -> None:
-    with pytest.raises(DatasetError) as caught:
-        load_exam_set(DatasetSpec(name=name, language=language))
-    assert all(word in str(caught.value) for word in words)
+def test_a_language_that_no_name_tells_is_asked_for(medexam, write_jsonl, records, words, said) -> None:
+    write_jsonl(records, "questions.jsonl")
+    code, _, err = medexam("data", "check", *words)
+    assert (code, said in err) == (2, True)
 
 
-def test_a_path_that_does_not_exist_is_refused(tmp_path) -> None:
-    with pytest.raises(DatasetError, match=r"nowhere\.json does not exist: correct dataset\.path"):
-        load_exam_set(DatasetSpec(name="headqa_v1", path=tmp_path / "nowhere.json"))
-
-
-def test_a_folder_without_the_language_is_refused(tmp_path) -> None:
-    (tmp_path / "HEAD.json").touch()
-    with pytest.raises(DatasetError, match=r"no file for language en in .*HEAD_EN\.json"):
-        load_exam_set(DatasetSpec(name="headqa_v1", path=tmp_path))
-
-
-def test_languages_are_found_by_file_name(tmp_path, write_jsonl, records) -> None:
-    write_jsonl(records, "it.jsonl")
-    write_jsonl(records, "ru/train.jsonl")
-    assert find_languages("headqa_v2", tmp_path) == ("it", "ru")
-    assert find_languages("headqa_v2", tmp_path / "it.jsonl") == ("it",)
-    assert find_languages("headqa_v2", tmp_path / "ru/train.jsonl") == ("ru",)
-    assert find_languages("headqa_sample") == ("en", "es")
-    (tmp_path / "questions.jsonl").touch()
-    with pytest.raises(DatasetError, match="say which with --language"):
-        find_languages("headqa_v2", tmp_path / "questions.jsonl")
-    with pytest.raises(DatasetError, match="fetch headqa_v1"):
-        find_languages("headqa_v1")
-    with pytest.raises(DatasetError, match="no data set is called 'headqa'"):
-        find_languages("headqa")
+def test_list_tells_where_files_are(medexam, tmp_path, write_jsonl, records) -> None:
+    write_jsonl(records, "cache/headqa_v2/gl.jsonl")
+    sets = {described["name"]: described for described in json.loads(medexam("data", "list", "--json")[1])}
+    assert {"headqa_sample", "headqa_v1", "headqa_v2", "headqa_sample_open", "casimedicos", "cliniqlink"} <= {*sets}
+    assert sets["headqa_v2"]["files"]["gl"] == [str(tmp_path / "cache/headqa_v2/gl.jsonl")]
+    assert sets["headqa_v2"]["files"]["en"] == []
+    assert len(sets["headqa_sample"]["files"]["es"]) == 1
+    assert "gl in " in medexam("data", "list")[1]
 
 
 def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path) -> None:

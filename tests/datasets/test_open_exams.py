@@ -5,7 +5,6 @@ import pytest
 from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_exam_set, load_task_set
 from medexam.errors import SpecError
-from medexam.metrics.extraction import is_whole_question
 from medexam.predictions import Prediction
 from medexam.specs import DatasetSpec, build_cells
 
@@ -24,41 +23,40 @@ def test_the_selected_questions_are_asked_without_their_options(language) -> Non
     assert tasks.fingerprint == load_task_set(DatasetSpec(name="headqa_sample_open", language=language)).fingerprint
 
 
-def test_right_answers_score_1_and_empty_ones_0_in_each_discipline() -> None:
-    spec = DatasetSpec(name="headqa_sample_open")
-    items, benchmark = load_task_set(spec), find_benchmark(spec)
-    for expected in (1.0, 0.0):
-        texts = {key: gold.answers[0] if expected else None for key, gold in items.golds.items()}
-        fields = {"program": "p", "spec_digest": "d"}
-        predictions = {
-            key: Prediction(question=key, status="answered", text=text, **fields)
-            if text
-            else Prediction(question=key, status="unanswered", reason="unparsed", **fields)
-            for key, text in texts.items()
-        }
-        scored = benchmark.score(items, predictions).metrics
-        assert {name: measure.value for name, measure in scored.measures.items()} == dict.fromkeys(
-            ("f1", "exact_match", "bleu"), expected
-        )
-        assert len(scored.by_group) == 6
-        assert all(measures["bleu"].value == expected for measures in scored.by_group.values())
-        assert 0 < scored.by_subset["whole questions"]["f1"].n < scored.n
+def _score(spec: DatasetSpec, right: bool):
+    items = load_task_set(spec)
+    answered = {key: {"status": "answered", "text": gold.answers[0]} for key, gold in items.golds.items()}
+    silent = {"status": "unanswered", "reason": "unparsed"}
+    predictions = {
+        key: Prediction(question=key, program="p", spec_digest="d", **(said if right else silent))
+        for key, said in answered.items()
+    }
+    return find_benchmark(spec).score(items, predictions).metrics
 
 
-@pytest.mark.parametrize(
-    ("stem", "whole"),
-    [
-        ("Which virus causes measles?", True),
-        ("¿Qué virus causa el sarampión?", True),
-        ("Which of the following viruses causes measles?", False),
-        ("Señale la respuesta correcta. ¿Qué virus causa el sarampión?", False),
-        ("The virus that causes measles is:", False),
-        ("Какое из следующих утверждений верно?", False),
-        ("Quale delle seguenti è corretta?", False),
-    ],
-)
-def test_stems_that_need_their_options_are_told_apart(stem, whole) -> None:
-    assert is_whole_question(stem) is whole
+@pytest.mark.parametrize("right", [True, False])
+def test_right_answers_score_1_and_empty_ones_0_in_each_discipline(right) -> None:
+    scored = _score(DatasetSpec(name="headqa_sample_open"), right)
+    assert {name: measure.value for name, measure in scored.measures.items()} == dict.fromkeys(
+        ("f1", "exact_match", "bleu"), float(right)
+    )
+    assert len(scored.by_group) == 6
+    assert all(measures["bleu"].value == float(right) for measures in scored.by_group.values())
+
+
+def test_stems_that_need_their_options_are_scored_apart(write_exam) -> None:
+    whole = ("Which virus causes measles?", "¿Qué virus causa el sarampión?")
+    cut = (
+        "Which of the following viruses causes measles?",
+        "Señale la respuesta correcta. ¿Qué virus causa el sarampión?",
+        "The virus that causes measles is:",
+        "Какое из следующих утверждений верно?",
+        "Quale delle seguenti è corretta?",
+    )
+    for stem in whole + cut:
+        path = write_exam({"qtext": stem}, {"qtext": whole[0]})
+        scored = _score(DatasetSpec(name="headqa_v1_open", path=path), right=True)
+        assert scored.by_subset["whole questions"]["f1"].n == (2 if stem in whole else 1), stem
 
 
 @pytest.mark.parametrize("settings", [{"program": "zero_shot"}, {"dataset.alter": "options_withheld"}])

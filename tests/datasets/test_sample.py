@@ -7,7 +7,6 @@ import pytest
 
 from medexam.datasets import SAMPLE_FOLDER, load_exam_set
 from medexam.errors import DatasetError
-from medexam.questions import Discipline
 from medexam.specs import DatasetSpec
 
 
@@ -40,12 +39,6 @@ def test_a_question_is_read_as_it_was_printed() -> None:
     assert question.number == 8
     assert question.option_numbers == (1, 2, 3, 4, 5)
     assert question.stem == "In the layer closest to the pigment epithelium of the retina are the cells:"
-
-
-def test_quickstart_asks_ten_of_each_discipline() -> None:
-    questions = load_exam_set(DatasetSpec(limit=60)).questions
-    assert Counter(question.exam.discipline for question in questions) == dict.fromkeys(Discipline, 10)
-    assert set(Counter(question.exam.year for question in questions).values()) == {12}
 
 
 def test_the_answer_key_holds_the_golds_of_the_selection_only() -> None:

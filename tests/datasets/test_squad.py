@@ -60,7 +60,6 @@ def _json_lines(rows) -> str:
         ({"data": [_row(item) for item in ITEMS]}, "data.json"),
         ([_row(item, as_lists=False) for item in ITEMS], "pairs.json"),
         (_json_lines(map(_row, ITEMS)), "lines.jsonl"),
-        (_json_lines(map(_row, ITEMS)), "lines.json"),
         ("\ufeff" + _json_lines(map(_row, ITEMS)).replace("\n", "\r\n\n"), "blank.jsonl"),
     ],
 )
@@ -68,21 +67,14 @@ def test_every_layout_reads_alike(write, content, name) -> None:
     assert read_squad(write(content, name)) == ITEMS
 
 
-def test_one_line_is_a_row(write) -> None:
-    assert read_squad(write(_json_lines([_row(ITEMS[0])]), "one.jsonl")) == ITEMS[:1]
-
-
 def test_parquet(tmp_path) -> None:
     rows = [_row(item) for item in ITEMS]
     path = tmp_path / "spans.parquet"
     pq.write_table(pa.Table.from_pylist(rows), path)
     assert read_squad(path) == ITEMS
+    assert ITEMS[0].references == (ANSWER, "biopsia intestinal")
     pq.write_table(pa.Table.from_pylist([_row(item, as_lists=False) for item in ITEMS]), path)
     assert read_squad(path) == ITEMS
-
-
-def test_references() -> None:
-    assert ITEMS[0].references == (ANSWER, "biopsia intestinal")
 
 
 @pytest.mark.parametrize(
@@ -115,24 +107,15 @@ def test_an_answer_that_does_not_stand_at_its_offset_is_named(write, text, start
     assert item.answers == (SpanAnswer(text, int(start)),)
 
 
-def test_long_texts_are_quoted_in_part(write) -> None:
-    row = {**_row(ITEMS[1]), "context": "x" * 500, "answers": {"text": ["y" * 300], "answer_start": [0]}}
-    ((anomaly,),) = (item.anomalies for item in read_squad(write([row])))
-    assert len(anomaly) < 200
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"id": None}, "row 1: id is None, not a text or a number"),
-        ({"id": ""}, "row 1: id is ''"),
         ({"context": None}, "row 1: context of 'a' is None, not text"),
         ({"question": 3}, "row 1: question of 'a' is 3, not text"),
         ({"answers": None}, "answers is None, not a mapping of text and answer_start, or a list"),
-        ({"answers": ["x"]}, "not a mapping"),
         ({"answers": {"text": ["x", "y"], "answer_start": [0]}}, "answers has 2 values of text and 1 of answer_start"),
         ({"answers": {"text": ["x"], "answer_start": [None]}}, "an answer has text 'x' and answer_start None"),
-        ({"answers": [{"text": 5, "answer_start": 0}]}, "an answer has text 5 and answer_start 0"),
         ({"answers": {"text": ["x"], "answer_start": [1.5]}}, "answer_start 1.5"),
     ],
 )
@@ -152,23 +135,19 @@ def test_numbers_are_keys_too(write) -> None:
     [
         ([_row(ITEMS[0]), _row(ITEMS[0])], "spans.json", "row 2: id 'a' occurs twice"),
         ([], "spans.json", "holds no question"),
-        ("", "spans.jsonl", "holds no question"),
         ({"data": 3}, "spans.json", "is not SQuAD's object with a list `data`"),
-        ("3", "spans.json", "is not SQuAD's object"),
         ([3], "spans.json", "row 1: is 3, not an object with id, context, question and answers"),
         (
             {"data": [{"paragraphs": [{"context": "x"}]}]},
             "spans.json",
             "data 1, paragraph 1: is no object with a context",
         ),
-        ({"data": [{"paragraphs": 3}]}, "spans.json", "data 1, paragraph 1: is no object"),
         (
             {"data": [{"paragraphs": [{"context": "x", "qas": [3]}]}]},
             "spans.json",
             "data 1, paragraph 1, question 1: is 3, not an object",
         ),
         (_json_lines([_row(ITEMS[0])]) + '{"id": ', "spans.jsonl", "line 2: is not JSON"),
-        ("señal".encode("latin-1"), "spans.json", "cannot be read"),
         (b"PAR1", "spans.parquet", "is not a complete Parquet file"),
         ("id,context", "spans.csv", "is not a .json, .jsonl or .parquet file"),
     ],

@@ -1,77 +1,126 @@
-"""A data set in numbers: counted by hand, and HEAD-QA v1's published counts."""
+"""`medexam data stats`: a data set in numbers, counted by hand, and HEAD-QA v1's published counts."""
+
+import json
 
 import pytest
 from scipy.stats import chi2
 
-from medexam.datasets import load_exam_set
-from medexam.experiments.report.dataset_statistics import compute_statistics, count_positions
-from medexam.questions import AnswerKey, Discipline, Exam, Gold, Option, Question
-from medexam.specs import DatasetSpec
+SPLITS = {
+    "biology": (452, 226, 454),
+    "nursing": (384, 230, 455),
+    "pharmacology": (457, 225, 457),
+    "medicine": (455, 231, 463),
+    "psychology": (453, 226, 455),
+    "chemistry": (456, 228, 458),
+}
+"""Questions of train, dev and test: Vilares and Gómez-Rodríguez (2019), table 2."""
+TOKENS = {
+    "biology": (43, 11.11, 40, 5.08),
+    "nursing": (187, 29.03, 94, 9.54),
+    "pharmacology": (104, 18.18, 43, 6.70),
+    "medicine": (308, 55.29, 85, 9.31),
+    "psychology": (103, 21.91, 43, 7.98),
+    "chemistry": (63, 15.82, 52, 7.62),
+}
+"""Longest and mean question and answer: table 3."""
 
 
-def make(key, stem, options, *, year=2013, discipline="biology", image=None):
-    return Question(
-        key=key,
-        exam=Exam(name=f"Cuaderno_{year}_{discipline}", year=year, discipline=Discipline(discipline)),
-        number=1,
-        language="en",
-        stem=stem,
-        options=tuple(Option(number=n, text=text) for n, text in options),
-        image=image,
-    )
+@pytest.fixture
+def stats(medexam):
+    """`stats("headqa_v1", ...)`: what is counted."""
+    return lambda *words: json.loads(medexam("data", "stats", *words, "--json")[1])
 
 
-def test_lengths_and_counts_are_those_of_the_texts() -> None:
-    questions = [
-        make("a", "one two", [(1, "x"), (2, "x y")]),
-        make("b", "one two three four", [(1, "x"), (2, "x"), (3, "x")], year=2015, image="a.png"),
-        make("c", "one", [(1, "x"), (2, "x")], discipline="nursing"),
+def _options(*texts: str, first: int = 1) -> list[dict]:
+    return [{"aid": number, "atext": text} for number, text in enumerate(texts, start=first)]
+
+
+def test_lengths_and_counts_are_those_of_the_texts(stats, write_exam, write_json) -> None:
+    biology = [
+        {"qtext": "one two", "ra": "2", "answers": _options("x", "x y")},
+        {"qtext": "one two three four", "ra": "1", "answers": _options("x", "x", "x"), "image": "a.png"},
     ]
-    key = AnswerKey({"a": Gold(number=2), "b": Gold(number=1), "c": Gold(number=2)})
+    documents = [
+        json.loads(write_exam(*entries, category=category, year=year).read_text())
+        for entries, category, year in (
+            ([biology[0]], "biology", "2013"),
+            ([biology[1]], "biology", "2015"),
+            ([{"qtext": "one", "ra": "2", "answers": _options("x", "x")}], "nursery", "2013"),
+        )
+    ]
+    exams = {f"e{n}": exam for n, document in enumerate(documents) for exam in document["exams"].values()}
+    found = stats("headqa_v1", "--path", write_json(documents[0] | {"exams": exams}))
+    assert found["by_exam"] == {"biology": {"2013": 1, "2015": 1}, "nursing": {"2013": 1}}
+    words = found["by_discipline"]["biology"]["questions"]["words"]
+    assert (words["n"], words["mean"], words["deviation"]) == (2, 3, pytest.approx(2**0.5))
+    assert found["by_year"]["2013"]["questions"]["characters"]["most"] == 7
+    assert found["by_year"]["2013"]["answers"]["words"]["mean"] == pytest.approx(5 / 4)
+    assert found["by_discipline_and_year"]["biology"]["2015"]["answers"]["words"]["n"] == 3
+    assert found["by_option_count"] == {"2": 2, "3": 1}
+    assert (found["with_images"], found["images_by_discipline"]) == (1, {"biology": 1})
+    assert [group["right"] for group in found["positions"]] == [[0, 2], [1, 0, 0]]
 
-    found = compute_statistics(questions, key, name="headqa_v1", language="en")
 
-    assert found.by_exam == {"biology": {2013: 1, 2015: 1}, "nursing": {2013: 1}}
-    assert found.by_discipline["biology"].questions.words.mean == 3
-    assert found.by_discipline["biology"].questions.words.deviation == pytest.approx(2**0.5)
-    assert found.by_year[2013].questions.characters.most == 7
-    assert found.by_year[2013].answers.words.mean == pytest.approx(5 / 4)
-    assert found.by_discipline_and_year["biology"][2015].answers.words.n == 3
-    assert found.by_option_count == {2: 2, 3: 1}
-    assert (found.with_images, found.images_by_discipline) == (1, {"biology": 1})
-    assert [group.right for group in found.positions] == [(0, 2), (1, 0, 0)]
-
-
-def test_places_are_tested_against_uniform() -> None:
+def test_places_are_tested_against_uniform(stats, write_exam) -> None:
     golds = [5] * 30 + [6] * 20 + [7] * 10
-    questions = [make(f"q{n}", "Which?", [(5, "a"), (6, "b"), (7, "c")]) for n in range(60)]
-    key = AnswerKey({f"q{n}": Gold(number=gold) for n, gold in enumerate(golds)})
+    path = write_exam(*({"ra": str(gold), "answers": _options("a", "b", "c", first=5)} for gold in golds))
+    (found,) = stats("headqa_v1", "--path", path)["positions"]
+    assert found["right"] == [30, 20, 10]
+    assert found["chi_square"] == pytest.approx((100 + 0 + 100) / 20)
+    assert found["p"] == pytest.approx(chi2.sf(10, 2))
 
-    found = count_positions(questions, key)
 
-    assert found.right == (30, 20, 10)
-    assert found.chi_square == pytest.approx((100 + 0 + 100) / 20)
-    assert found.p == pytest.approx(chi2.sf(10, 2))
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Los linfocitos:", 3),
+        ("¿Qué trastorno podría presentar? (DSM-5):", 10),
+        ("dosis de 70mg/dl, p.ej.", 7),
+        ("auto-inmune y 3,5 %", 6),
+        ("la hepatitis A.  Otra", 5),
+        ("HDL/LDL: 1/2.", 6),
+        ("etc.", 1),
+    ],
+)
+def test_tokens_are_those_of_the_paper(stats, write_exam, text, tokens) -> None:
+    found = stats("headqa_v1", "--path", write_exam({"qtext": text}))
+    assert found["tokens"]["biology"]["longest_question"] == tokens
 
 
 @pytest.mark.data
+@pytest.mark.nightly
 @pytest.mark.usefixtures("full_data")
-def test_headqa_v1_is_counted_as_it_was_published() -> None:
-    exams = load_exam_set(DatasetSpec(name="headqa_v1", language="es"))
+def test_headqa_v1_is_counted_as_it_was_published(stats) -> None:
+    found = stats("headqa_v1", "--language", "es", "--as-published")
+    assert {name: tuple(counts.values()) for name, counts in found["by_split"].items()} == SPLITS
+    ours = {name: tuple(lengths.values()) for name, lengths in found["tokens"].items()}
+    differences = [
+        abs(round(mine, 2) - theirs) for name in TOKENS for mine, theirs in zip(ours[name], TOKENS[name], strict=True)
+    ]
+    assert sum(difference < 0.001 for difference in differences) == 21
+    assert max(differences) < 0.011
+    assert (found["questions"], found["exams"], found["with_images"]) == (6765, 30, 165)
+    assert [sum(group["right"]) for group in found["positions"]] == [4108, 2657]
+    assert all(group["p"] < 0.001 for group in found["positions"])
 
-    found = compute_statistics(exams.questions, exams.golds, name=exams.name, language=exams.language)
 
-    # HEAD-QA v1, table 1.
-    whole = {name: sum(years.values()) for name, years in found.by_exam.items()}
-    assert whole == {
-        "biology": 1132,
-        "chemistry": 1142,
-        "medicine": 1149,
-        "nursing": 1069,
-        "pharmacology": 1139,
-        "psychology": 1134,
-    }
-    assert (found.questions, found.exams, found.with_images) == (6765, 30, 165)
-    assert found.by_option_count == {4: 4108, 5: 2657}
-    assert [sum(group.right) for group in found.positions] == [4108, 2657]
-    assert all(group.p < 0.001 for group in found.positions)
+def test_sentences_of_explanations_are_counted_in_percent(stats, tmp_path) -> None:
+    texts = ["One.", "One. Two.", "One. Two! Three?", "One. Two. Three. Four. Five."]
+    rows = [
+        {"id": str(n), "question": "Why?", "context": text, "answers": {"text": [text], "answer_start": [0]}}
+        for n, text in enumerate(texts)
+    ]
+    (tmp_path / "spans.json").write_text(json.dumps(rows))
+    found = stats("casimedicos_spans", "--path", tmp_path / "spans.json", "--language", "en")
+    assert found["sentences"] == {"1": 25.0, "2": 25.0, "3": 25.0, "more than 3": 25.0}
+
+
+@pytest.mark.data
+@pytest.mark.nightly
+@pytest.mark.usefixtures("full_data")
+def test_casimedicos_has_the_published_size(stats) -> None:
+    found = stats("casimedicos_spans", "--language", "es")
+    assert (found["documents"], found["words"], found["answers"]) == (553, 106_340, False)
+    # The paper's 575 documents of clinical cases have 185 words each.
+    assert found["words_per_document"] == pytest.approx(185, rel=0.05)
+    assert sum(found["sentences"].values()) == pytest.approx(100)

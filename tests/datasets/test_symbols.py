@@ -7,29 +7,35 @@ from itertools import chain
 import pytest
 
 from medexam.datasets import load_exam_set
-from medexam.datasets.symbols import SIGNS
 from medexam.errors import SpecError
 from medexam.specs import DatasetSpec, validate
 
 KEY = "headqa-v1/2013/nursing/152"
+GREEK = {"a": "ALPHA", "b": "BETA", "g": "GAMMA", "m": "MU", "z": "ZETA", "q": "THETA", "w": "OMEGA", "l": "LAMDA"}
+"""A letter's place in the font Symbol -> the sign there."""
+SIGNS = {
+    **{chr(0xF000 + ord(latin)): f"GREEK SMALL LETTER {name}" for latin, name in GREEK.items()},
+    **{chr(0xF000 + ord(latin.upper())): f"GREEK CAPITAL LETTER {name}" for latin, name in GREEK.items()},
+    "\uf0b0": "DEGREE SIGN",
+    "\uf0b1": "PLUS-MINUS SIGN",
+    "\uf0e0": "RIGHTWARDS ARROW",
+}
 
 
 def _load(**settings):
-    return load_exam_set(DatasetSpec(name="headqa_sample", **settings))
+    return load_exam_set(DatasetSpec.model_validate({"name": "headqa_sample", **settings}))
 
 
 def _texts(exams) -> list[str]:
     return list(chain.from_iterable((one.stem, *(o.text for o in one.options)) for one in exams.questions))
 
 
-def test_every_sign_is_that_of_its_font() -> None:
-    names = {code - 0xF000: unicodedata.name(sign) for code, sign in ((ord(c), s) for c, s in SIGNS.items())}
-    greek = {"a": "ALPHA", "b": "BETA", "g": "GAMMA", "m": "MU", "z": "ZETA", "q": "THETA", "w": "OMEGA", "l": "LAMDA"}
-    for latin, name in greek.items():
-        assert names[ord(latin)] == f"GREEK SMALL LETTER {name}"
-        assert names[ord(latin.upper())] == f"GREEK CAPITAL LETTER {name}"
-    assert (names[0xB0], names[0xB1], names[0xE0]) == ("DEGREE SIGN", "PLUS-MINUS SIGN", "RIGHTWARDS ARROW")
-    assert not any(unicodedata.category(sign) == "Co" for sign in SIGNS.values())
+def test_every_sign_is_that_of_its_font(write_exam) -> None:
+    path = write_exam({"qtext": "".join(SIGNS)})
+    (question,) = _load(name="headqa_v1", path=path).questions
+    assert [unicodedata.name(sign) for sign in question.stem] == [*SIGNS.values()]
+    (published,) = _load(name="headqa_v1", path=path, as_published=True).questions
+    assert published.stem == "".join(SIGNS)
 
 
 @pytest.mark.parametrize(("language", "words"), [("en", "between 2 and 8°C."), ("es", "entre los 2 y los 8°C.")])
@@ -45,10 +51,12 @@ def test_the_sample_is_read_with_its_sign(language, words) -> None:
     assert exams.golds_fingerprint == published.golds_fingerprint
 
 
+@pytest.mark.data
+@pytest.mark.nightly
 @pytest.mark.parametrize(("language", "characters", "questions"), [("en", 45, 24), ("es", 48, 26)])
 def test_all_of_the_full_data_are_read(full_data, language, characters, questions) -> None:
-    exams = load_exam_set(DatasetSpec(name="headqa_v1", language=language))
-    published = load_exam_set(DatasetSpec(name="headqa_v1", language=language, as_published=True))
+    exams = _load(name="headqa_v1", language=language)
+    published = _load(name="headqa_v1", language=language, as_published=True)
     before, after = ("".join(_texts(one)) for one in (published, exams))
     assert sum(unicodedata.category(char) == "Co" for char in before) == characters
     assert not any(unicodedata.category(char) == "Co" for char in after)
@@ -61,14 +69,17 @@ def test_the_field_belongs_to_headqa() -> None:
         validate(DatasetSpec, {"name": "cliniqlink", "as_published": True})
 
 
-def test_a_run_says_which_text_it_asked(tmp_path) -> None:
-    import medexam
-
-    spec = {"name": "signs", "dataset": {"name": "headqa_sample", "limit": 12}, "program": "longest"}
-    (read,) = medexam.run(spec, runs_dir=tmp_path)
-    (left,) = medexam.run({**spec, "dataset": {**spec["dataset"], "as_published": True}}, runs_dir=tmp_path)
-    records = [json.loads((run.folder / "spec.json").read_text()) for run in (read, left)]
+def test_a_run_says_which_text_it_asked(medexam, tmp_path) -> None:
+    (tmp_path / "spec.yaml").write_text("{name: signs, dataset: {name: headqa_sample, limit: 12}, program: longest}")
+    records = []
+    for published in (False, True):
+        runs = tmp_path / f"runs-{published}"
+        code, _, err = medexam(
+            "run", "spec.yaml", "--runs-dir", runs, *(["--set", "dataset.as_published=true"] * published)
+        )
+        assert code == 0, err
+        (record,) = runs.glob("*/spec.json")
+        records.append(json.loads(record.read_text()))
+        assert ("data set SHA-256 as published" in (record.parent / "report.md").read_text()) != published
     assert [record["dataset_as_published"] for record in records] == [records[1]["dataset_fingerprint"], None]
     assert [record["dataset_corrected"] for record in records] == [[KEY], []]
-    reports = [(run.folder / "report.md").read_text() for run in (read, left)]
-    assert ["data set SHA-256 as published" in report for report in reports] == [True, False]

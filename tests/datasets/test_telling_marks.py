@@ -3,7 +3,6 @@
 import pytest
 
 from medexam.datasets import SpanAnswer, SpanItem
-from medexam.datasets.telling_marks import find_marks
 
 
 @pytest.mark.parametrize(
@@ -17,9 +16,7 @@ from medexam.datasets.telling_marks import find_marks
     ],
 )
 def test_marks_are_found_and_other_brackets_are_not(text, rest) -> None:
-    for start, end in reversed(find_marks(text)):
-        text = text[:start] + text[end:]
-    assert text == rest
+    assert SpanItem("1", text, "q", ()).without_marks().context == rest
 
 
 def test_answers_keep_their_place() -> None:
@@ -29,8 +26,12 @@ def test_answers_keep_their_place() -> None:
     (answer,) = item.answers
     assert (item.context, answer.text) == ("Tos. Es un resfriado claro. Fin.", "Es un resfriado claro")
     assert item.context.startswith(answer.text, answer.start)
-    assert item.negated
-    options = SpanItem("2", "x", "Tos. ¿Qué es? No es asma @@ Nunca es tos", ())
-    assert not options.negated
     whole = SpanItem("3", "Tos (respuesta 1 falsa).", "q", (SpanAnswer("(respuesta 1 falsa)", 4),))
     assert whole.without_marks().context == "Tos (respuesta 1 falsa)."
+
+
+@pytest.mark.parametrize(
+    ("question", "negated"), [("¿Qué NO es?", True), ("Tos. ¿Qué es? No es asma @@ Nunca es tos", False)]
+)
+def test_a_question_is_negated_without_its_options(question, negated) -> None:
+    assert SpanItem("2", "x", question, ()).negated is negated

@@ -60,11 +60,6 @@ def test_other_modes_become_grey_or_rgb(mode: str) -> None:
     assert opened(scale_picture(draw((20, 20), kind, mode, 0), 1024, "p")).mode in ("L", "RGB")
 
 
-def test_the_same_picture_is_shown_alike_twice() -> None:
-    content = draw((3000, 2000))
-    assert scale_picture(content, 512, "p") == scale_picture(content, 512, "p")
-
-
 @pytest.mark.parametrize("content", [b"", b"no picture", draw((300, 300))[:200]])
 def test_what_is_no_whole_picture_is_named(content: bytes) -> None:
     with pytest.raises(DatasetError, match=r"picture a\.png of q1: is not a complete picture"):
