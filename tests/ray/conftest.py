@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from command_line import _untracked, medexam
 from waiting import BACKSTOP_S, until
 
+__all__ = ["_untracked", "medexam"]
 # Read when Ray is first imported: it listens on the loopback address alone, and sends no statistics.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -19,13 +21,18 @@ sys.path.append(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
-def cluster():
-    """An open cluster of our own, whose scripted engines take their time."""
+def death(tmp_path_factory) -> Path:
+    """A file: once it is there, one worker dies at its next question."""
+    return tmp_path_factory.mktemp("ray") / "death"
+
+
+@pytest.fixture(scope="session")
+def cluster(death):
+    """A cluster that this process has joined, whose scripted engines take their time."""
     import slow_script
     from ray._private import services
 
     import ray
-    from medexam.experiments.run.ray.cluster import Cluster
 
     get_node = services.get_node
 
@@ -56,7 +63,10 @@ def cluster():
             logging_level=logging.ERROR,
             num_cpus=2,
             object_store_memory=100_000_000,
-            runtime_env={"worker_process_setup_hook": slow_script.answer_slowly},
+            runtime_env={
+                "worker_process_setup_hook": slow_script.answer_slowly,
+                "env_vars": {slow_script.DEATH: str(death)},
+            },
         )
-        yield Cluster(ray, ray.get_runtime_context().gcs_address)
+        yield ray
         ray.shutdown()

@@ -1,31 +1,25 @@
-"""A scripted engine that takes its time, so that a run is still going on when it is broken off."""
+"""A scripted engine that takes its time, and in which a worker may be told to die."""
 
 import asyncio
-import itertools
+import os
+from pathlib import Path
 
-LATENCY_S = 0.1
-CONCURRENCY = 4
+DEATH = "MEDEXAM_TEST_DEATH"
+"""The environment variable that names a file: the worker that finds it there dies, and no other."""
 
 
-def answer_slowly(at_most: int | None = None) -> None:
-    """Patch this process's scripted engine; Ray calls it in each worker before anything else.
-
-    After `at_most` replies the engine gives none any more.
-    """
+def answer_slowly() -> None:
+    """Patch this process's scripted engine; Ray calls it in each worker before anything else."""
     from medexam.serve import ScriptedEngine
 
-    at_once, given = ScriptedEngine.reply, itertools.count(1)
+    at_once = ScriptedEngine.reply
 
     async def reply(self, dialogue):
-        await asyncio.sleep(LATENCY_S)
-        if at_most is not None and next(given) > at_most:
-            await asyncio.Event().wait()
-        return await at_once(self, dialogue)
+        await asyncio.sleep(0.02)
+        try:
+            Path(os.environ[DEATH]).unlink()
+        except OSError:
+            return await at_once(self, dialogue)
+        os._exit(1)
 
     ScriptedEngine.reply = reply
-    ScriptedEngine.concurrency = CONCURRENCY
-
-
-def answer_ten() -> None:
-    """Patch this process's scripted engine so that no run of more questions than that ends."""
-    answer_slowly(at_most=10)

@@ -1,0 +1,107 @@
+"""Runs and indexes that a real Ray cluster of this machine makes, beside those of this process."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from medexam.metrics import TIMES
+from medexam.retrievers import BLOCK, load_corpus, open_index
+from retrievers.tiny_models import save_medcpt
+from stored_runs import without_times
+
+SAMPLE = Path(__file__).parents[1] / "retrievers" / "corpus_sample"
+QUESTIONS = 120
+# Ray Data warns of what its own settings hold by default.
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")]
+
+
+@pytest.fixture
+def run(medexam, tmp_path):
+    """`run("local")` asks the bundled questions, behind passages; gives the folder, or what was said if that failed."""
+    words = {"cell": 2, "patient": 3, "nurs": 1, "which": 4}
+    replies = {**{word: f"{{Answer: {number}}}" for word, number in words.items()}, "*": "{Answer: 1}"}
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump(replies))
+    retriever = {"kind": "bm25", "corpus": str(SAMPLE)}
+    spec = {
+        "name": "spread",
+        "dataset": {"name": "headqa_sample"},
+        "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
+        "program": {"kind": "retrieve_then_answer", "k": 2, "retriever": retriever},
+    }
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
+
+    def call(place: str, *options: str) -> Path | str:
+        code, _, err = medexam("run", "spec.yaml", "--runs-dir", place, *options)
+        return next((tmp_path / place).glob("*/spec.json")).parent if code == 0 else err
+
+    return call
+
+
+def answers(folder: Path) -> dict[str, dict]:
+    """What each question was answered, without what no two runs share; each stands there once."""
+    found = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    assert max(Counter(one["question"] for one in found).values()) == 1
+    return {one.pop("question"): without_times(one) for one in found}
+
+
+def written(folder: Path, name: str) -> dict:
+    return json.loads((folder / name).read_text())
+
+
+def test_a_spread_run_is_the_local_run(run, cluster) -> None:
+    local, spread = run("local"), run("spread", "--executor", "ray", "--workers", "2")
+    assert answers(spread) == answers(local)
+    assert len(answers(spread)) == QUESTIONS
+    scores, others = (
+        {name: value for name, value in written(folder, "metrics.json").items() if name not in TIMES}
+        for folder in (spread, local)
+    )
+    assert scores == others
+    assert written(spread, "spec.json")["spec_digest"] == written(local, "spec.json")["spec_digest"]
+    assert spread.name == local.name
+    assert not (spread / "parts").exists()
+    told = written(spread, "environment.json")["executor"]
+    assert (told["kind"], told["ray"]) == ("ray", cluster.__version__)
+    assert sum(one["asked"] for one in told["workers"]) == QUESTIONS
+    assert all(one["asked"] for one in told["workers"])
+
+
+def test_workers_build_the_index_that_one_process_builds(medexam, cluster, tmp_path) -> None:
+    """Real text in pieces of a few words, which are encoded fast."""
+    rows = [
+        {"id": f"{one.id}#{at}", "title": one.title, "content": " ".join(one.content.split()[at : at + 12])}
+        for one in load_corpus(SAMPLE).passages
+        for at in (0, 12)
+    ]
+    (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(row) for row in rows if row["content"]))
+    save_medcpt(tmp_path / "medcpt")
+    for out, options in (("flat", ()), ("sharded", ("--executor", "ray", "--shards", "2"))):
+        build = ("index", "build", "--corpus", "c.jsonl", "--encoder", "./medcpt", "--out", out, *options)
+        code, _, err = medexam(*build)
+        assert code == 0, err
+    flat, parts = (open_index(tmp_path / out) for out in ("flat", "sharded"))
+    assert len(parts) == len(flat) > BLOCK
+    titles = [row["title"] for row in rows[::14]]
+    hits, others = ([hit for found in index.search(titles, 10) for hit in found] for index in (flat, parts))
+    assert [(hit.passage, hit.rank) for hit in others] == [(hit.passage, hit.rank) for hit in hits]
+    assert [hit.score for hit in others] == pytest.approx([hit.score for hit in hits], rel=1e-6)
+
+
+@pytest.mark.nightly
+def test_questions_of_a_worker_that_dies_go_to_the_others(run, cluster, death) -> None:
+    death.touch()
+    folder = run("runs", "--executor", "ray", "--workers", "2")
+    assert not death.exists()
+    assert len(answers(folder)) == QUESTIONS
+    assert len(written(folder, "environment.json")["executor"]["lost"]) == 1
+
+
+@pytest.mark.nightly
+def test_as_many_failures_as_are_allowed_stop_all_workers(run, cluster, tmp_path) -> None:
+    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": {"error": "transport"}}))
+    assert "failures" in run("runs", "--executor", "ray", "--workers", "2", "--max-failures", "5")
+    (kept,) = (tmp_path / "runs").glob("*/predictions.jsonl")
+    assert 5 <= len(kept.read_text().splitlines()) < QUESTIONS
