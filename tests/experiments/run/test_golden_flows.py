@@ -13,15 +13,9 @@ from zlib import crc32
 import pytest
 import yaml
 
-from medexam.datasets import load_exam_set
-from medexam.dspy_requests import digest_request, send_request
-from medexam.experiments import Runner, plan_experiment
+import medexam
 from medexam.model_calls import Dialogue, Generation
-from medexam.predictions import Prediction
 from medexam.serve import ScriptedEngine, ScriptedReply
-from medexam.serve.engines import scripted
-from medexam.specs import DatasetSpec
-from watching import Silent
 
 GOLDEN = Path(__file__).with_name("golden_flows.json")
 BM25 = {"kind": "bm25", "corpus": "corpus.jsonl"}
@@ -60,30 +54,37 @@ FLOWS = {
 }
 
 
-def reply(_engine: ScriptedEngine, words: str) -> ScriptedReply:
+def write_reply(words: str, dialogue: Dialogue) -> ScriptedReply:
     """Reply by the last words: an option's number in the form that they ask for, at times behind a sentence."""
     digest = crc32(words.encode())
     number = digest % 4 + 1
-    if "[[ ## " not in words:
-        return ScriptedReply(text=f"{'' if digest % 7 else 'Surely. '}{{Answer: {number}}}")
-    names = re.findall(r"\[\[ ## (\w+) ## \]\]", words[words.rfind("Respond with") :])
-    values = {"answer": number, "helps": bool(digest % 3), "supported": bool(digest % 2), "sure": bool(digest % 2)}
-    return ScriptedReply(text="\n\n".join(f"[[ ## {name} ## ]]\n{values.get(name, 'So.')}" for name in names))
-
-
-def fill_logprobs(read):
-    def read_filled(engine, continuations, answer):
-        rows = [[-(crc32(word.encode()) % 97 + 1) / 9 for word in text.split()] for text in continuations.texts]
-        return read(engine, continuations, answer.model_copy(update={"logprobs": rows}))
-
-    return read_filled
+    texts = dialogue.continuations.texts if dialogue.continuations else ()
+    logprobs = [[-(crc32(word.encode()) % 97 + 1) / 9 for word in text.split()] for text in texts] or None
+    if "[[ ## " in words:
+        names = re.findall(r"\[\[ ## (\w+) ## \]\]", words[words.rfind("Respond with") :])
+        values = {"answer": number, "helps": bool(digest % 3), "supported": bool(digest % 2), "sure": bool(digest % 2)}
+        text = "\n\n".join(f"[[ ## {name} ## ]]\n{values.get(name, 'So.')}" for name in names)
+    else:
+        text = f"{'' if digest % 7 else 'Surely. '}{{Answer: {number}}}"
+    if dialogue.choices:
+        text = dialogue.choices[crc32(text.removeprefix(dialogue.opening).encode()) % len(dialogue.choices)]
+    return ScriptedReply(text=text, logprobs=logprobs)
 
 
 def seal(parts: list[str]) -> str:
     return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:16]
 
 
-def keep(prediction: Prediction) -> str:
+def keep_request(dialogue: Dialogue) -> str:
+    """Return what a model is sent."""
+    read = dialogue.continuations.model_dump(mode="json") if dialogue.continuations else None
+    words = [dialogue.messages, dialogue.opening, dialogue.choices, read, dict(dialogue.fields)]
+    return json.dumps(
+        [words, {name: value for name, value in dialogue.sampling._asdict().items() if value is not None}]
+    )
+
+
+def keep(prediction: medexam.Prediction) -> str:
     """Return what is kept of a prediction, without times and with digits that every processor computes."""
     parts = json.loads(prediction.to_line(), parse_float=lambda number: round(float(number), 9))
     return json.dumps({name: part for name, part in parts.items() if not name.endswith("_s")}, sort_keys=True)
@@ -94,16 +95,13 @@ def run_flow(name: str, folder: Path, patch: pytest.MonkeyPatch) -> dict[str, ob
     requests: list[str] = []
     answer = ScriptedEngine.answer
 
-    def answer_kept(engine: ScriptedEngine, dialogue: Dialogue) -> list[Generation]:
-        requests.append(digest_request(send_request("medexam/scripted", dialogue)))
-        return answer(engine, dialogue)
+    def answer_kept(_engine: ScriptedEngine, dialogue: Dialogue) -> list[Generation]:
+        requests.append(keep_request(dialogue))
+        return answer(ScriptedEngine(lambda words: write_reply(words, dialogue)), dialogue)
 
     patch.chdir(folder)
     patch.setattr(ScriptedEngine, "answer", answer_kept)
-    patch.setattr(ScriptedEngine, "_reply_to", reply)
-    patch.setattr(ScriptedEngine, "_read", fill_logprobs(ScriptedEngine._read))
-    patch.setattr(scripted, "_choose", lambda text, choices: choices[crc32(text.encode()) % len(choices)])
-    passages = load_exam_set(DatasetSpec(name="headqa_sample")).questions
+    passages = medexam.load_questions("headqa_sample")
     lines = [{"id": str(n), "title": "", "text": f"{one.stem} {one.options[0].text}"} for n, one in enumerate(passages)]
     Path("corpus.jsonl").write_text("".join(json.dumps({**line, "source": "x"}) + "\n" for line in lines))
     Path("replies.yaml").write_text(yaml.safe_dump({"*": "none"}))
@@ -114,11 +112,9 @@ def run_flow(name: str, folder: Path, patch: pytest.MonkeyPatch) -> dict[str, ob
         "program": FLOWS[name],
         "matrix": {"dataset.language": ["en", "es"]},
     }
-    plan = plan_experiment(document, {}, runs_dir=folder / "runs")
-    runs, _ = Runner(plan, Silent()).run()
-    predictions = [each for run in runs for each in run.folder.read_predictions().values()]
-    kept = [keep(each) for each in predictions]
-    digests = [cell.spec_digest for cell in plan.cells]
+    digests = [cell["spec_digest"] for cell in medexam.plan(document, runs_dir="runs").cells]
+    runs = medexam.run(document, runs_dir="runs", progress=False, track=False)
+    kept = [keep(prediction) for run in runs for prediction in run.predictions.values()]
     return {"questions": len(kept), "requests": seal(requests), "predictions": seal(kept), "digests": digests}
 
 

@@ -2,15 +2,11 @@
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from wire_server import Wire, serving
 
-import medexam
-from medexam.experiments.report.run_tables import failure_tables
-from medexam.experiments.score.refusals import TIMES, find_refused
 from medexam.predictions import Reason, Status
 from medexam.serve import TIMING
 
@@ -22,8 +18,8 @@ REFUSED = "calomel"
 class RefusingWire(Wire):
     """Refuses one question with a status."""
 
-    version: str | None = None
     tokenize: bool = False
+    version: str | None = None
     status: int = 400
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -33,56 +29,51 @@ class RefusingWire(Wire):
 
 
 @pytest.fixture
-def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """`ask(wire)` -> the run of a few questions, among them the refused one."""
+def ask_wire(ask, monkeypatch):
+    """The run of a few questions, among them the refused one."""
     monkeypatch.setattr(TIMING, "attempts", 1)
     spec = {
         "name": "refusing",
-        "dataset": {"name": "headqa_sample", "language": "en", "limit": 30},
+        "dataset": {"name": "headqa_sample", "limit": 30},
         "program": {"kind": "zero_shot", "max_tokens": 8},
     }
 
     def call(wire: Wire, **settings: Any) -> Any:
-        spec["model"] = {"engine": "vllm", "endpoints": [wire.address]}
-        (run,) = medexam.run(spec, runs_dir=tmp_path, progress=False, track=False, **settings)
-        return run.stored
+        return ask(spec | {"model": {"engine": "vllm", "endpoints": [wire.address]}}, **settings)[0]
 
     return call
 
 
-def test_a_question_that_is_refused_in_three_runs_is_named_and_can_be_closed(ask, caplog) -> None:
+def test_a_question_that_is_refused_in_three_runs_is_named_and_can_be_closed(ask_wire, caplog) -> None:
     with serving(RefusingWire()) as wire:
-        for times in range(1, TIMES + 1):
-            assert ask(wire, accept_refusals=times < TIMES).metrics.failed == 1
-        stored = ask(wire)
-        ((_, caption),) = failure_tables(stored)
-        assert caption.startswith("1 of them failed in 3 runs in a row, such as: ")
-        assert "the prompt is not what this server takes" in caption
+        for accepts in (True, True, False):
+            assert ask_wire(wire, accept_refusals=accepts).metrics.failed == 1
+        report = (ask_wire(wire).folder / "report.md").read_text()
+        assert "1 of them failed in 3 runs in a row, such as: " in report
+        assert "the prompt is not what this server takes" in report
         wire.requests.clear()
         with caplog.at_level(logging.WARNING):
-            closed = ask(wire, accept_refusals=True)
+            closed = ask_wire(wire, accept_refusals=True)
         assert not [body for _, body in wire.requests if REFUSED in str(body)]
-    assert (closed.complete, closed.metrics.n, closed.metrics.failed) == (True, 30, 0)
-    (said,) = [one for one in closed.folder.read_predictions().values() if one.reason is Reason.REFUSED]
+    assert (closed.complete, closed.n, closed.metrics.failed) == (True, 30, 0)
+    (said,) = [one for one in closed.predictions.values() if one.reason is Reason.REFUSED]
     assert (said.status, said.failure) == (Status.UNANSWERED, None)
     assert "1 questions failed in 3 runs in a row and count as refused from now on" in caplog.text
-    assert not failure_tables(closed)
 
 
 @pytest.mark.parametrize("status", [402, 429])
-def test_what_says_nothing_of_a_question_closes_none(ask, status: int) -> None:
+def test_what_says_nothing_of_a_question_closes_none(ask_wire, status) -> None:
     with serving(RefusingWire(status=status)) as wire:
-        for _ in range(TIMES):
-            stored = ask(wire)
-        assert stored.metrics.failed
-        assert find_refused(stored.folder, frozenset(stored.record.questions)) == {}
-        assert ask(wire, accept_refusals=True).metrics.failed == stored.metrics.failed
+        for _ in "123":
+            run = ask_wire(wire)
+        assert run.metrics.failed
+        assert ask_wire(wire, accept_refusals=True).metrics.failed == run.metrics.failed
 
 
-def test_a_question_that_was_answered_meanwhile_is_not_refused(ask) -> None:
+def test_a_question_that_was_answered_meanwhile_is_not_refused(ask_wire) -> None:
     with serving(RefusingWire()) as wire:
-        ask(wire), ask(wire)
+        ask_wire(wire), ask_wire(wire)
         wire.status = 200
-        stored = ask(wire)
-    assert stored.complete
-    assert find_refused(stored.folder, frozenset(stored.record.questions)) == {}
+        assert ask_wire(wire, accept_refusals=True).complete
+        wire.status = 400
+        assert ask_wire(wire, fresh=True, accept_refusals=True).metrics.failed == 1

@@ -3,18 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 from batch_server import BatchProvider, serving_batches
 from wire_server import Wire, serving
 
-from medexam.experiments import Runner, plan_experiment
-from medexam.predictions import Prediction, Status
+import medexam
+from medexam.predictions import Status
 from medexam.serve import TIMING
-from medexam.signatures import render_question
-from watching import Silent
 
 KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "stop": ({"content": "{Answer: 3}"}, "stop"),
@@ -59,10 +56,11 @@ class EndingWire(Wire):
     replied: dict[str, str] = field(default_factory=dict)
     """Question as it was asked -> kind of its reply."""
 
-    def _chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        status, reply = super()._chat(body)
-        shown = next((turn["content"] for turn in body["messages"] if "\n1. " in str(turn["content"])), None)
-        if status == 200 and shown is not None:
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, reply = super().reply(path, body)
+        turns = body.get("messages", [])
+        shown = next((turn["content"] for turn in turns if "\n1. " in str(turn["content"])), None)
+        if status == 200 and shown is not None and "choices" in reply:
             kind = self.replied.setdefault(shown, self.kinds[len(self.replied) % len(self.kinds)])
             message, reason = KINDS[kind]
             for choice in reply["choices"]:
@@ -85,20 +83,23 @@ def serving_kinds(engine: str, wire: EndingWire) -> Iterator[dict[str, Any]]:
         yield {"engine": "batch", "name": "openai/gpt-4o-mini"}
 
 
-def ask(engine: str, wire: EndingWire, tmp_path: Path, **program: Any) -> dict[str, Prediction]:
+@pytest.fixture
+def ask_kinds(ask):
     """Kind -> the prediction of a question whose reply was of that kind."""
-    with serving_kinds(engine, wire) as model:
-        document = {
-            "name": "kinds",
-            "dataset": {"name": "headqa_sample", "limit": len(wire.kinds)},
-            "model": model,
-            "program": {"kind": "zero_shot", **program},
-        }
-        plan = plan_experiment(document, {}, runs_dir=tmp_path / "runs")
-        (run,), _ = Runner(plan, Silent()).run()
-    predictions = run.folder.read_predictions()
-    questions = plan.cells[0].question_set.questions
-    return {wire.replied[render_question(one)]: predictions[one.key] for one in questions}
+
+    def call(engine: str, wire: EndingWire, **program: Any) -> dict[str, medexam.Prediction]:
+        with serving_kinds(engine, wire) as model:
+            document = {
+                "name": "kinds",
+                "dataset": {"name": "headqa_sample", "limit": len(wire.kinds)},
+                "model": model,
+                "program": {"kind": "zero_shot", **program},
+            }
+            predictions = ask(document)[0].predictions
+        questions = medexam.load_questions("headqa_sample", limit=len(wire.kinds))
+        return {wire.replied[one.printed]: predictions[one.key] for one in questions}
+
+    return call
 
 
 @pytest.fixture(autouse=True)
@@ -109,8 +110,8 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("engine", ["vllm", "litellm", "batch"])
-def test_a_reply_counts_for_what_it_is(engine: str, tmp_path: Path) -> None:
-    predictions = ask(engine, EndingWire(), tmp_path)
+def test_a_reply_counts_for_what_it_is(engine: str, ask_kinds) -> None:
+    predictions = ask_kinds(engine, EndingWire())
     counted = {
         kind: (str(one.status), one.answer, one.reason and str(one.reason), one.lenient)
         for kind, one in predictions.items()
@@ -121,6 +122,6 @@ def test_a_reply_counts_for_what_it_is(engine: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["litellm", "batch"])
-def test_a_filtered_choice_is_filtered(engine: str, tmp_path: Path) -> None:
-    predictions = ask(engine, EndingWire(kinds=("filtered",)), tmp_path, answer_format="guided")
+def test_a_filtered_choice_is_filtered(engine: str, ask_kinds) -> None:
+    predictions = ask_kinds(engine, EndingWire(kinds=("filtered",)), answer_format="guided")
     assert {str(one.reason) for one in predictions.values()} == {"filtered"}

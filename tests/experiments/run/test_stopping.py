@@ -1,36 +1,24 @@
-"""Cells that are asked in blocks until their comparisons are decided; the scripted engine replaces the server."""
+"""Cells that are asked in blocks until their comparisons are decided."""
 
 import json
 
 import pytest
-import yaml
 
-from medexam.benchmarks import find_benchmark
+import medexam
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments import RunFolder, Runner, Stop, compare_runs, plan_experiment, plan_resume
-from medexam.experiments.run.spending import Limits
-from medexam.specs import DatasetSpec
-from watching import Answers
-
-
-@pytest.fixture(scope="module")
-def sample():
-    spec = DatasetSpec()
-    return find_benchmark(spec).load(spec)
 
 
 @pytest.fixture
-def document(sample, tmp_path):
-    """Three scripted models: right one time in four, always right, and right where the first is but for few."""
+def document(replies):
+    """Three scripted models: right one time in four, always right, and right where the first is but for one."""
+    questions = medexam.load_questions("headqa_sample")
 
     def model(name, right):
-        replies = {
-            question.stem: f"{{Answer: {_answer(sample.golds[question.key].number, right(place))}}}"
-            for place, question in enumerate(sample.questions)
-        }
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(replies))
-        return {"engine": "scripted", "path": str(path)}
+        table = {}
+        for place, question in enumerate(questions):
+            gold = questions.answers[question.key]
+            table[question.stem] = f"{{Answer: {gold if right(place) else gold % 4 + 1}}}"
+        return replies(table, name)
 
     return {
         "name": "few",
@@ -46,104 +34,68 @@ def document(sample, tmp_path):
     }
 
 
-def _answer(gold: int, right: bool) -> int:
-    return gold if right else gold % 4 + 1
+def record(run):
+    return json.loads((run.folder / "spec.json").read_text())
 
 
-def _run(document, tmp_path, limits=None, **overrides):
-    watcher = Answers()
-    plan = plan_experiment(document, overrides, runs_dir=tmp_path / "runs")
-    runs, stop = Runner(plan, watcher, **({"limits": limits} if limits else {})).run()
-    return runs, stop, watcher.answers
+def test_comparisons_end_early_and_every_look_is_kept(ask, document, asked) -> None:
+    runs = ask(document)
+    base, good, _ = runs
+    ended = [record(run)["stopped"] for run in runs]
+    assert (runs.stop, runs.complete) == (None, True)
+    assert [one["ended"] for one in ended] == ["all comparisons ended", "better", "no difference"]
+    assert ended[1]["asked"] < ended[2]["asked"] == ended[0]["asked"] < 120
+    assert len(asked.take()) == sum(one["asked"] for one in ended)
+    for run, one in zip(runs, ended, strict=True):
+        assert run.n == len(run.predictions) == one["asked"]
+        assert (one["questions"], one["baseline"]) == (120, base.id)
+        assert set(good.predictions) <= set(run.predictions), "blocks are the same questions in every cell"
+    assert [look["asked"] for look in ended[1]["looks"]] == list(range(10, ended[1]["asked"] + 1, 10))
+    last, before, after = ended[1]["looks"][-1], base.predictions, good.predictions
+    assert last["gained"] == sum(before[key].answer != after[key].answer for key in after)
+    level = ended[1]["level"]
+    assert (level, last["lost"], last["better"] >= 2 / level, last["interval"][0] > 0) == (0.025, 0, True, True)
+    assert f"topped after {ended[1]['asked']} of 120 questions" in (good.folder / "report.md").read_text()
+    assert "stopped after" in repr(medexam.compare(base, good))
 
-
-def test_comparisons_end_early_and_every_look_is_kept(document, tmp_path) -> None:
-    (base, good, same), stop, answers = _run(document, tmp_path)
-    assert stop is None
-    ended = [run.record.stopped for run in (base, good, same)]
-    assert [one.ended for one in ended] == ["all comparisons ended", "better", "no difference"]
-    assert ended[1].asked < ended[2].asked == ended[0].asked < 120
-    assert len(answers) == sum(one.asked for one in ended)
-    for run, one in zip((base, good, same), ended, strict=True):
-        assert run.complete
-        assert run.metrics.n == len(run.record.questions) == one.asked
-        assert (one.questions, one.baseline) == (120, base.record.run_id)
-        # The blocks are the same questions in every cell.
-        assert set(good.record.questions) <= set(run.record.questions)
-    assert [look.asked for look in ended[1].looks] == list(range(10, ended[1].asked + 1, 10))
-    last = ended[1].looks[-1]
-    before, after = (run.folder.read_predictions() for run in (base, good))
-    assert last.gained == sum(before[key].answer != after[key].answer for key in good.record.questions)
-    assert (last.lost, last.better >= 2 / ended[1].level, last.interval[0] > 0) == (0, True, True)
-    assert ended[1].level == 0.025
-    assert f"stopped after {ended[1].asked} of 120 questions" in good.warnings[-1]
-    assert good.warnings[-1][1:] in (good.folder.path / "report.md").read_text()
-    found = compare_runs([base.folder, good.folder])
-    assert any("stopped after" in note for note in found.notes)
-
-
-def test_the_same_spec_again_asks_nothing_and_decides_the_same(document, tmp_path) -> None:
-    first, _, _ = _run(document, tmp_path)
-    plan = plan_experiment(document, {}, runs_dir=tmp_path / "runs")
-    assert [len(cell.pending) for cell in plan.cells] == [0, 0, 0]
-    again, stop, answers = _run(document, tmp_path)
-    assert (answers, stop) == ([], None)
-    assert [run.record for run in again] == [run.record for run in first]
-    (resumed,), _ = Runner(plan_resume(str(first[1].folder.path), runs_dir=tmp_path / "runs"), Answers()).run()
-    assert resumed.record.stopped == first[1].record.stopped
-
-
-def test_a_budget_ends_it_between_blocks_and_the_same_command_goes_on(document, tmp_path) -> None:
-    runs, stop, answers = _run(document, tmp_path, limits=Limits(tokens=3000))
-    assert stop is Stop.TOKENS
-    assert answers
-    assert not any(run.complete for run in runs)
-    assert runs[0].record.stopped.ended is None
-    with pytest.raises(RunFolderError, match="cannot continue alone"):
-        plan_resume(str(runs[0].folder.path), runs_dir=tmp_path / "runs")
-    continued, stop, more = _run(document, tmp_path)
-    assert stop is None
-    assert len(answers) + len(more) == sum(run.metrics.n for run in continued)
-    assert [run.record.stopped.ended for run in continued] == ["all comparisons ended", "better", "no difference"]
-
-
-def test_without_the_rule_the_rest_is_asked_under_the_same_digest(document, tmp_path) -> None:
-    stopped, _, before = _run(document, tmp_path)
+    again = ask(document)
+    assert (asked.prompts, [record(run) for run in again]) == ([], [record(run) for run in runs])
     del document["stop_when"]
-    whole, _, answers = _run(document, tmp_path)
-    assert len(before) + len(answers) == 360
-    assert [run.record.spec_digest for run in whole] == [run.record.spec_digest for run in stopped]
-    assert [run.record.stopped for run in whole] == [None, None, None]
-    assert "stopped" not in json.loads((whole[0].folder.path / "spec.json").read_text())
-    assert RunFolder(whole[0].folder.path).read_record() == whole[0].folder.read_record()
+    whole = ask(document)
+    assert len(asked.prompts) + sum(one["asked"] for one in ended) == 360
+    assert [(run.id, run.n, "stopped" in record(run)) for run in whole] == [(run.id, 120, False) for run in runs]
 
 
-def test_a_server_that_is_gone_ends_it_after_one_block(document, tmp_path) -> None:
-    gone = tmp_path / "gone.yaml"
-    gone.write_text(yaml.safe_dump({"*": {"error": "context"}, "never": {"error": "server"}}))
-    document["matrix"]["model"][1]["path"] = str(gone)
-    broken = tmp_path / "broken.yaml"
-    broken.write_text(yaml.safe_dump({"*": {"error": "server"}}))
-    document["matrix"]["model"][0]["path"] = str(broken)
-    runs, stop, answers = _run(document, tmp_path)
-    assert stop is None
-    assert len(answers) == 30
-    assert [run.complete for run in runs] == [False, False, False]
+def test_a_budget_ends_it_between_blocks_and_the_same_command_goes_on(ask, document, asked) -> None:
+    runs = ask(document, limits=medexam.Limits(tokens=3000))
+    before = len(asked.take())
+    assert (runs.stop, before > 0, [run.complete for run in runs]) == ("tokens", True, [False] * 3)
+    assert record(runs[0])["stopped"]["ended"] is None
+    with pytest.raises(RunFolderError, match="cannot continue alone"):
+        runs[0].resume(progress=False)
+    continued = ask(document)
+    assert continued.stop is None
+    assert before + len(asked.prompts) == sum(run.n for run in continued)
+    ended = [record(run)["stopped"]["ended"] for run in continued]
+    assert ended == ["all comparisons ended", "better", "no difference"]
 
 
-def test_too_few_questions_are_said_before_anything_is_asked(document, tmp_path) -> None:
-    plan = plan_experiment(document, {"stop_when.difference": 3}, runs_dir=tmp_path / "runs")
-    assert any("120 questions detect a difference of 3 points with less than 80 % power" in line for line in plan.news)
-    assert plan_experiment(document, {"stop_when": None}, runs_dir=tmp_path / "runs").stopping is None
+def test_a_server_that_is_gone_ends_it_after_one_block(ask, document, asked) -> None:
+    asked.fails = lambda prompt: True
+    runs = ask(document)
+    assert (runs.stop, len(asked.prompts), [run.complete for run in runs]) == (None, 30, [False] * 3)
 
 
-def test_the_order_is_that_of_the_seed(document, tmp_path) -> None:
-    orders = [
-        plan_experiment(document, {"stop_when.seed": seed}, runs_dir=tmp_path / "runs").stopping.order
-        for seed in (0, 0, 1)
-    ]
-    assert orders[0] == orders[1] != orders[2]
-    assert len(set(orders[0])) == 120
+def test_a_named_baseline_is_compared_with(ask, document) -> None:
+    document["matrix"] = {"program": ["longest", "random", {"kind": "blind", "option": 1}]}
+    document["stop_when"] = {"difference": 30, "baseline": "random"}
+    runs = ask(document)
+    assert {record(run)["stopped"]["baseline"] for run in runs} == {runs["random"].id}
+
+
+def test_too_few_questions_are_said_before_anything_is_asked(document) -> None:
+    planned = repr(medexam.plan(document, stop_when__difference=3))
+    assert "detect a difference of 3 points with less than 80 % power" in " ".join(planned.split())
 
 
 @pytest.mark.parametrize(
@@ -154,24 +106,13 @@ def test_the_order_is_that_of_the_seed(document, tmp_path) -> None:
         ({"stop_when": {"difference": 5, "baseline": "few_shot"}}, "no cell is called 'few_shot'"),
         ({"stop_when": {"difference": 5, "baseline": "zero_shot"}}, "3 cells are called 'zero_shot'"),
         ({"stop_when": {"difference": 0}}, "stop_when.difference: input should be greater than 0"),
-        ({"stop_when": {"power": 0.8}}, "stop_when.difference: is missing"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_in_one_line(document, tmp_path, change, said) -> None:
-    with pytest.raises(SpecError, match=said) as caught:
-        plan_experiment({**document, **change}, {}, runs_dir=tmp_path / "runs")
-    assert "\n" not in str(caught.value)
+def test_what_cannot_be_compared_is_refused(document, change, said) -> None:
+    with pytest.raises(SpecError, match=said):
+        medexam.plan({**document, **change})
 
 
-def test_a_named_baseline_is_compared_with(document, tmp_path) -> None:
-    document["matrix"] = {"program": ["longest", "random", {"kind": "blind", "option": 1}]}
-    document["stop_when"] = {"difference": 30, "baseline": "random"}
-    plan = plan_experiment(document, {}, runs_dir=tmp_path / "runs")
-    assert plan.stopping.baseline == 1
-    runs, _, _ = _run(document, tmp_path)
-    assert {run.record.stopped.baseline for run in runs} == {runs[1].record.run_id}
-
-
-def test_repeats_are_of_whole_runs(document, tmp_path) -> None:
+def test_repeats_are_of_whole_runs(ask, document) -> None:
     with pytest.raises(SpecError, match="stop_when=null"):
-        plan_experiment(document, {}, runs_dir=tmp_path / "runs", repeat=2)
+        ask(document, repeat=2)

@@ -1,0 +1,148 @@
+"""A run that ends before everything is asked: Ctrl-C, a server that is gone, and limits of what may be spent."""
+
+import asyncio
+import os
+import signal
+import time
+from threading import Timer
+
+import pytest
+
+import medexam
+from medexam.errors import SpecError
+from medexam.experiments import Spending, Stop
+from medexam.predictions import Failure, Prediction, Status
+from medexam.serve import ScriptedEngine
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """`slow(0.5)`: every reply takes so many seconds; Ctrl-C is heard meanwhile."""
+
+    def make(seconds):
+        async def reply(engine, dialogue):
+            generations = engine.answer(dialogue)
+            await asyncio.sleep(seconds)
+            return generations
+
+        monkeypatch.setattr(ScriptedEngine, "reply", reply)
+
+    return make
+
+
+def test_ctrl_c_keeps_every_answer_and_the_run_is_resumed(ask, spec, asked, slow, resume) -> None:
+    spec["dataset"]["limit"] = 110
+    asked.interrupt_at(5)
+    slow(0.5)
+    runs = ask(spec)
+    (run,) = runs
+    kept = len(asked.take())
+    assert (runs.stop, run.complete, len(run.predictions), run.n) == ("interrupted", False, kept, kept)
+    assert 5 <= kept < 110
+    resumed = resume(run)
+    assert (len(asked.prompts), resumed.n, resumed.complete) == (110 - kept, 110, True)
+
+
+def test_a_second_ctrl_c_does_not_wait_for_what_is_in_flight(ask, spec, asked, slow) -> None:
+    pressed = []
+
+    def press() -> None:
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    asked.acts[1], asked.acts[12] = press, Timer(0.5, press).start
+    slow(300)
+    runs = ask(spec)
+    assert (runs.stop, len(runs[0].predictions), len(pressed)) == ("interrupted", 0, 2)
+    assert time.monotonic() - pressed[0] < 4.5, "one Ctrl-C waits for 5 seconds"
+
+
+def test_after_many_failures_in_a_row_the_rest_stays_pending(ask, spec, asked) -> None:
+    spec["dataset"]["limit"] = 110
+    asked.fails = lambda prompt: True
+    (run,) = ask(spec)
+    failed = len(asked.take())
+    assert 32 <= failed < 110
+    assert (run.n, run.metrics.failed, run.complete) == (0, failed, False)
+    asked.fails = lambda prompt: False
+    (run,) = ask(spec)
+    assert (run.n, len(asked.prompts), run.complete) == (110, 110, True)
+
+
+def test_as_many_failures_as_are_allowed_stop_the_cells_that_follow(ask, spec, asked, tmp_path) -> None:
+    asked.fails = lambda prompt: True
+    runs = ask(spec, program=["zero_shot", "few_shot", "chain_of_thought"], limits=medexam.Limits(failures=13))
+    assert (runs.stop, [run.metrics.failed for run in runs]) == ("failures", [12, 12])
+    assert (runs[1].folder / "report.md").is_file()
+    assert len(list((tmp_path / "runs").glob("*/spec.json"))) == 2
+
+
+def test_a_question_that_stays_unanswered_is_no_failure(ask, spec, replies) -> None:
+    runs = ask(spec | {"model": replies({"*": {"error": "context"}})}, limits=medexam.Limits(failures=1))
+    assert (runs.stop, runs[0].n) == (None, 12)
+
+
+def _prediction(*, failed: bool = False, prompt: int | None = 100, completion: int | None = 20) -> Prediction:
+    outcome = {"status": Status.ANSWERED, "answer": 1}
+    if failed:
+        outcome = {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="gone")}
+    counts = {"prompt_tokens": prompt, "completion_tokens": completion}
+    return Prediction(question="q", program="p", spec_digest="d", **outcome, **counts)
+
+
+@pytest.mark.parametrize(
+    ("limits", "enough", "stop"),
+    [
+        ({"failures": 2}, 2, Stop.FAILURES),
+        ({"calls": 3}, 3, Stop.CALLS),
+        ({"tokens": 361}, 4, Stop.TOKENS),
+        ({"cost": 0.002}, 2, Stop.COST),
+        ({"minutes": 1.5}, 3, Stop.MINUTES),
+    ],
+)
+def test_the_first_limit_that_is_reached_ends_it(limits, enough, stop) -> None:
+    now = 0.0
+    spent = Spending(medexam.Limits(**limits), {"prompt_usd": 8e-6, "completion_usd": 1e-5}, clock=lambda: now)
+    for done in range(1, enough + 1):
+        assert spent.exhausted is None
+        now += 30
+        spent.add(_prediction(failed=stop is Stop.FAILURES))
+        assert spent.questions == done
+    assert spent.exhausted is stop
+
+
+def test_without_limits_or_prices_nothing_ends_it() -> None:
+    spent = Spending()
+    for _ in range(100):
+        spent.add(_prediction(failed=True, prompt=None, completion=None))
+    assert (spent.exhausted, spent.tokens, spent.cost, spent.failed) == (None, 0, 0.0, 100)
+    free = Spending(medexam.Limits(cost=0.01))
+    free.add(_prediction(prompt=10**6))
+    free.add(_prediction(prompt=None, completion=7))
+    assert free.exhausted is None
+
+
+@pytest.mark.parametrize("limits", [{"tokens": 10**6}, {"cost": 5.0}])
+@pytest.mark.parametrize("tokens", [{"prompt": None}, {"completion": None}])
+def test_a_limit_that_cannot_be_counted_ends_it(limits, tokens) -> None:
+    spent = Spending(medexam.Limits(**limits), {"prompt_usd": 8e-6, "completion_usd": 1e-5})
+    spent.add(_prediction())
+    spent.add(_prediction(failed=True, prompt=None, completion=None))
+    assert spent.exhausted is None, "what failed has no reply"
+    spent.add(_prediction(**tokens))
+    assert spent.exhausted is Stop.UNCOUNTED
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"engine": "litellm", "name": "openai/no-such-model"},
+        {"engine": "litellm", "name": "openai/gpt-4o-mini", "endpoints": ["http://127.0.0.1:9/v1"]},
+        {"engine": "vllm", "name": "m", "endpoints": ["http://127.0.0.1:9/v1"]},
+    ],
+)
+def test_a_limit_of_dollars_needs_a_price_before_anything_is_asked(model, ask, spec, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with pytest.raises(SpecError, match="--price IN,OUT"):
+        ask(spec | {"model": model}, limits=medexam.Limits(cost=1.0))
+    assert not list((tmp_path / "runs").glob("*/predictions.jsonl"))
