@@ -5,31 +5,21 @@ import json
 import pytest
 import yaml
 
-from task_data import write_casimedicos
-
 PROGRAMS = [
     {"kind": "zero_shot"},
     {"kind": "zero_shot", "answer_format": "guided", "answer_form": "angles"},
     {"kind": "few_shot"},
     {"kind": "chain_of_thought"},
-    {"kind": "chain_of_thought", "answer_format": "guided"},
     {"kind": "retrieve_then_answer", "retriever": {"kind": "bm25", "corpus": "corpus.jsonl"}},
-    {
-        "kind": "retrieve_then_answer",
-        "then": "chain_of_thought",
-        "retriever": {"kind": "bm25", "corpus": "corpus.jsonl"},
-    },
     {"kind": "relevance", "retriever": {"kind": "bm25", "corpus": "corpus.jsonl"}},
-    {"kind": "likelihood"},
-    {"kind": "likelihood", "norm": "pmi"},
     {"kind": "likelihood", "read": "label"},
-    *({"kind": kind} for kind in ("random", "blind", "longest")),
+    {"kind": "longest"},
 ]
 WORDS = {"en": "Answer:", "es": "Respuesta:", "gl": "Resposta:", "it": "Risposta:", "ru": "Ответ:"}
 
 
 @pytest.fixture
-def spec(tmp_path):
+def five(spec, tmp_path):
     """The path of a spec that asks one question of HEAD-QA v2 with every program in each language."""
     answers = [{"aid": number, "atext": text} for number, text in enumerate(["Ferritin", "Sodium", "Iron"], start=1)]
     row = {"name": "Cuaderno_2013_1_B", "year": 2013, "category": "biology", "qid": 8, "qtext": "What stores iron?"}
@@ -41,32 +31,23 @@ def spec(tmp_path):
         "".join(json.dumps({"id": str(n), "content": f"Ferritin {n} stores iron."}) + "\n" for n in range(2))
     )
     reply = {"text": "{Answer: 1}", "logprobs": [[-1.0], [-2.0], [-3.0]]}
-    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": reply}))
-    document = {
-        "name": "languages",
-        "dataset": {"name": "headqa_v2", "path": "data"},
-        "model": {"engine": "scripted", "path": "replies.yaml"},
-        "matrix": {"program": PROGRAMS, "dataset.language": list(WORDS)},
-    }
-    path = tmp_path / "spec.yaml"
-    path.write_text(yaml.safe_dump(document))
-    return path
+    dataset = {"name": "headqa_v2", "path": "data"}
+    matrix = {"program": PROGRAMS, "dataset.language": list(WORDS)}
+    return spec({"*": reply}, dataset=dataset, program=None, matrix=matrix)
 
 
-def test_every_program_answers_in_every_language(medexam, spec) -> None:
+def test_every_program_answers_in_every_language(run, five) -> None:
     pytest.importorskip("bm25s")
-    code, out, err = medexam("run", spec, "--json", "--tracking-uri", "sqlite:////dev/null/mlflow.db")
-    assert code == 0, err
-    runs = json.loads(out)
-    assert len({run["run_id"] for run in runs}) == len(PROGRAMS) * len(WORDS)
-    assert {(run["status"], run["metrics"]["unanswered"]) for run in runs} == {("complete", 0)}
+    runs = run(five)
+    assert len({each["run_id"] for each in runs}) == len(PROGRAMS) * len(WORDS)
+    assert {(each["status"], each["metrics"]["unanswered"]) for each in runs} == {("complete", 0)}
 
 
-def test_prompts_are_in_the_words_of_the_language_or_of_the_one_named(medexam, spec) -> None:
+def test_prompts_are_in_the_words_of_the_language_or_of_the_one_named(medexam, five) -> None:
     def look(program: str, languages: str) -> list[dict]:
-        document = yaml.safe_load(spec.read_text()) | {"program": yaml.safe_load(program)}
-        spec.write_text(yaml.safe_dump(document | {"matrix": {"dataset.language": languages.split()}}))
-        return json.loads(medexam("plan", spec, "--json")[1])
+        document = yaml.safe_load(five.read_text()) | {"program": yaml.safe_load(program)}
+        five.write_text(yaml.safe_dump(document | {"matrix": {"dataset.language": languages.split()}}))
+        return json.loads(medexam("plan", five, "--json")[1])
 
     plans = look("{kind: likelihood, read: label}", "en es gl it ru")
     assert {plan["language"]: plan["prompt"][0]["content"].splitlines()[-1] for plan in plans} == WORDS
@@ -75,48 +56,30 @@ def test_prompts_are_in_the_words_of_the_language_or_of_the_one_named(medexam, s
     assert galician["program"] == "likelihood-label-words_en"
 
 
-@pytest.mark.parametrize("language", ["en", "es", "it"])
-def test_casimedicos_is_an_exam_in_its_languages(medexam, tmp_path, language) -> None:
-    folder = write_casimedicos(tmp_path / "cases", language)
-    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": "{Answer: 1}"}))
-    document = {
-        "name": "cases",
-        "dataset": {"name": "casimedicos", "path": str(folder), "language": language},
-        "model": {"engine": "scripted", "path": "replies.yaml"},
-        "matrix": {"program": [{"kind": kind} for kind in ("zero_shot", "few_shot", "chain_of_thought")]},
-    }
-    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(document))
-    code, _, err = medexam("plan", "spec.yaml")
-    assert code == 0, err
-
-
-def test_a_language_without_words_is_refused_in_one_line(medexam, tmp_path) -> None:
-    (tmp_path / "mine.csv").write_text("question,a,b,answer\nQuelle vitamine ?,A,C,2\n")
-    columns = {"stem": "question", "options": ["a", "b"], "answer": "answer", "numbering": "one"}
-    document = {
-        "name": "mine",
-        "dataset": {"kind": "choice", "path": "mine.csv", "columns": columns, "language": "fr"},
-        "program": "zero_shot",
-    }
-    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(document))
-    for language in ("fr", "ja", "zh"):
-        code, _, err = medexam("plan", "spec.yaml", "--set", f"dataset.language={language}")
-        assert (code, err) == (
-            2,
-            f"medexam: prompt 'paper' has no words in {language!r}: set program.prompt_language to one that it has "
-            "(en, es, gl, it, ru), or name a file of your own in program.prompt\n",
-        )
-        chosen = ("--set", f"dataset.language={language}", "--set", "program.prompt_language=en")
-        assert medexam("plan", "spec.yaml", *chosen)[0] == 0
+def test_a_language_without_words_is_refused_or_asked_in_another_ones(medexam, refused, tmp_path) -> None:
+    rows = [
+        {"question": f"Parmi les suivantes, quelle est la {n} ?", "options": ["a1", "b1", "c1"], "answer": "ABC"[n]}
+        for n in range(3)
+    ]
+    (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert medexam("data", "init", "my.jsonl")[0] == 0
+    tree = yaml.safe_load((tmp_path / "my.yaml").read_text())
+    assert (tree["dataset"]["language"], tree["program"]["prompt_language"]) == ("fr", "en")
+    assert medexam("plan", "my.yaml")[0] == 0
+    del tree["program"]["prompt_language"]
+    (tmp_path / "my.yaml").write_text(yaml.safe_dump(tree))
+    for language in ("fr", "ja"):
+        line = refused("plan", "my.yaml", "--set", f"dataset.language={language}")
+        assert f"prompt 'paper' has no words in {language!r}: set program.prompt_language to one that it has" in line
 
 
 def test_a_data_set_that_is_asked_in_spanish_says_so_unless_a_language_is_named(
-    medexam, spec, tmp_path, monkeypatch
+    medexam, five, tmp_path, monkeypatch
 ) -> None:
     (tmp_path / "all").mkdir()
     (tmp_path / "data").rename(tmp_path / "all" / "headqa_v2")
     monkeypatch.setenv("MEDEXAM_DATA", str(tmp_path / "all"))
-    command = ("run", "headqa_v2", "--program", "random", "--tracking-uri", "sqlite:////dev/null/mlflow.db")
+    command = ("run", "headqa_v2", "--program", "random")
     _, _, err = medexam(*command)
     assert "headqa_v2 is asked in Spanish, as the exams were held; for English add --language en" in err
     for named in (("--language", "en"), ("--set", "dataset.language=es")):

@@ -1,0 +1,120 @@
+"""What the system does to a command: Ctrl-C, a full disk, a limit of memory, pipes and folders instead of files."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from medexam.datasets import load_exam_set
+from medexam.specs import DatasetSpec
+from stored_runs import write_run
+from waiting import BACKSTOP_S
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs signals, limits and pipes of POSIX")
+HEARD = "medexam: interrupted: the same command continues from there\n"
+IMPORTED = """
+import runpy, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+runpy.run_module("medexam", run_name="__main__")
+"""
+
+
+def test_ctrl_c_while_modules_are_imported_prints_no_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, timeout=BACKSTOP_S)
+    assert (done.returncode, done.stderr) == (3, "medexam: interrupted\n")
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_ctrl_c_ends_a_command_with_one_line_also_where_another_error_replaced_it(medexam, monkeypatch, replaced):
+    def interrupt(*_, **__):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as error:
+            if replaced:
+                raise ValueError("as ctypes does") from error
+            raise
+
+    monkeypatch.setattr(json, "dumps", interrupt)
+    assert medexam("schema") == (3, "", HEARD)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_full_output_is_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "medexam", "schema"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "No space left on device): make room" in done.stderr
+
+
+def test_a_command_that_needs_more_memory_is_refused_before_it_imports(tmp_path: Path) -> None:
+    line = f"ulimit -v 1000000; exec {sys.executable} -m medexam run quickstart"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert "needs 1,024 MiB of memory, and the limit is 976 MiB: raise it" in done.stderr
+
+
+@pytest.fixture
+def runs(tmp_path) -> list[Path]:
+    """Two runs of a control, the second of which is to be spoilt."""
+    exams = load_exam_set(DatasetSpec(name="headqa_sample", limit=4))
+    folders = [tmp_path / "runs" / f"demo-longest-en-{digit * 12}" for digit in "ab"]
+    for folder in folders:
+        write_run(folder, exams, {"kind": "longest"}, lambda *_: {"status": "answered", "answer": 1})
+    return folders
+
+
+@pytest.mark.parametrize("file", ["spec.json", "environment.json", "predictions.jsonl", "metrics.json"])
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_a_file_of_a_run_that_is_none_is_said_at_once(medexam, runs, file, kind) -> None:
+    whole, spoilt = runs
+    (spoilt / file).unlink(missing_ok=True)
+    (spoilt / file).mkdir() if kind == "folder" else os.mkfifo(spoilt / file)
+    for command in (["report"], ["show"], ["run", "--resume"], ["compare", whole]):
+        code, _, err = medexam(*command, spoilt)
+        assert "Traceback" not in err, (command, err)
+        assert code in (0, 2), (command, err)
+        if code == 2:
+            assert err.splitlines()[-1].startswith("medexam: "), (command, err)
+    code, out, err = medexam("list", "--json")
+    listed = {entry["run_id"]: entry["status"] for entry in json.loads(out)}
+    assert (code, "Traceback" in err, listed[whole.name]) == (0, False, "complete")
+    assert listed.get(spoilt.name) in {None, "complete", "damaged"}
+
+
+def test_a_damaged_run_is_listed_as_damaged_and_a_broken_shard_holds_nothing(medexam, runs) -> None:
+    whole, spoilt = runs
+    (spoilt / "metrics.json").write_text("{", encoding="utf-8")
+    code, out, err = medexam("list")
+    assert code == 0
+    assert "damaged" in next(line for line in out.splitlines() if "bbbbbbbbbbbb" in line)
+    assert f"warning: {spoilt.name} cannot be read" in err
+    (whole / "parts").mkdir()
+    (whole / "parts" / "w.jsonl").symlink_to("nowhere")
+    assert medexam("report", whole)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run pipe.yaml",
+        "plan headqa_sample --set model.engine=scripted --set model.path=pipe.yaml",
+        "data check headqa_v2 --path pipe.parquet",
+        "data build --booklet pipe.pdf --key pipe.csv --out built --name Cuaderno_2020_0_B",
+        "plan headqa_sample --set program.prompt=./pipe.yaml",
+        "plan headqa_sample --set dataset.only=pipe.csv",
+    ],
+)
+def test_a_pipe_that_a_user_names_is_refused_and_not_waited_for(refused, tmp_path, words) -> None:
+    for ending in ("yaml", "parquet", "pdf", "csv"):
+        os.mkfifo(tmp_path / f"pipe.{ending}")
+    line = refused(*words.split())
+    assert "is a pipe and not a file" in line or "is not there" in line
