@@ -1,4 +1,4 @@
-"""Native tools, schemas and streams in modules of one's own: what the engine declares, sends, reads and keeps."""
+"""Native tools, schemas and streams in modules of one's own: what is declared, sent, read and kept."""
 
 import asyncio
 import json
@@ -6,21 +6,16 @@ from pathlib import Path
 
 import dspy
 import pytest
-import yaml
 from wire_server import Wire, serving
 
+import medexam
 from medexam.errors import SpecError
-from medexam.experiments import Runner, build_lm, plan_experiment
-from medexam.experiments.plan.conversations import conversation
 from medexam.predictions import Status
-from medexam.programs import read_again
-from medexam.serve import ScriptedEngine
-from medexam.specs import ModelSpec
-from watching import Silent
+from medexam.retrievers import load_corpus
 
+ROOT = Path(__file__).parents[2]
+CORPUS = ROOT / "tests" / "retrievers" / "corpus_sample" / "passages.jsonl.gz"
 AGENT = """
-import dspy
-
 class Agent(dspy.Module):
     def __init__(self):
         super().__init__()
@@ -34,52 +29,36 @@ class Agent(dspy.Module):
         with dspy.context(adapter=dspy.ChatAdapter(use_native_function_calling=True)):
             return self.agent(question=question)
 """
+PLAIN = """
+class Plain(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.ask = dspy.Predict("question -> answer: int, sure: bool")
+
+    def forward(self, question: str):
+        return self.ask(question=question)
+"""
 REPLIES = {
     "found scurvy": {"tool_calls": [{"name": "submit", "args": {"answer": 2}}]},
     "*": {"tool_calls": [{"name": "look_up", "args": {"words": "scurvy"}}]},
 }
 
 
-def ask(tmp_path: Path, source: str, name: str, model: dict, **program):
-    (tmp_path / "mine.py").write_text(source)
-    document = {
-        "name": "own",
-        "dataset": {"name": "headqa_sample", "limit": 2},
-        "model": model,
-        "program": {"kind": f"{tmp_path / 'mine.py'}:{name}", **program},
-    }
-    planned = plan_experiment(document, {}, runs_dir=tmp_path / "runs")
-    (stored,), _ = Runner(planned, Silent()).run()
-    return planned, stored
+def said_in(run):
+    return list(run.predictions.values())
 
 
-def scripted(tmp_path: Path, replies: dict) -> dict:
-    (tmp_path / "replies.yaml").write_text(yaml.safe_dump(replies, sort_keys=False))
-    return {"engine": "scripted", "path": str(tmp_path / "replies.yaml")}
-
-
-def test_an_agent_calls_tools_without_a_word_and_its_calls_are_kept(tmp_path) -> None:
-    planned, stored = ask(tmp_path, AGENT, "Agent", scripted(tmp_path, REPLIES))
-    for said in stored.folder.read_predictions().values():
+def test_an_agent_calls_tools_without_a_word_and_its_calls_are_kept(own_run) -> None:
+    for said in said_in(own_run(AGENT, "Agent", REPLIES)):
         assert (said.status, said.answer) == (Status.ANSWERED, 2), said.failure
         assert [[call.name for call in reply.tool_calls] for reply in said.generations] == [["look_up"], ["submit"]]
         assert said.generations[0].tool_calls[0].args == {"words": "scurvy"}
-    (cell,) = planned.cells
-    questions = list(cell.question_set.questions)
-    program = cell.build_preview(questions)
-    for question in questions:
-        said = stored.folder.read_predictions()[question.key]
-        assert read_again(program, question, said).answer == 2
-        exchanges = conversation(program, question, said)
-        assert len(exchanges) == 2
-        assert any("found scurvy" in turn["content"] for turn in exchanges[1].turns)
 
 
-def test_a_model_that_declares_no_tools_is_offered_them_in_words(tmp_path) -> None:
+def test_a_model_that_declares_no_tools_is_offered_them_in_words(own_run) -> None:
     calls = '{"tool_calls": [{"name": "submit", "args": {"answer": 3}}]}'
     reply = f"[[ ## next_thought ## ]]\nI know.\n\n[[ ## tool_calls ## ]]\n{calls}\n\n[[ ## completed ## ]]"
-    _, stored = ask(tmp_path, AGENT, "Agent", scripted(tmp_path, {"*": reply}))
-    for said in stored.folder.read_predictions().values():
+    for said in said_in(own_run(AGENT, "Agent", {"*": reply})):
         assert (said.status, said.answer) == (Status.ANSWERED, 3), said.failure
         assert not said.generations[0].tool_calls
 
@@ -97,18 +76,13 @@ class ToolWire(Wire):
             looked_up = any(turn["role"] == "tool" for turn in body["messages"])
             name = "submit" if looked_up and "submit" in names else names[0]
             args = json.dumps({"answer": 2} if name == "submit" else {"words": "scurvy"})
-            message = {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": name, "arguments": args}}],
-            }
+            call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": args}}
+            message = {"role": "assistant", "content": None, "tool_calls": [call]}
         elif schema:
-            message["content"] = json.dumps(
-                {name: (field.get("enum") or [1])[0] for name, field in schema["properties"].items()}
-            )
-        reply["choices"] = [
-            {"index": 0, "message": message, "finish_reason": "tool_calls" if body.get("tools") else "stop"}
-        ]
+            fields = {name: (field.get("enum") or [1])[0] for name, field in schema["properties"].items()}
+            message["content"] = json.dumps(fields)
+        finish = "tool_calls" if body.get("tools") else "stop"
+        reply["choices"] = [{"index": 0, "message": message, "finish_reason": finish}]
         return status, reply
 
 
@@ -123,56 +97,38 @@ def served(request):
     return model
 
 
-def test_tools_go_over_the_wire_in_its_own_form(tmp_path, served) -> None:
+def test_tools_go_over_the_wire_in_its_own_form(own_run, served) -> None:
     with serving(ToolWire()) as wire:
-        _, stored = ask(tmp_path, AGENT, "Agent", served(wire))
-    for said in stored.folder.read_predictions().values():
-        assert (said.status, said.answer) == (Status.ANSWERED, 2), said.failure
-    asked = [
-        body for body in wire.bodies("/v1/chat/completions") if any(turn["role"] == "tool" for turn in body["messages"])
-    ]
+        for said in said_in(own_run(AGENT, "Agent", {"*": "x"}, limit=2, model=served(wire))):
+            assert (said.status, said.answer) == (Status.ANSWERED, 2), said.failure
+    bodies = wire.bodies("/v1/chat/completions")
+    asked = [body for body in bodies if any(turn["role"] == "tool" for turn in body["messages"])]
     assert asked
     assert all({"look_up", "submit"} == {tool["function"]["name"] for tool in body["tools"]} for body in asked)
 
 
-def test_a_server_without_tools_and_schemas_is_asked_in_words(tmp_path, served) -> None:
+def test_a_server_without_tools_and_schemas_is_asked_in_words(own_run, served) -> None:
     with serving(Wire(refused_fields=("tools", "response_format"), structured=False)) as wire:
-        ask(tmp_path, AGENT, "Agent", served(wire))
+        own_run(AGENT, "Agent", {"*": "x"}, limit=2, model=served(wire))
     asked = wire.bodies("/v1/chat/completions") + wire.bodies("/v1/completions")
     assert any("tool_calls" in json.dumps(body) and "tools" not in body for body in asked)
 
 
-PLAIN = """
-import dspy
-
-class Plain(dspy.Module):
-    def __init__(self):
-        super().__init__()
-        self.ask = dspy.Predict("question -> answer: int, sure: bool")
-
-    def forward(self, question: str):
-        return self.ask(question=question)
-"""
-
-
-def test_the_json_adapter_sends_a_schema_where_the_server_holds_replies_to_it(tmp_path, served) -> None:
+def test_the_json_adapter_sends_a_schema_where_the_server_holds_replies_to_it(own_run, served) -> None:
     with serving(ToolWire()) as wire:
-        _, stored = ask(tmp_path, PLAIN, "Plain", served(wire), adapter="json")
-    assert {said.answer for said in stored.folder.read_predictions().values()} == {1}
-    schemas = [
-        body["response_format"]["json_schema"]["schema"]
-        for body in wire.bodies("/v1/chat/completions")
-        if body.get("response_format")
-    ]
-    assert sum(schema["properties"].keys() == {"answer", "sure"} for schema in schemas) == 2
+        run = own_run(PLAIN, "Plain", {"*": "x"}, limit=2, model=served(wire), adapter="json")
+    assert {said.answer for said in said_in(run)} == {1}
+    formats = [body.get("response_format") for body in wire.bodies("/v1/chat/completions")]
+    schemas = [one["json_schema"]["schema"]["properties"].keys() for one in formats if one]
+    assert schemas.count({"answer", "sure"}) == 2
 
 
 @pytest.mark.parametrize("answer", ["4", "four, as two and two have always been\nsince numbers are written"])
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_stream_brings_each_field_to_its_listener_and_the_whole_reply(tmp_path, answer: str, waits: bool) -> None:
-    engine = ScriptedEngine({"*": f"[[ ## reasoning ## ]]\nCounting.\n\n[[ ## answer ## ]]\n{answer}\n"})
-    lm = build_lm(ModelSpec(engine="scripted", path=tmp_path), engine)
-    with dspy.context(lm=lm):
+    reply = f"[[ ## reasoning ## ]]\nCounting.\n\n[[ ## answer ## ]]\n{answer}\n"
+    (tmp_path / "replies.yaml").write_text(json.dumps({"*": reply}))
+    with dspy.context(lm=medexam.lm("scripted", path=tmp_path / "replies.yaml")):
         program = dspy.streamify(
             dspy.ChainOfThought("question -> answer"),
             stream_listeners=[dspy.streaming.StreamListener("answer")],
@@ -187,33 +143,28 @@ def test_a_stream_brings_each_field_to_its_listener_and_the_whole_reply(tmp_path
     assert "".join(chunk.chunk for chunk in chunks).strip() == answer
 
 
-def test_an_adapter_is_named_by_its_class(tmp_path) -> None:
+def test_an_adapter_is_named_by_its_class_and_its_source_counts(own_run, tmp_path) -> None:
     reply = "<answer>\n3\n</answer>\n<sure>\nTrue\n</sure>"
-    (tmp_path / "mine_too.py").write_text("import dspy\n\nclass Loud(dspy.XMLAdapter):\n    pass\n")
-    digests = set()
-    for adapter in ("xml", "dspy.XMLAdapter", f"{tmp_path / 'mine_too.py'}:Loud"):
-        planned, stored = ask(tmp_path, PLAIN, "Plain", scripted(tmp_path, {"*": reply}), adapter=adapter)
-        assert {said.answer for said in stored.folder.read_predictions().values()} == {3}
-        digests.add(planned.cells[0].spec_digest)
-    assert len(digests) == 2
-    (tmp_path / "elsewhere").mkdir()
-    moved = (tmp_path / "mine_too.py").rename(tmp_path / "elsewhere" / "mine_too.py")
-    planned, _ = ask(tmp_path, PLAIN, "Plain", scripted(tmp_path, {"*": reply}), adapter=f"{moved}:Loud")
-    assert planned.cells[0].spec_digest in digests
+    (tmp_path / "loud.py").write_text("import dspy\n\nclass Loud(dspy.XMLAdapter):\n    pass\n")
+    (tmp_path / "elsewhere.py").write_text((tmp_path / "loud.py").read_text())
+    ids = []
+    for adapter in ("xml", "dspy.XMLAdapter", f"{tmp_path / 'loud.py'}:Loud"):
+        run = own_run(PLAIN, "Plain", {"*": reply}, adapter=adapter)
+        assert {said.answer for said in said_in(run)} == {3}
+        ids.append(run.id[-12:])
+    assert len(set(ids)) == 2
 
 
-def test_an_adapter_takes_arguments(tmp_path) -> None:
+def test_an_adapter_takes_arguments(own_run) -> None:
     source = AGENT.replace("with dspy.context(adapter=dspy.ChatAdapter(use_native_function_calling=True)):", "if True:")
-    native = {"adapter_args": {"use_native_function_calling": True}}
-    _, stored = ask(tmp_path, source, "Agent", scripted(tmp_path, REPLIES), **native)
-    assert {said.answer for said in stored.folder.read_predictions().values()} == {2}
+    run = own_run(source, "Agent", REPLIES, adapter_args={"use_native_function_calling": True})
+    assert {said.answer for said in said_in(run)} == {2}
 
 
-def test_the_two_step_adapter_has_the_runs_model_extract(tmp_path) -> None:
+def test_the_two_step_adapter_has_the_runs_model_extract(own_run) -> None:
     fields = "[[ ## answer ## ]]\n4\n\n[[ ## sure ## ]]\nTrue\n\n[[ ## completed ## ]]"
     replies = {"I think that it is the fourth": fields, "*": "I think that it is the fourth."}
-    _, stored = ask(tmp_path, PLAIN, "Plain", scripted(tmp_path, replies), adapter="dspy.TwoStepAdapter")
-    for said in stored.folder.read_predictions().values():
+    for said in said_in(own_run(PLAIN, "Plain", replies, adapter="dspy.TwoStepAdapter")):
         assert (said.answer, len(said.generations)) == (4, 2), said.failure
 
 
@@ -225,6 +176,42 @@ def test_the_two_step_adapter_has_the_runs_model_extract(tmp_path) -> None:
         ("yaml", "is none of chat, json, xml"),
     ],
 )
-def test_what_is_no_adapter_is_refused_before_anything_is_asked(tmp_path, adapter, says) -> None:
+def test_what_is_no_adapter_is_refused_before_anything_is_asked(own_run, adapter, says) -> None:
     with pytest.raises(SpecError, match=says):
-        ask(tmp_path, PLAIN, "Plain", scripted(tmp_path, {"*": "x"}), adapter=adapter)
+        own_run(PLAIN, "Plain", {"*": "x"}, adapter=adapter)
+
+
+def test_a_module_looks_up_what_it_likes(own_run, tmp_path) -> None:
+    source = """
+class Looks(dspy.Module):
+    def forward(self, question, passages: list):
+        found = dspy.Retrieve(k=1)("insulin lowers glucose").passages
+        assert isinstance(passages, list) and len(found) == 1
+        return dspy.Prediction(answer=1, rationale=found[0])
+"""
+    texts = ["Insulin lowers glucose in blood.", "The femur is the longest bone.", "Bile is stored."]
+    lines = [json.dumps({"id": str(number), "title": "", "content": text}) for number, text in enumerate(texts)]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    retriever = {"kind": "bm25", "corpus": str(tmp_path / "corpus.jsonl")}
+    for said in said_in(own_run(source, "Looks", {"*": "x"}, retriever=retriever)):
+        assert (said.failure, said.answer, said.passages is not None) == (None, 1, True)
+        assert "Insulin lowers glucose" in said.rationale
+
+
+def test_the_example_that_decides_what_to_look_up_answers_from_real_passages(ask) -> None:
+    wanted = load_corpus(CORPUS).passages[7]
+
+    def reply(turn: str) -> str:
+        if "next_tool_name" not in turn:
+            said = "It is said there." if wanted.content in turn else "No."
+            return f"[[ ## reasoning ## ]]\n{said}\n\n[[ ## answer ## ]]\n2\n\n[[ ## completed ## ]]"
+        found = wanted.content in turn
+        args = json.dumps({} if found else {"query": wanted.text[:200]})
+        fields = {"next_thought": "So.", "next_tool_name": "finish" if found else "search", "next_tool_args": args}
+        return "\n\n".join(f"[[ ## {name} ## ]]\n{text}" for name, text in fields.items())
+
+    program = {"kind": f"{ROOT / 'examples' / 'look_up.py'}:LookUp", "args": {"steps": 4}}
+    asked = ask({**program, "retriever": {"kind": "bm25", "corpus": str(CORPUS)}}, reply)
+    assert (asked.said.answer, asked.said.rationale) == (2, "It is said there.")
+    # It searches, finds, finishes and answers.
+    assert len(asked.dialogues) == len(asked.said.generations) == 3
