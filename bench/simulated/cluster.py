@@ -14,7 +14,7 @@ from simulated.client import MODEL, Processor, Program, open_engine, simulated_w
 from simulated.server import SimulatedServer, State
 from simulated.virtual_time import run_virtually
 
-from medexam.companions.serving.launch.fleet import HEARTBEAT_S
+from medexam.companions.serving import TIMING
 from medexam.experiments import RunFolder, Spending
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.workers.dispatcher import Dispatcher
@@ -258,7 +258,7 @@ class _Cluster:
 
     async def _send_heartbeats(self) -> None:
         while True:
-            await asyncio.sleep(HEARTBEAT_S)
+            await asyncio.sleep(TIMING.heartbeat_s)
             known = {entry.address for entry in self.registry.read()}
             living = [one.address for one in self.servers.values() if one.state in (State.WORKS, State.REFUSES)]
             self.registry.heartbeat(*(address for address in living if address in known))

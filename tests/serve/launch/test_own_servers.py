@@ -12,8 +12,9 @@ import yaml
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
 from asked import complete
+from medexam.companions.serving import TIMING as LAUNCH_TIMING
+from medexam.companions.serving import group_lives
 from medexam.companions.serving.launch.own_servers import OwnServers
-from medexam.companions.serving.launch.processes import group_lives
 from medexam.errors import EngineError
 from medexam.serve import TIMING, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
@@ -56,7 +57,7 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEDEXAM_VLLM_PYTHON", sys.executable)
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
-    monkeypatch.setattr("medexam.companions.serving.launch.processes.FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr(LAUNCH_TIMING, "first_pause_s", 0.1)
     monkeypatch.setattr(TIMING, "poll_s", 0.1)
     # Two tests that look for a free port at once would find the same one.
     monkeypatch.setattr("medexam.companions.serving.launch.vllm_command.FIRST_PORT", free_port())

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from medexam.companions.serving.cluster.addresses import address_of, interface_of, own_address, resolve
 from medexam.companions.serving.launch.ports import next_free
+from medexam.companions.serving.launch.timing import TIMING
 from medexam.companions.serving.launch.vllm_flags import Node
 from medexam.toolkit.errors import EngineError
 from medexam.toolkit.files import write_whole
@@ -23,8 +24,6 @@ _PORTS = range(8_000, 24_000, 16)
 """Where the servers of a job begin to look for a port: jobs that start together on one node get different ones."""
 _MEETING_PORTS = range(29_600, 30_600)
 """Where the nodes of one server begin to look for a port to meet on."""
-_MEETING_S = 120.0
-"""Seconds in which the first node's word must be seen on the others."""
 _POLL_S = 0.2
 _TIMEOUT_S = 20.0
 
@@ -95,7 +94,7 @@ class JobNode:
             write_shared(path, {"address": address, "port": port})
             head = address
         else:
-            word = read_shared(path, _MEETING_S, f"{self.name} does not see {path}, which {self.names[0]} writes")
+            word = read_shared(path, TIMING.meeting_s, f"{self.name} does not see {path}, which {self.names[0]} writes")
             head, port = str(word["address"]), int(word["port"])
             address = _chosen_address() or own_address(head)
         return Node(self.rank, self.count, head, port, address, interface_of(address))

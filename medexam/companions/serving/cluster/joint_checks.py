@@ -13,10 +13,10 @@ from filelock import FileLock, Timeout
 
 from medexam.companions.serving.cluster.job_node import JobNode
 from medexam.companions.serving.cluster.node_checks import NodeFinding
+from medexam.companions.serving.launch.timing import TIMING
 from medexam.companions.serving.launch.vllm_flags import Node
 from medexam.toolkit.errors import EngineError
 
-_WAIT_S = 60.0
 _APART_S = 60.0
 """Seconds by which clocks may differ; Munge, by which Slurm knows its nodes, refuses what is older than 300 s."""
 _LINE = 4096
@@ -30,7 +30,7 @@ def check_between(job_node: JobNode, folder: Path) -> Iterator[NodeFinding]:
     try:
         if job_node.rank == 0:
             lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with FileLock(lock, timeout=_WAIT_S, mode=0o600):
+            with FileLock(lock, timeout=TIMING.nodes_s, mode=0o600):
                 yield from _listen(job_node, job_node.meet(folder))
         else:
             yield from _connect(job_node.meet(folder), lock)
@@ -43,7 +43,7 @@ def _listen(job_node: JobNode, node: Node) -> Iterator[NodeFinding]:
     peers: list[str] = []
     faults: list[str] = []
     with socket.create_server((node.head, node.port), family=family) as server:
-        deadline = time.monotonic() + _WAIT_S
+        deadline = time.monotonic() + TIMING.nodes_s
         while len(peers) + 1 < job_node.count:
             server.settimeout(max(deadline - time.monotonic(), 0.1))
             try:
@@ -82,10 +82,10 @@ def _connect(node: Node, lock: Path) -> Iterator[NodeFinding]:
 
 def _patiently(node: Node) -> socket.socket:
     """Connect to the first node, which may begin to listen a moment after it wrote where."""
-    deadline = time.monotonic() + _WAIT_S / 6
+    deadline = time.monotonic() + TIMING.nodes_s / 6
     while True:
         try:
-            return socket.create_connection((node.head, node.port), timeout=_WAIT_S / 6)
+            return socket.create_connection((node.head, node.port), timeout=TIMING.nodes_s / 6)
         except ConnectionRefusedError:
             if time.monotonic() > deadline:
                 raise

@@ -16,13 +16,10 @@ from typing import Self
 import httpx
 
 from medexam.companions.serving.launch.processes import Launch, ServerProcess
+from medexam.companions.serving.launch.timing import TIMING
 from medexam.toolkit.errors import EngineError
 from medexam.toolkit.files import host_name
 from medexam.toolkit.servers import RegisteredServer, Registry
-
-HEARTBEAT_S = 5.0
-"""Seconds between two heartbeats in the registry."""
-_TICK_S = 0.25
 
 LoadProgress = Callable[[float, str], None]
 
@@ -140,7 +137,7 @@ class Fleet:
                     raise loading[0].too_slow(timeout_s)
                 if progress is not None:
                     progress(waited, self._last_line(loading[0]))
-                self._stopping.wait(_TICK_S)
+                self._stopping.wait(TIMING.tick_s)
 
     def watch(self) -> None:
         """Keep the servers running until `stop` is called.
@@ -155,7 +152,7 @@ class Fleet:
                     for server in () if self._stopping.is_set() else self._servers:
                         self._check(server, client)
                     self._send_heartbeat()
-                self._stopping.wait(_TICK_S)
+                self._stopping.wait(TIMING.tick_s)
 
     def stop(self) -> None:
         """Take the servers out of the registry and end them with all that they started. Stopping twice is harmless."""
@@ -163,7 +160,7 @@ class Fleet:
         with self._lock:
             # First, so that no run sends questions to a server that is about to end.
             self._unregister(*self._servers)
-            # At once: each may take `GRACE_S` to end.
+            # At once: each may take `TIMING.grace_s` to end.
             with ThreadPoolExecutor(max_workers=max(len(self._servers), 1)) as pool:
                 list(pool.map(ServerProcess.stop, self._servers))
             for server in self._servers:
@@ -217,7 +214,7 @@ class Fleet:
 
     def _send_heartbeat(self) -> None:
         """Note in the registry that the servers run; if it cannot be written now, they still serve."""
-        if self._registry is None or time.monotonic() - self._last_heartbeat < HEARTBEAT_S:
+        if self._registry is None or time.monotonic() - self._last_heartbeat < TIMING.heartbeat_s:
             return
         self._last_heartbeat = time.monotonic()
         running = {server.address: server for server in self._servers if server.state != "crashed"}

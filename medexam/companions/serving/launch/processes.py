@@ -21,13 +21,11 @@ from typing import IO, Literal
 import httpx
 
 from medexam.companions.serving.launch.ports import check_free, claim_port
+from medexam.companions.serving.launch.timing import TIMING
 from medexam.toolkit.errors import EndpointUnreachableError, EngineError
 
-GRACE_S = 20.0
-"""Seconds that the server gets to stop by itself before it is killed."""
-FIRST_PAUSE_S = 5.0
 LONGEST_PAUSE_S = 60.0
-"""A crashed server is started again after the first pause, and after twice as long each further time."""
+"""Before a server that crashed is started again, however often it did."""
 _GUARD = str(Path(__file__).with_name("guard.py"))
 _POLL_S = 0.05
 _TAIL_LINES = 12
@@ -164,15 +162,15 @@ class ServerProcess:
         # The next start empties the log, which says why it crashed.
         with contextlib.suppress(OSError):
             self.log.replace(self.log.with_suffix(f".{self.restarts}.log"))
-        pause_s = min(FIRST_PAUSE_S * 2.0 ** (self.restarts - 1), LONGEST_PAUSE_S)
+        pause_s = min(TIMING.first_pause_s * 2.0 ** (self.restarts - 1), LONGEST_PAUSE_S)
         self.state, self.restart_at = "crashed", time.monotonic() + pause_s
         return pause_s
 
-    def stop(self, grace_s: float = GRACE_S) -> None:
-        """End the whole process group: asked first, killed after `grace_s` seconds. Stopping twice is harmless."""
+    def stop(self) -> None:
+        """End the whole process group: asked first, killed after `TIMING.grace_s` seconds. Stopping twice is harmless."""
         if self._process is None:
             return
-        for sign, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, 5.0)):
+        for sign, wait_s in ((signal.SIGTERM, TIMING.grace_s), (signal.SIGKILL, 5.0)):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, sign)
             if self._group_ended(wait_s):

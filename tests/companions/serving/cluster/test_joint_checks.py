@@ -5,13 +5,12 @@ import socket
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from medexam.companions.serving.cluster import joint_checks
-from medexam.companions.serving.cluster.job_node import JobNode, read_shared
-from medexam.companions.serving.cluster.joint_checks import check_between
-from waiting import BACKSTOP_S
+from medexam.companions.serving import TIMING, JobNode, check_between
+from waiting import BACKSTOP_S, until
 
 HEAD = JobNode("7", "0", "1", 0, 2, "n1", ("n1", "n2"))
 
@@ -19,11 +18,12 @@ HEAD = JobNode("7", "0", "1", 0, 2, "n1", ("n1", "n2"))
 @pytest.fixture(autouse=True)
 def loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "lo")
-    monkeypatch.setattr(joint_checks, "_WAIT_S", BACKSTOP_S)
+    monkeypatch.setattr(TIMING, "nodes_s", BACKSTOP_S)
 
 
 def speak(shared: Path, late_s: float, locked: bool) -> None:
-    word = read_shared(HEAD.folder(shared) / "meeting.json", BACKSTOP_S, "no word")
+    until((HEAD.folder(shared) / "meeting.json").exists)
+    word = json.loads((HEAD.folder(shared) / "meeting.json").read_text(encoding="utf-8"))
     deadline = time.monotonic() + BACKSTOP_S
     while time.monotonic() < deadline:
         try:
@@ -57,14 +57,14 @@ def test_clocks_and_locks(tmp_path: Path, late_s: float, locked: bool, fault: st
 
 
 def test_a_node_that_does_not_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joint_checks, "_WAIT_S", 0.3)
+    monkeypatch.setattr(TIMING, "nodes_s", 0.3)
     (found,) = check_between(HEAD, tmp_path)
     assert (found.fault or "").startswith("0 of 1 other nodes reached 127.0.0.1 port ")
 
 
 def test_both_nodes_for_real(tmp_path: Path) -> None:
     second = JobNode("7", "0", "1", 1, 2, "n2", ("n1", "n2"))
-    theirs: list[joint_checks.NodeFinding] = []
+    theirs: list[Any] = []
     other = threading.Thread(target=lambda: theirs.extend(check_between(second, tmp_path)))
     other.start()
     (ours,) = check_between(HEAD, tmp_path)

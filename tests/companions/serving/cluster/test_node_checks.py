@@ -1,17 +1,13 @@
 """What one node finds wrong with itself, each fault made for real or at the system's edge."""
 
-import errno
 import json
 import socket
+import sys
 from pathlib import Path
 
 import pytest
-from fake_vllm import free_port
 
-from medexam.companions.serving.cluster import node_checks
-from medexam.companions.serving.cluster.job_node import JobNode
-from medexam.companions.serving.cluster.node_checks import check_node
-from medexam.companions.serving.launch.settings import ServerSettings
+from medexam.companions.serving import TIMING, JobNode, ServerSettings, check_node
 from medexam.errors import EngineError
 
 HERE = JobNode("7", "0", "1", 0, 1, "n1", ("n1",))
@@ -42,21 +38,6 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_node_without_faults(tmp_path: Path) -> None:
     assert faults(tmp_path) == {}
     assert not list(tmp_path.iterdir()), "nothing is left behind"
-
-
-@pytest.mark.parametrize("error", [OSError(errno.ENOLCK, "No locks available"), NotImplementedError("flock")])
-def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    def refuse(*_args: object, **_options: object) -> None:
-        raise error
-
-    monkeypatch.setattr(node_checks, "FileLock", refuse)
-    assert "cannot be written with locks" in faults(tmp_path)["folder"]
-    assert "name another folder for the registry" in faults(tmp_path)["folder"]
-
-
-def test_too_little_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_checks, "_SHM_GB_OF_GPU", 1e6)
-    assert "GB are needed; in docker start with --ipc host" in faults(tmp_path)["shared memory"]
 
 
 def test_fewer_cards_than_promised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +76,11 @@ def test_a_container_is_asked_for_its_own_cuda(tmp_path: Path, monkeypatch: pyte
 
 def test_a_model_that_fits_over_all_nodes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_nvidia_smi(tmp_path, monkeypatch, 2, "12.8")
-    monkeypatch.setattr("medexam.companions.serving.launch.vllm_command.has_cpu_build", lambda _python: False)
+    python = tmp_path / "python"
+    says = """case "$2" in *cuda) echo '"12.8"';; *) echo '{"found": true, "cpu": false}';; esac"""
+    python.write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
     two = JobNode("7", "0", "1", 1, 2, "n2", ("n1", "n2"))
     (server,) = (one for one in check_node(two, "llama-3.1-70b", tmp_path, ServerSettings()) if one.subject == "server")
     assert server.fault is None
@@ -118,17 +103,16 @@ def test_a_node_without_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_port_that_is_taken_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "lo")
     head = JobNode("7", "0", "2", 0, 2, "n1", ("n1", "n2"))
-    taken = free_port()
-    monkeypatch.setattr("medexam.companions.serving.cluster.job_node._MEETING_PORTS", range(taken, taken + 1))
-    with socket.create_server(("127.0.0.1", taken)):
+    first = head.meet(tmp_path)
+    with socket.create_server(("127.0.0.1", first.port)):
         met = head.meet(tmp_path)
-    assert met.port > taken
+    assert met.port != first.port
     other = JobNode("7", "0", "2", 1, 2, "n2", ("n1", "n2")).meet(tmp_path)
     assert (other.head, other.port, other.rank, other.interface) == ("127.0.0.1", met.port, 1, "lo")
 
 
 def test_a_folder_that_the_first_node_does_not_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("medexam.companions.serving.cluster.job_node._MEETING_S", 0.3)
+    monkeypatch.setattr(TIMING, "meeting_s", 0.3)
     with pytest.raises(
         EngineError, match=r"n2 does not see .*meeting\.json, which n1 writes, within 0 s; name a folder"
     ):

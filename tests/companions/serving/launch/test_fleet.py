@@ -1,8 +1,9 @@
 """A fleet of servers, with a package that calls itself vllm and serves nothing but `/health`."""
 
 import os
-import signal
+import re
 import socket
+import stat
 import subprocess
 import sys
 import textwrap
@@ -13,13 +14,10 @@ import httpx
 import pytest
 from fake_vllm import free_port, write_fake_vllm
 
-from medexam.companions.serving.launch import guard
-from medexam.companions.serving.launch.fleet import ClientAccess, Fleet
-from medexam.companions.serving.launch.ports import claim_port
-from medexam.companions.serving.launch.processes import Launch, group_lives
+from medexam.companions.serving import TIMING, ClientAccess, Fleet, Launch, group_lives, plan_servers
 from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.files import host_name
-from medexam.serve import RegisteredServer, Registry
+from medexam.serve import Registry
 from waiting import BACKSTOP_S, until
 
 FOR_EVER = ("--loads-until", "/no such file")
@@ -29,9 +27,9 @@ FOR_EVER = ("--loads-until", "/no such file")
 def _fake_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_fake_vllm(tmp_path / "site")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
-    monkeypatch.setattr("medexam.companions.serving.launch.processes.FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr("medexam.companions.serving.launch.fleet._TICK_S", 0.02)
-    monkeypatch.setattr("medexam.companions.serving.launch.fleet.HEARTBEAT_S", 0.1)
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+    for name, seconds in (("first_pause_s", 0.05), ("tick_s", 0.02), ("heartbeat_s", 0.1), ("grace_s", 0.5)):
+        monkeypatch.setattr(TIMING, name, seconds)
 
 
 @pytest.fixture
@@ -42,8 +40,7 @@ def registry(tmp_path: Path) -> Registry:
 def plan(*flags: str, port: int | None = None) -> Launch:
     port = port or free_port()
     command = (sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", "m", "--host", "127.0.0.1")
-    root = f"http://127.0.0.1:{port}"
-    return Launch((*command, "--port", str(port), *flags), f"{root}/v1", model="tiny")
+    return Launch((*command, "--port", str(port), *flags), f"http://127.0.0.1:{port}/v1", model="tiny")
 
 
 def running(folder: Path) -> list[int]:
@@ -59,20 +56,18 @@ def running(folder: Path) -> list[int]:
 
 
 def test_each_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, registry: Registry) -> None:
-    seen: list[tuple[str, ...]] = []
-    loading: list[tuple[str, ...]] = []
-    lines: list[str] = []
+    seen: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
     quick, slow = plan(), plan("--loads-until", str(tmp_path / "seen"))
 
     def progress(_seconds: float, line: str) -> None:
-        lines.append(line)
-        seen.append(tuple(entry.address for entry in registry.read()))
-        loading.append(tuple(entry.address for entry in registry.read_loading()))
-        if (quick.address,) in seen and (slow.address,) in loading and line.startswith(f"{slow.address}: loading"):
+        answering, loading = registry.read(), registry.read_loading()
+        seen.append((tuple(one.address for one in answering), tuple(one.address for one in loading)))
+        if seen[-1] == ((quick.address,), (slow.address,)) and line.startswith(f"{slow.address}: loading"):
             (tmp_path / "seen").touch()
 
     key_file = tmp_path / "8000.key"
-    with Fleet([quick, slow], logs=tmp_path / "logs", access=ClientAccess("secret", key_file, registry, "17")) as fleet:
+    access = ClientAccess("s3cret", key_file, registry, "17")
+    with Fleet([quick, slow], logs=tmp_path / "logs", access=access) as fleet:
         fleet.wait_healthy(BACKSTOP_S, progress)
         assert fleet.addresses == (quick.address, slow.address)
         entries = registry.read()
@@ -80,21 +75,20 @@ def test_each_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, regi
             (launch.address, "tiny", host_name()) for launch in (quick, slow)
         ]
         assert {(one.job, one.key_file) for one in entries} == {("17", key_file)}
-    assert (tmp_path / "seen").exists(), (seen, loading, lines)
-    assert registry.read_loading() == ()
-    assert registry.read() == ()
+        assert httpx.get(quick.health, trust_env=False).status_code == 200
+        # The key is in the servers' environment alone.
+        pids = running(tmp_path)
+        assert not [pid for pid in pids if b"s3cret" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]
+        assert "s3cret" not in f"{quick}{quick!r}"
+        assert "VLLM_API_KEY" not in os.environ
+    assert (tmp_path / "seen").exists(), seen
+    assert len(pids) > 2
+    assert registry.read() == registry.read_loading() == ()
     assert not running(tmp_path)
     assert [path.name for path in fleet.logs] == [f"vllm-{httpx.URL(one).port}.log" for one in fleet.addresses]
     assert "with a key" in fleet.logs[0].read_text()
-
-
-def test_the_key_is_on_no_command_line_and_in_no_file(tmp_path: Path, registry: Registry) -> None:
-    with Fleet([plan()], logs=tmp_path / "logs", access=ClientAccess("s3cret", registry=registry)) as fleet:
-        fleet.wait_healthy(BACKSTOP_S)
-        for pid in running(tmp_path):
-            assert b"s3cret" not in Path(f"/proc/{pid}/cmdline").read_bytes()
-    for path in tmp_path.rglob("*"):
-        assert path.is_dir() or b"s3cret" not in path.read_bytes()
+    assert stat.S_IMODE(fleet.logs[0].stat().st_mode) == 0o600
 
 
 def test_a_server_that_dies_while_loading_takes_the_others_along(tmp_path: Path, registry: Registry) -> None:
@@ -106,35 +100,32 @@ def test_a_server_that_dies_while_loading_takes_the_others_along(tmp_path: Path,
     assert not running(tmp_path)
 
 
-def test_one_that_cannot_start_stops_those_that_did(tmp_path: Path) -> None:
-    port = free_port()
-    with Fleet([plan(port=port)], logs=tmp_path) as fleet:
-        fleet.wait_healthy(BACKSTOP_S)
-        second = Fleet([plan(*FOR_EVER), plan(port=port)], logs=tmp_path / "second")
-        with pytest.raises(EngineError, match="choose another with --port"), second:
+def test_a_taken_port_stops_those_that_did_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        holder = rf"process {os.getpid()} \(.*python.*\) listens there; choose another with --port, or stop"
+        with pytest.raises(EngineError, match=holder), Fleet([plan(*FOR_EVER), plan(port=port)], logs=tmp_path / "l"):
             pass
-        taken = socket.create_server(("127.0.0.1", 0))
-        third = Fleet([plan(*FOR_EVER), plan(port=taken.getsockname()[1])], logs=tmp_path / "third")
-        with taken, pytest.raises(EngineError, match="choose another with --port"), third:
-            pass
+    assert not running(tmp_path)
+    # While one loads, its port belongs to it.
+    with (
+        Fleet([plan(*FOR_EVER, port=port)], logs=tmp_path / "first"),
+        pytest.raises(EngineError, match=f"port {port} belongs to another server.*--port"),
+        Fleet([plan(port=port)], logs=tmp_path / "second"),
+    ):
+        pass
     assert not running(tmp_path)
 
 
-def test_a_port_belongs_to_the_first_while_it_loads(tmp_path: Path) -> None:
-    port = free_port()
-    second = Fleet([plan(port=port)], logs=tmp_path / "second")
-    with (
-        Fleet([plan(*FOR_EVER, port=port)], logs=tmp_path),
-        pytest.raises(EngineError, match=f"port {port} belongs to another server.*--port"),
-    ):
-        second.__enter__()
-    claim_port(port).close()
+def test_two_plans_at_once_choose_different_ports(tmp_path: Path) -> None:
+    first, second = (plan_servers("Qwen/Qwen3-8B")[0] for _ in range(2))
+    assert first.port != second.port
 
 
-def test_one_that_loads_too_long(tmp_path: Path) -> None:
+def test_one_that_loads_too_long_and_will_not_stop_is_killed(tmp_path: Path) -> None:
     with (
         pytest.raises(EndpointUnreachableError, match=r"not healthy after 0 s.*--timeout"),
-        Fleet([plan(), plan(*FOR_EVER)], logs=tmp_path) as fleet,
+        Fleet([plan(), plan(*FOR_EVER, "--stubborn", "1")], logs=tmp_path) as fleet,
     ):
         fleet.wait_healthy(0.4)
     assert not running(tmp_path)
@@ -164,8 +155,7 @@ def test_a_crashed_one_is_started_again_and_is_not_in_the_registry_meanwhile(
     assert "ended with exit code 13; it is started again in 0 s, 2 more times after that" in crash
     assert meanwhile == [steady.address]
     assert again == (f"{crashing.address} answers again", [steady.address, crashing.address])
-    first = fleet.logs[1].with_suffix(".1.log")
-    assert "CUDA error" in first.read_text()
+    assert "CUDA error" in fleet.logs[1].with_suffix(".1.log").read_text()
     assert registry.read() == ()
     assert not running(tmp_path)
 
@@ -173,29 +163,31 @@ def test_a_crashed_one_is_started_again_and_is_not_in_the_registry_meanwhile(
 def test_one_that_crashes_too_often_is_given_up(tmp_path: Path, registry: Registry) -> None:
     told: list[str] = []
     sign = tmp_path / "crash"
-    crashing = plan("--crash-on", str(sign))
     access = ClientAccess(registry=registry)
-    with Fleet([crashing], logs=tmp_path / "my.log", access=access, restarts=2, notify=told.append) as fleet:
+    crashing = plan("--crash-on", str(sign))
+    with Fleet([crashing], logs=tmp_path / "my.log", access=access, restarts=1, notify=told.append) as fleet:
         fleet.wait_healthy(BACKSTOP_S)
         sign.touch()
         with pytest.raises(EngineError, match=r"exit code 13; the last lines of .*\n(.*\n)*CUDA error"):
             fleet.watch()
-    assert sum("started again" in line for line in told) == 2
-    assert {path.name for path in tmp_path.glob("my*.log")} == {"my.log", "my.1.log", "my.2.log"}
+    assert sum("started again" in line for line in told) == 1
+    assert {path.name for path in tmp_path.glob("my*.log")} == {"my.log", "my.1.log"}
     assert registry.read() == ()
-    assert not running(tmp_path)
 
 
 def test_it_writes_itself_into_a_registry_that_was_removed_and_survives_a_damaged_one(
     tmp_path: Path, registry: Registry
 ) -> None:
     told: list[str] = []
-    with Fleet([plan()], logs=tmp_path, access=ClientAccess(registry=registry), notify=told.append) as fleet:
+    access = ClientAccess(registry=registry, host="node7")
+    launch = plan()
+    with Fleet([launch], logs=tmp_path, access=access, notify=told.append) as fleet:
         fleet.wait_healthy(BACKSTOP_S)
-        before = registry.read()[0].seen_at
+        (before,) = registry.read()
+        assert before.address == launch.address.replace("127.0.0.1", "node7")
         watching = threading.Thread(target=fleet.watch)
         watching.start()
-        until(lambda: registry.read()[0].seen_at > before)
+        until(lambda: registry.read()[0].seen_at > before.seen_at)
         registry.path.unlink()
         until(lambda: len(registry.read()) == 1)
 
@@ -212,35 +204,27 @@ def test_it_writes_itself_into_a_registry_that_was_removed_and_survives_a_damage
         watching.join(BACKSTOP_S)
 
 
-def test_a_registry_that_cannot_be_written_is_known_before_anything_starts(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_known_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    fleet = Fleet([plan()], logs=tmp_path, access=ClientAccess(registry=Registry(tmp_path / "file" / "servers.json")))
-    with pytest.raises(EngineError, match="cannot be written"), fleet:
+    access = ClientAccess(registry=Registry(tmp_path / "file" / "servers.json"))
+    with pytest.raises(EngineError, match="cannot be written"), Fleet([plan()], logs=tmp_path, access=access):
+        pass
+    with pytest.raises(EngineError, match="another with --log"), Fleet([plan()], logs=tmp_path / "file" / "my.log"):
         pass
     assert not running(tmp_path)
-
-
-def test_other_machines_reach_it_by_a_name(tmp_path: Path, registry: Registry) -> None:
-    launch = plan()
-    with Fleet([launch], logs=tmp_path, access=ClientAccess(registry=registry, host="node7")) as fleet:
-        fleet.wait_healthy(BACKSTOP_S)
-        assert [one.address for one in registry.read()] == [launch.address.replace("127.0.0.1", "node7")]
-    assert registry.read() == ()
 
 
 SUPERVISOR = """
 import sys
 from pathlib import Path
-from medexam.companions.serving.launch.processes import Launch
-from medexam.serve.discovery.registry import Registry
-from medexam.companions.serving.launch.fleet import ClientAccess, Fleet
+from medexam.companions.serving import ClientAccess, Fleet, Launch
+from medexam.serve import Registry
 port, folder = int(sys.argv[1]), Path(sys.argv[2])
 command = (sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", "m", "--host", "127.0.0.1")
-root = f"http://127.0.0.1:{port}"
-launch = Launch((*command, "--port", str(port), *sys.argv[3:]), f"{root}/v1", model="tiny")
+launch = Launch((*command, "--port", str(port), *sys.argv[3:]), f"http://127.0.0.1:{port}/v1", model="tiny")
 with Fleet([launch], logs=folder, access=ClientAccess(registry=Registry(folder / "servers.json"))) as fleet:
     fleet.wait_healthy(300)
-    print(fleet._servers[0].pid, flush=True)
+    print("healthy", flush=True)
     fleet.watch()
 """
 
@@ -249,39 +233,16 @@ def test_servers_do_not_outlive_a_supervisor_that_is_killed(tmp_path: Path, regi
     command = [sys.executable, "-c", textwrap.dedent(SUPERVISOR), str(free_port()), str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
         assert supervisor.stdout is not None
-        group = int(supervisor.stdout.readline())
-        assert len(registry.read()) == 1
+        assert supervisor.stdout.readline() == "healthy\n"
+        (entry,) = registry.read()
+        assert group_lives(os.getpgid(entry.pid))
         supervisor.kill()
-    until(lambda: not group_lives(group))
-    assert not running(tmp_path)
+    until(lambda: not running(tmp_path))
     assert registry.read() == ()
 
 
-def test_an_orphan_that_will_not_stop_is_killed(tmp_path: Path) -> None:
-    guarding = (
-        "import sys; from medexam.companions.serving.launch import guard; "
-        "guard.GRACE_S = 0.3; guard.main(1, sys.argv[1:])"
-    )
-    command = [sys.executable, "-c", guarding, *plan("--stubborn", "1").command]
-    with subprocess.Popen(command, start_new_session=True) as orphan:
-        assert orphan.wait(BACKSTOP_S) == -signal.SIGKILL
-    assert not running(tmp_path)
-
-
-def test_the_guard_passes_the_exit_code_on(tmp_path: Path) -> None:
-    def run(*command: str) -> "subprocess.CompletedProcess[str]":
-        guarded = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *command]
-        return subprocess.run(guarded, check=False, capture_output=True, text=True, start_new_session=True)
-
-    assert run(sys.executable, "-c", "raise SystemExit(7)").returncode == 7
-    assert run("/bin/sh", "-c", "kill -9 $$").returncode == 137
-    missing = run(str(tmp_path / "none"))
-    assert (missing.returncode, missing.stderr) == (127, f"{tmp_path / 'none'}: No such file or directory\n")
-
-
-def test_a_registry_entry_is_of_the_guards_process(tmp_path: Path, registry: Registry) -> None:
-    with Fleet([plan()], logs=tmp_path, access=ClientAccess(registry=registry)) as fleet:
+def test_a_node_that_only_computes_is_not_waited_for(tmp_path: Path) -> None:
+    launch = Launch((sys.executable, "-c", "import time; time.sleep(600)"), "")
+    with Fleet([launch], logs=tmp_path) as fleet:
         fleet.wait_healthy(BACKSTOP_S)
-        (entry,) = registry.read()
-        assert isinstance(entry, RegisteredServer)
-        assert os.getpgid(entry.pid) == entry.pid
+        assert not re.search("http", " ".join(fleet.addresses))

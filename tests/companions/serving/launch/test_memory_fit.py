@@ -1,76 +1,44 @@
-"""GPUs out of a `nvidia-smi` that is a script, the sum of the memory, and who gets which card."""
+"""The sum of the memory, and who gets which card, out of a `nvidia-smi` that is a script."""
 
-from collections.abc import Callable
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from medexam.companions.serving.launch.gpus import Gpu, find_gpus
-from medexam.companions.serving.launch.memory_fit import check_fit, choose_layout, estimate_memory, fit_lowered
-from medexam.companions.serving.launch.placement import place_profile, place_without_profile
-from medexam.companions.serving.launch.profile import load_profile
-from medexam.companions.serving.launch.settings import ServerSettings
+from medexam.companions.serving import Launch, ServerSettings, estimate_memory, fit_lowered, load_profile, plan_servers
 from medexam.errors import EngineError
 
-A100_MIB, H100_MIB = 40_960, 81_559
+A100, H100, H200 = 40.0, 79.65, 140.4
+"""GiB, as `nvidia-smi` says: 42.9, 85.5 and 150.7 GB."""
 
 
-@pytest.fixture
-def cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Puts a `nvidia-smi` on the PATH that tells of cards of these MiB; `used` are taken by others."""
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-
-    def put(*sizes: int, used: dict[int, int] | None = None, name: str = "NVIDIA A100") -> None:
-        taken = used or {}
-        rows = [f"{i}, GPU-{i}aaa, {name}, {mib}, {mib - taken.get(i, 3)}" for i, mib in enumerate(sizes)]
-        script = tmp_path / "nvidia-smi"
-        script.write_text("#!/bin/sh\ncat <<END\n" + "\n".join(rows) + "\nEND\n", encoding="utf-8")
-        script.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-
-    return put
-
-
-@pytest.fixture
-def no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-
-def a100(count: int, gb: float = 42.9) -> list[Gpu]:
-    return [Gpu(index, "A100", gb, gb) for index in range(count)]
-
-
-def test_the_cards_of_this_machine(cards: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    cards(A100_MIB, A100_MIB, used={1: 30_000})
-    first, second = find_gpus()
-    assert (first.index, first.name, round(first.total_gb, 1)) == (0, "NVIDIA A100", 42.9)
-    assert str(second) == "GPU 1 (NVIDIA A100, 11.5 of 42.9 GB free)"
+def value(launch: Launch, flag: str) -> str | None:
+    """What follows a flag on the command line; None if it is not there."""
+    return launch.command[launch.command.index(flag) + 1] if flag in launch.command else None
 
 
 @pytest.mark.parametrize(
-    ("visible", "indices"),
-    [("2,0", [2, 0]), ("GPU-1a", [1]), ("", []), ("1,9,0", [1]), ("-1", []), ("1,1", [1]), ("MIG-x", [])],
+    ("visible", "gpus"),
+    [("2,0", (2, 0)), ("GPU-1a,GPU-2a", (1, 2)), ("1,9,0", None), ("", None), ("-1", None), ("MIG-x", None)],
 )
-def test_cuda_visible_devices(
-    cards: Callable[..., None], monkeypatch: pytest.MonkeyPatch, visible: str, indices: list[int]
-) -> None:
-    cards(A100_MIB, A100_MIB, A100_MIB)
+def test_cuda_visible_devices(cards, monkeypatch, visible: str, gpus: tuple[int, ...] | None) -> None:
+    cards(A100, A100, A100)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert [card.index for card in find_gpus()] == indices
+    if gpus is None:
+        with pytest.raises(EngineError, match=r"needs a GPU|wants 2 GPUs|here are"):
+            plan_servers("qwen3-32b", ServerSettings(replicas=1))
+    else:
+        (launch,) = plan_servers("qwen3-32b", flags=["-tp", "2"], printing=True)
+        assert launch.gpus == gpus
 
 
 @pytest.mark.parametrize("says", ["exit 9", "echo 'NVIDIA-SMI has failed'", "echo '0, GPU-0, GB10, [N/A], [N/A]'"])
-def test_a_driver_that_fails(cards: Callable[..., None], tmp_path: Path, says: str) -> None:
-    cards(A100_MIB)
+def test_a_driver_that_fails_is_no_card(cards, tmp_path: Path, says: str) -> None:
+    cards(A100)
     (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
-    assert find_gpus() == ()
-
-
-@pytest.mark.usefixtures("no_driver")
-def test_no_driver() -> None:
-    assert find_gpus() == ()
     with pytest.raises(EngineError, match=r"needs a GPU.*--slurm.*--print.*smollm2-cpu"):
-        place_profile("qwen3-8b", load_profile("qwen3-8b"))
+        plan_servers("qwen3-8b")
 
 
 def test_the_sum() -> None:
@@ -87,50 +55,6 @@ def test_the_sum() -> None:
     assert copied.context == pytest.approx(2 * 80 * 1 * 128 * 2 * 8192 / 1e9), "a head is not cut"
 
 
-@pytest.mark.parametrize(
-    ("name", "found", "replicas", "expected"),
-    [
-        ("llama-3.1-70b", a100(4), 1, (40, 4, 4)),
-        ("llama-3.1-70b", a100(8), 2, (40, 4, 8)),
-        ("llama-3.1-70b", a100(4, 85.5), 1, (80, 4, 4)),
-        ("llama-3.1-70b", a100(4, 85.5), 2, (80, 2, 4)),
-        ("llama-3.1-70b", a100(3, 150.7), 1, (141, 2, 2)),
-        ("llama-3.1-8b", a100(1, 34.0), 1, (24, 1, 1)),
-        ("medgemma-4b", a100(1, 17.1), 1, (24, 1, 1)),  # smaller than every layout's card, and it fits all the same
-    ],
-)
-def test_the_layout_for_what_is_here(
-    name: str, found: list[Gpu], replicas: int, expected: tuple[float, int, int]
-) -> None:
-    profile = load_profile(name)
-    layout, chosen = choose_layout(name, profile, found, replicas=replicas)
-    assert (layout.gpu_gb, layout.tensor_parallel, len(chosen)) == expected
-    assert check_fit(name, profile, layout, found[0].total_gb).fits
-
-
-def test_too_few_cards_are_told_with_the_sum_and_the_ways_out() -> None:
-    with pytest.raises(EngineError) as caught:
-        choose_layout("llama-3.1-70b", load_profile("llama-3.1-70b"), a100(2))
-    text = str(caught.value)
-    assert text.startswith("llama-3.1-70b wants 4 GPUs of 40 GB or 8 GPUs of 24 GB, and here are GPU 0 (A100, 42.9 of")
-    assert "141.1 GB of weights over 2 GPUs = 70.5 GB each: 70.5 GB of weights + 1.3 GB to compute 256" in text
-    assert "= 75.9 GB > 40.8 GB (95% of 42.9 GB): use 4 GPUs of that size (-- --tensor-parallel-size 4), or" in text
-    assert "\n" not in text
-
-
-def test_a_context_too_long() -> None:
-    profile = load_profile("llama-3.1-70b")
-    long = profile.layouts[0].model_copy(update={"max_context": 131_072})
-    with pytest.raises(
-        EngineError, match=r"use a context of at most \d+ tokens \(--max-model-len (\d+)\), or 8 GPUs"
-    ) as told:
-        check_fit("llama-3.1-70b", profile, long, 42.9, context_given=True)
-    tokens = int(str(told.value).partition("--max-model-len ")[2].partition(")")[0])
-    shorter = long.model_copy(update={"max_context": tokens})
-    assert estimate_memory(profile, shorter, 42.9).fits
-    assert not estimate_memory(profile, shorter.model_copy(update={"max_context": tokens + 512}), 42.9).fits
-
-
 def test_what_fits_by_a_hair_is_lowered_or_refused() -> None:
     profile = load_profile("llama-3.1-70b")
     layout = profile.layouts[0]
@@ -141,63 +65,157 @@ def test_what_fits_by_a_hair_is_lowered_or_refused() -> None:
         assert found.fits == (gb > 40)
         taken = found.weights + found.activations + found.graphs + found.libraries + found.context
         assert (taken <= 0.95 * gb - 0.02 * gb) == found.fits
-    with pytest.raises(EngineError, match=r"0\.8 GB of margin = 39\.9 GB > 38\.5 GB"):
-        check_fit("llama-3.1-70b", profile, layout, 40.5, context_given=True)
     assert not fit_lowered(profile, layout.model_copy(update={"sequences": 256}), 41.0, context_given=True).fits
 
 
-def test_no_layout_for_so_many_nodes() -> None:
-    with pytest.raises(EngineError, match="no layout for 5 nodes, only for 1, 2; add one"):
-        choose_layout("llama-3.1-70b", load_profile("llama-3.1-70b"), a100(8), nodes=5)
-
-
-def test_each_replica_has_cards_of_its_own(cards: Callable[..., None]) -> None:
-    cards(*[A100_MIB] * 3, used={0: 30_000})
-    placed = place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), ServerSettings(replicas=2))
-    assert placed.gpus == ((1,), (2,)), "another process has most of card 0"
-    assert "the cache holds 4.9 whole contexts at once" in placed.notes[0]
-    assert place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), ServerSettings(gpus=(2,))).gpus == ((2,),)
-    with pytest.raises(EngineError, match=r"no GPU 7 here; there are GPU 0 .*--gpus"):
-        place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), ServerSettings(gpus=(7,)))
-    with pytest.raises(EngineError, match=r"with 92% of each free, and here are GPU 0 .*: stop what else runs"):
-        place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), ServerSettings(gpus=(0,)))
-
-
-def test_flags_change_the_layout(cards: Callable[..., None]) -> None:
-    cards(*[H100_MIB] * 8)
-    profile = load_profile("llama-3.1-70b")
-    placed = place_profile(
-        "llama-3.1-70b", profile, flags=["--tensor-parallel-size=8", "--gpu_memory_utilization", "0.9"]
+@pytest.mark.parametrize(
+    ("name", "sizes", "replicas", "gpu_gb", "parallel"),
+    [
+        ("llama-3.1-70b", [A100] * 4, 1, 40, 4),
+        ("llama-3.1-70b", [A100] * 8, 2, 40, 4),
+        ("llama-3.1-70b", [H100] * 4, 1, 80, 4),
+        ("llama-3.1-70b", [H100] * 4, 2, 80, 2),
+        ("llama-3.1-70b", [H200] * 3, 1, 141, 2),
+        ("llama-3.1-8b", [31.7], 1, 24, 1),
+        ("medgemma-4b", [15.9], 1, 24, 1),  # smaller than every layout's card, and it fits all the same
+    ],
+)
+def test_the_layout_for_what_is_here(
+    cards, name: str, sizes: list[float], replicas: int, gpu_gb: int, parallel: int
+) -> None:
+    cards(*sizes)
+    launches = plan_servers(name, ServerSettings(replicas=replicas), printing=True)
+    (layout,) = (
+        one
+        for one in load_profile(name).layouts
+        if (one.gpu_gb, one.tensor_parallel, one.nodes) == (gpu_gb, parallel, 1)
     )
-    assert placed.gpus == (tuple(range(8)),)
-    assert placed.layout is not None
-    assert (placed.layout.memory_share, placed.layout.max_context) == (0.9, 32768)
+    assert [launch.gpus for launch in launches] == [
+        tuple(range(at * parallel, (at + 1) * parallel)) for at in range(replicas)
+    ]
+    for launch in launches:
+        assert value(launch, "--max-model-len") == str(layout.max_context)
+        assert (value(launch, "--tensor-parallel-size") or "1") == str(parallel)
+
+
+def test_too_few_cards_are_told_with_the_sum_and_the_ways_out(cards) -> None:
+    cards(A100, A100)
+    with pytest.raises(EngineError) as caught:
+        plan_servers("llama-3.1-70b")
+    text = str(caught.value)
+    assert text.startswith("llama-3.1-70b wants 4 GPUs of 40 GB or 8 GPUs of 24 GB, and here are GPU 0 (NVIDIA A100, ")
+    assert "141.1 GB of weights over 2 GPUs = 70.5 GB each: 70.5 GB of weights + 1.3 GB to compute 256" in text
+    assert "= 75.9 GB > 40.8 GB (95% of 42.9 GB): use 4 GPUs of that size (-- --tensor-parallel-size 4), or" in text
+    assert "\n" not in text
+
+
+def test_a_context_too_long_is_refused_with_the_longest(cards) -> None:
+    cards(*[A100] * 4)
+    with pytest.raises(EngineError, match=r"at most \d+ tokens \(--max-model-len (\d+)\), or 8 GPUs") as told:
+        plan_servers("llama-3.1-70b", ServerSettings(max_context=131_072))
+    tokens = int(str(told.value).partition("--max-model-len ")[2].partition(")")[0])
+    (launch,) = plan_servers("llama-3.1-70b", ServerSettings(max_context=tokens))
+    assert value(launch, "--max-model-len") == str(tokens)
     with pytest.raises(EngineError, match="takes at most 131072 tokens, not 200000"):
-        place_profile("llama-3.1-70b", profile, ServerSettings(max_context=200_000))
+        plan_servers("llama-3.1-70b", ServerSettings(max_context=200_000))
+
+
+def test_each_replica_has_cards_of_its_own(cards) -> None:
+    cards(*[A100] * 3, used={0: 30_000})
+    launches = plan_servers("llama-3.1-8b", ServerSettings(replicas=2))
+    assert [launch.gpus for launch in launches] == [(1,), (2,)], "another process has most of card 0"
+    assert any("the cache holds 4.9 whole contexts at once" in note for note in launches[0].notes)
+    (launch,) = plan_servers("llama-3.1-8b", ServerSettings(gpus=(2,)), printing=True)
+    assert launch.gpus == (2,)
+    with pytest.raises(EngineError, match=r"no GPU 7 here; there are GPU 0 .*--gpus"):
+        plan_servers("llama-3.1-8b", ServerSettings(gpus=(7,)))
+    with pytest.raises(EngineError, match=r"with 92% of each free, and here are GPU 0 .*: stop what else runs"):
+        plan_servers("llama-3.1-8b", ServerSettings(gpus=(0,)))
+
+
+def test_flags_change_the_layout(cards) -> None:
+    cards(*[H100] * 8)
+    flags = ["--tensor-parallel-size=8", "--gpu_memory_utilization", "0.9"]
+    (launch,) = plan_servers("llama-3.1-70b", flags=flags, printing=True)
+    assert launch.gpus == tuple(range(8))
+    assert launch.command[launch.command.index("--max-model-len") + 1] == "32768"
     with pytest.raises(EngineError, match="--tensor-parallel-size many: not a number"):
-        place_profile("llama-3.1-70b", profile, flags=["-tp", "many"])
+        plan_servers("llama-3.1-70b", flags=["-tp", "many"])
 
 
-@pytest.mark.usefixtures("no_driver")
+@pytest.mark.usefixtures("site")
 def test_printing_needs_no_card() -> None:
-    placed = place_profile("llama-3.1-70b", load_profile("llama-3.1-70b"), ServerSettings(replicas=2), printing=True)
-    assert placed.gpus == ((0, 1, 2, 3), (4, 5, 6, 7))
-    assert placed.notes[0].startswith("no GPU here; so this is the layout for 4 x 40 GB, per GPU: 35.3 GB of weights")
-    assert place_profile(
-        "llama-3.1-70b", load_profile("llama-3.1-70b"), ServerSettings(gpus=(4, 5)), printing=True
-    ).gpus == ((4, 5),)
-    with pytest.raises(EngineError, match=r"llama-3\.1-8b has no layout for 2 nodes, only for 1; add one"):
-        place_profile("llama-3.1-8b", load_profile("llama-3.1-8b"), nodes=2, printing=True)
+    launches = plan_servers("llama-3.1-70b", ServerSettings(replicas=2), printing=True)
+    assert [launch.gpus for launch in launches] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    assert any("no GPU here; so this is the layout for 4 x 40 GB, per GPU: 35.3" in note for note in launches[0].notes)
     with pytest.raises(EngineError, match="no layout for the GPUs that --gpus names; name more of them"):
-        place_profile("llama-3.1-70b", load_profile("llama-3.1-70b"), ServerSettings(gpus=(4,)), printing=True)
+        plan_servers("llama-3.1-70b", ServerSettings(gpus=(4,)), printing=True)
 
 
-def test_a_model_without_a_profile(cards: Callable[..., None]) -> None:
-    cards(A100_MIB, A100_MIB)
-    assert place_without_profile(1, None, []).gpus == (None,)
-    assert place_without_profile(2, None, []).gpus == ((0,), (1,))
-    assert place_without_profile(1, [1, 0], []).gpus == ((1, 0),)
+def test_a_model_without_a_profile(cards) -> None:
+    cards(A100, A100)
+
+    def gpus(*flags: str, **settings: Any) -> list[tuple[int, ...]]:
+        return [launch.gpus for launch in plan_servers("Org/Model", ServerSettings(**settings), flags, printing=True)]
+
+    assert gpus() == [()]
+    assert gpus(replicas=2) == [(0,), (1,)]
+    assert gpus(gpus=(1, 0)) == [(1, 0)]
     with pytest.raises(EngineError, match="2 replicas need 4 GPUs, and this machine has 2"):
-        place_without_profile(2, None, ["-tp", "2"])
+        plan_servers("Org/Model", ServerSettings(replicas=2), ["-tp", "2"])
     with pytest.raises(EngineError, match="3 GPUs cannot be divided evenly among 2 replicas"):
-        place_without_profile(2, [0, 1, 2], [])
+        gpus(replicas=2, gpus=(0, 1, 2))
+
+
+LLAMA_70B = {
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "hidden_size": 8192,
+    "vocab_size": 128_256,
+    "max_position_embeddings": 131_072,
+    "torch_dtype": "bfloat16",
+}
+
+
+def write_model(folder: Path, config: object, *sizes: int) -> Path:
+    """A model folder whose weight files have these sizes, as holes; another file holds them all once more."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    names = [f"model-{number}.safetensors" for number in range(len(sizes))]
+    for name, size in zip(names, sizes, strict=True):
+        with (folder / name).open("wb") as stream:
+            stream.truncate(size)
+    (folder / "consolidated.safetensors").write_bytes(b"the same weights once more")
+    index = {"weight_map": {f"layer.{name}": name for name in names}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    return folder
+
+
+def test_a_folder_is_laid_out_by_its_own_files_as_its_profile_is(cards, tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "llama", LLAMA_70B, *[47_033_333_333] * 3)
+    nested = write_model(tmp_path / "nested", {"text_config": LLAMA_70B}, *[47_033_333_333] * 3)
+    for sizes, gpus in (([A100] * 4, (0, 1, 2, 3)), ([H200] * 4, (0, 1)), ([22.5] * 8, tuple(range(8)))):
+        cards(*sizes)
+        ours, same, profile = (plan_servers(str(one))[0] for one in (folder, nested, "llama-3.1-70b"))
+        assert ours.gpus == same.gpus == profile.gpus == gpus
+        sums = [
+            next(note for note in one.notes if "of weights" in note).partition("per GPU: ")[2] for one in (ours, same)
+        ]
+        assert sums[0] == sums[1]
+        assert sums[0].startswith(f"{141.1 / len(gpus):.1f} GB of weights")
+
+
+def test_the_hubs_cache_is_looked_into_for_the_revision_that_is_named(
+    site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    stored = tmp_path / "hub" / "models--Org--Large"
+    write_model(stored / "snapshots" / "abc", LLAMA_70B, 141_100_000_000)
+    assert plan_servers("Org/Large", printing=True)[0].gpus == ()
+    (stored / "refs").mkdir()
+    (stored / "refs" / "main").write_text("abc", encoding="ascii")
+    (launch,) = plan_servers("Org/Large", printing=True)
+    assert (launch.gpus, value(launch, "--tensor-parallel-size")) == ((0, 1), "2")
+    (stored / "snapshots" / "abc" / "config.json").write_text('{"num_hidden_layers": "many"}')
+    assert plan_servers("Org/Large", printing=True)[0].gpus == (), "files that say too little"

@@ -1,0 +1,17 @@
+from .cluster.job_node import JobNode as JobNode
+from .cluster.joint_checks import check_between as check_between
+from .cluster.node_checks import check_node as check_node
+from .launch.fleet import ClientAccess as ClientAccess
+from .launch.fleet import Fleet as Fleet
+from .launch.memory_fit import card_memory as card_memory
+from .launch.memory_fit import estimate_memory as estimate_memory
+from .launch.memory_fit import fit_lowered as fit_lowered
+from .launch.processes import Launch as Launch
+from .launch.processes import group_lives as group_lives
+from .launch.profile import load_profile as load_profile
+from .launch.profile import profile_names as profile_names
+from .launch.profile import with_profile as with_profile
+from .launch.settings import ServerSettings as ServerSettings
+from .launch.timing import TIMING as TIMING
+from .launch.vllm_command import plan_servers as plan_servers
+from .launch.vllm_flags import Node as Node
