@@ -1,13 +1,11 @@
-"""The doctor: what it finds out about one server and about several, what it advises, and how it ends."""
+"""The doctor: what a user is told of one server and of several, what to change there, and the line to type next."""
 
 import asyncio
 import json
 import os
-import re
 import shlex
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engine_calls import CHAT, COMPLETIONS
+from hostile_server import HostileWire
 from other_servers import TGI, LlamaServer, Ollama
 from wire_server import Wire, serving
 
-from medexam.cli import run_command
-from medexam.errors import EndpointSilentError, EngineError
-from medexam.serve import RegisteredServer, Registry, build_engine, diagnose, find_targets, write_key
-from medexam.serve.diagnostics.advice import advise
-from medexam.serve.diagnostics.diagnosis import DiagnosisReport
+from command_line import medexam  # noqa: F401 - a fixture
+from medexam.errors import EngineError
+from medexam.serve import TIMING, RegisteredServer, Registry, build_engine, find_targets, write_key
 from medexam.specs import EngineNeeds, ModelSpec, validate
-from waiting import until
+from waiting import BACKSTOP_S, until
 
 SILENT = "http://127.0.0.1:9/v1"
 NO_CACHE = 'vllm:cache_config_info{block_size="16",enable_prefix_caching="False"} 1.0\n'
@@ -33,45 +31,38 @@ LARGE_BLOCKS = 'vllm:cache_config_info{block_size="128",enable_prefix_caching="T
 COUNTERS = 'vllm:prefix_cache_queries_total{a="b"} 2000.0\nvllm:prefix_cache_hits_total{a="b"} 500.0\n'
 
 Doctor = Callable[..., tuple[int, str, str]]
+Look = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Doctor:
-    """Run the command; its exit code, standard output and standard error."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["medexam", "doctor", *arguments])
-        monkeypatch.setenv("COLUMNS", "200")
-        try:
-            run_command()
-            code = 0
-        except SystemExit as done:
-            code = int(done.code or 0)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
+def doctor(medexam, monkeypatch: pytest.MonkeyPatch) -> Doctor:  # noqa: F811 - the fixture
+    """Run the command without a burst; its exit code, standard output and standard error."""
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *words: medexam("doctor", *words, *(() if "--burst" in words else ("--burst", "0")))
 
 
-def look(*wires: Wire, burst_s: float = 0.0) -> DiagnosisReport:
-    with ExitStack() as stack:
-        addresses = [stack.enter_context(serving(wire)).address for wire in wires]
-        return asyncio.run(diagnose(find_targets(addresses), burst_s=burst_s))
+@pytest.fixture
+def look(doctor: Doctor) -> Look:
+    """The doctor's JSON of some servers, `burst_s` seconds of work included."""
+
+    def ask(*wires: Wire, burst_s: float = 0.0) -> dict[str, Any]:
+        with ExitStack() as stack:
+            addresses = [stack.enter_context(serving(wire)).address for wire in wires]
+            found: dict[str, Any] = json.loads(doctor(*addresses, "--burst", str(burst_s), "--json")[1])
+        return found
+
+    return ask
 
 
-def test_one_server_in_good_health() -> None:
+def test_one_server_in_good_health(look: Look) -> None:
     found = look(Wire(metrics=COUNTERS), burst_s=0.3)
-    (one,) = found.diagnoses
-    assert one.seen is not None
-    assert [verdict.refusal for verdict in one.reads] == [None, None, None]
-    assert one.clock_ahead_s == 0
-    assert one.prefix_hit_rate == 0.25
-    assert one.revision is None
-    assert one.burst is not None
-    assert one.burst.prompts_per_s > 0
-    assert one.burst.in_flight >= 16
-    assert one.burst.failed == 0
-    assert {check.what: check.verdict for check in one.api} == {
+    (one,) = found["endpoints"]
+    assert [read["refusal"] for read in one["reads"]] == [None, None, None]
+    assert (one["clock_ahead_s"], one["prefix_hit_rate"], one["revision"]) == (0, 0.25, None)
+    assert one["burst"]["prompts_per_s"] > 0
+    assert one["burst"]["in_flight"] >= 16
+    assert one["burst"]["failed"] == 0
+    assert {check["what"]: check["verdict"] for check in one["api"]} == {
         "choices by json_schema": "honoured",
         "choices by json_object": "refused",
         "choices by json_object with value": "refused",
@@ -80,8 +71,7 @@ def test_one_server_in_good_health() -> None:
         "n": "honoured",
         "seed": "ignored",
     }
-    assert found.replicas is None
-    assert advise(found) == ()
+    assert (found["replicas"], found["advice"]) == (None, [])
 
 
 def gauges(running: int, waiting: int, used: float) -> str:
@@ -95,28 +85,24 @@ def gauges(running: int, waiting: int, used: float) -> str:
 
 
 @pytest.mark.parametrize(
-    ("counters", "advice"),
+    ("counters", "advised"),
     [
-        (
-            gauges(256, 700, 0.1),
-            "700 prompts waited while 256 were computed, and 10% .* up to 3.7 times as many at once",
-        ),
-        (gauges(256, 700, 0.9), None),
-        (gauges(256, 20, 0.1), None),
-        (gauges(0, 0, 0.0), None),
-        (gauges(1024, 700, 0.1), None),
-        (COUNTERS, None),
+        (gauges(256, 700, 0.1), True),
+        (gauges(256, 700, 0.9), False),
+        (gauges(256, 20, 0.1), False),
+        (gauges(0, 0, 0.0), False),
+        (gauges(1024, 700, 0.1), False),
     ],
 )
-def test_a_burst_says_if_too_few_prompts_are_computed_at_once(counters: str, advice: str | None) -> None:
-    found = look(Wire(metrics=counters), burst_s=0.3)
-    lines = advise(found)
-    if advice is None:
-        assert lines == ()
-    else:
-        assert len(lines) == 1
-        assert re.search(advice, lines[0])
-        assert found.diagnoses[0].burst.queue.cache_used == 0.1  # type: ignore[union-attr]
+def test_a_burst_says_if_too_few_prompts_are_computed_at_once(counters: str, advised: bool, look: Look) -> None:
+    advice = look(Wire(metrics=counters), burst_s=0.1)["advice"]
+    assert len(advice) == advised
+    assert not advised or "700 prompts waited while 256 were computed, and 10% of" in advice[0]
+    assert not advised or "up to 3.7 times as many at once" in advice[0]
+
+
+QWEN = {"repetition_penalty": 1.1, "top_p": 0.8, "top_k": 20}
+FOREIGN = {"owner": "me", "version": None, "structured": False}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +113,11 @@ def test_a_burst_says_if_too_few_prompts_are_computed_at_once(counters: str, adv
         (Wire(allowed=False), "allowed_token_ids is ignored"),
         (Wire(lists=False), "each is sent alone"),
         (Wire(tokenize=False), "/tokenize is not served"),
-        (Wire(structured=False, owner="me", version=None), "structured_outputs is ignored, so only choices that are"),
+        (Wire(**FOREIGN), "structured_outputs is ignored, so only choices that are"),
+        (
+            Wire(**FOREIGN, tokenize=False, forms=("json_object",)),
+            "ask it by engine litellm (name: openai/tiny), which enforces choices by json_object",
+        ),
         (Wire(refused_fields=("logprob_token_ids",)), "logprob_token_ids is refused (HTTP 400: logprob_token_ids is"),
         (Wire(named=False), "by echo: upgrade to vLLM 0.29 or later"),
         (Wire(named=False, echo=False), "no log-probabilities can be read: upgrade to vLLM 0.29"),
@@ -139,103 +129,82 @@ def test_a_burst_says_if_too_few_prompts_are_computed_at_once(counters: str, adv
         (Wire(chat=False), "for information: it has no chat template"),
         (Wire(ahead_s=60), "s ahead of this machine's: set both by NTP"),
         (Wire(ahead_s=-60), "s behind this machine's: set both by NTP"),
+        (Wire(fills=QWEN), "takes top_p, top_k, repetition_penalty from the model's own settings"),
+        (Wire(fills=QWEN), "start it with --generation-config vllm"),
+        (Wire(unread=("top_k",)), "it ignores top_k, so replies may be sampled with the server's own values"),
     ],
 )
-def test_what_was_seen_is_what_is_advised(wire: Wire, advice: str) -> None:
-    lines = advise(look(wire))
+def test_what_was_seen_is_what_is_advised(wire: Wire, advice: str, look: Look) -> None:
+    lines = look(wire)["advice"]
     assert [line for line in lines if advice in line], lines
     assert len(lines) <= 2
+    assert wire.owner != "me" or not [line for line in lines if "upgrade" in line], "that is no vLLM"
 
 
-def test_a_server_that_is_no_vllm_is_told_nothing_of_vllms_versions() -> None:
-    wire = Wire(owner="me", version=None, structured=False, tokenize=False, forms=("json_object",))
-    lines = advise(look(wire))
-    assert "ask it by engine litellm (name: openai/tiny), which enforces choices by json_object" in lines[0]
-    assert not [line for line in lines if "upgrade" in line or "ignored (" in line]
-
-
-def test_a_clock_is_read_to_a_second() -> None:
-    ahead = [look(Wire(ahead_s=skew)).diagnoses[0].clock_ahead_s or 0.0 for skew in (30, -30)]
+def test_a_clock_is_read_to_a_second(look: Look) -> None:
+    ahead = [look(Wire(ahead_s=skew))["endpoints"][0]["clock_ahead_s"] for skew in (30, -30)]
     assert ahead == [pytest.approx(30, abs=2), pytest.approx(-30, abs=2)]
 
 
-def test_a_revision_is_told_by_the_folder_of_the_hubs_cache() -> None:
+def test_a_revision_is_told_by_the_folder_of_the_hubs_cache(look: Look) -> None:
     commit = "0123456789abcdef" * 2 + "01234567"
-    wire = Wire()
-    wire.models = (f"hub/models--a--b/snapshots/{commit}",)
-    assert look(wire).diagnoses[0].revision == commit
-
-
-def test_replicas_that_agree() -> None:
-    found = look(Wire(), Wire())
-    assert found.replicas is not None
-    assert (found.replicas.same_tokens, found.replicas.difference, found.replicas.differing) == (True, 0.0, {})
-    assert found.replicas.tokens > 100
-    assert advise(found) == ()
+    assert look(Wire(models=(f"hub/models--a--b/snapshots/{commit}",)))["endpoints"][0]["revision"] == commit
 
 
 @pytest.mark.parametrize("echo", [True, False])
-def test_replicas_that_do_not(echo: bool) -> None:
+def test_replicas_that_agree_and_replicas_that_do_not(echo: bool, look: Look) -> None:
+    alike = look(Wire(echo=echo), Wire(echo=echo))
+    assert alike["replicas"]["tokens"] > 100
     found = look(Wire(echo=echo), Wire(echo=echo, drift=0.05), Wire(echo=echo, version="0.31.0"))
-    assert found.replicas is not None
-    assert found.replicas.difference == pytest.approx(0.05)
-    assert found.replicas.differing == {"server_version": ("vllm 0.32.0", "vllm 0.32.0", "vllm 0.31.0")}
-    lines = advise(found)
-    assert any("differ by up to 0.05 nats a token" in line for line in lines)
-    assert any("differ in version" in line and "vllm 0.31.0" in line for line in lines)
+    same = [one["replicas"] for one in (alike, found)]
+    assert [one["same_tokens"] for one in same] == [True, True]
+    assert [one["difference"] for one in same] == [0.0, pytest.approx(0.05)]
+    assert [one["differing"] for one in same] == [{}, {"server_version": [*["vllm 0.32.0"] * 2, "vllm 0.31.0"]}]
+    assert alike["advice"] == []
+    assert any("differ by up to 0.05 nats a token" in line for line in found["advice"])
+    assert any("differ in version" in line and "vllm 0.31.0" in line for line in found["advice"])
 
 
-def test_servers_of_different_models() -> None:
-    lines = advise(look(Wire(), Wire(models=("other",))))
+def test_servers_of_different_models(look: Look) -> None:
+    lines = look(Wire(), Wire(models=("other",)))["advice"]
     assert any("differ in model" in line and "other" in line for line in lines)
 
 
-def test_a_silent_server_among_several_is_a_column(doctor: Doctor) -> None:
-    with serving(Wire()) as wire:
-        code, out, _ = doctor(wire.address, SILENT, "--burst", "0", "--json")
+def test_a_server_that_cannot_be_asked_is_a_column_among_others(doctor: Doctor) -> None:
+    with serving(Wire()) as wire, serving(Wire(key="another")) as locked:
+        code, out, _ = doctor(wire.address, SILENT, locked.address, "--json")
         document = json.loads(out)
-        _, table, _ = doctor(wire.address, SILENT, "--burst", "0")
+        _, table, _ = doctor(wire.address, SILENT, locked.address)
     assert code == 3
-    assert [one["silent"] for one in document["endpoints"]] == [False, True]
+    assert [one["silent"] for one in document["endpoints"]] == [False, True, False]
     assert document["endpoints"][0]["guided_by"] == "prefill"
     assert document["replicas"] is None
-    assert "silent" in table
     assert f"- no server answers at {SILENT}" in table
-
-
-def test_a_server_that_refuses_the_key_is_a_column_too(doctor: Doctor) -> None:
-    with serving(Wire()) as wire, serving(Wire(key="another")) as locked:
-        code, out, _ = doctor(wire.address, locked.address, "--burst", "0")
-    assert code == 3
-    assert "cannot be used" in out
-    assert "refuses the key (HTTP 401)" in out
+    for words in ("silent", "cannot be used", "refuses the key (HTTP 401)"):
+        assert words in table
 
 
 def test_where_nobody_answers(doctor: Doctor) -> None:
-    code, out, err = doctor(SILENT, "http://127.0.0.1:10", "--burst", "0")
+    code, out, err = doctor(SILENT, "http://127.0.0.1:10")
     assert (code, out) == (2, "")
     assert err.startswith(f"medexam: no server answers at {SILENT}")
     assert err.count("\n") == 1
-    with pytest.raises(EndpointSilentError):
-        asyncio.run(diagnose(find_targets([SILENT]), burst_s=0))
 
 
-def test_all_is_well(doctor: Doctor) -> None:
-    with serving(Wire()) as one, serving(Wire()) as two:
-        code, out, _ = doctor(one.address, two.address, "--burst", "0")
+def test_the_table_says_that_all_is_well_and_what_a_server_remembers(doctor: Doctor) -> None:
+    with serving(Wire()) as one, serving(Wire(metrics=LARGE_BLOCKS)) as two, serving(Wire(metrics=NO_CACHE)) as three:
+        code, out, _ = doctor(one.address, two.address, three.address)
+        _, alone, _ = doctor(one.address)
     assert code == 0
-    assert "by prefill" in out
+    (row,) = [line for line in out.splitlines() if "remembers prompts" in line and not line.startswith("-")]
+    cells = [cell.strip() for cell in row.split("│")[2:5]]
+    assert (cells[0], "in blocks of 128 tokens" in cells[1], cells[2]) == ("not told", True, "no")
     assert "The servers agree to 0.0e+00 nats" in out
-    assert "Nothing to change." in out
+    assert "by prefill" in alone
+    assert "Nothing to change." in alone
 
 
-def test_what_a_server_remembers_is_said_where_its_counters_tell_it(doctor: Doctor) -> None:
-    for metrics, said in ((None, "not told"), (LARGE_BLOCKS, "in blocks of 128 tokens"), (NO_CACHE, "no")):
-        with serving(Wire(metrics=metrics)) as wire:
-            _, out, _ = doctor(wire.address, "--burst", "0")
-        (row,) = [line for line in out.splitlines() if "remembers prompts" in line and not line.startswith("-")]
-        assert said in row
-        assert ("blocks of 16" in out) is False
+LAPTOP = {"tokenize": False, "structured": False, "version": None}
 
 
 @pytest.mark.parametrize(
@@ -243,13 +212,10 @@ def test_what_a_server_remembers_is_said_where_its_counters_tell_it(doctor: Doct
     [
         (Wire(), ('"engine": "vllm"', "program.answer_format=guided")),
         (
-            Wire(owner="llamacpp", version=None, tokenize=False, structured=False, forms=("json_object",)),
+            Wire(owner="llamacpp", forms=("json_object",), **LAPTOP),
             ('"engine": "litellm"', '"name": "openai/tiny"', "program.answer_format=guided"),
         ),
-        (
-            Wire(owner="library", version=None, tokenize=False, structured=False, schema=False),
-            ('"engine": "litellm"', "program.answer_format=free"),
-        ),
+        (Wire(owner="library", schema=False, **LAPTOP), ('"engine": "litellm"', "program.answer_format=free")),
         (TGI(), ('"engine": "litellm"', "program.answer_format=guided")),
         (Ollama(), ('"engine": "litellm"', "program.answer_format=guided")),
         (LlamaServer(), ('"engine": "litellm"', "program.answer_format=guided")),
@@ -258,11 +224,9 @@ def test_what_a_server_remembers_is_said_where_its_counters_tell_it(doctor: Doct
 )
 def test_the_doctor_ends_with_the_line_to_type(doctor: Doctor, wire: Wire, said: tuple[str, ...]) -> None:
     with serving(wire):
-        _, out, _ = doctor(wire.address, "--burst", "0")
-        line = out.splitlines()[-1]
+        line = doctor(wire.address)[1].splitlines()[-1]
         assert line.startswith("medexam run headqa_sample --set ")
-        assert wire.address in line
-        assert all(part in line for part in said)
+        assert all(part in line for part in (wire.address, *said))
         words = dict(part.split("=", 1) for part in shlex.split(line)[4::2])
         model = validate(ModelSpec, json.loads(words["model"]))
         # The line works: the engine that it names finds what it needs.
@@ -282,25 +246,24 @@ async def _open_and_close(model: ModelSpec, needs: EngineNeeds) -> None:
         (LlamaServer(), "llama.cpp", ("honoured", "honoured", "ignored")),
     ],
 )
-def test_servers_that_are_no_vllm(wire: Wire, version: str | None, forms: tuple[str, ...]) -> None:
-    (one,) = look(wire).diagnoses
-    assert one.seen is not None
-    assert (one.seen.server_version, one.seen.is_vllm, one.seen.guided_by) == (version, False, None)
-    assert tuple(check.verdict for check in one.api[:3]) == forms
-    assert [check.refusal is None for check in one.reads] == [False] * 3
-    if wire.owner == "tiny":
-        assert "expected one of `json`, `json_object`, `regex` at line 1 column 168" in one.api[0].said
-        assert "response_format: missing field `value`" in one.api[1].said
+def test_servers_that_are_no_vllm(wire: Wire, version: str | None, forms: tuple[str, ...], look: Look) -> None:
+    (one,) = look(wire)["endpoints"]
+    assert (one["server_version"], one["guided_by"]) == (version, None)
+    assert tuple(check["verdict"] for check in one["api"][:3]) == forms
+    assert all(read["refusal"] for read in one["reads"])
+    if isinstance(wire, TGI):
+        assert "expected one of `json`, `json_object`, `regex` at line 1 column 168" in one["api"][0]["said"]
+        assert "response_format: missing field `value`" in one["api"][1]["said"]
 
 
 @pytest.mark.parametrize("status", [422, 500])
-def test_a_refused_schema_is_asked_once_and_refused_in_the_servers_words(status: int) -> None:
-    wire = Wire(owner="me", version=None, tokenize=False, structured=False, forms=(), form_status=status)
-    (one,) = look(wire).diagnoses
-    forms = [body["response_format"] for body in wire.bodies("/v1/chat/completions") if "response_format" in body]
-    assert len(forms) == len({json.dumps(form) for form in forms}) > 1
-    for check in one.api[:2]:
-        assert (check.verdict, check.said) == ("refused", f"HTTP {status}: response_format: unexpected type")
+def test_a_refused_schema_is_asked_once_and_refused_in_the_servers_words(status: int, look: Look) -> None:
+    wire = Wire(**FOREIGN, tokenize=False, forms=(), form_status=status)
+    (one,) = look(wire)["endpoints"]
+    forms = [json.dumps(body["response_format"]) for body in wire.bodies(CHAT) if "response_format" in body]
+    assert len(forms) == len(set(forms)) > 1
+    for check in one["api"][:2]:
+        assert (check["verdict"], check["said"]) == ("refused", f"HTTP {status}: response_format: unexpected type")
 
 
 def test_ctrl_c_ends_the_burst_and_nothing_else(doctor: Doctor) -> None:
@@ -308,7 +271,7 @@ def test_ctrl_c_ends_the_burst_and_nothing_else(doctor: Doctor) -> None:
 
         def interrupt() -> None:
             # The load begins with one request in flight, so the second one shows that the first was answered.
-            until(lambda: sum(bool(body.get("ignore_eos")) for body in wire.bodies("/v1/completions")) > 1)
+            until(lambda: sum(bool(body.get("ignore_eos")) for body in wire.bodies(COMPLETIONS)) > 1)
             os.kill(os.getpid(), signal.SIGINT)
 
         thread = threading.Thread(target=interrupt)
@@ -326,12 +289,11 @@ class Overloaded(Wire):
         return (503, {}) if body.get("ignore_eos") else super().reply(path, body)
 
 
-def test_a_burst_that_is_refused() -> None:
+def test_a_burst_that_is_refused(look: Look) -> None:
     found = look(Overloaded(), burst_s=5)
-    burst = found.diagnoses[0].burst
-    assert burst is not None
-    assert (burst.prompts_per_s, burst.failed) == (0, 1)
-    assert advise(found)[0].startswith("requests of the burst that failed: 1")
+    burst = found["endpoints"][0]["burst"]
+    assert (burst["prompts_per_s"], burst["failed"]) == (0, 1)
+    assert found["advice"][0].startswith("requests of the burst that failed: 1")
 
 
 def register(registry: Registry, wire: Wire, key_file: Path | None = None, **told: Any) -> None:
@@ -345,33 +307,43 @@ def test_registered_servers_are_asked_with_their_own_keys(doctor: Doctor, tmp_pa
     with serving(Wire(key="its-own")) as one, serving(Wire()) as two:
         register(registry, one, tmp_path / "key")
         register(registry, two)
-        code, out, _ = doctor(f"registry:{registry.path}", two.address, "--burst", "0", "--json")
+        code, out, _ = doctor(f"registry:{registry.path}", two.address, "--json")
     assert code == 0
     assert [one["endpoint"] for one in json.loads(out)["endpoints"]] == [one.address, two.address]
     assert "its-own" not in out
     assert "Bearer its-own" not in two.keys
 
 
-def test_a_registered_server_whose_clock_is_apart_is_asked(doctor: Doctor, tmp_path: Path) -> None:
-    registry = Registry(tmp_path / "servers.json")
-    with serving(Wire()) as wire:
-        register(registry, wire, host="n7", seen_at=time.time() + 600)
-        code, out, _ = doctor(f"registry:{registry.path}", "--burst", "0", "--json")
-    assert code == 0
-    assert [one["endpoint"] for one in json.loads(out)["endpoints"]] == [wire.address]
-
-
-def test_without_an_endpoint_this_machines_registry_is_read(
-    doctor: Doctor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_an_endpoint_this_machines_registry_is_read(doctor: Doctor, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path))
-    code, _, err = doctor("--burst", "0")
+    code, _, err = doctor()
     assert code == 2
     assert "no server is named or registered on this machine" in err
     with pytest.raises(EngineError, match="no server of huge"):
         find_targets([], model="huge")
     with serving(Wire()) as wire:
-        register(Registry(tmp_path / "servers.json"), wire)
-        code, out, _ = doctor("--burst", "0", "--json")
-    assert code == 0
+        register(Registry(tmp_path / "servers.json"), wire, host="n7", seen_at=time.time() + 600)
+        code, out, _ = doctor(f"registry:{tmp_path / 'servers.json'}", "--json")
+    assert code == 0, "one whose clock is minutes apart is asked all the same"
     assert json.loads(out)["endpoints"][0]["endpoint"] == wire.address
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/version", "/tokenize", COMPLETIONS])
+@pytest.mark.parametrize("how", ["deep", "list", "null", "large id", "bomb", "choices", "places"])
+def test_what_a_hostile_server_says_is_taken_or_refused_in_one_line(how: str, path: str, doctor: Doctor, monkeypatch):
+    monkeypatch.setattr(TIMING, "attempts", 1)
+    with serving(HostileWire(how=how, paths=(path,), megabytes=20)) as wire:
+        code, _, err = doctor(wire.address)
+    assert err.count("\n") <= 1
+    assert (code == 0) or (code == 2 and err.startswith("medexam: "))
+
+
+@pytest.mark.parametrize("path", ["/tokenize", "/metrics"])
+def test_a_server_that_drips_is_given_up_at_the_deadline(path: str, doctor: Doctor, monkeypatch) -> None:
+    monkeypatch.setattr(TIMING, "probe_deadline_s", 5.0)
+    with serving(HostileWire(how="drip", paths=(path,))) as wire:
+        begun = time.monotonic()
+        code, _, err = doctor(wire.address)
+    assert time.monotonic() - begun < BACKSTOP_S
+    if path == "/tokenize":
+        assert (code, "did not answer all requests within 5 s" in err) == (2, True)

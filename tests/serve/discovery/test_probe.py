@@ -1,51 +1,39 @@
-"""The probe believes what it sees and says what to do about the rest."""
+"""The probe believes what it sees, and says what to do about the rest."""
 
-from pathlib import Path
+import time
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from engine_calls import GUIDED, spec_of
 from wire_server import Wire, serving
 
-from medexam.errors import AnswerFormatError, EndpointUnreachableError, SpecError
+from medexam.errors import AnswerFormatError, EndpointSilentError, EndpointUnreachableError, EngineError, SpecError
 from medexam.serve import NO_KEY, TIMING, Capabilities, Endpoint, build_engine, normalise_address, probe_endpoint
-from medexam.serve.discovery.finder import named_endpoints
-from medexam.serve.network.endpoints import read_api_key
-from medexam.specs import EngineNeeds, ModelSpec
 
 
-async def probe(wire: Wire, name: str | None = None, key: str = NO_KEY) -> Capabilities:
-    return await probe_endpoint(Endpoint(wire.address, key), name)
+async def probe(wire: Wire, name: str | None = None, **limits: Any) -> Capabilities:
+    return await probe_endpoint(Endpoint(wire.address, NO_KEY), name, **limits)
 
 
 async def test_a_server_that_honours_everything() -> None:
     with serving(Wire()) as wire:
         seen = await probe(wire)
-    assert seen.model_dump(exclude={"call_s", "endpoint", "dialogue", "behaviour", "sampling"}) == {
+    honoured = {
+        *("system_turn", "repeated_turns", "empty_system_turn", "chat", "renders", "allowed_token_ids"),
+        *("structured_outputs", "list_prompts", "several_replies", "tokenizes", "masked_logprobs"),
+    }
+    shown = seen.model_dump()
+    assert {name for name in honoured if shown[name] is True} == honoured
+    assert {name: shown[name] for name in ("server_version", "models", "model", "source", "max_context", "limit")} == {
         "server_version": "vllm 0.32.0",
         "models": ("tiny",),
         "model": "tiny",
         "source": "none/tiny",
         "max_context": 4096,
-        "system_turn": True,
-        "repeated_turns": True,
-        "empty_system_turn": True,
-        "chat": True,
-        "renders": True,
-        "allowed_token_ids": True,
-        "structured_outputs": True,
-        "list_prompts": True,
-        "several_replies": True,
         "limit": "max_tokens",
-        "tokenizes": True,
-        "echo_logprobs": 0,
-        "named_logprobs": 128,
-        "masked_logprobs": True,
-        "prefix_block": 16,
-        "prefix_told": False,
-        "refusals": {},
-        "sees": None,
-        "takes_tools": None,
-        "takes_schema": None,
     }
+    assert (seen.echo_logprobs, seen.named_logprobs, seen.refusals, seen.sees) == (0, 128, {}, None)
     assert seen.guided_by == "prefill"
 
 
@@ -53,6 +41,7 @@ async def test_a_server_that_honours_everything() -> None:
     ("wire", "field", "guided_by"),
     [
         (Wire(system=False), "system_turn", "prefill"),
+        (Wire(system=False, tokenize=False), "system_turn", "structured_outputs"),
         (Wire(repeats=False), "repeated_turns", "prefill"),
         (Wire(empty=False), "empty_system_turn", "prefill"),
         (Wire(chat=False), "chat", None),
@@ -71,20 +60,26 @@ async def test_what_a_server_ignores_is_not_believed(wire: Wire, field: str, gui
     assert seen.guided_by == guided_by
 
 
-async def test_a_template_that_refuses_a_system_turn_is_found_out_without_tokenize() -> None:
-    with serving(Wire(system=False, tokenize=False)) as wire:
-        seen = await probe(wire)
-    assert not seen.system_turn
-    assert seen.repeated_turns
+EVERYTHING = ("/v1/models", "/v1/completions", "/v1/chat/completions", "/tokenize", "/version", "/metrics")
 
 
-async def test_an_old_server_that_ignores_constraints_is_refused_for_guided_answers() -> None:
-    with serving(Wire(allowed=False, structured=False, version="0.11.0")) as wire:
-        with pytest.raises(AnswerFormatError, match=r"vllm 0\.11\.0.*answer_format to free"):
-            await build_engine(ModelSpec(engine="vllm", endpoints=(wire.address,)), EngineNeeds(guided=True))
-        engine = await build_engine(ModelSpec(engine="vllm", endpoints=(wire.address,)))
-        assert engine.info().guided_by is None
-        await engine.aclose()
+@pytest.mark.parametrize(
+    ("wire", "name", "said"),
+    [
+        (Wire(), "huge", "serves tiny, not huge; correct"),
+        (Wire(models=("tiny", "small")), None, r"serves 2 models \(tiny, small\); name one"),
+        *[
+            (Wire(refuse={"/v1/models": status}), None, "not as an OpenAI-compatible server.*in model.name")
+            for status in (404, 500)
+        ],
+        (Wire(refuse=dict.fromkeys(EVERYTHING, 404), tokenize=False), "tiny", "not as an OpenAI-compatible server"),
+        (Wire(tokenize=False, drop=True), None, "answered, then stopped answering when it was asked for"),
+    ],
+)
+async def test_what_cannot_be_asked_is_refused(wire: Wire, name: str | None, said: str, monkeypatch) -> None:
+    monkeypatch.setattr(TIMING, "attempts", 2)
+    with serving(wire), pytest.raises(EndpointUnreachableError, match=said):
+        await probe(wire, name)
 
 
 async def test_nobody_there() -> None:
@@ -92,32 +87,12 @@ async def test_nobody_there() -> None:
         await probe_endpoint(Endpoint("http://127.0.0.1:9/v1", NO_KEY), None)
 
 
-async def test_another_model() -> None:
-    with serving(Wire()) as wire, pytest.raises(EndpointUnreachableError, match="serves tiny, not huge; correct"):
-        await probe(wire, "huge")
-
-
-async def test_several_models_need_a_name() -> None:
-    with serving(Wire(models=("tiny", "small"))) as wire:
-        with pytest.raises(EndpointUnreachableError, match=r"serves 2 models \(tiny, small\); name one"):
-            await probe(wire)
-        assert (await probe(wire, "small")).model == "small"
-
-
 async def test_endpoints_must_serve_one_model() -> None:
     with serving(Wire()) as one, serving(Wire(models=("other",))) as two:
-        spec = ModelSpec(engine="vllm", endpoints=(one.address, two.address))
         with pytest.raises(EndpointUnreachableError, match="different models"):
-            await build_engine(spec)
-
-
-@pytest.mark.parametrize("status", [404, 500])
-async def test_something_else_answers(status: int) -> None:
-    refusing = Wire(refuse={"/v1/models": status})
-    with serving(refusing), pytest.raises(EndpointUnreachableError) as caught:
-        await probe(refusing)
-    assert "not as an OpenAI-compatible server" in str(caught.value)
-    assert "or name its model in model.name (doctor: --model)" in str(caught.value)
+            await build_engine(spec_of(one, two))
+        with pytest.raises(EndpointUnreachableError, match="serves other, not tiny"):
+            await build_engine(spec_of(one, two, name="tiny"))
 
 
 @pytest.mark.parametrize("wire", [Wire(models=()), Wire(refuse={"/v1/models": 404}), Wire(refuse={"/v1/models": 500})])
@@ -125,25 +100,7 @@ async def test_a_server_that_lists_no_models_is_asked_by_name(wire: Wire) -> Non
     wire.asked = ("tiny",)
     with serving(wire):
         seen = await probe(wire, "tiny")
-        assert (seen.model, seen.models, seen.guided_by) == ("tiny", (), "prefill")
-        spec = ModelSpec(engine="vllm", endpoints=(wire.address,), name="tiny")
-        engine = await build_engine(spec, EngineNeeds(guided=True))
-        assert engine.model == "tiny"
-        await engine.aclose()
-
-
-async def test_what_lists_no_models_and_answers_nothing_is_no_server() -> None:
-    paths = ("/v1/models", "/v1/completions", "/v1/chat/completions", "/tokenize", "/version", "/metrics")
-    silent = Wire(refuse=dict.fromkeys(paths, 404), tokenize=False)
-    with serving(silent), pytest.raises(EndpointUnreachableError, match="not as an OpenAI-compatible server"):
-        await probe(silent, "tiny")
-
-
-async def test_what_is_refused_is_kept_with_the_servers_words() -> None:
-    with serving(Wire(refused_fields=("structured_outputs",), owner="me", version=None)) as wire:
-        seen = await probe(wire)
-        assert seen.refusals == {"structured_outputs": "HTTP 400: structured_outputs is not configured"}
-        assert (seen.structured_outputs, seen.server_version, seen.is_vllm) == (False, None, False)
+    assert (seen.model, seen.models, seen.guided_by) == ("tiny", (), "prefill")
 
 
 @pytest.mark.parametrize(
@@ -163,83 +120,85 @@ async def test_which_server_it_is(wire: Wire, version: str | None, is_vllm: bool
     assert (seen.server_version, seen.is_vllm) == (version, is_vllm)
 
 
-async def test_guided_answers_are_refused_with_what_the_server_said() -> None:
-    refusing = Wire(refused_fields=("structured_outputs",), owner="me", version=None, tokenize=False)
-    with serving(refusing), pytest.raises(AnswerFormatError) as caught:
-        await build_engine(ModelSpec(engine="vllm", endpoints=(refusing.address,)), EngineNeeds(guided=True))
-    said = str(caught.value)
-    assert "refused structured_outputs (HTTP 400: structured_outputs is not" in said
-    assert "model.engine litellm" in said
-    assert "ignored" not in said
-    assert "upgrade" not in said
+@pytest.mark.parametrize(
+    ("wire", "said", "unsaid"),
+    [
+        (Wire(allowed=False, structured=False, version="0.11.0"), r"vllm 0\.11\.0.*answer_format to free", "refused"),
+        (
+            Wire(refused_fields=("structured_outputs",), owner="me", version=None, tokenize=False),
+            r"refused structured_outputs \(HTTP 400: structured_outputs is not.*model\.engine litellm",
+            "upgrade",
+        ),
+    ],
+    ids=["ignores", "refuses"],
+)
+async def test_guided_answers_are_refused_with_what_the_server_did(wire: Wire, said: str, unsaid: str) -> None:
+    with serving(wire):
+        with pytest.raises(AnswerFormatError, match=said) as caught:
+            await build_engine(spec_of(wire), GUIDED)
+        engine = await build_engine(spec_of(wire))
+        assert engine.info().guided_by is None
+        await engine.aclose()
+    assert unsaid not in str(caught.value)
 
 
-async def test_a_server_that_dies_under_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TIMING, "attempts", 2)
-    with serving(Wire(tokenize=False, drop=True)) as wire, pytest.raises(EndpointUnreachableError) as caught:
-        await probe(wire)
-    assert "answered, then stopped answering when it was asked for" in str(caught.value)
+SILENCE_S = 0.3
+COUNTERS = 'vllm:num_requests_running{{engine="0"}} {}\nvllm:num_requests_waiting{{engine="0"}} {}\n'
 
 
-async def test_the_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", "s3cret")
-    with serving(Wire(key="s3cret")) as wire:
-        with pytest.raises(EndpointUnreachableError, match=r"refuses the key .*model\.api_key_env"):
-            await probe(wire)
-        key = read_api_key("MY_KEY")
-        assert key is not None
-        assert (await probe(wire, key=key)).model == "tiny"
-        assert "s3cret" not in repr(Endpoint(wire.address, key))
+@dataclass
+class Slow(Wire):
+    """Its first reply takes longer than a server may be silent."""
 
+    slept: bool = False
 
-def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MY_KEY", raising=False)
-    monkeypatch.setenv("USUAL", "u")
-    assert read_api_key(None) is None
-    assert read_api_key(None, "USUAL") == "u"
-    with pytest.raises(SpecError, match="names MY_KEY, and that environment variable is not set"):
-        read_api_key("MY_KEY", "USUAL")
-    monkeypatch.setenv("MY_KEY", "canary-0123\n")
-    assert read_api_key("MY_KEY") == "canary-0123", "the end of line of a file that was read into it"
-    monkeypatch.setenv("MY_KEY", "canary-0123\nX-More: 1")
-    for asked in (("MY_KEY", None), (None, "MY_KEY"), ("canary4567890", None)):
-        with pytest.raises(SpecError) as caught:
-            read_api_key(*asked)
-        assert "canary" not in str(caught.value)
-    with pytest.raises(SpecError, match=r"^api_key_file: no such key file"):
-        read_api_key(None, file=Path("canary4567890"))
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if path == "/v1/completions" and not self.slept:
+            self.slept = True
+            time.sleep(4 * SILENCE_S)
+        return super().reply(path, body)
 
 
 @pytest.mark.parametrize(
-    "address",
+    ("metrics", "waits"),
     [
-        "GPU1:8000",
-        "http://gpu1:8000",
-        "http://gpu1:8000/",
-        " http://gpu1:8000/v1/ ",
-        "http://gpu1:8000/v1/chat/completions",
-        "http://gpu1:8000/v1/models",
+        (COUNTERS.format("1.0", "0.0"), True),
+        (COUNTERS.format("0.0", "12.0"), True),
+        (None, False),
+        (COUNTERS.format("0.0", "0.0"), False),
+        ("vllm:num_requests_running many", False),
     ],
 )
-def test_one_address_is_written_in_many_ways(address: str) -> None:
-    assert normalise_address(address) == "http://gpu1:8000/v1"
+async def test_a_silent_server_is_waited_for_while_its_counters_say_that_it_computes(metrics, waits) -> None:
+    with serving(Slow(metrics=metrics)) as wire:
+        if waits:
+            assert (await probe(wire, timeout_s=SILENCE_S)).guided_by == "prefill"
+        else:
+            with pytest.raises(EndpointSilentError, match="answered, then stopped answering"):
+                await probe(wire, timeout_s=SILENCE_S)
 
 
-def test_gateways_keep_their_path_and_doubles_are_dropped() -> None:
-    assert normalise_address("https://host/llama/v1") == "https://host/llama/v1"
-    assert [
-        one.base for one in named_endpoints(ModelSpec(engine="vllm", endpoints=("a:1", "http://a:1/v1", "b:1")))
-    ] == [
-        "http://a:1/v1",
-        "http://b:1/v1",
-    ]
-    assert Endpoint("https://host/llama/v1", "k").root == "https://host/llama"
-
-
-@pytest.mark.parametrize("path", ["/v1beta/openai", "/api/paas/v4", "/openai/v1", "/api/v3", "/compatible-mode/v1"])
-def test_a_path_with_a_version_is_kept(path: str) -> None:
-    for tail in ("", "/", "/chat/completions"):
-        assert normalise_address(f"https://Host{path}{tail}") == f"https://host{path}"
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        *[
+            (f"{start}{tail}", "http://gpu1:8000/v1")
+            for start in ("GPU1:8000", "http://gpu1:8000", " http://gpu1:8000/v1")
+            for tail in ("", "/")
+        ],
+        ("http://gpu1:8000/v1/chat/completions", "http://gpu1:8000/v1"),
+        ("http://gpu1:8000/v1/models", "http://gpu1:8000/v1"),
+        ("https://host/llama/v1", "https://host/llama/v1"),
+        *[
+            (f"https://Host{path}{tail}", f"https://host{path}")
+            for path in ("/v1beta/openai", "/api/paas/v4", "/openai/v1", "/api/v3", "/compatible-mode/v1")
+            for tail in ("", "/chat/completions")
+        ],
+        ("http://[::1]:8000", "http://[::1]:8000/v1"),
+    ],
+)
+def test_one_address_is_written_in_many_ways(written: str, address: str) -> None:
+    assert normalise_address(written) == address
 
 
 @pytest.mark.parametrize(
@@ -258,3 +217,20 @@ def test_addresses_that_are_none(address: str, message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
         normalise_address(address)
     assert "secret" not in str(caught.value)
+
+
+async def test_an_address_that_is_named_twice_is_one_server() -> None:
+    with serving(Wire()) as wire:
+        engine = await build_engine(spec_of(endpoints=(wire.address, wire.address.removesuffix("/v1"))))
+        assert engine.info().endpoints == (wire.address,)
+        await engine.aclose()
+
+
+async def test_a_server_that_cannot_be_reached_at_the_start_is_left_out_with_a_warning(caplog) -> None:
+    with serving(Wire()) as wire:
+        engine = await build_engine(spec_of(endpoints=("http://127.0.0.1:9/v1", wire.address)))
+        await engine.aclose()
+    assert "no server answers at http://127.0.0.1:9/v1" in caplog.text
+    assert "the run begins without it" in caplog.text
+    with pytest.raises(EngineError, match="no server answers"):
+        await build_engine(spec_of(endpoints=("http://127.0.0.1:9/v1",)))
