@@ -11,7 +11,6 @@ import httpx
 import pytest
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
-from medexam.companions.serving.cluster.allocation import parse_minutes
 from medexam.serve import Registry, read_key_file
 from waiting import BACKSTOP_S
 
@@ -41,7 +40,14 @@ def start(*words: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGINT, marks=pytest.mark.nightly),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.nightly),
+    ],
+)
 def test_it_serves_until_a_signal_and_leaves_nothing(model: Path, tmp_path: Path, number: signal.Signals) -> None:
     port = free_port()
     registry = Registry(tmp_path / "cache" / "servers.json")
@@ -134,14 +140,7 @@ def test_print_shows_a_jobs_script_without_slurm(medexam, model: Path, monkeypat
 
 @pytest.mark.parametrize(
     ("given", "replaced"),
-    [
-        ("cpus-per-gpu=8", "cpus-per-task"),
-        ("cpus_per_gpu=8", "cpus-per-task"),
-        ("mem-per-gpu=64G", "mem"),
-        ("mem-per-cpu=4G", "mem"),
-        ("gres=gpu:a100:2", "gpus-per-node"),
-        ("gpus-per-task=a100:2", "gpus-per-node"),
-    ],
+    [("cpus_per_gpu=8", "cpus-per-task"), ("mem-per-cpu=4G", "mem"), ("gres=gpu:a100:2", "gpus-per-node")],
 )
 def test_an_option_of_slurms_replaces_what_sbatch_would_not_take_beside_it(medexam, given: str, replaced: str) -> None:
     words = ("llama-3.1-70b", "--slurm", "--print", "--nodes", 2, "--span", "--slurm-option", given)
@@ -150,7 +149,6 @@ def test_an_option_of_slurms_replaces_what_sbatch_would_not_take_beside_it(medex
     options = [line.removeprefix("#SBATCH --") for line in output.splitlines() if line.startswith("#SBATCH")]
     assert given.replace("_", "-") in options
     assert not [option for option in options if option.partition("=")[0] == replaced]
-    assert ("SRUN_CPUS_PER_TASK" in output) == (replaced != "cpus-per-task")
     assert len(options) == len({option.partition("=")[0] for option in options})
 
 
@@ -176,35 +174,26 @@ def test_a_container_in_a_job_is_apptainers(medexam, model: Path, monkeypatch: p
     assert output.startswith("docker run ")
 
 
-def test_a_profile_over_two_nodes_is_a_script_that_says_its_sum(medexam, model: Path) -> None:
+def test_the_script_of_every_profile_is_short_and_right_shell(medexam) -> None:
+    listed = [line.split() for line in medexam("serve", "--list")[1].splitlines() if line.strip()]
+    names = [words[0] for words in listed if words[0].startswith(("llama-", "qwen", "smollm2", "gemma", "mistral"))]
+    assert "llama-3.1-70b" in names
+    places = "--partition gpu --account me --registry /shared/me/servers.json --slurm-folder /shared/me/jobs"
+    for name in names:
+        code, output, errors = medexam("serve", name, "--slurm", "--print", "--nodes", 2, *places.split())
+        assert code == 0, errors
+        assert len(output.splitlines()) <= 40, name
+        assert max(map(len, output.splitlines())) <= 120
     code, output, errors = medexam("serve", "llama-3.1-70b", "--slurm", "--print", "--nodes", 2, "--span")
     assert code == 0, errors
-    assert len(output.splitlines()) <= 40
-    assert max(map(len, output.splitlines())) <= 120
-    assert "srun --kill-on-bad-exit=1 " in output
     assert "#SBATCH --gpus-per-node=2\n#SBATCH --cpus-per-task=12\n#SBATCH --mem=48000M\n" in output
     assert "35.3 GB of weights" in output
     assert subprocess.run(["bash", "-n"], input=output, text=True, check=False).returncode == 0
 
 
-def test_no_profiles_script_is_longer_than_forty_lines(medexam) -> None:
-    from medexam.companions.serving.launch.profile import profile_names
-
-    words = "--slurm --print --nodes 2 --partition gpu --account me --container /shared/me/vllm.sif"
-    places = "--registry /shared/me/servers.json --slurm-folder /shared/me/jobs"
-    for name in profile_names():
-        code, output, errors = medexam("serve", name, *words.split(), *places.split())
-        assert code == 0, errors
-        assert len(output.splitlines()) <= 40, name
-
-
-def test_submitting_where_no_slurm_is(medexam, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_submitting_where_no_slurm_is(refused, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    code, output, errors = medexam("serve", model, "--slurm")
-    assert (code, output) == (2, "")
-    assert errors == (
-        "medexam: no sbatch is found here; submit from a machine of the cluster, or look at the script with --print\n"
-    )
+    assert "no sbatch is found here; submit from a machine of the cluster" in refused("serve", model, "--slurm")
 
 
 def test_what_is_submitted_is_what_print_shows(medexam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,27 +211,7 @@ def test_what_is_submitted_is_what_print_shows(medexam, tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "name a PROFILE or a MODEL; `medexam serve --list`"),
-        (["m", "--gpus", "a"], "--gpus a: not a list of GPUs"),
-        (["m", "--span"], "belongs to a Slurm job: add --slurm"),
-        (["m", "--slurm", "--time", "soon"], "--time soon: not a time"),
-        (["m", "--slurm", "--time", "0"], "give the job some time"),
-        (["m", "--slurm", "--span"], "--span needs several nodes"),
-        (["m", "--slurm", "--port", "8001"], "--port: a job's nodes choose port, address and logs themselves"),
-        (["m", "--in-job", "--nodes", "2"], "--nodes: the job already has its nodes"),
-        (["m", "--in-job"], "this process is not in a Slurm job: start it with srun inside a job"),
-    ],
-)
-def test_words_that_do_not_fit(medexam, words: list[str], message: str) -> None:
-    code, output, errors = medexam("serve", *words)
-    assert (code, output) == (2, "")
-    assert message in errors
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "minutes"),
     [
         ("90", 90),
         ("90:30", 91),
@@ -253,14 +222,6 @@ def test_words_that_do_not_fit(medexam, words: list[str], message: str) -> None:
         ("1-0:0:1", 1441),
     ],
 )
-def test_times_in_slurms_words(text: str, expected: int) -> None:
-    assert parse_minutes(text) == expected
-
-
-def test_list_shows_every_profile(medexam) -> None:
-    from medexam.companions.serving.launch.profile import profile_names
-
-    code, output, _ = medexam("serve", "--list")
-    assert code == 0
-    words = {line.split()[0] for line in output.splitlines() if line.strip()}
-    assert words >= {"Profile", *profile_names()}
+def test_times_in_slurms_words(medexam, model: Path, text: str, minutes: int) -> None:
+    code, output, errors = medexam("serve", model, "--slurm", "--print", "--time", text)
+    assert (code, f"#SBATCH --time={minutes}\n" in output) == (0, True), errors
