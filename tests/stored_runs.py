@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments import RunFolder, score_cell
-from medexam.experiments.store.run_folder import ENVIRONMENT, RunRecord
+from medexam.experiments import RunFolder, RunRecord, score_cell
 from medexam.predictions import Prediction
 from medexam.questions import AnswerKey, AnySet, ExamSet, Question
 from medexam.specs import CellSpec, build_identity, digest
-from medexam.specs.identity import IDENTITY_SCHEMA
 
 Answer = Callable[[Any, Any], Mapping[str, Any] | None]
 """From a question or task and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
+SCHEMA = 2
+"""Form in which run folders are written today."""
 TIMES = {"started_at": "2026-11-20T10:00:00+00:00", "ended_at": "2026-11-20T10:30:00+00:00"}
 
 
@@ -64,7 +64,7 @@ def write_cell(
 ) -> RunFolder:
     """Write a run of this identity that is not scored; `record` replaces what its record says by default."""
     said = {
-        "schema": IDENTITY_SCHEMA,
+        "schema": SCHEMA,
         "description": "",
         "dataset_golds": exams.golds_fingerprint,
         "experiment_digest": "e" * 12,
@@ -78,7 +78,7 @@ def write_cell(
     folder.create()
     own = {"run_id": folder.name, "spec_digest": digest(known), "identity": known, "cell": cell}
     folder.write_record(RunRecord(**own, **(said | record)), own=True)
-    folder.write_json(ENVIRONMENT, {**TIMES, **environment})
+    folder.write_json("environment.json", {**TIMES, **environment})
     with folder.appending() as log:
         for question in exams.questions:
             gold = getattr(exams.golds[question.key], "number", exams.golds[question.key])

@@ -18,12 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from medexam.experiments import RunFolder
-from medexam.experiments.store.earlier_words import DIGESTS, NOW
-from medexam.experiments.store.stored_run import load_run
-from medexam.signatures import load_words
-from medexam.specs import digest
-from medexam.specs.programs.needs import WordFiles
+from medexam import load_run, plan
 
 FIXTURES = Path(__file__).parent / "earlier_runs"
 HOME, PRINTED = FIXTURES / "home", FIXTURES / "printed"
@@ -100,10 +95,16 @@ def _is_note(value: Any) -> bool:
     return isinstance(value, str) and value.lower().startswith("the model ") and ") is not " in value
 
 
+def tolerance_of(run: str) -> float:
+    """By how much scores may differ: a correlation's p-value comes from a continued fraction, which rounds otherwise
+    than scipy's.
+    """
+    return {"words": 1e-5, "passages": 1e-12}.get(run.partition("-")[0], 0)
+
+
 def check_metrics(run: str) -> None:
     now, before = (home / "runs" / run / "metrics.json" for home in (Path(), HOME))
-    # A correlation's p-value comes from a continued fraction, which rounds otherwise than scipy's.
-    tolerance = {"words": 1e-5, "passages": 1e-12}.get(run.partition("-")[0], 0)
+    tolerance = tolerance_of(run)
     assert same(json.loads(now.read_bytes()), json.loads(before.read_bytes()), tolerance=tolerance)
     if not tolerance:
         assert now.read_bytes() == before.read_bytes()
@@ -180,9 +181,9 @@ def test_a_run_is_scored_as_before(medexam, runs, run) -> None:
 
 
 @pytest.mark.parametrize("run", SCORED)
-def test_mlflow_is_told_the_same_values_under_the_same_names(run) -> None:
-    stored = load_run(RunFolder(HOME / "runs" / run))
-    assert stored.benchmark.values(stored.metrics) == MLFLOW[run]
+def test_mlflow_is_told_the_same_values_under_the_same_names(runs, run) -> None:
+    stored = load_run(runs / run).stored
+    assert same(stored.benchmark.values(stored.metrics), MLFLOW[run], tolerance=tolerance_of(run))
 
 
 @pytest.mark.parametrize("name", ["exams", "quotes", "words"])
@@ -213,33 +214,22 @@ def test_a_spec_is_planned_as_before(medexam, name) -> None:
     assert [{key: cell[key] for key in then} for cell, then in zip(planned, PLANS[name], strict=True)] == PLANS[name]
 
 
-def test_a_spec_in_todays_words_asks_anew_and_says_why(medexam, runs) -> None:
-    from medexam.experiments import plan_experiment
-
+def test_a_spec_in_todays_words_asks_anew_and_says_why(runs) -> None:
     document = yaml.safe_load(Path("specs/direct.yaml").read_text())
     del document["program"]["prompt"], document["dataset"]["as_published"]
-    plan = plan_experiment(document, {}, runs_dir=runs)
-    assert [len(cell.pending) for cell in plan.cells] == [12, 12]
     changed = "dataset.fingerprint, words.instructions, words.turn"
-    assert plan.news[0].startswith(f"what the spec names has ({changed}) changed since run direct-")
+    check_asked_anew(document, runs, 12, f"what the spec names has ({changed}) changed since run direct-")
 
 
 def test_what_was_found_by_other_words_is_looked_up_anew(runs) -> None:
-    from medexam.experiments import plan_experiment
-
-    plan = plan_experiment(yaml.safe_load(Path(f"specs/{LOOKED_UP}.yaml").read_text()), {}, runs_dir=runs)
-    assert [len(cell.pending) for cell in plan.cells] == [9, 9]
-    assert plan.news[0].startswith("what the spec names has (retriever.words) changed since run passages-")
+    document = yaml.safe_load(Path(f"specs/{LOOKED_UP}.yaml").read_text())
+    check_asked_anew(document, runs, 9, "what the spec names has (retriever.words) changed since run passages-")
 
 
-def test_the_earlier_words_are_known_by_their_digests() -> None:
-    held = set()
-    for language in ("en", "es"):
-        for kind in ("zero_shot", "few_shot", "chain_of_thought"):
-            for form in ("braces", "angles"):
-                words = load_words(WordFiles("instructions", NOW, (kind,), form, NOW), language).to_json()
-                held |= {digest({part: words[part]}) for part in ("instructions", "examples")}
-    assert held == DIGESTS
+def check_asked_anew(document: dict[str, Any], runs: Path, owed: int, said: str) -> None:
+    planned = plan(document, runs_dir=runs)
+    assert [cell["owed"] for cell in planned.cells] == [owed, owed]
+    assert any(isinstance(block, str) and said in block for block in planned.blocks())
 
 
 @pytest.mark.parametrize("run", COMPLETE)

@@ -22,6 +22,8 @@ from .run.spending import Spending as Spending
 from .run.spending import Stop as Stop
 from .score.scoring import rescore as rescore
 from .store.run_folder import RunFolder as RunFolder
+from .store.run_folder import RunRecord as RunRecord
 from .store.run_folder import find_runs as find_runs
 from .track.store import default_tracking_uri as default_tracking_uri
 from .track.store import open_store as open_store
+from .track.time_limits import STORE_TIMES as STORE_TIMES
