@@ -137,10 +137,16 @@ def test_further_right_options_are_not_shown_beside_none_of_the_others(own) -> N
     assert {"d", "e"} < {*shown.values()}
 
 
-def test_a_negated_stem_is_one_whose_last_sentence_is() -> None:
-    assert is_negated("A man of 30. Which is NOT a cause?")
-    assert is_negated("Señale la respuesta INCORRECTA:")
-    assert not is_negated("The fever does not rise. What is the diagnosis?")
+@pytest.mark.parametrize(
+    ("stem", "negated"),
+    [
+        ("A man of 30. Which is NOT a cause?", True),
+        ("Señale la respuesta INCORRECTA:", True),
+        ("The fever does not rise. What is the diagnosis?", False),
+    ],
+)
+def test_a_negated_stem_is_one_whose_last_sentence_is(stem, negated) -> None:
+    assert is_negated(stem) is negated
 
 
 @pytest.fixture

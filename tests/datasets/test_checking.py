@@ -28,45 +28,33 @@ def test_the_sample_is_sound_in_both_languages() -> None:
         assert "U+F0B0 in option 3, for '°'" in corrected.detail
 
 
+EMPTY = [{"aid": n, "atext": "" if n == 3 else "x" * n} for n in range(1, 6)]
+SAME = [{"aid": n, "atext": "same"} for n in (1, 2)]
+
+
 @pytest.mark.parametrize(
-    ("change", "kind"),
+    ("change", "errors", "notes"),
     [
-        ({"ra": "6"}, "gold_is_no_option"),
-        ({"ra": "?"}, "unreadable"),
-        ({"qtext": "  "}, "empty_stem"),
-        ({"qid": "51"}, "repeated_key"),
-        ({"answers": [{"aid": n, "atext": t} for n, t in enumerate(["a", "b", "", "d", "e"], 1)]}, "empty_option"),
+        ({"ra": "6"}, ["gold_is_no_option"], []),
+        ({"ra": "?"}, ["unreadable"], []),
+        ({"qtext": "  "}, ["empty_stem"], []),
+        ({"qid": "51"}, ["repeated_key"], []),
+        ({"answers": EMPTY}, ["empty_option"], []),
+        ({"answers": SAME, "ra": "1"}, [], ["identical_options"]),
+        ({"image": "./data/a.png"}, [], ["pictures_not_here"]),
+        ({"image": "./data/here.png"}, [], []),
+        ({"qtext": "A \uf0ff B \uf061 C"}, [], ["private_use_character"]),
     ],
 )
-def test_errors(document, first, write_json, change, kind) -> None:
+def test_errors_fail_a_check_and_notes_do_not(document, first, write_json, tmp_path, change, errors, notes) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/here.png").touch()
     first |= change
     report = check_exam_set("headqa_v1", ["en"], write_json(document))
-    assert not report.passed
     (checked,) = report.languages
-    assert _kinds(checked.errors) == [kind]
-    assert checked.questions == (119 if kind == "unreadable" else 120)
-
-
-@pytest.mark.parametrize(
-    ("change", "kinds"),
-    [
-        ({"answers": [{"aid": 1, "atext": "same"}, {"aid": 2, "atext": "same"}], "ra": "1"}, ["identical_options"]),
-        ({"image": "./data/a.png"}, ["pictures_not_here"]),
-    ],
-)
-def test_notes_do_not_fail_a_check(document, first, write_json, change, kinds) -> None:
-    first |= change
-    report = check_exam_set("headqa_v1", path=write_json(document))
-    assert report.passed
-    assert _kinds(report.languages[0].notes) == kinds
-
-
-def test_a_character_of_no_known_sign_is_a_note(document, first, write_json) -> None:
-    first["qtext"] = "A \uf0ff B \uf061 C"
-    checked = check_exam_set("headqa_v1", ["en"], write_json(document)).languages[0]
-    assert _kinds(checked.notes) == ["private_use_character"]
-    assert "U+F0FF in the stem, of no known sign" in checked.notes[0].detail
-    assert "U+F061 in the stem, for '\u03b1'" in checked.corrections[1].detail
+    assert (report.passed, _kinds(checked.errors), _kinds(checked.notes)) == (not errors, errors, notes)
+    assert checked.questions == (119 if errors == ["unreadable"] else 120)
+    assert checked.with_images == ("image" in change)
 
 
 def test_a_repeated_question_is_a_note(document, first, write_json) -> None:

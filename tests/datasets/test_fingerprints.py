@@ -14,7 +14,7 @@ from task_data import items_of, write_casimedicos, write_cliniqlink, write_squad
 
 def _prints(name, path, **settings) -> tuple[str, str]:
     """Of the questions, and of the golds."""
-    spec = DatasetSpec(name=name, path=path, **settings)
+    spec = validate(DatasetSpec, {"name": name, "path": path, **settings})
     found = find_benchmark(spec).load(spec)
     return found.fingerprint, found.golds_fingerprint
 
@@ -101,11 +101,8 @@ ASKED, SCORED = (False, True), (True, False)
     ],
 )
 def test_every_column_counts_once(tmp_path, kind, row, field, value, same) -> None:
-    def prints(*rows) -> tuple[str, str]:
-        path = write_rows(tmp_path / "mine.jsonl", rows)
-        spec = validate(DatasetSpec, {"kind": kind, "path": path})
-        found = find_benchmark(spec).load(spec)
-        return found.fingerprint, found.golds_fingerprint
+    def prints(row) -> tuple[str, str]:
+        return _prints("mine", write_rows(tmp_path / "mine.jsonl", [row]), kind=kind)
 
     assert _same(prints(row), prints({**row, field: value})) == same
     assert prints(row)[0] != prints({**row, "id": "l"})[0]

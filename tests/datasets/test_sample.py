@@ -34,10 +34,8 @@ def test_both_languages_ask_the_same_questions() -> None:
 
 def test_a_question_is_read_as_it_was_printed() -> None:
     question = load_exam_set(DatasetSpec()).questions[0]
-    assert question.key == "headqa-v1/2013/biology/8"
-    assert question.exam.name == "Cuaderno_2013_1_B"
-    assert question.number == 8
-    assert question.option_numbers == (1, 2, 3, 4, 5)
+    assert (question.key, question.number) == ("headqa-v1/2013/biology/8", 8)
+    assert (question.exam.name, question.option_numbers) == ("Cuaderno_2013_1_B", (1, 2, 3, 4, 5))
     assert question.stem == "In the layer closest to the pigment epithelium of the retina are the cells:"
 
 

@@ -15,36 +15,28 @@ SAMPLE = load_exam_set(DatasetSpec()).questions
 
 
 def _question(discipline: Discipline, year: int, number: int, image: str | None = None) -> Question:
-    return Question(
-        key=f"test/{year}/{discipline}/{number}",
-        exam=Exam(name=f"{year}-{discipline}", year=year, discipline=discipline),
-        number=number,
-        language="en",
-        stem="?",
-        options=(Option(number=1, text="a"), Option(number=2, text="b")),
-        image=image,
+    exam, options = (
+        Exam(name=f"{year}-{discipline}", year=year, discipline=discipline),
+        (Option(1, "a"), Option(2, "b")),
     )
+    key = f"test/{year}/{discipline}/{number}"
+    return Question(key=key, exam=exam, number=number, language="en", stem="?", options=options, image=image)
 
 
 @pytest.mark.parametrize(
     ("spec", "n"),
     [
         ({}, 120),
-        ({"split": "all"}, 120),
         ({"split": "train"}, 48),
         ({"split": "dev"}, 24),
         ({"split": "test"}, 48),
-        ({"years": [2016]}, 24),
         ({"years": [2013, 2017]}, 48),
         ({"years": [2013, 2030]}, 24),
-        ({"disciplines": ["nursing"]}, 20),
         ({"disciplines": ["nursing", "medicine"], "years": [2015]}, 8),
         ({"option_counts": [5]}, 48),
-        ({"option_counts": [4, 5]}, 120),
         ({"images": "without"}, 120),
         ({"split": "test", "option_counts": [4], "disciplines": ["biology"]}, 8),
         ({"limit": 1}, 1),
-        ({"limit": 119}, 119),
         ({"limit": 500}, 120),
         ({"years": [2015], "limit": 6}, 6),
     ],
@@ -60,11 +52,9 @@ def test_selection_counts(spec, n) -> None:
     ("spec", "words"),
     [
         ({"years": [2020]}, ["years=2020", "years 2013, 2014, 2015, 2016, 2017"]),
-        ({"years": []}, ["years=:"]),
         ({"split": "dev", "years": [2013]}, ["split=dev, years=2013"]),
         ({"option_counts": [3]}, ["option_counts=3", "option_counts 4, 5"]),
         ({"images": "with"}, ["images=with", "0 with an image"]),
-        ({"option_counts": [5], "split": "test"}, ["split=test, option_counts=5"]),
         ({"disciplines": ["biology"], "years": [1999], "limit": 3}, ["disciplines=biology", "disciplines biology, "]),
     ],
 )

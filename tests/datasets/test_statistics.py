@@ -5,24 +5,10 @@ import json
 import pytest
 from scipy.stats import chi2
 
-SPLITS = {
-    "biology": (452, 226, 454),
-    "nursing": (384, 230, 455),
-    "pharmacology": (457, 225, 457),
-    "medicine": (455, 231, 463),
-    "psychology": (453, 226, 455),
-    "chemistry": (456, 228, 458),
-}
-"""Questions of train, dev and test: Vilares and Gómez-Rodríguez (2019), table 2."""
-TOKENS = {
-    "biology": (43, 11.11, 40, 5.08),
-    "nursing": (187, 29.03, 94, 9.54),
-    "pharmacology": (104, 18.18, 43, 6.70),
-    "medicine": (308, 55.29, 85, 9.31),
-    "psychology": (103, 21.91, 43, 7.98),
-    "chemistry": (63, 15.82, 52, 7.62),
-}
-"""Longest and mean question and answer: table 3."""
+from table_cases import read_cases
+
+PAPER = [case.values[0] for case in read_cases("headqa_v1_in_numbers")]
+"""By discipline: questions of train, dev and test; tokens of the longest and mean question and answer."""
 
 
 @pytest.fixture
@@ -92,10 +78,13 @@ def test_tokens_are_those_of_the_paper(stats, write_exam, text, tokens) -> None:
 @pytest.mark.usefixtures("full_data")
 def test_headqa_v1_is_counted_as_it_was_published(stats) -> None:
     found = stats("headqa_v1", "--language", "es", "--as-published")
-    assert {name: tuple(counts.values()) for name, counts in found["by_split"].items()} == SPLITS
-    ours = {name: tuple(lengths.values()) for name, lengths in found["tokens"].items()}
+    assert {name: [*counts.values()] for name, counts in found["by_split"].items()} == {
+        each["name"]: each["splits"] for each in PAPER
+    }
     differences = [
-        abs(round(mine, 2) - theirs) for name in TOKENS for mine, theirs in zip(ours[name], TOKENS[name], strict=True)
+        abs(round(mine, 2) - theirs)
+        for each in PAPER
+        for mine, theirs in zip(found["tokens"][each["name"]].values(), each["tokens"], strict=True)
     ]
     assert sum(difference < 0.001 for difference in differences) == 21
     assert max(differences) < 0.011
@@ -113,14 +102,3 @@ def test_sentences_of_explanations_are_counted_in_percent(stats, tmp_path) -> No
     (tmp_path / "spans.json").write_text(json.dumps(rows))
     found = stats("casimedicos_spans", "--path", tmp_path / "spans.json", "--language", "en")
     assert found["sentences"] == {"1": 25.0, "2": 25.0, "3": 25.0, "more than 3": 25.0}
-
-
-@pytest.mark.data
-@pytest.mark.nightly
-@pytest.mark.usefixtures("full_data")
-def test_casimedicos_has_the_published_size(stats) -> None:
-    found = stats("casimedicos_spans", "--language", "es")
-    assert (found["documents"], found["words"], found["answers"]) == (553, 106_340, False)
-    # The paper's 575 documents of clinical cases have 185 words each.
-    assert found["words_per_document"] == pytest.approx(185, rel=0.05)
-    assert sum(found["sentences"].values()) == pytest.approx(100)

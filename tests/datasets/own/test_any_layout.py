@@ -31,11 +31,10 @@ ROWS = st.lists(
 Rows = list[dict[str, str]]
 
 
-def _csv(rows: Rows, delimiter: str = ",", end: str = "\n", titles: int = 0) -> str:
+def _csv(rows: Rows, delimiter: str, end: str = "\n", title: str = "") -> str:
     out = io.StringIO(newline="")
-    writer = csv.writer(out, delimiter=delimiter, lineterminator=end)
-    writer.writerows([*[["An exam"]] * titles, NAMES, *(row.values() for row in rows)])
-    return out.getvalue()
+    csv.writer(out, delimiter=delimiter, lineterminator=end).writerows([NAMES, *(row.values() for row in rows)])
+    return title + out.getvalue()
 
 
 def _lines(rows: Rows) -> str:
@@ -43,12 +42,8 @@ def _lines(rows: Rows) -> str:
 
 
 WRITERS: dict[str, tuple[str, Any]] = {
-    **{
-        f"csv {mark!r} {end!r} {titles}": (".csv", lambda rows, given=(mark, end, titles): _csv(rows, *given))
-        for mark in ",;\t|"
-        for end in ("\n", "\r\n")
-        for titles in (0, 1)
-    },
+    **{f"csv {mark!r}": (".csv", lambda rows, mark=mark: _csv(rows, mark, "\n")) for mark in ",;\t|"},
+    "csv of Windows with a title": (".csv", lambda rows: _csv(rows, ";", "\r\n", "An exam\r\n")),
     "tsv": (".tsv", lambda rows: _csv(rows, "\t")),
     "txt": (".txt", lambda rows: _csv(rows, "\t")),
     "lines": (".jsonl", _lines),

@@ -1,6 +1,5 @@
 """Multiple-choice questions of one's own: the same golds however a file writes them, and no guess about any."""
 
-import gzip
 import json
 
 import openpyxl
@@ -75,13 +74,6 @@ def test_an_excel_sheet_holds_the_same(load, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
     with pytest.raises(DatasetError, match=r"pip install 'medexam\[excel\]'"):
         load_exam_set(spec)
-
-
-def test_a_packed_file_holds_the_same(load, tmp_path) -> None:
-    plain = write_rows(tmp_path / "plain.csv", PLAIN)
-    (tmp_path / "mine.csv.gz").write_bytes(gzip.compress(plain.read_bytes()))
-    spec = validate(DatasetSpec, {"kind": "choice", "path": tmp_path / "mine.csv.gz", "columns": SPLIT})
-    assert load_exam_set(spec).fingerprint == load(PLAIN, "plain.csv", columns=SPLIT).fingerprint
 
 
 def test_lists_in_a_cell_are_unpacked_and_their_texts_cleaned(load) -> None:

@@ -13,26 +13,13 @@ from medexam.questions import ExamSet
 from medexam.specs import DatasetSpec, validate
 from table_cases import read_cases, write_rows
 
-STEMS = (
-    "Which valve stands between the left chambers?",
-    "Which hormone lowers the sugar in the blood?",
-    "Which of these is the longest nerve?",
-    "Which gas binds to haemoglobin the most?",
-    "Which layer of the skin is the outer one?",
-    "Which bone holds the tongue?",
-)
-OPTIONS = (
-    ("Aortic", "Mitral", "Tricuspid", "Pulmonary"),
-    ("Glucagon", "Cortisol", "Adrenaline", "Insulin"),
-    ("Sciatic", "Vagus", "Ulnar", "Radial"),
-    ("Oxygen", "Nitrogen", "Carbon monoxide", "Helium"),
-    ("Dermis", "Hypodermis", "Epidermis", "Fascia"),
-    ("Hyoid", "Stapes", "Vomer", "Atlas"),
-)
-GOLDS = (1, 3, 0, 2, 2, 0)
-"""Places from 0."""
 LETTERS = "ABCD"
-TRUE = {stem: (set(texts), {texts[gold]}) for stem, texts, gold in zip(STEMS, OPTIONS, GOLDS, strict=True)}
+SIX = read_cases("layouts")[0].values[0]["right"]
+"""Six questions of the table: stem, options, and the right ones."""
+STEMS, OPTIONS = [stem for stem, _, _ in SIX], [options for _, options, _ in SIX]
+GOLDS = [options.index(right) for _, options, (right,) in SIX]
+"""Places from 0."""
+TRUE = {stem: (set(options), set(right)) for stem, options, right in SIX}
 PASSAGE = "A woman of 40 years comes with pain that began two days ago."
 
 
@@ -93,7 +80,7 @@ def test_a_layout_is_read_as_its_owner_means_it_or_asked_for(propose, case) -> N
     exams = _load(tree)
     assert tree["kind"] == "choice"
     assert _said(exams) == _right(case)
-    assert {question.context for question in exams.questions} == {None}, "a context that gives the answer away"
+    assert {question.context for question in exams.questions} == {case.get("context")}, "no answer is given away"
     assert {question.image for question in exams.questions} <= {None, "x.png"}
 
 
@@ -125,50 +112,6 @@ def test_what_looks_like_a_choice_is_not_taken_for_words(propose, rows) -> None:
     assert any("or set kind: short_answer" in line for line in opened if line.startswith("options:"))
 
 
-def test_few_words_that_are_always_the_same_are_options(propose) -> None:
-    words = ("yes", "no", "maybe") * 2
-    rows = [
-        {"QUESTION": stem, "CONTEXTS": [PASSAGE, "And more."], "final_decision": word}
-        for stem, word in zip(STEMS, words, strict=True)
-    ]
-    tree, _, opened = propose(rows)
-    assert (opened, tree["columns"]["choices"]) == ([], ["yes", "no", "maybe"])
-    exams = _load(tree)
-    assert [exams.golds[question.key].number for question in exams.questions] == [1, 2, 3] * 2
-    assert exams.questions[0].context == f"{PASSAGE}\n\nAnd more."
-
-
-@pytest.mark.parametrize(
-    ("options", "shown"),
-    [
-        (["A. fumigatus", "B. dermatitidis", "C. immitis"], ["A. fumigatus", "B. dermatitidis", "C. immitis"]),
-        (["1) and 2)", "2) and 3)", "3) alone", "none"], ["1) and 2)", "2) and 3)", "3) alone", "none"]),
-    ],
-)
-def test_texts_that_begin_like_labels_are_kept(propose, options, shown) -> None:
-    rows = [
-        {"question": s, "options": list(o), "answer": LETTERS[g]} for s, o, g in zip(STEMS, OPTIONS, GOLDS, strict=True)
-    ]
-    rows[0]["options"] = options
-    tree, out, opened = propose(rows)
-    assert opened == []
-    assert [option.text for option in _load(tree).questions[0].options] == shown
-    assert "6 rows of 4 options" in out or "5 rows of 4, 1 of 3 options" in out
-
-
-@pytest.mark.parametrize(
-    ("cells", "shown"),
-    [
-        ({"A": "+", "B": "-", "C": "±"}, ["+", "-", "±"]),
-        ({"A": "x", "B": "NA", "C": "None", "D": "#N/A"}, ["x", "NA", "None"]),
-    ],
-)
-def test_signs_and_noradrenaline_are_options_and_words_for_nothing_are_none(propose, cells, shown) -> None:
-    rows = [{"question": s, **cells, "answer": "AB"[n % 2]} for n, s in enumerate(STEMS)]
-    tree, _, _ = propose(rows)
-    assert [option.text for option in _load(tree).questions[0].options] == shown
-
-
 def test_other_columns_or_another_kind_are_asked_for_where_every_row_is_bad(propose) -> None:
     rows = [{"question": s, "context": PASSAGE, "answer": o[g]} for s, o, g in zip(STEMS, OPTIONS, GOLDS, strict=True)]
     _, out, (line,) = propose(rows, "--kind", "spans")
@@ -186,24 +129,11 @@ def test_a_stated_numbering_that_fits_fewer_rows_is_refused(load) -> None:
     assert _said(load(rows, columns=columns | {"numbering": "one"})) == TRUE
 
 
-@pytest.mark.parametrize(
-    ("stems", "language"),
-    [
-        (("¿Cuál de las siguientes es la válvula?", "¿Qué hormona baja la glucosa en la sangre?"), "es"),
-        (("Quale delle seguenti è la valvola?", "Quale ormone abbassa il glucosio nel sangue?"), "it"),
-        (("Parmi les valves suivantes, laquelle est à gauche ?", "Quelle hormone est dans le sang ?"), "fr"),
-        (("Cal das seguintes non é unha válvula?", "Que hormona baixa a glicosa no sangue?"), "gl"),
-        (("Какой из следующих клапанов", "Какой гормон понижает уровень"), "ru"),
-        (("左心の弁はどれか。", "血糖を下げるホルモンはどれか。"), "ja"),
-        (("左心的瓣膜是哪个", "哪种激素降低血糖"), "zh"),
-        (("Qual das seguintes não é uma válvula?", "Que hormona baixa a glicose no sangue?"), None),
-        (("Welche der folgenden ist eine Klappe?", "Welches Hormon ist im Blut?"), None),
-    ],
-)
-def test_the_language_is_told_by_the_texts(propose, stems, language) -> None:
-    rows = [{"question": stem, "options": ["x1", "x2", "x3"], "answer": "ABC"[n]} for n, stem in enumerate(stems)]
+@pytest.mark.parametrize("case", read_cases("languages"))
+def test_the_language_is_told_by_the_texts(propose, case) -> None:
+    rows = [{"question": stem, "options": ["x1", "x2", "x3"], "answer": "A"} for stem in case["stems"]]
     tree, out, _ = propose(rows)
-    assert tree.get("language") == language
+    assert tree.get("language") == case["language"]
     assert "language: " in out
 
 

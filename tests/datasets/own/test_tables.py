@@ -69,20 +69,6 @@ def test_json_lines_in_a_json_file_and_cases_in_lines(read) -> None:
     assert [row.place for row in table.rows] == ["line 2", "line 2", "line 4"]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"question": "q", "options": [{"key": "A", "value": "x"}], "answer": "A"},
-        {"question": "q", "answer": "A", "similar": [{"question": "r", "answer": "B"}]},
-        {"title": "t", "paragraphs": [{"context": "c", "qas": [{"question": "q", "answers": []}]}]},
-        {"text": "q", "options": [{"id": 1, "text": "x", "correct": True, "comment": ""}]},
-    ],
-)
-def test_a_question_with_lists_stays_one_row(read, row) -> None:
-    assert _records(read("a.json", json.dumps([row, row]))) == [row, row]
-    assert _records(read("a.jsonl", json.dumps(row))) == [row]
-
-
 @pytest.mark.parametrize("case", read_cases("refused_files"))
 def test_a_file_that_is_none_is_refused_by_what_is_wrong(load, case) -> None:
     with pytest.raises(DatasetError, match=case["said"]) as refused:

@@ -1,6 +1,5 @@
 """Pictures of questions from Parquet bytes and from files, and what a run's identity says of them."""
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,13 +37,9 @@ def test_files_beside_the_data_and_in_its_folder_of_images(tmp_path) -> None:
     assert known["longest_side"] == 1024
 
 
-def test_v1_pictures_are_found_without_the_first_folders_of_their_names(tmp_path) -> None:
+def test_v1_pictures_are_found_without_the_first_folders_of_their_names(tmp_path, write_exam) -> None:
     name = "./data/MIR/Cuaderno_2013_1_M.images/MIR-2013-img1.png"
-    answers = [{"aid": n, "atext": f"Option {n}"} for n in (1, 2, 3)]
-    entry = {"qid": "1", "qtext": "Pregunta vinculada", "ra": "2", "answers": answers, "image": name}
-    exam = {"name": "Cuaderno_2013_1_M", "category": "medicine", "year": "2013", "data": [entry]}
-    (tmp_path / "HEAD.json").write_text(json.dumps({"version": "1.0", "language": "es", "exams": {"e": exam}}))
-    spec = DatasetSpec(name="headqa_v1", language="es", path=tmp_path / "HEAD.json")
+    spec = DatasetSpec(name="headqa_v1", path=write_exam({"image": name}, category="medicine"))
     for place in ("images/MIR-2013-img1.png", "data/MIR/Cuaderno_2013_1_M.images/MIR-2013-img1.png"):
         path = tmp_path / place
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,21 +50,10 @@ def test_v1_pictures_are_found_without_the_first_folders_of_their_names(tmp_path
         shown(spec)
 
 
-def hub_records() -> list[dict]:
-    answers = [{"aid": n, "atext": f"Option {n}"} for n in (1, 2, 3)]
-    image = {1: {"bytes": draw(), "path": "1.png"}, 2: {"bytes": draw(kind="JPEG"), "path": None}, 3: None}
-    given = {"name": "Cuaderno_2020_0_M", "year": 2020, "category": "medicine", "ra": 1, "answers": answers}
-    return [given | {"qid": n, "qtext": f"Question {n}", "image": image[n]} for n in (1, 2, 3)]
-
-
-def test_bytes_of_the_hubs_parquet(tmp_path) -> None:
-    rows = hub_records()
-    table = pa.Table.from_pylist(rows)
-    pq.write_table(
-        table.set_column(table.schema.get_field_index("image"), "image", pa.array([row["image"] for row in rows], HUB)),
-        tmp_path / "en.parquet",
-    )
-    pictures, _ = shown(DatasetSpec(name="headqa_v2", path=tmp_path / "en.parquet"))
+def test_bytes_of_the_hubs_parquet(records, write_parquet) -> None:
+    images = [{"bytes": draw(), "path": "1.png"}, {"bytes": draw(kind="JPEG"), "path": None}, None]
+    rows = [record | {"image": image} for record, image in zip(records, images, strict=False)]
+    pictures, _ = shown(DatasetSpec(name="headqa_v2", path=write_parquet(rows, image=HUB)))
     assert list(pictures.values()) == [
         scale_picture(draw(), 1024, ""),
         scale_picture(draw(kind="JPEG"), 1024, ""),
