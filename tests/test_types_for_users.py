@@ -13,6 +13,7 @@ import pytest
 
 from suite.isolation import MODELS
 
+pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).parents[1]
 PROGRAM = "typed_program.py"
 MYPY = """
