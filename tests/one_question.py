@@ -26,6 +26,7 @@ LINES = "\n".join(f"{number}. {text}" for number, text in enumerate(OPTIONS, sta
 SHOWN = f"{STEM}\n{LINES}"
 """The question as a prompt shows it."""
 CHOICE = {"kind": "choice", "columns": {"numbering": "one"}}
+DATASETS = {"words": {"kind": "short_answer", "path": "none.jsonl"}, "spans": {"kind": "spans", "path": "none.jsonl"}}
 FINDER = """
 from medexam.retrievers import Hit, Passage
 
@@ -76,11 +77,13 @@ def finder(tmp_path):
 
 @pytest.fixture
 def ask(tmp_path, monkeypatch):
-    """`ask(program, replies)` -> a question's `Asked`; `replies` are a text, a table, or a function of a user's turn."""
+    """`ask(program, replies)` -> a question's `Asked`; `replies` are a text, a table, or a function of a turn."""
 
     read_script = ScriptedEngine.from_file
 
-    def call(program, replies, *, row=None, options=OPTIONS, dataset=None, language="en", model=None, **parts):
+    def call(
+        program, replies, *, row=None, options=OPTIONS, dataset=None, language="en", model=None, fresh=True, **parts
+    ):
         """`row` are fields of the question, `dataset` is the part of a spec for questions of another kind."""
         asked = {"stem": STEM, "options": list(options), "answer": 1} if dataset is None else {}
         (tmp_path / "exam.jsonl").write_text(json.dumps(asked | (row or {})) + "\n")
@@ -96,7 +99,7 @@ def ask(tmp_path, monkeypatch):
             "program": program if isinstance(program, dict) else {"kind": program},
             **parts,
         }
-        runs = medexam.run(spec, runs_dir=tmp_path / "runs", fresh=True, progress=False, track=False)
+        runs = medexam.run(spec, runs_dir=tmp_path / "runs", fresh=fresh, progress=False, track=False)
         (said,) = runs[0].predictions.values()
         return Asked(said, engine.dialogues, runs[0])
 
@@ -110,7 +113,7 @@ def ask_task(tmp_path, monkeypatch):
     def call(program, task, replies, dataset="cliniqlink", **more):
         engine = ScriptedEngine(replies if callable(replies) else {"*": replies})
         monkeypatch.setattr(ScriptedEngine, "from_file", lambda _: engine)
-        _, (cell,) = build_cells({"name": "x", "dataset": {"name": dataset}, "program": program}, {})
+        _, (cell,) = build_cells({"name": "x", "dataset": DATASETS.get(dataset, dataset), "program": program}, {})
         made = build_program(cell.program, task.language, ProgramContext(**more))
         with dspy.context(lm=medexam.lm("scripted", path=tmp_path)):
             outcome = made(question=task)

@@ -2,12 +2,12 @@
 
 import pytest
 import yaml
-from command_line import medexam
-from one_question import ask, ask_task, finder
 
 import medexam as package
+from command_line import medexam
 from medexam.datasets import load_task_set
 from medexam.specs import DatasetSpec
+from one_question import ask, ask_task, finder
 from task_data import write_cliniqlink
 
 __all__ = ["ask", "ask_task", "finder", "medexam"]

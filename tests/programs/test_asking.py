@@ -7,26 +7,9 @@ import medexam
 from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
 from medexam.specs import build_cells
-from one_question import OPTIONS, SHOWN
 
 GUIDED = {"answer_format": "guided"}
 CUT = "<think>\nIt may be 2, or"
-
-
-def test_zero_shot_asks_once_and_within_its_budget(ask) -> None:
-    asked = ask("zero_shot", "{Answer: 3}")
-    (dialogue,) = asked.dialogues
-    assert [turn["role"] for turn in dialogue.messages] == ["system", "user", "user"]
-    assert (dialogue.messages[0]["content"], asked.turns) == ("", [SHOWN])
-    assert (dialogue.sampling.max_tokens, dialogue.sampling.temperature, dialogue.choices) == (64, 0.0, None)
-    assert (asked.said.status, asked.said.answer, asked.said.reply) == (Status.ANSWERED, 3, "{Answer: 3}")
-
-
-def test_guided_begins_the_reply_and_offers_the_questions_own_options(ask) -> None:
-    asked = ask({"kind": "zero_shot", **GUIDED}, "{Answer: 4}", options=OPTIONS[:4])
-    (dialogue,) = asked.dialogues
-    assert (dialogue.opening, dialogue.choices) == ("{Answer: ", ("1", "2", "3", "4"))
-    assert (asked.said.answer, asked.said.reply) == (4, "{Answer: 4}")
 
 
 def test_chain_of_thought_keeps_the_reasoning(ask) -> None:
@@ -142,13 +125,3 @@ async def test_a_program_is_awaited_saved_and_loaded_without_pickle(model, quest
     assert [one.answer for one in said] == [3, 3, 3]
     first, *others = [(one.messages, one.sampling) for one in model.live_engine.dialogues]
     assert others == [first, first]
-
-
-def test_dspy_bootstraps_demonstrations_of_a_program(model, question) -> None:
-    examples = [dspy.Example(question=question, answer=3).with_inputs("question")]
-    with dspy.context(lm=model):
-        optimizer = dspy.BootstrapFewShot(metric=lambda e, p, trace=None: e.answer == p.answer, max_labeled_demos=0)
-        taught = optimizer.compile(medexam.build_program("zero_shot"), trainset=examples)
-        taught(question=question)
-    shown = [(turn["role"], turn["content"]) for turn in model.live_engine.dialogues[-1].messages]
-    assert shown[2:4] == [("user", SHOWN), ("assistant", "{Answer: 3}")]

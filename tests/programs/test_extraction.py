@@ -79,14 +79,6 @@ def test_a_guided_context_of_one_sentence_and_of_many(quote) -> None:
     assert (many.said.text, many.dialogues[1].choices) == ("Sentence 11.\nSentence 12.", ("11", "12"))
 
 
-@pytest.mark.parametrize("language", ["en", "es", "fr", "it"])
-@pytest.mark.parametrize("form", ["free", "guided"])
-def test_each_language_has_its_words(quote, form, language) -> None:
-    asked = quote("1", "Uno. Dos.", language=language, answer_format=form)
-    assert "Dos." in asked.turns[0]
-    assert not any("$" in turn["content"] for turn in asked.dialogues[0].messages)
-
-
 def test_words_that_lack_a_way_of_asking_are_refused(tmp_path) -> None:
     (path := tmp_path / "words.yaml").write_text("en: {groups: {quote: '$context'}}")
     medexam.build_program("quote", prompt=str(path))

@@ -59,13 +59,6 @@ def test_budgets_are_the_shared_tasks_unless_the_spec_has_one(ask_task, tasks, k
     assert ask_task({**FREE, "max_tokens": 9}, tasks[kind], "x").dialogues[0].sampling.max_tokens == 9
 
 
-def test_own_words_are_asked_with(ask_task, tasks, tmp_path) -> None:
-    groups = "\n".join(f"    {kind}: '{kind}? $question'" for kind in TEMPLATES)
-    (path := tmp_path / "words.yaml").write_text(f"en:\n  groups:\n{groups}\n")
-    (dialogue,) = ask_task({**FREE, "prompt": str(path)}, tasks["short"], "x").dialogues
-    assert dialogue.messages == [{"role": "user", "content": "short? What is BPH?"}]
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -174,7 +174,9 @@ def test_specs_that_cannot_be_meant(fields, message) -> None:
         medexam.build_program("likelihood", **fields)
 
 
-@pytest.mark.parametrize(("fields", "calls"), [({}, 1), ({"norm": "pmi"}, 2), ({"read": "label", "orders": "cyclic"}, 5)])
+@pytest.mark.parametrize(
+    ("fields", "calls"), [({}, 1), ({"norm": "pmi"}, 2), ({"read": "label", "orders": "cyclic"}, 5)]
+)
 def test_calls_are_counted_before_they_are_made(question, fields, calls) -> None:
     assert medexam.build_program("likelihood", **fields).calls_for(question) == calls
 

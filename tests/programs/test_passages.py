@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-import medexam
 from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
 from medexam.retrievers import Hit, Passage
@@ -95,8 +94,3 @@ def test_relevance_takes_the_first_of_the_best(ask, finder) -> None:
     found = "[Hit(Passage('a', '', 'A.', 'test'), 2.0 if 'added' in query or 'spread' in query else 1.0, 1)]"
     said = ask({"kind": "relevance", "retriever": finder(found)}, "x").said
     assert (said.answer, [one.id for one in said.passages]) == (3, ["a"])
-
-
-def test_a_program_that_retrieves_is_no_module_of_ones_own() -> None:
-    with pytest.raises(SpecError, match=r"`medexam\.run` carries it out"):
-        medexam.build_program("retrieve_then_answer")

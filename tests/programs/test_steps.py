@@ -1,192 +1,99 @@
 """Programs that a spec composes of steps: what is asked, what is kept, and what is refused before."""
 
-import asyncio
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 
-from asked import requests_of
-from medexam.dspy_requests import digest_request
-from medexam.errors import ProgramFaultError, SpecError
-from medexam.experiments import Runner, Spending, build_lm, plan_document, plan_experiment, plan_resume, plan_retrieval
-from medexam.experiments.plan.conversations import conversation
-from medexam.experiments.plan.text_search import TextSearch
+import medexam
+from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
-from medexam.programs import AskingProgram, ProgramContext, build_prediction, build_program, read_again
-from medexam.retrievers import plan_retriever
-from medexam.serve import ScriptedEngine
-from medexam.signatures.direct import in_bulk
-from medexam.specs import ModelSpec, build_cells
-from medexam.specs.programs.shipped_flows import flow_of
-from watching import Silent
+from one_question import BY_QUERY
 
-FIELDS = """[[ ## argument ## ]]
-It is so.
+CASES = Path(__file__).parents[1] / "cases"
+FIELDS = {"argument": "It is so.", "helps": "True", "supported": "False", "reasoning": "Because.", "answer": "2"}
+DRAWN = {"model": {"temperature": 0.7, "seed": 5}}
+SIGNED = {"ask": "question, options -> answer: int"}
 
-[[ ## helps ## ]]
-True
 
-[[ ## supported ## ]]
-False
+def reply_of(**fields):
+    """Write all the fields that any step asks for, and an answer in braces."""
+    blocks = [f"[[ ## {name} ## ]]\n{text}" for name, text in {**FIELDS, **fields}.items()]
+    return "\n\n".join([*blocks, "[[ ## completed ## ]]\n{Answer: 3}"])
 
-[[ ## reasoning ## ]]
-Because.
 
-[[ ## answer ## ]]
-2
-
-[[ ## completed ## ]]
-{Answer: 3}"""
-WEIGHED = {"text": FIELDS, "logprobs": [[-3.0], [-2.0], [-1.0], [-4.0], [-5.0]]}
+WEIGHED = {"text": reply_of(), "logprobs": [[-3.0], [-2.0], [-1.0], [-4.0], [-5.0]]}
 """The same, with the log-probability of each of five texts."""
 
 
 @pytest.fixture
-def document(tmp_path: Path):
-    """`document(steps, replies)` -> the spec of a flow over six sample questions."""
+def do(ask, finder):
+    """`do(steps)` -> what came of a question; a plan counts at least as many calls."""
 
-    def make(steps, replies=FIELDS, **parts):
-        (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": replies}))
-        return {
-            "name": "flows",
-            "dataset": {"name": "headqa_sample", "limit": 6},
-            "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml"), **parts.pop("model", {})},
-            "program": {"steps": steps, **parts.pop("program", {})},
-            **parts,
-        }
-
-    return make
-
-
-@pytest.fixture
-def run(document, tmp_path: Path):
-    """`run(steps, replies)` -> the stored run of a flow."""
-
-    def call(steps, replies=FIELDS, **parts):
-        plan = plan_experiment(document(steps, replies, **parts), {}, runs_dir=tmp_path / "runs")
-        (stored,), _ = Runner(plan, Silent()).run()
-        return stored
+    def call(steps, replies=None, found=None, **more):
+        program = {"steps": steps, **({} if found is None else {"retriever": finder(found)})}
+        replies = {"*": WEIGHED} if replies is None else replies if callable(replies) else {"*": replies}
+        asked = ask(program, replies, **more)
+        assert len(asked.dialogues) <= asked.run.metrics.n * planned_calls(program, more)
+        return asked
 
     return call
 
 
-DEBATE = [
-    {"repeat": 2, "do": [{"ask": "question, options, arguments -> argument", "add": "arguments"}]},
-    {"ask": "question, options, arguments -> answer: int", "answer_format": "guided"},
-]
-
-
-def test_a_flow_goes_the_whole_way(document, tmp_path: Path) -> None:
-    """Planned, run, resumed and reported as every other program is."""
-    plan = plan_experiment(document(DEBATE), {}, runs_dir=tmp_path / "runs")
-    (cell,) = plan.cells
-    assert cell.calls == 6 * 3
-    assert list(dict(cell.program.named_predictors())) == ["arguments", "answer"]
-    assert "options" in str(plan_document(plan))
-    (stored,), _ = Runner(plan, Silent()).run()
-    predictions = stored.folder.read_predictions()
-    assert {(said.status, len(said.generations)) for said in predictions.values()} == {(Status.ANSWERED, 3)}
-    lines = (stored.folder.path / "predictions.jsonl").read_text().splitlines()
-    (stored.folder.path / "predictions.jsonl").write_text("\n".join(lines[:2]) + "\n")
-    (resumed,), _ = Runner(plan_resume(str(stored.folder.path), runs_dir=tmp_path / "runs"), Silent()).run()
-    again = resumed.folder.read_predictions()
-    assert {key: (said.answer, said.generations) for key, said in again.items()} == {
-        key: (said.answer, said.generations) for key, said in predictions.items()
-    }
-    assert "accuracy" in (resumed.folder.path / "report.md").read_text().lower()
-
-
-CORPUS = Path(__file__).parents[1] / "retrievers" / "corpus_sample" / "passages.jsonl.gz"
-BM25 = {"kind": "bm25", "corpus": str(CORPUS)}
-SCRIPTED = ModelSpec(engine="scripted", path=Path("none"), temperature=0.7, seed=5)
-
-
-def spec_of(program, **parts):
-    (cell,) = build_cells({"name": "x", "dataset": {"name": "headqa_sample"}, "program": program, **parts}, {})[1]
-    return cell.program
-
-
-def ask(program, question, replies, tmp_path=None, *, model=SCRIPTED, change=lambda spec: spec):
-    """The prediction of a program that is asked as in a run, and the requests."""
-    spec = change(spec_of(program, model={"temperature": 0.7, "engine": "scripted", "path": "none"}))
-    engine = ScriptedEngine(replies)
-    context = ProgramContext()
-    if (settings := spec.retrieval) is not None:
-        retrieval = plan_retrieval(settings, plan_retriever(settings.retriever), tmp_path, "en")
-        retrieval.fill([question])
-        context = ProgramContext(finder=retrieval, search=TextSearch(retrieval))
-    made = build_program(spec, "en", context)
-
-    async def answer():
-        with in_bulk(build_lm(model, engine)):
-            return await made.acall(question=question)
-
-    said = asyncio.run(answer())
-    prediction = build_prediction(question, said, program="p", spec_digest="d", latency_s=0.1)
-    return prediction, requests_of(engine), made
+def planned_calls(program, more):
+    spec = {"name": "x", "dataset": {"name": "headqa_sample", "disciplines": "biology", "years": 2013, "limit": 1}}
+    parts = {name: part for name, part in more.items() if name in ("models", "model")}
+    return medexam.plan({**spec, "program": program, **parts}).cells[0]["calls"]
 
 
 @pytest.mark.parametrize(
     "program",
     [
-        {"kind": "zero_shot"},
-        {"kind": "zero_shot", "answer_format": "guided", "samples": 3},
-        {"kind": "few_shot", "orders": "cyclic"},
-        {"kind": "chain_of_thought"},
-        {"kind": "chain_of_thought", "answer_format": "guided", "samples": 2, "orders": "reversed"},
-        {"kind": "likelihood", "read": "label"},
-        {"kind": "likelihood", "read": "label", "orders": "cyclic"},
-        {"kind": "retrieve_then_answer", "retriever": BM25, "k": 3},
-        {"kind": "retrieve_then_answer", "retriever": BM25, "samples": 2, "orders": "reversed", "then": "few_shot"},
-        {"kind": "retrieve_then_answer", "retriever": BM25, "query": "per_option", "answer_format": "guided"},
-        {"kind": "likelihood", "read": "label", "context": "retrieved", "retriever": BM25},
-        {"kind": "signature", "signature": "question, options -> answer: int", "answer_format": "guided"},
-        {"kind": "signature", "signature": "question, options, passages -> answer: int", "retriever": BM25},
+        {"use": "zero_shot", "answer_format": "guided", "samples": 3},
+        {"use": "few_shot", "orders": "cyclic"},
+        {"use": "chain_of_thought", "samples": 2, "orders": "reversed", "answer_format": "guided", "max_tokens": 9},
+        {"use": {"kind": "likelihood", "read": "label", "orders": "cyclic"}},
+        {"use": {"kind": "retrieve_then_answer", "k": 3, "then": "few_shot", "samples": 2}},
+        {"use": {"kind": "likelihood", "read": "label", "context": "retrieved"}},
+        {"use": {"kind": "signature", "signature": "question, options, passages -> answer: int"}},
     ],
-    ids=lambda program: "-".join(map(str, (v for v in program.values() if not isinstance(v, dict)))),
+    ids=str,
 )
-def test_the_steps_of_a_kind_ask_and_answer_as_it_does(program, question, tmp_path) -> None:
-    """Byte for byte, done one by one: the same requests, the same prediction, read again alike."""
-    alone, requests, made = ask(program, question, {"*": WEIGHED}, tmp_path)
-    said, step_requests, flow = ask(program, question, {"*": WEIGHED}, tmp_path, change=flow_of)
-    assert step_requests == requests
-    assert said == alone
-    assert flow.calls_for(question) == made.calls_for(question)
-    assert read_again(flow, question, said) == read_again(made, question, alone)
+def test_a_program_that_a_step_uses_asks_and_answers_as_it_does_alone(do, ask, finder, program) -> None:
+    used = program["use"]
+    kind = dict(used) if isinstance(used, dict) else {"kind": used}
+    kind |= {name: value for name, value in program.items() if name != "use"}
+    if kind["kind"] == "retrieve_then_answer" or "retrieved" in kind.values() or "passages" in str(kind):
+        kind["retriever"] = finder(BY_QUERY)
+    alone = ask(kind, {"*": WEIGHED}, **DRAWN)
+    behind = do([{"ask": "question -> argument"}, {"use": kind}], **DRAWN)
+    assert [(one.turns_with_opening, one.sampling, one.choices, one.continuations) for one in behind.dialogues[1:]] == [
+        (one.turns_with_opening, one.sampling, one.choices, one.continuations) for one in alone.dialogues
+    ]
+    assert (behind.said.answer, behind.said.votes) == (alone.said.answer, alone.said.votes)
+    assert behind.said.option_scores == alone.said.option_scores
 
 
-def test_modifiers_of_a_step_are_those_of_the_kind(question, tmp_path) -> None:
-    step = {"use": "chain_of_thought", "samples": 2, "orders": "reversed", "answer_format": "guided", "max_tokens": 9}
-    alone = {"kind": step["use"], **{name: value for name, value in step.items() if name != "use"}}
-    assert ask({"steps": [step]}, question, {"*": FIELDS})[:2] == ask(alone, question, {"*": FIELDS})[:2]
-
-
-def test_samples_and_orders_of_a_signature_vote(question) -> None:
-    step = {"ask": "question, options -> answer: int", "samples": 3, "orders": "reversed", "answer_format": "guided"}
-    prediction, requests, made = ask({"steps": [step]}, question, {"*": "2"})
-    assert [request.config.seed for request in requests] == [5, 6, 7] * 2
+def test_samples_and_orders_of_a_signature_vote(do) -> None:
+    step = {**SIGNED, "samples": 3, "orders": "reversed", "answer_format": "guided"}
+    asked = do([step], "2", **DRAWN)
+    assert asked.seeds == [5, 6, 7] * 2
     # The second place is option 2 of the exam's order, and option 4 of its reverse.
-    assert (prediction.votes, prediction.answer) == ((2, 2, 2, 4, 4, 4), 2)
-    assert len(prediction.generations) == made.calls_for(question) == 6
+    assert (asked.said.votes, asked.said.answer) == ((2, 2, 2, 4, 4, 4), 2)
 
 
-def test_each_guided_output_is_a_call(question) -> None:
+def test_each_guided_output_is_a_call(do) -> None:
     step = {"ask": "question, options -> note, right: bool, answer: int", "by": "chain_of_thought"}
-    step["answer_format"] = "guided"
-    _, requests, made = ask({"steps": [step]}, question, {"*": "2"})
-    assert len(requests) == made.calls_for(question) == 4
+    assert len(do([{**step, "answer_format": "guided"}], "2").dialogues) == 4
 
 
-def test_equal_steps_draw_anew(question) -> None:
+def test_equal_steps_draw_anew(do) -> None:
     """A server gives one seed and one prompt one reply: no two samples are one."""
-    signature = {"ask": "question, options -> answer: int", "answer_format": "guided"}
-    for step in ({"use": "zero_shot"}, signature, {"use": {"kind": "zero_shot", "samples": 2}}):
-        _, requests, _ = ask({"steps": [{"all": [step, step], "combine": "vote"}]}, question, {"*": "2"})
-        seeds = [request.config.seed for request in requests]
+    for step in ({"use": "zero_shot"}, {**SIGNED, "answer_format": "guided"}, {"use": "zero_shot", "samples": 2}):
+        seeds = do([{"all": [step, step], "combine": "vote"}], "2", **DRAWN).seeds
         assert seeds == list(range(5, 5 + len(seeds)))
-    _, requests, _ = ask({"steps": [{"repeat": 3, "do": [{"use": "zero_shot"}]}]}, question, {"*": "{Answer: 1}"})
-    assert [request.config.seed for request in requests] == [5, 6, 7]
+    assert do([{"repeat": 3, "do": [{"use": "zero_shot"}]}], "{Answer: 1}", **DRAWN).seeds == [5, 6, 7]
 
 
 RAG = [
@@ -198,92 +105,59 @@ RAG = [
 ]
 
 
-def test_passages_are_judged_shown_and_kept(question, tmp_path) -> None:
-    asked = []
-
-    def reply(turn: str) -> str:
-        asked.append(turn)
-        helps = len(asked) in (2, 3)
-        return FIELDS.replace("helps ## ]]\nTrue", f"helps ## ]]\n{helps}")
-
-    prediction, requests, made = ask({"steps": RAG, "retriever": BM25}, question, reply, tmp_path)
-    assert len(requests) == len(prediction.generations) == made.calls_for(question) == 4 + 1 + 1 + 1
-    assert (prediction.answer, len(prediction.passages)) == (3, 4)
-    texts = [turn.partition("[[ ## passage ## ]]")[2].partition("Respond")[0].strip() for turn in asked[:4]]
-    assert f"[[ ## passages ## ]]\n{texts[1]}\n\n{texts[2]}\n" in asked[4]
-    assert texts[0] not in asked[4]
-    assert "[[ ## answer ## ]]\n2\n" in asked[5]
+def test_passages_are_judged_shown_and_kept(do) -> None:
+    judged = iter(["False", "True", "True", "False"])
+    asked = do(RAG, lambda turn: reply_of(helps=next(judged, "")), BY_QUERY)
+    assert len(asked.dialogues) == len(asked.said.generations) == 4 + 1 + 1 + 1
+    assert (asked.said.answer, len(asked.said.passages)) == (3, 4)
+    texts = [turn.partition("[[ ## passage ## ]]")[2].partition("Respond")[0].strip() for turn in asked.turns[:4]]
+    assert f"[[ ## passages ## ]]\n{texts[1]}\n\n{texts[2]}\n" in asked.turns[4]
+    assert texts[0] not in asked.turns[4]
+    assert "[[ ## answer ## ]]\n2\n" in asked.turns[5]
 
 
-def test_a_condition_that_holds_leaves_the_rest_out(question, tmp_path) -> None:
-    prediction, requests, _ = ask(
-        {"steps": RAG, "retriever": BM25}, question, {"*": FIELDS.replace("False", "True")}, tmp_path
-    )
-    assert (prediction.answer, prediction.rationale, len(requests)) == (2, "Because.", 6)
+def test_a_condition_that_holds_leaves_the_rest_out(do) -> None:
+    asked = do(RAG, reply_of(supported="True"), BY_QUERY)
+    assert (asked.said.answer, asked.said.rationale, len(asked.dialogues)) == (2, "Because.", 6)
 
 
-MEDRAG = [
-    {
-        "repeat": 2,
-        "until": "enough",
-        "do": [
-            {"ask": "question, options, notes -> queries: list[str], enough: bool"},
-            {
-                "each": "queries",
-                "name": "query",
-                "most": 2,
-                "do": [{"retrieve": "query"}, {"ask": "query, passages -> note", "add": "notes"}],
-            },
-        ],
-    },
-    {"use": "chain_of_thought"},
-]
-
-
-def test_queries_that_a_model_writes_are_looked_up(question, tmp_path) -> None:
-    replies = {
-        "queries": '[[ ## queries ## ]]\n["insulin", "dopamine", "bone"]\n\n[[ ## enough ## ]]\nFalse\n\n',
-        "note": "[[ ## note ## ]]\nA note.\n\n[[ ## completed ## ]]",
-        "*": "{Answer: 1}",
-    }
-    prediction, requests, made = ask({"steps": MEDRAG, "retriever": BM25}, question, replies, tmp_path)
-    assert len(requests) == made.calls_for(question) == 2 * (1 + 2) + 1
-    assert prediction.answer == 1
-    assert "A note.\n\nA note." in requests[3].messages[-1].text
+def test_queries_that_a_model_writes_are_looked_up(do) -> None:
+    look = [{"retrieve": "query"}, {"ask": "query, passages -> note", "add": "notes"}]
+    again = [
+        {"ask": "question, options, notes -> queries: list[str], enough: bool"},
+        {"each": "queries", "name": "query", "most": 2, "do": look},
+    ]
+    steps = [{"repeat": 2, "until": "enough", "do": again}, {"use": "chain_of_thought"}]
+    reply = reply_of(queries='["insulin", "dopamine", "bone"]', enough="False", note="A note.")
+    asked = do(steps, reply, BY_QUERY)
+    assert len(asked.dialogues) == 2 * (1 + 2) + 1
+    assert "On insulin, 1." in asked.turns[1]
+    assert "On dopamine, 1." in asked.turns[2]
+    assert "A note.\n\nA note." in asked.turns[3]
 
 
 @pytest.mark.parametrize("rule", ["vote", "mean_probability"])
-def test_branches_are_combined(rule, question) -> None:
+def test_branches_are_combined(do, rule) -> None:
     branches = [
         {"use": {"kind": "likelihood", "read": "label"}},
         {"use": "longest"},
         [{"ask": "question -> argument"}, {"use": {"kind": "blind", "option": 3}}],
     ]
-    prediction, *_ = ask({"steps": [{"all": branches, "combine": rule}]}, question, {"*": WEIGHED})
-    assert prediction.votes[1:] == (5, 3)
-    assert sum(prediction.option_probabilities.values()) == pytest.approx(1)
+    said = do([{"all": branches, "combine": rule}]).said
+    assert said.votes == (3, 5, 3)
+    assert said.answer == 3
+    assert sum(said.option_probabilities.values()) == pytest.approx(1)
 
 
-def test_branches_see_what_was_there_before_them(question) -> None:
+def test_branches_see_what_was_there_before_them(do) -> None:
     speak = {"ask": "question, options, arguments -> argument", "add": "arguments"}
-    _, requests, _ = ask(
-        {"steps": [speak, {"all": [speak, speak]}, speak, {"use": "longest"}]}, question, {"*": FIELDS}
-    )
-    assert [request.messages[-1].text.count("It is so.") for request in requests] == [0, 1, 1, 3]
+    asked = do([speak, {"all": [speak, speak]}, speak, {"use": "longest"}])
+    assert [turn.count("It is so.") for turn in asked.turns] == [0, 1, 1, 3]
 
 
-def test_used_programs_look_up_in_one_way_behind_a_retriever(question, tmp_path) -> None:
-    used = [{"use": {"kind": "retrieve_verify", "k": 2, "retriever": BM25}}]
-    used.append({"use": {"kind": "retrieve_then_answer", "cite": True, "retriever": BM25}})
-    steps = [{"all": used, "combine": "vote"}]
-    prediction, requests, made = ask({"steps": steps, "retriever": BM25}, question, {"*": FIELDS}, tmp_path)
-    assert (prediction.votes, len(prediction.passages)) == ((3, 3), 2)
-    assert len(requests) <= made.calls_for(question) == 5
-
-
-def test_own_code_combines_and_answers_anywhere(question, tmp_path) -> None:
-    (tmp_path / "mine.py").write_text(
-        """
+def test_own_code_combines_and_answers_anywhere(do, tmp_path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("""
 import dspy
 
 def last(question, outcomes):
@@ -296,225 +170,164 @@ class Judge(dspy.Module):
 
     def forward(self, stem, argument):
         return self.judge(stem=stem, argument=argument.upper())
-"""
-    )
-    name = str(tmp_path / "mine.py")
-    steps = [
-        {"ask": "question -> argument"},
-        {"all": [{"use": f"{name}:Judge"}, {"use": "longest"}], "combine": f"{name}:last"},
-    ]
-    prediction, requests, made = ask({"steps": steps}, question, {"*": FIELDS})
-    assert (prediction.answer, prediction.votes) == (5, (2, 5))
-    assert "IT IS SO." in requests[1].messages[-1].text
-    assert list(dict(made.named_predictors())) == ["argument", "Judge.judge"]
-    assert made.spec.codes == (f"{name}:Judge", f"{name}:last")
+""")
+    branches = {"all": [{"use": f"{path}:Judge"}, {"use": "longest"}], "combine": f"{path}:last"}
+    asked = do([{"ask": "question -> argument"}, branches])
+    assert (asked.said.answer, asked.said.votes) == (5, (2, 5))
+    assert "IT IS SO." in asked.turns[1]
 
 
-def test_a_reply_that_does_not_parse_leaves_its_fields_empty(question) -> None:
-    steps = [{"ask": "question -> argument"}, {"ask": "question, argument -> answer: int"}]
-    prediction, requests, _ = ask({"steps": steps}, question, {"*": "nothing"})
-    assert (prediction.status, prediction.reason, len(requests)) == (Status.UNANSWERED, Reason.UNPARSED, 1)
-    fallback = [{"ask": "question, options -> answer: int"}, {"unless": "answer", "do": [{"use": "longest"}]}]
-    assert ask({"steps": fallback}, question, {"*": "nothing"})[0].answer == 5
+@pytest.mark.parametrize(
+    ("returned", "answer"), [("'2'", 2), ("outcomes[1]", 5), ("dict", None), ("99", None), ("None", None), ("1 / 0", 0)]
+)
+def test_what_a_rule_of_ones_own_returns_is_read_as_a_modules(do, tmp_path, returned, answer) -> None:
+    (tmp_path / "mine.py").write_text(f"def rule(question, outcomes):\n    return {returned}\n")
+    branches = [{"use": {"kind": "blind", "option": 3}}, {"use": "longest"}]
+    said = do([{"all": branches, "combine": f"{tmp_path / 'mine.py'}:rule"}]).said
+    if answer == 0:
+        assert said.failure.message == "mine.py:2 in rule: ZeroDivisionError: division by zero"
+    else:
+        assert (said.answer, said.failure) == (answer, None)
+
+
+def test_a_reply_that_does_not_parse_leaves_its_fields_empty(do) -> None:
+    speak, written = {"ask": "question -> argument", "add": "notes"}, {"ask": "question -> notes: list[str]"}
+    answer = {"ask": "question, options, notes -> answer: int"}
+    first = do([{"ask": "question -> argument"}, {"ask": "question, argument -> answer: int"}], "nothing")
+    assert (first.said.status, first.said.reason, len(first.dialogues)) == (Status.UNANSWERED, Reason.UNPARSED, 1)
+    assert do([SIGNED, {"unless": "answer", "do": [{"use": "longest"}]}], "nothing").said.answer == 5
+    for steps in ([written, speak, answer], [written, {"all": [speak, {"ask": "stem -> hint"}]}, answer]):
+        assert do(steps, "nothing").said.reason is Reason.UNPARSED
 
 
 @pytest.mark.parametrize("by", ["predict", "chain_of_thought", "likelihood"])
-def test_by_says_how_a_signature_is_asked(by, question) -> None:
-    step = {"ask": "question, options -> answer: int", "by": by, "instructions": {"en": "Look closely."}}
-    prediction, requests, made = ask({"steps": [step]}, question, {"*": WEIGHED})
-    assert len(requests) == made.calls_for(question)
-    assert prediction.status is Status.ANSWERED
-    assert "Look closely." in str(requests[0])
-    assert (prediction.option_scores is not None) == (by == "likelihood")
-    assert list(dict(made.named_predictors())) == [
-        {"predict": "answer", "chain_of_thought": "answer.predict", "likelihood": "answer.weigh"}[by]
-    ]
+def test_by_says_how_a_signature_is_asked(do, by) -> None:
+    asked = do([{**SIGNED, "by": by, "instructions": {"en": "Look closely."}}])
+    assert asked.said.status is Status.ANSWERED
+    assert "Look closely." in str(asked.dialogues[0].messages)
+    assert (asked.said.option_scores is not None) == (by == "likelihood")
 
 
-def test_demonstrations_and_temperature_are_a_step_s_own(question, tmp_path) -> None:
+def test_demonstrations_and_temperature_are_a_steps_own(do, tmp_path) -> None:
     (tmp_path / "judge.txt").write_text("Be strict.\n")
     demos = [{"question": "One?", "options": "1. A", "answer": 1}]
-    step = {
-        "ask": "question, options -> answer: int",
-        "demos": demos,
-        "temperature": 0,
-        "instructions": str(tmp_path / "judge.txt"),
-    }
-    _, (request,), _ = ask({"steps": [step]}, question, {"*": FIELDS})
-    assert request.config.temperature == 0
-    assert "One?" in str(request.messages)
-    assert "Be strict." in str(request)
+    step = {**SIGNED, "demos": demos, "temperature": 0, "instructions": str(tmp_path / "judge.txt")}
+    (dialogue,) = do([step], **DRAWN).dialogues
+    assert dialogue.sampling.temperature == 0
+    assert "One?" in str(dialogue.messages)
+    assert "Be strict." in str(dialogue.messages)
 
 
-def digest_of(document, tmp_path):
-    (cell,) = plan_experiment(document, {}, runs_dir=tmp_path / "runs").cells
-    return cell.spec_digest
+@pytest.mark.parametrize("case", (CASES / "refused_steps.jsonl").read_text().splitlines())
+def test_what_cannot_be_done_is_refused_with_its_place(case, tmp_path, monkeypatch) -> None:
+    row = json.loads(case)
+    monkeypatch.chdir(tmp_path)
+    spec = {"name": "x", "dataset": {"name": row.get("dataset", "headqa_sample")}, "program": {"steps": row["steps"]}}
+    with pytest.raises(SpecError) as refused:
+        medexam.plan(spec, runs_dir=tmp_path / "runs")
+    (line,) = str(refused.value).splitlines()
+    assert all(words in line for words in row["says"]), line
 
 
-def test_the_digest_covers_steps_and_what_their_files_hold(document, tmp_path) -> None:
-    (tmp_path / "mine.py").write_text("import dspy\ndef f(q, o):\n    return 1\n")
-    (tmp_path / "judge.txt").write_text("Be strict.")
-    step = {"ask": "question, options -> answer: int", "instructions": str(tmp_path / "judge.txt")}
-    steps = [{"all": [step, {"use": "zero_shot"}], "combine": f"{tmp_path / 'mine.py'}:f"}]
-    digests = [digest_of(document(steps), tmp_path), digest_of(document(steps, program={"name": "other"}), tmp_path)]
-    assert len(set(digests)) == 1
-    (tmp_path / "judge.txt").write_text("Be kind.")
-    digests.append(digest_of(document(steps), tmp_path))
-    (tmp_path / "mine.py").write_text("import dspy\ndef f(q, o):\n    return 2\n")
-    digests.append(digest_of(document(steps), tmp_path))
-    step["temperature"] = 0.5
-    digests.append(digest_of(document(steps), tmp_path))
-    digests.append(digest_of(document(steps, model={"seed": 9}), tmp_path))
-    step["max_tokens"] = 7
-    digests.append(digest_of(document(steps), tmp_path))
-    steps[0]["all"][1]["orders"] = "cyclic"
-    digests.append(digest_of(document(steps), tmp_path))
-    assert len(set(digests)) == 7
+@pytest.fixture
+def spec_of(tmp_path):
+    """`spec_of(steps)` -> a spec over six sample questions, whose model `strong` has replies and prices of its own."""
+
+    def make(steps, price=(1000, 1000), **strong):
+        for name, reply in (("weak", reply_of()), ("strong", reply_of(answer="4"))):
+            (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump({"*": reply}))
+        model = {"engine": "scripted", "path": str(tmp_path / "weak.yaml"), "price": [1, 1]}
+        more = {"engine": "scripted", "path": str(tmp_path / "strong.yaml"), "price": list(price), **strong}
+        dataset = {"name": "headqa_sample", "limit": 6}
+        return {
+            "name": "x",
+            "dataset": dataset,
+            "model": model,
+            "models": {"strong": more},
+            "program": {"steps": steps},
+        }
+
+    return make
 
 
-@pytest.mark.parametrize(
-    ("steps", "place", "way_out"),
-    [
-        ([{"ask": "question, passage -> answer: int"}], "program.steps.0.ask: ", "the fields here are question"),
-        ([{"ask": "question, passages -> answer: int"}], "program.steps.0.ask: ", "put `retrieve` before it"),
-        ([{"ask": "question -> text"}], "program.steps: ", "end with a step that always writes `answer`"),
-        ([{"ask": "question"}], "program.steps.0.ask: ", "is not a signature, such as"),
-        ([{"aks": "question"}], "program.steps.0: ", "a step is one of ask, use, retrieve"),
-        ([{"use": "zero_shot", "smaples": 3}], "'program.steps.0.smaples'", "did you mean 'samples'?"),
-        ([{"use": "zero_sho"}], "program.steps.0.use.kind: ", "did you mean 'zero_shot'?"),
-        ([{"use": "likelihood", "answer_form": "braces"}], "program.steps.0: ", "takes no answer_form"),
-        (
-            [{"use": "zero_shot"}, {"when": "answr", "do": [{"use": "longest"}]}],
-            "program.steps.1.when: ",
-            "did you mean answer?",
-        ),
-        (
-            [{"ask": "question -> answer: int, note"}, {"when": "note", "do": [{"use": "longest"}]}],
-            "program.steps.1.when: ",
-            "write it as note: bool",
-        ),
-        (
-            [{"all": [{"ask": "question -> a"}, {"ask": "question -> a"}]}, {"use": "longest"}],
-            "program.steps.0.all.1: ",
-            "with `as`",
-        ),
-        (
-            [{"all": [{"ask": "question -> a"}, {"use": "longest"}], "combine": "vote"}],
-            "program.steps.0.all.0: ",
-            "write `answer`",
-        ),
-        (
-            [{"all": [{"use": "random"}, {"use": "longest"}], "combine": "stacked"}],
-            "program.steps.0.combine: ",
-            "go together",
-        ),
-        (
-            [{"ask": "question -> q: list[str]"}, {"each": "q", "do": [{"ask": "entry -> x"}]}, {"use": "longest"}],
-            "program.steps.1.each: ",
-            "add `most`",
-        ),
-        (
-            [{"each": "question", "do": [{"ask": "entry -> x"}]}, {"use": "longest"}],
-            "program.steps.0.each: ",
-            "list[str]",
-        ),
-        ([{"ask": "question -> n", "samples": 3}, {"use": "longest"}], "program.steps.0.samples: ", "leave it out"),
-        (
-            [{"ask": "question -> n"}, {"ask": "question, options, n -> answer: int", "orders": "cyclic"}],
-            "program.steps.1.orders: ",
-            "leave orders out",
-        ),
-        ([{"ask": "stem -> question"}, {"use": "longest"}], "program.steps.0: ", "choose another name"),
-        ([{"when": "context", "do": [{"use": "zero_shot"}]}], "program.steps: ", "the steps may end without an answer"),
-    ],
-)
-def test_what_cannot_be_done_is_refused_with_its_place(steps, place, way_out, document, tmp_path) -> None:
-    with pytest.raises(SpecError) as refusal:
-        plan_experiment(document(steps), {}, runs_dir=tmp_path / "runs")
-    (line,) = str(refusal.value).splitlines()
-    assert place in line
-    assert way_out in line
-
-
-@pytest.mark.parametrize(
-    ("steps", "why"),
-    [
-        ([{"use": "zero_shot"}], "zero_shot does not answer cliniqlink"),
-        ([{"ask": "question -> answer", "samples": 3, "temperature": 1}], "lets answers vote"),
-    ],
-)
-def test_questions_in_words_take_what_answers_them(steps, why) -> None:
-    with pytest.raises(SpecError, match=why):
-        spec_of({"steps": steps}, dataset={"name": "cliniqlink"})
-    spec_of({"steps": [{"ask": "question -> note"}, {"use": "by_format"}]}, dataset={"name": "cliniqlink"})
-
-
-def further_models(tmp_path, steps, **strong):
-    """A spec whose `strong` model has replies and prices of its own."""
-    (tmp_path / "strong.yaml").write_text(yaml.safe_dump({"*": FIELDS.replace("]]\n2", "]]\n4")}))
-    return {
-        "models": {"strong": {"engine": "scripted", "path": str(tmp_path / "strong.yaml"), **strong}},
-        "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml"), "price": [1, 1]},
-        "program": {"steps": steps},
-    }
-
-
-def test_two_models_are_kept_like_one(document, tmp_path) -> None:
+def test_two_models_are_kept_like_one(spec_of, tmp_path) -> None:
     """Each reply says who gave it; tokens, dollars, prints and the identity are those of both."""
     steps = [
-        {"ask": "question, options -> answer: int", "as": "draft"},
+        {**SIGNED, "as": "draft"},
         {"ask": "question, options, draft -> answer: int", "model": "strong", "temperature": 0.5, "samples": 2},
     ]
-    parts = further_models(tmp_path, steps, price=[1000, 1000])
-    plan = plan_experiment({**document(steps), **parts}, {}, runs_dir=tmp_path / "runs")
-    (stored,), _ = Runner(plan, Silent()).run()
-    predictions = stored.folder.read_predictions().values()
-    assert {(said.answer, len(said.generations)) for said in predictions} == {(4, 3)}
-    assert {tuple(reply.asked for reply in said.generations) for said in predictions} == {(None, "strong", "strong")}
-    prints = {said.answered_by for said in predictions}
-    assert prints == set(stored.folder.read_json("models.json"))
-    assert len(stored.folder.read_json("models.strong.json")) == 1
-    further = stored.folder.read_environment()["models"]["strong"]
-    tokens = sum(reply.prompt_tokens for said in predictions for reply in said.generations if reply.asked)
-    assert (further["prompt_tokens"], further["prices"]["prompt_usd"]) == (tokens, 1e-3)
-    every = sum(reply.prompt_tokens + reply.completion_tokens for said in predictions for reply in said.generations)
-    strong = further["prompt_tokens"] + further["completion_tokens"]
-    assert stored.costs.usd.total == pytest.approx(strong * 1e-3 + (every - strong) * 1e-6)
-    spending = Spending(
-        prices={"prompt_usd": 1e-6, "completion_usd": 1e-6}, further_prices={"strong": further["prices"]}
-    )
-    for said in predictions:
-        spending.add(said)
-    assert spending.cost == pytest.approx(stored.costs.usd.total), "a limit counts the dollars of every model"
-    changed = {**document(steps), **further_models(tmp_path, steps, price=[1000, 1000], temperature=0.2)}
-    assert digest_of(changed, tmp_path) != plan.cells[0].spec_digest
-    again = plan_experiment({**document(steps), **parts}, {}, runs_dir=tmp_path / "runs")
-    assert not again.cells[0].pending
+    (run,) = medexam.run(spec_of(steps), runs_dir=tmp_path / "runs", progress=False, track=False)
+    said = list(run.predictions.values())
+    replies = [reply for one in said for reply in one.generations]
+    assert {(one.answer, tuple(reply.asked for reply in one.generations)) for one in said} == {
+        (4, (None, "strong", "strong"))
+    }
+    assert {one.answered_by for one in said} == set(json.loads((run.folder / "models.json").read_text()))
+    assert len(json.loads((run.folder / "models.strong.json").read_text())) == 1
+    further = json.loads((run.folder / "environment.json").read_text())["models"]["strong"]
+    strong = sum(reply.prompt_tokens + reply.completion_tokens for reply in replies if reply.asked)
+    weak = sum(reply.prompt_tokens + reply.completion_tokens for reply in replies if not reply.asked)
+    assert further["prompt_tokens"] + further["completion_tokens"] == strong
+    dollars = strong * 1e-3 + weak * 1e-6
+    assert run.stored.costs.usd.total == pytest.approx(dollars)
+    many = {**spec_of(steps), "dataset": {"name": "headqa_sample"}}
+    limits = medexam.Limits(cost=dollars)
+    (cut,) = medexam.run(many, runs_dir=tmp_path / "cut", progress=False, track=False, limits=limits)
+    assert 6 <= len(cut.predictions) < 120, "a limit counts the dollars of every model"
+    entry = lambda **strong: medexam.plan(spec_of(steps, **strong), runs_dir=tmp_path / "runs").cells[0]  # noqa: E731
+    assert (entry()["owed"], entry()["run_id"]) == (0, run.id)
+    assert entry(temperature=0.2)["run_id"] != run.id
 
 
-def test_a_model_that_is_not_named_is_refused(document, tmp_path) -> None:
-    with pytest.raises(SpecError, match=r"program: its steps ask model strong, and models has none"):
-        digest_of(document([{"use": "zero_shot", "model": "strong"}]), tmp_path)
+def test_a_plan_counts_the_calls_of_each_model(spec_of, tmp_path) -> None:
+    strong = {"use": "zero_shot", "model": "strong", "samples": 2, "temperature": 1}
+    steps = [
+        {"ask": "question -> sure: bool"},
+        {"when": "sure", "do": [{"use": "chain_of_thought"}], "else": [strong]},
+        {"use": {"steps": [{"repeat": 3, "do": [{"ask": "question -> note", "model": "strong"}]}, {"use": "longest"}]}},
+    ]
+    (entry,) = medexam.plan(spec_of(steps), runs_dir=tmp_path / "runs").cells
+    assert (entry["calls"], entry["calls_by_model"]) == (6 * 6, {"scripted": 6 * 2, "strong: scripted": 6 * 5})
 
 
-def test_a_stored_answer_with_a_likelihood_is_traced(question) -> None:
-    steps = [{"use": "zero_shot"}, {"unless": "answer", "do": [{"use": {"kind": "likelihood", "read": "label"}}]}]
-    prediction, _, made = ask({"steps": steps}, question, {"*": {**WEIGHED, "text": "I cannot say."}})
-    (first, *_) = conversation(made, question, prediction)
-    assert first.reply == "I cannot say."
+def test_the_digest_covers_steps_and_what_their_files_hold(spec_of, tmp_path) -> None:
+    rule, judge = tmp_path / "mine.py", tmp_path / "judge.txt"
+    step = {**SIGNED, "instructions": str(judge)}
+    steps = [{"all": [step, {"use": "zero_shot"}], "combine": f"{rule}:f"}]
+
+    def digest(**program):
+        spec = spec_of(steps)
+        spec["program"] |= program
+        return medexam.plan(spec, runs_dir=tmp_path / "runs").cells[0]["run_id"][-12:]
+
+    rule.write_text("def f(q, o):\n    return 1\n")
+    judge.write_text("Be strict.")
+    digests = [digest()]
+    assert digest(name="other") == digests[0]
+    judge.write_text("Be kind.")
+    digests.append(digest())
+    rule.write_text("def f(q, o):\n    return 2\n")
+    digests.append(digest())
+    for change in ({"temperature": 0.5}, {"max_tokens": 7}, {"by": "chain_of_thought"}):
+        step |= change
+        digests.append(digest())
+    steps[0]["all"][1]["orders"] = "cyclic"
+    digests.append(digest())
+    digests += [digest(adapter="json"), digest(adapter="json", adapter_args={"use_native_function_calling": True})]
+    assert len(set(digests)) == len(digests)
 
 
-def test_steps_take_the_arguments_of_their_adapter(document, tmp_path: Path) -> None:
-    digests = set()
-    for args in ({}, {"use_native_function_calling": True}):
-        part = {"adapter": "json", "adapter_args": args}
-        steps = [{"ask": "question, options -> answer: int"}]
-        (cell,) = plan_experiment(document(steps, program=part), {}, runs_dir=tmp_path / "runs").cells
-        digests.add(cell.spec_digest)
-    assert len(digests) == 2
+def test_stacked_branches_are_runs_that_an_ensemble_weighs(spec_of, tmp_path) -> None:
+    """As kind `ensemble` does: each branch is a run of its own, which also answers the exams that weights come from."""
+    steps = [{"use": "zero_shot"}, [{"ask": "question -> argument"}, {"use": "chain_of_thought", "model": "strong"}]]
+    spec = spec_of([{"all": steps, "combine": "stacked", "train": {"years": [2013]}}])
+    spec["dataset"] = {"name": "headqa_sample", "years": [2016]}
+    runs = medexam.run(spec, runs_dir=tmp_path / "runs", progress=False, track=False)
+    assert [run.program for run in runs] == ["zero_shot", "flow", "ensemble2-stacked"]
+    members = json.loads((runs[-1].folder / "environment.json").read_text())["ensemble"]["members"]
+    assert len(members) == 2
 
 
-SIGNED = {"ask": "question, options -> answer: int"}
 WAYS = [
     SIGNED,
     {**SIGNED, "answer_format": "guided"},
@@ -524,11 +337,9 @@ WAYS = [
     {**SIGNED, "words": "zero_shot"},
     {"use": {"kind": "chain_of_thought", "answer_format": "guided"}},
     {"use": {"kind": "likelihood", "read": "label"}},
-    {"use": {"kind": "retrieve_then_answer", "retriever": BM25, "cite": True, "answer_format": "guided"}},
-    {"use": {"kind": "retrieve_verify", "retriever": BM25}},
-    {"use": {"kind": "iterative_retrieval", "retriever": BM25, "rounds": 2}},
-    {"use": {"kind": "signature", "signature": SIGNED["ask"]}},
-    {"use": "random"},
+    {"use": {"kind": "retrieve_then_answer", "cite": True, "answer_format": "guided"}},
+    {"use": {"kind": "retrieve_verify"}},
+    {"use": {"kind": "iterative_retrieval", "rounds": 2}},
     {"use": {"steps": [{"all": [SIGNED, {"use": "longest"}], "combine": "vote"}]}},
     {"use": {"steps": [{"repeat": 2, "do": [{"use": "zero_shot"}]}]}},
 ]
@@ -547,106 +358,22 @@ PLACES = {
     "in else": lambda step: [{"ask": "question -> sure: bool"}, {"unless": "sure", "do": [step], "else": [step]}],
     "used": lambda step: [{"use": {"steps": [step]}}],
 }
-EVERYTHING = {"hint": "So.", "notes": '["a", "b"]', "sure": "True", "query": "insulin", "reasoning": "Because."}
-EVERYTHING |= {"next_thought": "I know.", "next_tool_name": "finish", "next_tool_args": "{}", "answer": "2"}
-ANY_REPLY = "\n\n".join(f"[[ ## {name} ## ]]\n{text}" for name, text in EVERYTHING.items())
+EVERYTHING = {"hint": "So.", "notes": '["a", "b"]', "sure": "True", "query": "insulin"}
+EVERYTHING |= {"next_thought": "I know.", "next_tool_name": "finish", "next_tool_args": "{}"}
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_whatever_answers_stands_anywhere(place, question, tmp_path) -> None:
-    """No two replies to one prompt are drawn under one seed, a plan counts enough, and what is read again is the same.
-
-    Each combination is asked in one of the places.
-    """
-    replies = {"*": {**WEIGHED, "text": f"{ANY_REPLY}\n\n[[ ## completed ## ]]\n{{Answer: 3}} [1]"}}
+def test_whatever_answers_stands_anywhere_and_no_two_replies_are_drawn_under_one_seed(do, finder, place) -> None:
+    """Each combination is asked in one of the places."""
+    reply = {**WEIGHED, "text": f"{reply_of(**EVERYTHING)} [1]"}
     for row, way in enumerate(WAYS):
         for column, changes in enumerate(CHANGES):
             judges = str(way).count("retrieve_verify") + str(way).count("iterative")
             if (row + 3 * column) % len(PLACES) != list(PLACES).index(place) or (judges and "orders" in changes):
                 continue
-            program = {"steps": PLACES[place]({**way, **changes})}
-            prediction, requests, made = ask(program, question, replies, tmp_path)
-            assert prediction.status is Status.ANSWERED, program
-            draws = [digest_request(request) for request in requests if request.config.temperature]
-            assert len(set(draws)) == len(draws), program
-            if isinstance(made, AskingProgram):
-                assert len(requests) <= made.calls_for(question), program
-                again = read_again(made, question, prediction)
-                assert again is None or (again.answer, again.votes) == (prediction.answer, prediction.votes), program
-
-
-def test_stacked_branches_are_runs_that_an_ensemble_weighs(document, tmp_path) -> None:
-    """As kind `ensemble` does: each branch is a run of its own, which also answers the exams that weights come from."""
-    steps = [{"use": "zero_shot"}, [{"ask": "question -> note"}, {"use": "chain_of_thought", "model": "strong"}]]
-    stacked = {"all": steps, "combine": "stacked", "train": {"years": [2013]}}
-    parts = {**further_models(tmp_path, [stacked]), "dataset": {"name": "headqa_sample", "years": [2016]}}
-    replies = FIELDS.replace("argument", "note").replace("]]\n2", "]]\n{Answer: 2}")
-    plan = plan_experiment({**document([stacked], replies), **parts}, {}, runs_dir=tmp_path / "runs")
-    runs, _ = Runner(plan, Silent()).run()
-    assert [cell.label for cell in plan.cells] == ["zero_shot en", "flow en", "ensemble2-stacked en"]
-    assert len(runs[-1].folder.read_json("environment.json")["ensemble"]["members"]) == 2
-    with pytest.raises(SpecError, match=r"steps\.1: stacked weighs whole programs"):
-        digest_of({**document([]), **parts, "program": {"steps": [{"ask": "question -> note"}, stacked]}}, tmp_path)
-    with pytest.raises(SpecError, match="go together"):
-        digest_of({**document([]), **parts, "program": {"steps": [{**stacked, "combine": "vote"}]}}, tmp_path)
-
-
-def test_a_plan_counts_the_calls_of_each_model(document, tmp_path) -> None:
-    strong = {"use": "zero_shot", "model": "strong", "samples": 2, "temperature": 1}
-    steps = [
-        {"ask": "question -> sure: bool"},
-        {"when": "sure", "do": [{"use": "chain_of_thought"}], "else": [strong]},
-        {"use": {"steps": [{"repeat": 3, "do": [{"ask": "question -> note", "model": "strong"}]}, {"use": "longest"}]}},
-    ]
-    parts = further_models(tmp_path, steps, price=[0, 1000], max_tokens=10)
-    plan = plan_experiment({**document(steps), **parts}, {}, runs_dir=tmp_path / "runs")
-    (entry,) = plan_document(plan)
-    assert (entry["calls"], entry["calls_by_model"]) == (6 * 6, {"scripted": 6 * 2, "strong: scripted": 6 * 5})
-    assert plan_document(plan_experiment(document(DEBATE), {}, runs_dir=tmp_path / "runs"))[0].keys() < entry.keys()
-
-
-@pytest.mark.parametrize(
-    ("returned", "answer"),
-    [("'2'", 2), ("outcomes[1]", 5), ("dict", None), ("99", None), ("None", None), ("1 / 0", ZeroDivisionError)],
-)
-def test_what_a_rule_of_one_s_own_returns_is_read_as_a_module_s(returned, answer, question, tmp_path) -> None:
-    (tmp_path / "mine.py").write_text(f"def rule(question, outcomes):\n    return {returned}\n")
-    branches = [{"use": {"kind": "blind", "option": 3}}, {"use": "longest"}]
-    program = {"steps": [{"all": branches, "combine": f"{tmp_path / 'mine.py'}:rule"}]}
-    if answer is ZeroDivisionError:
-        with pytest.raises(ProgramFaultError, match=r"mine.py:2 in rule: ZeroDivisionError: division by zero"):
-            ask(program, question, {"*": FIELDS})
-    else:
-        assert ask(program, question, {"*": FIELDS})[0].answer == answer
-
-
-def test_lists_that_are_added_to_are_lists(document, question, tmp_path) -> None:
-    """A name is a question's own, a list or a text; a list whose reply did not parse is empty."""
-    speak = {"ask": "question -> argument", "add": "notes"}
-    for steps, why in (
-        ([{**speak, "add": "options"}, {"use": "longest"}], "options is the question's own"),
-        ([{"ask": "question -> notes"}, speak, {"use": "longest"}], r"steps\.0: notes is a list that steps add to"),
-    ):
-        with pytest.raises(SpecError, match=why):
-            digest_of(document(steps), tmp_path)
-    written = {"ask": "question -> notes: list[str]"}
-    for steps in ([written, speak], [written, {"all": [speak, {"ask": "stem -> hint"}]}]):
-        steps = [*steps, {"ask": "question, options, notes -> answer: int"}]
-        assert ask({"steps": steps}, question, {"*": "nothing"})[0].reason is Reason.UNPARSED
-
-
-@pytest.mark.parametrize(
-    ("step", "why"),
-    [
-        (
-            {"demos": [{"query": "one"}]},
-            r"program\.steps\.1: demos: query: the signature has question, options, answer",
-        ),
-        ({"demos": [{"answer": "two"}]}, r"program\.steps\.1: demos: 'two': Input should be a valid integer"),
-        ({"instructions": "./none.txt"}, r"program\.steps\.1: cannot read \./none\.txt"),
-        ({"instructions": {"es": "Lea."}}, r"program\.steps\.1: instructions: none in 'en'"),
-    ],
-)
-def test_words_that_do_not_fit_are_refused_with_their_step(step, why, document, tmp_path) -> None:
-    with pytest.raises(SpecError, match=why):
-        digest_of(document([{"ask": "question -> hint"}, {**SIGNED, **step}]), tmp_path)
+            looks = {"use": {**way["use"], "retriever": finder(BY_QUERY)}} if "retriev" in str(way) else {}
+            steps = PLACES[place]({**way, **looks, **changes})
+            asked = do(steps, reply, **DRAWN)
+            assert asked.said.status is Status.ANSWERED, steps
+            draws = [(one.key, one.sampling.seed) for one in asked.dialogues if one.sampling.temperature]
+            assert len(set(draws)) == len(draws), steps
