@@ -172,10 +172,11 @@ class Wire:
             text = choice[len(prompt) % len(choice)]
         reply: dict[str, Any] = {"index": index, "text": text, "finish_reason": "length", "logprobs": None}
         if body.get("logprob_token_ids") and self.named:
-            named = self._named(body["logprob_token_ids"])
             written = _write(allowed or [ord(text)], body) if self.allowed else [ord(text)]
-            tokens = [f"token_id:{token}" for token in written]
-            reply["logprobs"] = {"tokens": tokens, "top_logprobs": [named] * len(written)}
+            named = [
+                self._named(body["logprob_token_ids"], _ids(prompt) + written[:step]) for step in range(len(written))
+            ]
+            reply["logprobs"] = {"tokens": [f"token_id:{token}" for token in written], "top_logprobs": named}
         elif body.get("echo") and self.echo and body.get("logprobs") is not None:
             reply["logprobs"] = self._echoed(_ids(prompt))
         if body.get("return_token_ids") and self.token_ids:
@@ -189,20 +190,22 @@ class Wire:
         changed = {name: value for name, value in values.items() if value is not None and value not in NEUTRAL[name]}
         return f" {changed}" if changed and body.get("temperature", 1.0) else ""
 
-    def _named(self, tokens: list[int]) -> dict[str, float]:
+    def _named(self, tokens: list[int], before: list[int]) -> dict[str, float]:
         shift = 1 if self.garble == "other" else 0
-        return {f"token_id:{token + shift}": self._logprob(token) for token in tokens}
+        return {f"token_id:{token + shift}": self.logprob(token, before) for token in tokens}
 
     def _echoed(self, tokens: list[int]) -> dict[str, Any]:
         shift = 1 if self.garble == "other" else 0
         told = tokens[:-1] if self.garble == "short" else tokens
         return {
             "tokens": [f"token_id:{token + shift}" for token in told],
-            "token_logprobs": [None, *map(self._logprob, told[1:])],
+            "token_logprobs": [None, *(self.logprob(told[place], told[:place]) for place in range(1, len(told)))],
         }
 
-    def _logprob(self, token: int) -> float:
-        return {"nan": float("nan"), "equal": -1.0}.get(self.garble or "", -(token % 7) - 0.5 - self.drift)
+    def logprob(self, token: int, before: list[int]) -> float:
+        """Nats of a token behind others, which all count: what is read at another place is another number."""
+        value = -((token + 3 * sum(before)) % 7) - 0.5 - self.drift
+        return {"nan": float("nan"), "equal": -1.0}.get(self.garble or "", value)
 
     def _chat(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         parts = [part for turn in body["messages"] if isinstance(turn["content"], list) for part in turn["content"]]

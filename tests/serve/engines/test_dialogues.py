@@ -1,120 +1,68 @@
-"""Questions asked in bulk send a server what DSPy's own calls send, and answer the same."""
+"""A run whose calls somebody hears through DSPy sends a server what any other run sends, and answers the same."""
 
-import asyncio
-import itertools
-from collections.abc import Iterator
-from functools import cache
+from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
+from dspy.utils.callback import BaseCallback
 from wire_server import Wire, serving
 
-from medexam.experiments import build_lm
-from medexam.predictions import Prediction, Status
-from medexam.programs import build_prediction, build_program
-from medexam.serve import build_engine
-from medexam.signatures.direct import in_bulk, run_program
-from medexam.specs import (
-    ChainOfThoughtSpec,
-    EngineNeeds,
-    FewShotSpec,
-    ModelSpec,
-    ProgramSpec,
-    ZeroShotSpec,
-)
+import medexam
 
-DRAWN = {"temperature": 0.7, "seed": 5, "top_p": 0.9, "top_k": 3, "stop": ("###",), "extra_body": {"min_tokens": 1}}
-PROGRAMS = [
-    ZeroShotSpec(answer_format="guided"),
-    ZeroShotSpec(answer_format="guided", answer_form="angles"),
-    FewShotSpec(answer_format="guided"),
-    FewShotSpec(),
-    ZeroShotSpec(),
-    ZeroShotSpec(max_tokens=500),
-    ChainOfThoughtSpec(answer_format="guided"),
-    ChainOfThoughtSpec(),
-    ZeroShotSpec(samples=3),
-]
-WIRES = {
+DRAWN = {"temperature": 0.7, "seed": 5, "top_p": 0.9, "top_k": 3, "stop": ["###"], "extra_body": {"min_tokens": 1}}
+WIRES: dict[str, dict[str, Any]] = {
     "tokens": {},
     "grammar": {"allowed": False},
     "merged turns": {"system": False, "repeats": False, "empty": False},
     "chat alone": {"tokenize": False},
 }
+GUIDED = {"answer_format": "guided"}
+CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    *[(wire, {"kind": "zero_shot", **GUIDED}, {}) for wire in WIRES],
+    *[(wire, {"kind": "few_shot"}, DRAWN) for wire in WIRES],
+    ("tokens", {"kind": "zero_shot", **GUIDED, "answer_form": "angles"}, DRAWN),
+    ("merged turns", {"kind": "few_shot", **GUIDED}, {}),
+    ("tokens", {"kind": "zero_shot", "max_tokens": 500}, {}),
+    ("tokens", {"kind": "chain_of_thought", **GUIDED}, DRAWN),
+    ("grammar", {"kind": "chain_of_thought", **GUIDED}, {}),
+    ("chat alone", {"kind": "chain_of_thought"}, {}),
+    ("merged turns", {"kind": "chain_of_thought"}, DRAWN),
+    ("tokens", {"kind": "zero_shot", "samples": 3}, DRAWN),
+    ("chat alone", {"kind": "zero_shot", "samples": 3}, DRAWN),
+]
 
 
-@cache
-def _program(spec: ProgramSpec) -> dspy.Module:
-    return build_program(spec, "en")
+class Listener(BaseCallback):
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self.calls += 1
 
 
-def _ask(wire: Wire, spec, question, model: dict[str, Any], context, asked: list[Any]) -> tuple[Prediction, Any]:
-    """The prediction, and the requests that the server received."""
-
-    async def ask() -> dspy.Prediction:
-        settings = {"engine": "vllm", "endpoints": (wire.address,), **model}
-        engine = await build_engine(ModelSpec(**settings), EngineNeeds(guided=spec.answer_format == "guided"))
-        own = engine.reply
-
-        async def reply(dialogue):
-            asked.append(dialogue)
-            return await own(dialogue)
-
-        engine.reply = reply
-        wire.requests.clear()
-        try:
-            with context(build_lm(ModelSpec(**settings), engine)):
-                return await run_program(_program(spec), question)
-        finally:
-            await engine.aclose()
-
-    said = asyncio.run(ask())
-    prediction = build_prediction(question, said, program=spec.label, spec_digest="d", latency_s=0.1)
-    return prediction, [request for request in wire.requests if "completions" in request[0]]
+def run(wire: Wire, program: dict[str, Any], model: dict[str, Any], folder: Path) -> tuple[Any, Any]:
+    """What is kept of a question, and the bodies that the server received."""
+    asked = {"engine": "vllm", "name": "tiny", "endpoints": [wire.address], **model}
+    wire.requests.clear()
+    settings = {"limit": 1, "runs_dir": folder, "track": False, "progress": False}
+    (found,) = medexam.run("headqa_sample", model=asked, program=program, **settings)
+    kept = {key: one.model_dump(exclude={"latency_s", "waiting_s"}) for key, one in found.predictions.items()}
+    return kept, sorted(str(body) for path, body in wire.requests if path.endswith("completions"))
 
 
-def _heard(lm):
-    return dspy.context(lm=lm, disable_history=True, trace=[])
-
-
-def _cases() -> Iterator[Any]:
-    for spec, (name, wire), drawn in itertools.product(PROGRAMS, WIRES.items(), (False, True)):
-        # The answer continues the reasoning, which the chat endpoint alone cannot.
-        if name == "chat alone" and (spec.kind, spec.answer_format) == ("chain_of_thought", "guided"):
-            continue
-        # How turns are merged and how tokens are drawn have nothing to do with each other; samples are drawn.
-        if (spec.samples > 1) > drawn or (drawn and name == "merged turns" and spec.samples == 1):
-            continue
-        label = f"{spec.label}-{spec.max_tokens}-{spec.answer_form}-{name}-{'drawn' if drawn else 'greedy'}"
-        yield pytest.param(spec, DRAWN if drawn else {}, wire, id=label)
-
-
-@pytest.mark.parametrize(("spec", "model", "wire"), list(_cases()))
-def test_both_ways_send_and_answer_the_same(spec, model, wire, question) -> None:
+@pytest.mark.parametrize(("wire", "program", "model"), CASES)
+def test_both_ways_send_and_answer_the_same(wire: str, program: dict, model: dict, tmp_path: Path) -> None:
     # Told not to think, a model's free replies are completions too, however its template is seen.
-    with serving(Wire(**wire, switch=True)) as server:
+    listener = Listener()
+    with serving(Wire(**WIRES[wire], switch=True)) as server:
         model = {"thinking": "off", **model} if server.tokenize else model
-        bulk: list[Any] = []
-        heard: list[Any] = []
-        direct = _ask(server, spec, question, model, in_bulk, bulk)
-        assert direct == _ask(server, spec, question, model, _heard, heard)
-    # The engine is asked the same by both ways; only the request of DSPy's that it was read from tells them apart.
-    assert [one.source for one in bulk] == [None] * len(bulk)
-    assert [one._replace(source=None, fields={}) for one in heard] == [one._replace(fields={}) for one in bulk]
-    assert direct[1]
-    assert direct[0].status in (Status.ANSWERED, Status.UNANSWERED)
-
-
-def test_text_that_cannot_be_sent_is_refused_alike(question) -> None:
-    broken = question.model_copy(update={"stem": "half \ud800"})
-    with serving(Wire()) as server:
-        for context in (in_bulk, _heard):
-            with pytest.raises(ValueError, match="not valid Unicode"):
-                _ask(server, ZeroShotSpec(answer_format="guided"), broken, {}, context, [])
-
-
-@pytest.mark.parametrize("context", [in_bulk, _heard])
-def test_a_prompt_that_does_not_fit_reaches_the_program(context, question) -> None:
-    with serving(Wire(context=40)) as server, pytest.raises(dspy.ContextWindowExceededError):
-        _ask(server, ZeroShotSpec(answer_format="guided"), question, {}, context, [])
+        unheard = run(server, program, model, tmp_path / "unheard")
+        dspy.configure(callbacks=[listener])
+        try:
+            heard = run(server, program, model, tmp_path / "heard")
+        finally:
+            dspy.configure(callbacks=[])
+    assert listener.calls
+    assert heard == unheard
+    assert unheard[1]

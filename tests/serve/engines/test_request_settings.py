@@ -1,65 +1,50 @@
 """What a spec adds to requests: passed on as it is, or refused by name before anything is asked."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dspy.lm15 import Config, Message, Request
+from engine_calls import CHAT, COMPLETIONS, GUIDED, ask, reaching, reply, reply_blocking, spec_of
 from pydantic import ValidationError
 from wire_server import Wire, serving
 
-from asked import complete, complete_blocking
-from medexam.dspy_requests import CHOICE
 from medexam.errors import EngineError
-from medexam.serve import EmbeddedEngine, Engine, build_engine
-from medexam.serve.request_settings import hosted_fields
+from medexam.serve import EmbeddedEngine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 
-GUIDED = EngineNeeds(guided=True, chat=True)
-
-
-def ask(text: str = "Which?", *, choices: list[str] | None = None, prefill: str = "", **config: Any) -> Request:
-    messages = [Message.user(text), *([Message.assistant(prefill)] if prefill else [])]
-    extensions = {CHOICE: choices} if choices else None
-    settings = {"temperature": 0.7, "max_tokens": 8, "seed": 1, **config}
-    return Request(model="m", messages=tuple(messages), config=Config(**settings, extensions=extensions))
-
-
-@asynccontextmanager
-async def reaching(wire: Wire, needs: EngineNeeds = GUIDED, **model: Any) -> AsyncIterator[Engine]:
-    spec = {"engine": "vllm", "endpoints": (wire.address,), "temperature": 0.7, **model}
-    engine = await build_engine(ModelSpec(**spec), needs)
-    try:
-        wire.requests.clear()
-        yield engine
-    finally:
-        await engine.aclose()
+DRAWN = {"temperature": 0.7, "seed": 1}
+CHOICE = ask(choices=["1", "2"], opening="{Answer: ", **DRAWN)
+EVERYTHING = {"min_p": 0.1, "thinking": 300, "reasoning_effort": "low", "extra_body": {"repetition_penalty": 1.1}}
 
 
 async def test_a_server_gets_every_field_on_both_endpoints() -> None:
-    model = {"min_p": 0.1, "thinking": 300, "reasoning_effort": "low", "extra_body": {"repetition_penalty": 1.1}}
     with serving(Wire(switch=True, reasoning="hm")) as wire:
-        async with reaching(wire, **model) as engine:
-            await complete(engine, ask())
-            await complete(engine, ask(choices=["1", "2"], prefill="{Answer: "))
-    (chat,), (choice,) = wire.bodies("/v1/chat/completions"), wire.bodies("/v1/completions")
-    assert {chat[name] for name in ("min_p", "repetition_penalty", "thinking_token_budget")} == {0.1, 1.1, 300}
+        async with reaching(wire, needs=GUIDED, temperature=0.7, **EVERYTHING) as engine:
+            await reply(engine, ask(**DRAWN))
+            await reply(engine, CHOICE)
+    (chat,), (choice,) = wire.bodies(CHAT), wire.bodies(COMPLETIONS)
+    assert [chat[name] for name in ("min_p", "repetition_penalty", "thinking_token_budget")] == [0.1, 1.1, 300]
     assert chat["reasoning_effort"] == "low"
-    told = {"reasoning_effort": "low", "enable_thinking": True, "thinking": True}
-    assert chat["chat_template_kwargs"] == told
-    assert (choice["min_p"], choice["repetition_penalty"], choice["max_tokens"]) == (0.1, 1.1, 1)
+    assert chat["chat_template_kwargs"] == {"reasoning_effort": "low", "enable_thinking": True, "thinking": True}
+    assert [choice[name] for name in ("min_p", "repetition_penalty", "max_tokens")] == [0.1, 1.1, 1]
     assert choice["prompt"] == "<low><u>Which?\n<a><think>\n\n</think>\n\n{Answer: "
 
 
 async def test_thinking_that_is_off_is_rendered_so() -> None:
     with serving(Wire(switch=True)) as wire:
-        async with reaching(wire, thinking=False) as engine:
-            await complete(engine, ask(choices=["1", "2"], prefill="{Answer: "))
-    (choice,) = wire.bodies("/v1/completions")
-    assert choice["prompt"] == "<u>Which?\n<a><think>\n\n</think>\n{Answer: "
+        async with reaching(wire, needs=GUIDED, thinking=False) as engine:
+            await reply(engine, CHOICE)
+    assert wire.bodies(COMPLETIONS)[-1]["prompt"] == "<u>Which?\n<a><think>\n\n</think>\n{Answer: "
+
+
+async def test_an_endpoint_behind_litellm_gets_the_fields_as_they_are() -> None:
+    model = {"min_p": 0.2, "thinking": "off", "extra_body": {"cache_salt": "a"}, "stop": ("END",), "temperature": 0.7}
+    with serving(Wire()) as wire:
+        async with reaching(wire, engine="litellm", **model) as engine:
+            await reply(engine, ask(**DRAWN))
+    (body,) = wire.bodies(CHAT)
+    assert (body["min_p"], body["cache_salt"], body["temperature"], body["seed"]) == (0.2, "a", 0.7, 1)
+    assert body["chat_template_kwargs"] == {"enable_thinking": False, "thinking": False}
 
 
 @pytest.mark.parametrize(
@@ -75,41 +60,18 @@ async def test_thinking_that_is_off_is_rendered_so() -> None:
         (Wire(refused_fields=("min_p",)), {"min_p": 0.1}, "refuses model.min_p: min_p is not configured"),
         (Wire(), {"extra_body": {"documents": []}}, "extra_body.documents: guided answers are asked on the"),
         (Wire(tokenize=False), {"thinking": "on"}, "does not tokenise, so it is unknown"),
+        (Wire(refused_fields=("min_p",)), {"engine": "litellm", "min_p": 0.1}, "refuses model.min_p"),
+        (Wire(), {"engine": "litellm", "thinking": 100}, "takes on or off"),
     ],
 )
 async def test_a_server_that_cannot_is_refused_by_name(wire: Wire, model: dict[str, Any], told: str) -> None:
     with serving(wire), pytest.raises(EngineError, match=told):
-        async with reaching(wire, **model):
-            pass
+        await build_engine(spec_of(wire, temperature=0.7, **model), GUIDED)
 
 
 async def test_log_probabilities_take_no_extra_fields() -> None:
     with serving(Wire()) as wire, pytest.raises(EngineError, match="not sent where log-probabilities are read"):
-        async with reaching(wire, EngineNeeds(logprobs=True), extra_body={"cache_salt": "a"}):
-            pass
-
-
-async def test_an_endpoint_behind_litellm_gets_the_fields_as_they_are() -> None:
-    model = {"min_p": 0.2, "thinking": "off", "extra_body": {"cache_salt": "a"}, "stop": ("END",)}
-    with serving(Wire()) as wire:
-        async with reaching(wire, EngineNeeds(chat=True), engine="litellm", name="openai/tiny", **model) as engine:
-            await complete(engine, ask())
-    (body,) = wire.bodies("/v1/chat/completions")
-    assert (body["min_p"], body["cache_salt"]) == (0.2, "a")
-    assert body["chat_template_kwargs"] == {"enable_thinking": False, "thinking": False}
-
-
-@pytest.mark.parametrize(
-    ("wire", "model", "told"),
-    [
-        (Wire(refused_fields=("min_p",)), {"min_p": 0.1}, "refuses model.min_p"),
-        (Wire(), {"thinking": 100}, "takes on or off"),
-    ],
-)
-async def test_litellm_refuses_by_name_too(wire: Wire, model: dict[str, Any], told: str) -> None:
-    with serving(wire), pytest.raises(EngineError, match=told):
-        async with reaching(wire, EngineNeeds(chat=True), engine="litellm", name="openai/tiny", **model):
-            pass
+        await build_engine(spec_of(wire, extra_body={"cache_salt": "a"}), EngineNeeds(logprobs=True))
 
 
 async def test_a_provider_whose_api_lacks_a_setting_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,12 +79,6 @@ async def test_a_provider_whose_api_lacks_a_setting_is_not_asked(monkeypatch: py
     model = ModelSpec(engine="litellm", name="groq/llama-3.3-70b-versatile", thinking="off", api_key_env=None)
     with pytest.raises(EngineError, match=r"litellm cannot pass model\.thinking on to groq"):
         await build_engine(model, EngineNeeds(chat=True))
-
-
-def test_providers_are_told_in_litellms_words() -> None:
-    spec = ModelSpec(engine="litellm", name="anthropic/claude-sonnet-4-5", thinking=2048, extra_body={"service": 1})
-    thinking = {"type": "enabled", "budget_tokens": 2048}
-    assert hosted_fields(spec) == {"thinking": thinking, "extra_body": {"service": 1}}
 
 
 @pytest.mark.parametrize(
@@ -151,36 +107,69 @@ def test_usual_fields_look_like_no_keys() -> None:
     assert ModelSpec(engine="vllm", extra_body=fields).extra_body == fields
 
 
+REPLY = "<think>\nit is 2\n</think>\n\n{Answer: 1}"
+
+
+@pytest.mark.parametrize(
+    ("content", "reasoning", "opens", "finish", "whole", "words"),
+    [
+        ("{Answer: 1}", None, False, "stop", "{Answer: 1}", "{Answer: 1}"),
+        ("{Answer: 1}", "it is 2", False, "stop", REPLY, "{Answer: 1}"),
+        ("{Answer: 1}", "it is 2", True, "stop", REPLY, "{Answer: 1}"),
+        ("<think>it is 2</think>{Answer: 1}", None, False, "stop", "<think>it is 2</think>{Answer: 1}", None),
+        ("it is 2</think>{Answer: 1}", None, True, "stop", "<think>it is 2</think>{Answer: 1}", None),
+        ("it is 2", None, True, "length", "<think>it is 2", None),
+        ("{Answer: 1}", None, True, "stop", "{Answer: 1}", "{Answer: 1}"),
+    ],
+)
+async def test_thinking_is_found_where_a_server_left_it_and_counted(
+    content: str, reasoning: str | None, opens: bool, finish: str, whole: str, words: str | None
+) -> None:
+    class Thinking(Wire):
+        def render(self, turns: list[dict[str, str]], told: dict[str, Any] | None = None) -> str | None:
+            written = super().render(turns, told)
+            return written if written is None or not opens else f"{written}<think>\n"
+
+        def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+            status, found = super().reply(path, body)
+            if path == CHAT and "choices" in found:
+                message = {"role": "assistant", "content": content, "reasoning": reasoning}
+                found["choices"] = [{"index": 0, "message": message, "finish_reason": finish}]
+            return status, found
+
+    with serving(Thinking(several=False)) as wire:
+        async with reaching(wire) as engine:
+            answer = await reply(engine, ask())
+    assert (answer.reply, answer.words) == (whole, whole if words is None else words)
+    assert answer.thinking_tokens == (None if whole == words else len("it is 2")), "its tokens are letters"
+
+
 async def test_the_embedded_engine_thinks_as_long_as_it_may(thinking_model: Path) -> None:
-    spec = ModelSpec(path=thinking_model, dtype="float32", thinking=12)
-    engine = await asyncio.to_thread(EmbeddedEngine, spec)
-    try:
-        story = "Tell me a long story."
-        replies = [complete_blocking(engine, ask(story, temperature=0.0, max_tokens=size)) for size in (40, 10)]
-        drawn = complete_blocking(engine, ask(story, temperature=1.0, max_tokens=40))
-        choice = complete_blocking(engine, ask(choices=["1", "2"], prefill="<think>\nIt is 2.\n</think>\n\n{Answer: "))
-    finally:
-        await engine.aclose()
-    for reply in (replies[0], drawn):
-        thinking, closed, said = reply.text.removeprefix("<think>").partition("</think>")
-        assert closed, reply.text
+    engine = EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32", thinking=12))
+    story = "Tell me a long story."
+    within, cut = (reply_blocking(engine, ask(story, max_tokens=size)) for size in (40, 10))
+    drawn = reply_blocking(engine, ask(story, temperature=1.0, seed=1, max_tokens=40))
+    opening = "<think>\nIt is 2.\n</think>\n\n{Answer: "
+    choice = reply_blocking(engine, ask(choices=["1", "2"], opening=opening))
+    await engine.aclose()
+    for answer in (within, drawn):
+        thinking, closed, said = answer.reply.removeprefix("<think>").partition("</think>")
+        assert closed, answer.reply
         assert (said[:2], thinking[-1]) == ("\n\n", "\n")
-        assert reply.usage.reasoning_tokens <= 13
-    assert (replies[1].finish_reason, replies[1].usage.reasoning_tokens) == ("length", 10)
-    assert replies[1].text.startswith("<think>")
-    assert "</think>" not in replies[1].text
-    assert (choice.text in ("1", "2"), choice.usage.reasoning_tokens) == (True, None)
+        assert answer.thinking_tokens <= 13
+    assert (cut.finish_reason, cut.thinking_tokens) == ("length", 10)
+    assert cut.reply.startswith("<think>")
+    assert "</think>" not in cut.reply
+    assert (choice.reply in ("1", "2"), choice.thinking_tokens) == (True, None)
 
 
 async def test_the_embedded_engine_chooses_behind_a_closed_block(thinking_model: Path) -> None:
     """Its template opens a block; the prompt of a choice is as long as if thinking were off."""
     sizes = []
     for thinking in (None, "off"):
-        engine = await asyncio.to_thread(
-            EmbeddedEngine, ModelSpec(path=thinking_model, dtype="float32", thinking=thinking)
-        )
-        choice = complete_blocking(engine, ask(choices=["1", "2"], prefill="{Answer: ", temperature=0.0))
-        sizes.append((choice.usage.input_tokens, engine.info().details.get("open_thinking")))
+        engine = EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32", thinking=thinking))
+        choice = reply_blocking(engine, ask(choices=["1", "2"], opening="{Answer: "))
+        sizes.append((choice.prompt_tokens, engine.info().details.get("open_thinking")))
         await engine.aclose()
     (opened, recorded), (closed, nothing) = sizes
     assert opened == closed
@@ -188,15 +177,15 @@ async def test_the_embedded_engine_chooses_behind_a_closed_block(thinking_model:
 
 
 async def test_min_p_draws_from_fewer_tokens(thinking_model: Path) -> None:
-    spec = ModelSpec(path=thinking_model, dtype="float32", thinking="off", temperature=2.0)
-    replies = {}
+    found = {}
     for min_p in (None, 1.0):
-        engine = await asyncio.to_thread(EmbeddedEngine, spec.model_copy(update={"min_p": min_p}))
-        replies[min_p] = {complete_blocking(engine, ask(temperature=2.0, seed=seed)).text for seed in range(3)}
-        greedy = complete_blocking(engine, ask(temperature=0.0)).text
+        model = {"path": thinking_model, "dtype": "float32", "thinking": "off", "temperature": 2.0, "min_p": min_p}
+        engine = EmbeddedEngine(ModelSpec(**model))
+        found[min_p] = {reply_blocking(engine, ask(temperature=2.0, seed=seed)).reply for seed in range(3)}
+        greedy = reply_blocking(engine, ask()).reply
         await engine.aclose()
-    assert len(replies[None]) == 3
-    assert replies[1.0] == {greedy}, "at 1 only the likeliest token is left"
+    assert len(found[None]) == 3
+    assert found[1.0] == {greedy}, "at 1 only the likeliest token is left"
 
 
 def test_the_embedded_engine_refuses_what_its_template_cannot_say(thinking_model: Path, tiny_llama: Path) -> None:
@@ -204,4 +193,3 @@ def test_the_embedded_engine_refuses_what_its_template_cannot_say(thinking_model
         EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32", reasoning_effort="low"))
     with pytest.raises(EngineError, match=r"does not take model\.thinking"):
         EmbeddedEngine(ModelSpec(path=tiny_llama, dtype="float32", thinking="on"))
-    EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32", thinking="off"))

@@ -2,8 +2,8 @@
 
 import dspy
 import pytest
+from engine_calls import ask, reply, reply_blocking
 
-from asked import complete, complete_blocking, requests_of
 from medexam.errors import (
     CallTimeoutError,
     ContextLengthError,
@@ -26,30 +26,26 @@ TABLE = {
 
 
 @pytest.mark.parametrize(
-    ("user", "options", "text", "finish_reason"),
+    ("asked", "text", "finish_reason"),
     [
-        ("Capital of France?", {}, "Paris", "stop"),
-        ("Something else", {}, "I do not know", "stop"),
-        ("Tell me a long story", {}, "On and", "length"),
-        ("Something else", {"stop": (" not",)}, "I do", "stop"),
-        ("Capital of France?", {"prefill": "Pa"}, "ris", "stop"),
-        ("guided", {"prefill": "{Answer: ", "choice": ["1", "2", "10"]}, "10", "stop"),
-        ("guided", {"prefill": "{Answer: ", "choice": ["2", "1"]}, "1", "stop"),
-        ("Something else", {"choice": ["3", "4"]}, "3", "stop"),
-        ("Capital of France?", {"choice": ["Rome", "Paris"]}, "Paris", "stop"),
+        (ask("Capital of France?"), "Paris", "stop"),
+        (ask("Something else"), "I do not know", "stop"),
+        (ask("Hello", system="France"), "I do not know", "stop"),
+        (ask("Tell me a long story"), "On and", "length"),
+        (ask("Something else", stop=(" not",)), "I do", "stop"),
+        (ask("Capital of France?", opening="Pa"), "ris", "stop"),
+        (ask("guided", opening="{Answer: ", choices=["1", "2", "10"]), "10", "stop"),
+        (ask("guided", opening="{Answer: ", choices=["2", "1"]), "1", "stop"),
+        (ask("Something else", choices=["3", "4"]), "3", "stop"),
+        (ask("Capital of France?", choices=["Rome", "Paris"]), "Paris", "stop"),
     ],
 )
-async def test_replies(ask, user, options, text, finish_reason) -> None:
+async def test_replies(asked, text, finish_reason) -> None:
     engine = ScriptedEngine(TABLE)
-    request = ask(user, **options)
-    response = await complete(engine, request)
-    assert (response.text, response.finish_reason) == (text, finish_reason)
-    assert complete_blocking(engine, request) == response
-    assert requests_of(engine) == [request, request]
-
-
-def test_only_the_last_user_turn_counts(ask) -> None:
-    assert complete_blocking(ScriptedEngine(TABLE), ask("Hello", system="France")).text == "I do not know"
+    answer = await reply(engine, asked)
+    assert (answer.reply, answer.finish_reason) == (text, finish_reason)
+    assert reply_blocking(engine, asked) == answer
+    assert engine.dialogues == [asked, asked]
 
 
 @pytest.mark.parametrize(
@@ -62,22 +58,22 @@ def test_only_the_last_user_turn_counts(ask) -> None:
         ("context", ContextLengthError),
     ],
 )
-def test_failures_on_demand(ask, error, kind) -> None:
+def test_failures_on_demand(error, kind) -> None:
     with pytest.raises(kind, match="scripted"):
-        complete_blocking(ScriptedEngine({"*": {"error": error}}), ask("Hi"))
+        reply_blocking(ScriptedEngine({"*": {"error": error}}), ask("Hi"))
 
 
-def test_a_function_can_reply(ask) -> None:
-    replies = iter([{"error": "server"}, "fine"])
-    engine = ScriptedEngine(lambda user: next(replies))
+def test_a_function_can_reply() -> None:
+    answers = iter([{"error": "server"}, "fine"])
+    engine = ScriptedEngine(lambda user: next(answers))
     with pytest.raises(ServerError):
-        complete_blocking(engine, ask("Hi"))
-    assert complete_blocking(engine, ask("Hi")).text == "fine"
+        reply_blocking(engine, ask("Hi"))
+    assert reply_blocking(engine, ask("Hi")).reply == "fine"
 
 
-def test_nothing_fits(ask) -> None:
+def test_nothing_fits() -> None:
     with pytest.raises(InvalidRequestError, match="no scripted reply fits 'Hi'"):
-        complete_blocking(ScriptedEngine({"France": "Paris"}), ask("Hi"))
+        reply_blocking(ScriptedEngine({"France": "Paris"}), ask("Hi"))
 
 
 async def test_behind_dspy() -> None:
@@ -88,11 +84,11 @@ async def test_behind_dspy() -> None:
     assert len(engine.dialogues) == 2
 
 
-async def test_from_a_file(tmp_path, ask) -> None:
+async def test_from_a_file(tmp_path) -> None:
     path = tmp_path / "replies.yaml"
     path.write_text('France: Paris\n"*": {text: "No", finish_reason: length}\n', encoding="utf-8")
     engine = await build_engine(ModelSpec(engine="scripted", path=path), EngineNeeds(guided=True))
-    assert (await complete(engine, ask("France?"))).text == "Paris"
+    assert (await reply(engine, ask("France?"))).reply == "Paris"
     assert engine.info().revision
     await engine.aclose()
 
@@ -102,7 +98,6 @@ async def test_from_a_file(tmp_path, ask) -> None:
     [
         (None, "cannot be read"),
         ("a: [", "not YAML"),
-        ("- a", "must be a mapping"),
         ("", "must be a mapping"),
         ("1: one", "put it in quotes"),
         ("a: 1", "reply to 'a'"),
