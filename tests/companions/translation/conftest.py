@@ -1,66 +1,89 @@
-"""A translation by the scripted engine: real folders, real checks, replies from a function of the prompt."""
+"""A translation by the scripted engine: real folders, real checks, replies from a table of prompts."""
 
+import json
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from data_folders import full_data
-from medexam.companions.translation.actions import ask_pending
-from medexam.companions.translation.plan import build_spec, plan_translation
-from medexam.toolkit.progress import TerminalProgress
+from medexam.model_calls import Dialogue
+from medexam.serve import ScriptedEngine
 
 __all__ = ["full_data"]
-GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
 
 
-class Watching(TerminalProgress):
-    """A `RunObserver` that counts."""
+class Translated(NamedTuple):
+    """What `medexam data translate --json` printed and asked."""
 
-    tasks: ClassVar[list[str]] = []
-    count = 0
+    document: dict[str, Any]
+    asked: list[Dialogue]
+    err: str
 
-    def cell_starts(self, planned) -> None:
-        self.tasks.append(planned.cell.program.args["setup"])
-        super().cell_starts(planned)
+    @property
+    def folder(self) -> Path:
+        return Path(self.document["folder"])
 
-    def asked(self) -> None:
-        type(self).count += 1
-        super().asked()
+    @property
+    def counts(self) -> dict[str, dict[str, Any]]:
+        """By set-up."""
+        return {count["setup"]: count for count in self.document["setups"]}
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The questions of the written data set."""
+        return pq.read_table(self.document["path"]).to_pylist()
+
+    @property
+    def replies(self) -> list[dict[str, Any]]:
+        paths = (self.folder / "replies").glob("*/predictions.jsonl")
+        return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
 
-class Watched(NamedTuple):
-    """What a translation asked."""
+@pytest.fixture
+def untracked(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Options by which nothing reaches MLflow, and nothing waits for it."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    return ("--tracking-uri", "http://127.0.0.1:9")
 
-    tasks: list[str]
-    asked_for: int
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Dialogue]:
+    """What the scripted models were asked."""
+    dialogues: list[Dialogue] = []
+    answer = ScriptedEngine.answer
+
+    def remember(engine, dialogue):
+        dialogues.append(dialogue)
+        return answer(engine, dialogue)
+
+    monkeypatch.setattr(ScriptedEngine, "answer", remember)
+    return dialogues
 
 
 @pytest.fixture
 def script(tmp_path: Path):
-    """Write a table of replies; gives `--set` settings for it."""
+    """`script(replies, "base")`: the words that give a role of a translation these replies."""
 
-    def write(replies, name="replies.yaml"):
-        path = tmp_path / name
+    def write(replies, role="model", file=None):
+        path = tmp_path / (file or f"{role}.yaml")
         path.write_text(yaml.safe_dump(replies, allow_unicode=True), encoding="utf-8")
-        return {"model.engine": "scripted", "model.path": path}
+        return ("--set", f"{role}.engine=scripted", "--set", f"{role}.path={path}")
 
     return write
 
 
 @pytest.fixture
-def translate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Plan and carry out a translation of sample questions with four options; gives the plan after it."""
+def translate(medexam, asked, untracked, tmp_path: Path):
+    """`translate(*words)`: a translation of four sample questions with four options."""
 
-    def run(settings, *, limit=4, target="en", setups=("zero_shot", "one_shot", "expert"), words=None, out=None):
-        about = {"name": "headqa_sample", "language": "es", "limit": limit, "option_counts": (4,)}
-        spec = build_spec(settings, dataset=about, target=target, setups=setups, words=words)
-        plan = plan_translation(spec, runs_dir=tmp_path, out=out)
-        Watching.tasks, Watching.count = [], 0
-        monkeypatch.setattr("medexam.companions.translation.actions.TerminalProgress", Watching)
-        stop = ask_pending(plan, plan.runs, plan.setups, None)
-        watched = Watched(Watching.tasks, Watching.count)
-        return plan_translation(spec, runs_dir=tmp_path, out=out), watched, stop
+    def call(*words, limit=4, dataset="headqa_sample", code=0) -> Translated:
+        asked.clear()
+        fixed = ("--limit", limit, "--set", "dataset.option_counts=[4]", "--json", "--runs-dir", tmp_path)
+        ended, out, err = medexam("data", "translate", dataset, *fixed, *untracked, *words)
+        assert ended == code, err
+        return Translated(json.loads(out) if out else {}, list(asked), err)
 
-    return run
+    return call
