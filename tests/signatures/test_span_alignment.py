@@ -62,9 +62,8 @@ def test_what_is_not_quoted_is_not_found(reply) -> None:
     assert find_span(CONTEXT, reply) is None
 
 
-@pytest.mark.parametrize("context", ["", "   ", "..."])
-def test_a_context_without_words_holds_nothing(context) -> None:
-    assert find_span(context, "fever") is None
+def test_a_context_without_words_holds_nothing() -> None:
+    assert [find_span(context, "fever") for context in ("", "   ", "...")] == [None] * 3
 
 
 def test_the_first_occurrence_is_taken() -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from medexam.model_calls import join_thinking
 from medexam.signatures import is_cut_in_thinking, split_thinking
-from medexam.signatures.thinking import end_turn
+
+END = "<|end|><|start|>assistant<|channel|>final<|message|>"
 
 
 @pytest.mark.parametrize(
@@ -19,22 +20,15 @@ from medexam.signatures.thinking import end_turn
         ("Is it 2?</think>No. <think>{Answer: 1}", "Is it 2?\n{Answer: 1}", "No. "),
         ("<think>1?</think>So: <think>2?</think>{Answer: 3}", "1?\n2?", "So: {Answer: 3}"),
         ("1?</think>2?</think>{Answer: 3}", "1?\n2?", "{Answer: 3}"),
+        ("  <THINK>a</THINK> b", "a", "b"),
         ("<thinking>{Answer: 1}?</thinking>{Answer: 3}", "{Answer: 1}?", "{Answer: 3}"),
         ("[THINK]{Answer: 1}?[/THINK]{Answer: 3}", "{Answer: 1}?", "{Answer: 3}"),
         ("<unused94>thought\n{Answer: 1}?<unused95>{Answer: 3}", "{Answer: 1}?", "{Answer: 3}"),
         ("<unused94>thought\n{Answer: 1}", "{Answer: 1}", ""),
         ("<|channel|>analysis {Answer: 1}?", "{Answer: 1}?", ""),
-        (
-            "<|channel|>analysis<|message|>Is it 2?<|end|><|start|>assistant<|channel|>final<|message|>{Answer: 1}",
-            "Is it 2?",
-            "{Answer: 1}",
-        ),
+        (f"<|channel|>analysis<|message|>Is it 2?{END}{{Answer: 1}}", "Is it 2?", "{Answer: 1}"),
         ("<|channel|>analysis<|message|>cut off", "cut off", ""),
-        (
-            "<|channel|>commentary<|message|>So:<|end|><|channel|>final<|message|> {Answer: 1}<|return|>",
-            None,
-            "So: {Answer: 1}",
-        ),
+        (f"<|channel|>commentary<|message|>So:{END} {{Answer: 1}}<|return|>", None, "So: {Answer: 1}"),
         ("<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>", None, ""),
     ],
 )
@@ -59,22 +53,3 @@ def test_a_reply_is_cut_in_its_thinking_or_later(reply: str | None, finish_reaso
 
 def test_join_is_the_inverse_of_split() -> None:
     assert split_thinking(join_thinking("because", "{Answer: 1}")) == ("because", "{Answer: 1}")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{Answer: 3}<|im_end|><|im_start|>user\nNext<|im_end|><|im_start|>assistant\n{Answer: 1}",
-        "{Answer: 3}<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n{Answer: 1}",
-        "{Answer: 3}<end_of_turn>\n<start_of_turn>user\n{Answer: 1}",
-        "{Answer: 3}</s>[INST] {Answer: 1} [/INST]",
-        "{Answer: 3}<\uff5cend\u2581of\u2581sentence\uff5c>{Answer: 1}",
-        "{Answer: 3}\nUser: and now? {Answer: 1}",
-    ],
-)
-def test_a_reply_ends_where_the_turn_of_the_assistant_does(text: str) -> None:
-    assert end_turn(text).strip() == "{Answer: 3}"
-
-
-def test_a_mark_that_opens_the_own_turn_is_no_end() -> None:
-    assert end_turn("<|im_start|>assistant\n{Answer: 3}<|im_end|>") == "{Answer: 3}"
