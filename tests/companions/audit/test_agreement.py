@@ -6,16 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.inter_rater import cohens_kappa
 
-from medexam.companions.audit.agreement import (
-    RankCorrelation,
-    _coefficients,
-    _order,
-    compare_raters,
-    correlate,
-    mean_marks,
-    measure_agreement,
-)
+from medexam.companions.audit import agree, compare_raters, correlate, measure_agreement
 from medexam.metrics import AuditItem
 
 MARKS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 4)), min_size=3, max_size=25)
@@ -57,33 +50,15 @@ def test_intervals_are_those_of_scipys_bootstrap(sample) -> None:
             lambda one, other, of=coefficient: of(one, other).statistic,
             paired=True,
             vectorized=False,
-            n_resamples=1_500,
+            n_resamples=1_000,
             method="percentile",
             rng=np.random.default_rng(0),
         ).confidence_interval
-        assert interval == pytest.approx(tuple(expected), abs=0.03)
+        assert interval == pytest.approx(tuple(expected), abs=0.04)
     assert correlate(marks, scores, questions) == found
 
 
-@settings(max_examples=60, deadline=None)
-@given(MARKS, st.data())
-def test_a_resample_is_what_scipy_says_of_the_items_written_out(pairs, data) -> None:
-    first, second = (list(side) for side in zip(*pairs, strict=True))
-    drawn = data.draw(st.lists(st.integers(0, len(pairs) - 1), min_size=len(pairs), max_size=len(pairs)))
-    times = np.bincount(drawn, minlength=len(pairs))[None, :].astype(float)
-
-    (rho,), (tau,) = _coefficients(times, _order(first), _order(second))
-
-    one, other = [first[place] for place in drawn], [second[place] for place in drawn]
-    if len(set(one)) < 2 or len(set(other)) < 2:
-        assert np.isnan(rho)
-        assert np.isnan(tau)
-    else:
-        assert rho == pytest.approx(stats.spearmanr(one, other).statistic)
-        assert tau == pytest.approx(stats.kendalltau(one, other).statistic)
-
-
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(MARKS)
 def test_coefficients_stay_in_range_turn_with_the_order_and_ignore_the_scale(pairs) -> None:
     first, second = (list(side) for side in zip(*pairs, strict=True))
@@ -112,7 +87,8 @@ def test_coefficients_stay_in_range_turn_with_the_order_and_ignore_the_scale(pai
 )
 def test_few_or_constant_items_have_no_coefficient(first, second) -> None:
     found = correlate(first, second, [str(place) for place in range(len(first))])
-    assert found == RankCorrelation(len(first), None, None, None, None)
+    assert (found.n, found.spearman, found.kendall) == (len(first), None, None)
+    assert found.spearman_interval is found.kendall_interval is None
 
 
 def test_an_interval_needs_questions_and_resamples_that_vary() -> None:
@@ -143,10 +119,6 @@ def test_raters_are_compared_where_both_have_marked() -> None:
     assert pair.correlation.spearman == pytest.approx(1)
 
 
-def test_a_mark_is_the_mean_of_the_raters_who_gave_one() -> None:
-    assert mean_marks({"ana": {"a": 2, "b": 5}, "luis": {"a": 3}}) == {"a": 2.5, "b": 5.0}
-
-
 def test_measures_are_compared_over_all_and_by_group_and_run() -> None:
     items = [
         item(f"q{place}", run=run, group=group, bleu=place * sign, **({} if run == "two" else {"meteor": place}))
@@ -160,5 +132,34 @@ def test_measures_are_compared_over_all_and_by_group_and_run() -> None:
         "two": pytest.approx(-0.966, abs=1e-3),
     }
     assert {group: found.n for group, found in bleu.by_group.items()} == {"short": 6, "list": 6}
-    assert meteor.by_run["two"] == RankCorrelation(0, None, None, None, None)
+    assert (meteor.by_run["two"].n, meteor.by_run["two"].kendall) == (0, None)
     assert measure_agreement([], []) == ()
+
+
+def test_agreement_is_cohens_kappa_with_quadratic_weights() -> None:
+    mine = {"q1": 1, "q2": 2, "q3": 3, "q4": 4, "q5": 5, "q6": 5}
+    its = {"q1": 1, "q2": 3, "q3": 3, "q4": 5, "q5": 4, "q7": 1}
+    (found,) = agree("adequacy", {"a": mine, "b": its})
+    table = [[0] * 5 for _ in range(5)]
+    for key in ("q1", "q2", "q3", "q4", "q5"):
+        table[mine[key] - 1][its[key] - 1] += 1
+    assert (found.aspect, found.raters, found.n) == ("adequacy", ("a", "b"), 5)
+    assert found.same == pytest.approx(2 / 5)
+    assert found.kappa == pytest.approx(cohens_kappa(table, wt="quadratic").kappa)
+    # By hand: weighted disagreement 3 observed, 5 x the mean of (i - j)^2 expected.
+    expected = sum((a - b) ** 2 for a in (1, 2, 3, 4, 5) for b in (1, 3, 3, 5, 4)) / 5
+    assert found.kappa == pytest.approx(1 - 3 / expected)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [({"q1": 1}, {"q2": 1}, (0, None, None)), ({"q1": 3, "q2": 3}, {"q1": 3, "q2": 3}, (2, 1.0, None))],
+)
+def test_nothing_in_common_and_one_and_the_same_mark_have_no_kappa(first, second, expected) -> None:
+    (found,) = agree("fluency", {"a": first, "b": second})
+    assert (found.n, found.same, found.kappa) == expected
+
+
+def test_every_two_raters_are_compared() -> None:
+    marks = {name: {"q1": 1, "q2": 2} for name in "abc"}
+    assert [each.raters for each in agree("adequacy", marks)] == [("a", "b"), ("a", "c"), ("b", "c")]

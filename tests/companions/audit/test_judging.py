@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.companions.audit.judging import SHIPPED, compare_judges, read_kinds
+from medexam.companions.audit import compare_judges
 
 KINDS = ("knowledge", "reading", "reasoning", "calculation", "invention", "unexplained", "key", "other")
 
@@ -43,7 +43,7 @@ def test_wrong_answers_are_judged_and_compared_with_people(judge) -> None:
     document = json.loads(judge("--json")[0])
     answers = [json.loads(line) for line in Path("judged/wrong_answers.jsonl").read_text().splitlines()]
     assert document["metrics"]["measures"]["reading"]["n"] == len(answers) > 6
-    assert document["instructions"] == SHIPPED.read_text()
+    assert all(f"- {kind}: " in document["instructions"] for kind in KINDS)
     assert document["costs"]["prompt_tokens"]["total"] > 0
     assert document["agreement"] == []
     assert all(answer["reply"] == "It is 1, because. {Answer: 1}" for answer in answers)
@@ -72,7 +72,6 @@ def test_doubtful_input_is_refused(judge) -> None:
 
 
 def test_kinds_and_kappa() -> None:
-    assert read_kinds(SHIPPED.read_text()) == KINDS
     judges = {"m": {"a": "key", "b": "key", "c": "other"}, "p": {"a": "key", "b": "other", "c": "other", "d": "key"}}
     (pair,) = compare_judges(judges, KINDS)
     assert (pair.n, pair.same) == (3, pytest.approx(2 / 3))

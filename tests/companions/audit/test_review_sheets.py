@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from medexam.companions.audit.review_sheets import load_review_sheets, render_sheet
+from medexam.companions.audit import load_review_sheets, render_sheet
 from medexam.errors import DatasetError
 
 COLUMNS = ("code", "text", "mark", "comment")

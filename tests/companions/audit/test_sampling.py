@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medexam.companions.audit.items import best_answers, choose_sample
+from medexam.companions.audit import best_answers, choose_sample
 from medexam.errors import SpecError
 from medexam.metrics import AuditItem
 
@@ -17,19 +17,29 @@ def keys(sample):
     return [(item.run, item.key) for item in sample]
 
 
-def test_runs_and_groups_are_even_and_paired(make_items) -> None:
+def make_items(runs):
+    """So many questions of each run in each of two groups."""
+    return [
+        AuditItem(f"{group}/{number}", run, group, "", "", "", {})
+        for run, count in runs.items()
+        for group in ("list", "short")
+        for number in range(count)
+    ]
+
+
+def test_runs_and_groups_are_even_and_paired() -> None:
     sample = choose_sample(make_items({"one": 20, "two": 20, "three": 20}), 5, seed=1)
     assert set(Counter((item.run, item.group) for item in sample).values()) == {5}
     assert set(Counter(item.key for item in sample).values()) == {3}
 
 
-def test_shared_questions_come_first_and_the_others_fill_up(make_items) -> None:
+def test_shared_questions_come_first_and_the_others_fill_up() -> None:
     sample = choose_sample(make_items({"long": 20, "short": 3}), 5, seed=1)
     assert Counter(item.run for item in sample) == {"long": 10, "short": 6}
     assert Counter(Counter(item.key for item in sample).values()) == {2: 6, 1: 4}
 
 
-def test_the_seed_and_nothing_else_decides(make_items) -> None:
+def test_the_seed_and_nothing_else_decides() -> None:
     items = make_items({"one": 20})
     drawn = [keys(choose_sample(items, 5, seed)) for seed in range(4)]
     assert len({tuple(each) for each in drawn}) == 4
