@@ -4,29 +4,22 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
-from medexam.benchmarks import find_benchmark
+import medexam
 from medexam.errors import RunFolderError
 from medexam.experiments import RunFolder, find_runs
-from medexam.experiments.store.parquet import write_parquet
-from medexam.experiments.store.run_folder import PREDICTIONS, pending
-from medexam.metrics import ScoredRun
 from medexam.predictions import Failure, Prediction, Status
-from medexam.questions import AnswerKey
-from medexam.specs import DatasetSpec
-from stored_runs import made_up_exams
 
 
-def _prediction(key: str, *, failed: bool = False) -> Prediction:
-    if failed:
-        failure = Failure(kind="LMTransportError", message="gone")
-        return Prediction(question=key, program="p", spec_digest="d", status=Status.FAILED, failure=failure)
-    return Prediction(
-        question=key, program="p", spec_digest="d", status=Status.ANSWERED, answer=1, reply="añ\n{Answer: 1}"
-    )
+def _prediction(key: str, answer: int | None = 1, **more: object) -> Prediction:
+    """A failure where there is no answer."""
+    outcome = {"status": Status.ANSWERED, "answer": answer, "reply": "añ\n{Answer: 1}"}
+    if answer is None:
+        outcome = {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="gone")}
+    return Prediction(**{"question": key, "program": "p", "spec_digest": "d", **outcome, **more})
 
 
 @pytest.fixture
@@ -36,52 +29,74 @@ def folder(tmp_path) -> RunFolder:
     return made
 
 
+@pytest.fixture
+def log(folder):
+    return folder.path / "predictions.jsonl"
+
+
 def _write(folder: RunFolder, *predictions: Prediction) -> None:
     with folder.appending() as log:
         for prediction in predictions:
             log.append(prediction)
 
 
-def test_what_is_appended_is_read_back(folder) -> None:
-    _write(folder, _prediction("a"), _prediction("b"))
-    _write(folder, _prediction("c"))
-    assert list(folder.read_predictions()) == ["a", "b", "c"]
-    assert folder.read_predictions()["a"] == _prediction("a")
-    assert len((folder.path / PREDICTIONS).read_text(encoding="utf-8").splitlines()) == 3
+def test_the_last_prediction_of_each_question_counts(folder, log) -> None:
+    _write(folder, _prediction("a"), _prediction("b", None), _prediction("c", reply="long " * 5_000))
+    _write(folder, _prediction("d", None), _prediction("b", 2))
+    found = folder.read_predictions()
+    assert list(found) == ["a", "b", "c", "d"]
+    assert (found["a"], found["b"].answer, found["d"].status) == (_prediction("a"), 2, Status.FAILED)
+    assert len(log.read_text(encoding="utf-8").splitlines()) == 5
 
 
-def test_a_file_cut_at_any_byte_loses_its_last_line_at_most(folder) -> None:
+def test_a_file_cut_at_any_byte_loses_its_last_line_at_most(folder, log) -> None:
     _write(folder, _prediction("a"), _prediction("b"))
-    path = folder.path / PREDICTIONS
-    whole = path.read_bytes()
+    whole = log.read_bytes()
     first = whole.index(b"\n") + 1
-    for size in range(len(whole)):
-        path.write_bytes(whole[:size])
+    for size in range(0, len(whole), 3):
+        log.write_bytes(whole[:size])
         kept = list(folder.read_predictions())
         assert kept == (["a"] if size >= first else [])
         _write(folder, _prediction("c"))
         assert list(folder.read_predictions()) == [*kept, "c"]
 
 
-def test_a_damaged_line_in_the_middle_is_named(folder) -> None:
-    _write(folder, _prediction("a"), _prediction("b"))
-    path = folder.path / PREDICTIONS
-    path.write_bytes(b'{"schema": 1}\n' + path.read_bytes())
-    with pytest.raises(RunFolderError, match=r"line 1 is damaged"):
-        folder.read_predictions()
+@pytest.mark.parametrize("torn", [1, 4095, 4096, 4097, 20_000])
+def test_only_what_stands_behind_the_last_line_is_cut_off(folder, log, torn) -> None:
+    _write(folder, _prediction("a"), _prediction("b", reply="x" * 9_000))
+    whole = log.read_bytes()
+    log.write_bytes(whole + b"y" * torn)
+    _write(folder, _prediction("c"))
+    assert log.read_bytes().startswith(whole + b'{"')
+    assert list(folder.read_predictions()) == ["a", "b", "c"]
 
 
-def test_failed_and_missing_questions_are_pending(folder) -> None:
-    _write(folder, _prediction("a"), _prediction("b", failed=True))
-    assert pending(["a", "b", "c"], folder.read_predictions()) == ["b", "c"]
-    _write(folder, _prediction("b"))
-    assert pending(["a", "b", "c"], folder.read_predictions()) == ["c"]
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"", "line 2 is damaged"),
+        (b"{", "line 2 is damaged"),
+        (b"\xff", "line 2 is damaged"),
+        *((b'"option_scores":{"1":%b}' % score, "line 2 is damaged") for score in (b'"nan"', b"NaN", b"1e999")),
+        (b'"spec_digest":"other"', r"line 2 belongs to another run \(digest other, .* is d\)"),
+    ],
+)
+def test_a_line_that_is_damaged_or_of_another_run_is_named(folder, log, line, said) -> None:
+    _write(folder, _prediction("a"))
+    first = log.read_bytes()
+    fields = {b'"option_scores"': b'"option_scores":null', b'"spec_digest"': b'"spec_digest":"d"'}
+    whole = next((first.strip().replace(now, line) for name, now in fields.items() if line.startswith(name)), line)
+    log.write_bytes(first + whole + b"\n" + first)
+    for read in (folder.read_predictions, folder.read_outcomes):
+        with pytest.raises(RunFolderError, match=said) as caught:
+            read()
+        assert "\n" not in str(caught.value)
 
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments import RunFolder
 with RunFolder(Path(sys.argv[1])).locked():
     print("held", flush=True)
     time.sleep(60)
@@ -98,90 +113,38 @@ def test_two_processes_on_one_folder_are_refused_and_a_dead_one_keeps_no_lock(fo
         pass
 
 
-def test_a_file_in_the_place_of_the_runs_is_refused(tmp_path) -> None:
+def test_a_file_in_the_place_of_the_runs_is_refused(ask, spec, tmp_path) -> None:
     (tmp_path / "runs").write_text("")
     with pytest.raises(RunFolderError, match="--runs-dir"):
-        RunFolder(tmp_path / "runs" / "run").create()
+        ask(spec)
 
 
-def test_find_runs_takes_runs_and_folders_of_runs(tmp_path) -> None:
-    for name in ("b", "a"):
-        made = RunFolder(tmp_path / name)
-        made.create()
-        made.write_json("spec.json", {})
-    (tmp_path / "mlflow.db").write_text("")
-    assert [f.name for f in find_runs([tmp_path])] == ["a", "b"]
-    assert [f.name for f in find_runs([tmp_path / "b", tmp_path])] == ["b", "a"]
-    with pytest.raises(RunFolderError, match="no run at"):
-        find_runs([tmp_path / "c"])
-
-
-def test_runs_of_a_folder_come_in_the_order_in_which_they_were_asked(tmp_path) -> None:
-    for name, started_at in {
-        "a": "2026-11-20T10:00:00.400+00:00",
-        "b": "2026-11-20T10:00:00.350+00:00",
-        "c": "",
-    }.items():
-        made = RunFolder(tmp_path / name)
-        made.create()
-        made.write_json("spec.json", {})
-        if started_at:
-            made.write_json("environment.json", {"started_at": started_at})
-    (tmp_path / "c" / "environment.json").write_text("{")
-    assert [f.name for f in find_runs([tmp_path])] == ["c", "b", "a"]
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"run_id": "x"}'])
-def test_a_damaged_spec_is_one_clear_line(folder, content) -> None:
-    (folder.path / "spec.json").write_text(content)
-    with pytest.raises(RunFolderError) as caught:
-        folder.read_record()
+@pytest.mark.parametrize("content", [None, "", "[]", "{", '{"run_id": "x"}'])
+def test_a_folder_without_a_readable_spec_says_so(folder, content) -> None:
+    if content is not None:
+        (folder.path / "spec.json").write_text(content)
+    with pytest.raises(RunFolderError, match=r"spec\.json|no run") as caught:
+        medexam.load_run(folder.path)
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_without_a_run_says_so(folder) -> None:
-    assert not folder.exists()
-    with pytest.raises(RunFolderError, match=r"holds no spec\.json"):
-        folder.read_record()
+def test_runs_are_found_by_folder_and_by_how_their_id_begins(make_run, tmp_path, monkeypatch) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    first, second = (make_run({"kind": kind}, "rw").folder.name for kind in ("longest", "random"))
+    (runs / "mlartifacts").mkdir()
+    (runs / "mlflow.db").write_text("")
+    assert {one.id for one in medexam.list_runs(runs)} == {first, second}
+    monkeypatch.chdir(tmp_path)
+    assert medexam.load_run(f"runs/{first[:9]}").id == first
+    assert medexam.load_run(second[:9], runs_dir=runs).id == second
+    assert [one.name for one in find_runs([runs / second, runs])] == [second, first]
+    with pytest.raises(RunFolderError, match="no run at"):
+        medexam.load_run("runs/other")
 
 
-def test_json_is_written_whole(folder) -> None:
-    folder.write_json("metrics.json", {"n": 1})
-    assert json.loads((folder.path / "metrics.json").read_text()) == {"n": 1}
-    assert [p.name for p in folder.path.iterdir()] == ["metrics.json"]
-
-
-def _modes(root: Path) -> dict[str, str]:
-    """The last three digits of the mode of everything below a folder."""
-    return {str(path.relative_to(root)): f"{path.stat().st_mode & 0o777:o}" for path in sorted(root.rglob("*"))}
-
-
-@pytest.mark.parametrize(
-    ("umask", "folder", "file"), [(0o022, "755", "644"), (0o007, "770", "660"), (0o077, "700", "600")]
-)
-def test_the_umask_decides_who_may_read_a_run(tmp_path, umask, folder, file) -> None:
-    before = os.umask(umask)
-    try:
-        _make_files(tmp_path)
-    finally:
-        os.umask(before)
-    names = [".lock", "predictions.jsonl", "predictions.parquet", "report.md"]
-    modes = _modes(tmp_path)
-    modes.setdefault("runs/run/.lock", file)
-    assert modes == {"runs": folder, "runs/run": folder, **{f"runs/run/{name}": file for name in names}}
-
-
-def _make_files(tmp_path) -> None:
-    run = RunFolder(tmp_path / "runs" / "run", "d")
-    run.create()
-    with run.locked():
-        _write(run, _prediction("a"))
-        run.write_text("report.md", "# a")
-        write_parquet(run, find_benchmark(DatasetSpec()), made_up_exams([], AnswerKey({})), {}, ScoredRun(None, {}))
-
-
-def test_runs_of_an_experiment_come_in_the_order_of_their_spec(tmp_path) -> None:
-    """However they were asked; experiments in the order in which they began, one that cannot be read by itself."""
+def test_runs_come_in_the_order_of_their_spec_and_experiments_in_that_of_their_beginning(tmp_path) -> None:
+    """However they were asked; one whose spec or times cannot be read stands by itself."""
     records = [
         ("late", "10:03", {"experiment_digest": "new", "place": 0}),
         ("second", "10:01", {"experiment_digest": "old", "place": 1}),
@@ -194,3 +157,34 @@ def test_runs_of_an_experiment_come_in_the_order_of_their_spec(tmp_path) -> None
         made.write_json("spec.json", record)
         made.write_json("environment.json", {"started_at": f"2026-11-20T{started_at}:00.000+00:00"})
     assert [found.name for found in find_runs([tmp_path])] == ["first", "second", "late", "strange"]
+    (tmp_path / "late" / "environment.json").write_text("{")
+    assert [found.name for found in find_runs([tmp_path])] == ["late", "first", "second", "strange"]
+
+
+@pytest.mark.parametrize(
+    ("umask", "modes"), [(0o022, (0o755, 0o644)), (0o007, (0o770, 0o660)), (0o077, (0o700, 0o600))]
+)
+def test_the_umask_decides_who_may_read_a_run(ask, spec, tmp_path, umask, modes) -> None:
+    before = os.umask(umask)
+    try:
+        ask(spec)
+    finally:
+        os.umask(before)
+    paths = [tmp_path / "runs", *(tmp_path / "runs").rglob("*")]
+    assert {(path.is_dir(), path.stat().st_mode & 0o777) for path in paths} == {(True, modes[0]), (False, modes[1])}
+
+
+def test_the_table_of_predictions_says_what_was_asked_answered_and_right(make_run, exam_questions) -> None:
+    run = make_run({"kind": "zero_shot"}, "rwufm")
+    rows = pq.read_table(run.folder.path / "predictions.parquet").to_pylist()
+    assert [row["question"] for row in rows] == [q.key for at, q in enumerate(exam_questions) if at % 5 != 4]
+    assert [row["right"] for row in rows[:4]] == [True, False, False, None]
+    told = [row["right"] for row in rows if row["right"] is not None]
+    assert sum(told) / len(told) == run.metrics.accuracy
+    assert [row["status"] for row in rows[:4]] == ["answered", "answered", "unanswered", "failed"]
+    assert {row["gold"] for row in rows} == {1}
+    assert (rows[2]["reason"], rows[3]["failure_kind"]) == ("unparsed", "LMTransportError")
+    assert (rows[0]["discipline"], rows[0]["year"], rows[0]["option_count"]) == ("biology", 2013, 5)
+    assert rows[0]["has_image"] is False
+    metrics = json.loads((run.folder.path / "metrics.json").read_text())
+    assert (metrics["n"], metrics["failed"], metrics["missing"], metrics["unanswered"]) == (12, 4, 4, 4)

