@@ -7,14 +7,23 @@ single reads at most. Here each call runs in a thread of its own, which is left 
 import contextvars
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-CALL_S = 30.0
-"""What a call may take; one that sends files may take another second for each megabyte."""
-SEND_S = 600.0
-"""What all calls between opening a store and leaving it may take together, beside what files add."""
+
+@dataclass
+class StoreTimes:
+    """Seconds that MLflow may take."""
+
+    call_s: float = 30.0
+    """For a call; one that sends files may take another second for each megabyte."""
+    send_s: float = 600.0
+    """For all calls between opening a store and leaving it together, beside what files add."""
+
+
+STORE_TIMES = StoreTimes()
 _BYTES_PER_S = 1e6
 _UPLOADS = {"log_artifact": 1, "log_model_artifacts": 1}
 """Methods that send files -> the place of the path among their arguments."""
@@ -25,7 +34,7 @@ class TimeLimits:
 
     def __init__(self) -> None:
         """Start the time."""
-        self._end = time.monotonic() + SEND_S
+        self._end = time.monotonic() + STORE_TIMES.send_s
 
     def bound(self, client: object) -> Any:
         """Wrap `client` with a limit to the time that each of its methods takes."""
@@ -34,9 +43,9 @@ class TimeLimits:
     def call(self, function: Callable[..., Any], *arguments: Any, extra_s: float = 0.0, **options: Any) -> Any:
         """Return or raise what the function returns or raises; `TimeoutError` where it takes longer than is left."""
         self._end += extra_s
-        limit = min(CALL_S + extra_s, self._end - time.monotonic())
+        limit = min(STORE_TIMES.call_s + extra_s, self._end - time.monotonic())
         if limit <= 0:
-            raise TimeoutError(f"all calls together took longer than {SEND_S:g} s")
+            raise TimeoutError(f"all calls together took longer than {STORE_TIMES.send_s:g} s")
         outcomes: list[tuple[Any, BaseException | None]] = []
 
         def work() -> None:
