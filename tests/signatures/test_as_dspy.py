@@ -80,8 +80,7 @@ def evaluate(kind, program, example, lm, **more):
     with dspy.context(lm=lm, adapter=None, callbacks=more.get("callbacks", [])):
         try:
             ((_, said, _),) = evaluation(program).results
-        except medexam.MedExamError as nothing_scored:
-            assert "no example is scored" in str(nothing_scored)
+        except medexam.MedExamError:
             return None
     return dict(said) or None
 
@@ -217,6 +216,6 @@ def test_what_a_call_breaks_with_reaches_a_script_as_dspys_error(error, raised, 
 
 def test_text_that_cannot_be_sent_is_refused(ask, tmp_path) -> None:
     (tmp_path / "replies.yaml").write_text("'*': x\n")
-    with dspy.context(lm=medexam.lm("scripted", path=tmp_path / "replies.yaml")):
-        with pytest.raises(ValueError, match="not valid Unicode"):
-            dspy.Predict("question -> answer")(question="half \ud800")
+    lm = medexam.lm("scripted", path=tmp_path / "replies.yaml")
+    with dspy.context(lm=lm), pytest.raises(ValueError, match="not valid Unicode"):
+        dspy.Predict("question -> answer")(question="half \ud800")

@@ -2,9 +2,7 @@
 
 import pytest
 
-from medexam.specs import CellSpec, LikelihoodSpec, build_cells, build_identity, digest, library_names, load_document
-from medexam.specs.programs.kinds import KINDS
-from medexam.specs.programs.replies import ReplySpec
+from medexam.specs import CellSpec, build_cells, build_identity, differing_keys, digest, library_names, load_document
 
 BASES = {
     **{kind: {"kind": kind} for kind in ("zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer")},
@@ -50,7 +48,9 @@ OTHERS = {
     "option": 2,
 }
 """Key of a program -> a value that no base has."""
-BY_CONTENT = {"name", "reading", "prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
+WRITES = {"zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer"}
+"""Kinds that write their answer within a budget of their own."""
+BY_CONTENT = {"kind", "name", "reading", "prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
 INERT = {
     "zero_shot_shown": {"answer_after_budget"},
     **{kind: {"image_side"} for kind in ("zero_shot", "few_shot", "chain_of_thought")},
@@ -99,7 +99,9 @@ def test_a_value_that_is_written_out_changes_nothing(base) -> None:
     [
         (base, key)
         for base, program in BASES.items()
-        for key in sorted(KINDS[program["kind"]].model_fields.keys() - {"kind"} - BY_CONTENT - INERT.get(base, set()))
+        for key in sorted(
+            type(_cell(program).program).model_fields.keys() - {"kind"} - BY_CONTENT - INERT.get(base, set())
+        )
     ],
 )
 def test_every_other_key_of_a_program_changes_it(base, key) -> None:
@@ -121,7 +123,7 @@ def test_shipped_specs_have_one_identity_a_cell_however_they_are_written(name) -
     for cell, known in zip(cells, found, strict=True):
         whole = CellSpec.model_validate(cell.model_dump(mode="json"))
         named = {"program": cell.program.normal(cell.dataset.language), "trace_questions": 5, "name": "other"}
-        if isinstance(cell.program, ReplySpec):
+        if cell.program.kind in WRITES:
             budget = cell.program.budget(cell.model.max_tokens)
             named["program"] = named["program"].model_copy(update={"max_tokens": budget})
         assert _digest(whole) == _digest(cell.model_copy(update=named)) == known
@@ -137,12 +139,12 @@ def test_sampling_counts_where_something_is_sampled(base, temperature) -> None:
     assert (with_seed[0] != with_seed[1]) == (asks and temperature > 0)
     budgets = [_digest(_cell(program, {"max_tokens": tokens})) for tokens in (None, 9)]
     assert (budgets[0] != budgets[1]) == asks
-    if isinstance(cell.program, ReplySpec):
+    if cell.program.kind in WRITES:
         own = cell.program.budget(None)
         written = (_cell({**program, "max_tokens": own}), _cell(program, {"max_tokens": own}))
         ignored = _cell({**program, "max_tokens": own}, {"max_tokens": 9})
         assert {_digest(one) for one in (*written, ignored)} == {_digest(cell)}
-    elif isinstance(cell.program, LikelihoodSpec):
+    elif cell.program.kind == "likelihood":
         assert _digest(_cell(program, {"temperature": temperature})) == _digest(cell)
 
 
@@ -160,3 +162,75 @@ def test_the_questions_that_are_looked_up_count() -> None:
         for known in ("a", "a", "b")
     )
     assert one == same != other
+
+
+def _digest_of(overrides: dict, words: str = "w", **dataset: object) -> str:
+    _, (cell,) = build_cells({"name": "x", **({"dataset": dataset} if dataset else {})}, overrides)
+    return digest(build_identity(cell, fingerprint="0" * 64, words={"instructions": words}))
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"dataset.years": [2016]},
+        {"dataset.limit": 5},
+        {"dataset.images": "without"},
+        {"model.device": "cpu"},
+        {"name": "y"},
+    ],
+)
+def test_which_questions_and_where_is_no_part_of_the_identity(overrides: dict) -> None:
+    assert _digest_of(overrides) == _digest_of({})
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"dataset.language": "es"},
+        {"dataset.name": "headqa_v1"},
+        {"program.answer_format": "guided"},
+        {"program.max_tokens": 3},
+        {"model.temperature": 0.5},
+    ],
+)
+def test_what_an_answer_depends_on_is_part_of_the_identity(overrides: dict) -> None:
+    assert _digest_of(overrides) != _digest_of({})
+
+
+def test_words_and_model_and_reader_count_and_their_place_does_not() -> None:
+    assert _digest_of({}, "other") != _digest_of({})
+    _, (cell,) = build_cells({"name": "x"}, {})
+    found = [digest(build_identity(cell, fingerprint="0" * 64, words={}, model={"weights": one})) for one in "aab"]
+    assert found[0] == found[1] != found[2]
+
+    def known(folder: str, **reader: str):
+        _, (cell,) = build_cells({"name": "x", "program": {"kind": "span_reader", "reader": folder}}, {})
+        return build_identity(cell, fingerprint="f", words={}, retriever={"kind": "bm25"}, reader=reader)
+
+    assert known("a/qa", revision="1") == known("b/qa", revision="1") != known("a/qa", revision="2")
+    assert "model" not in known("a/qa", revision="1")
+
+
+def test_a_control_does_not_depend_on_the_model() -> None:
+    control = {"program.kind": "longest"}
+    assert _digest_of({**control, "model.temperature": 1.0}) == _digest_of(control)
+
+
+def test_explanations_and_alterations_count_and_a_selection_does_not() -> None:
+    plain, replaced = {"name": "headqa_v1"}, {"name": "headqa_v1", "alter": "options_replaced"}
+    altered = [{**plain, "alter": how} for how in ("question_withheld", "none_of_the_above")]
+    found = {_digest_of({}, **dataset) for dataset in (plain, replaced, {**replaced, "alter_seed": 3}, *altered)}
+    assert len(found) == 5
+    assert _digest_of({}, **replaced, alter_seed=17) == _digest_of({}, **replaced)
+    case = {"name": "casimedicos", "language": "es"}
+    assert _digest_of({}, **case, explained=True) != _digest_of({}, **case) == _digest_of({}, **case, explained=False)
+    for kind, dataset, chosen in (
+        ("by_format", "cliniqlink", {"formats": ["list"]}),
+        ("extract_explanation", "casimedicos_spans", {"variants": ["CQ#E"]}),
+    ):
+        program = {"program.kind": kind}
+        assert _digest_of(program, name=dataset, **chosen) == _digest_of(program, name=dataset)
+
+
+def test_differences_name_the_keys() -> None:
+    assert differing_keys({"a": 1, "b": {"c": 1, "d": 2}}, {"a": 1, "b": {"c": 3, "d": 2}, "e": 0}) == ["b.c", "e"]

@@ -6,7 +6,7 @@ from medexam.benchmarks import find_benchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.retrievers import plan_retriever
 from medexam.serve import background_loop, build_engine, known_model
-from medexam.specs import DatasetSpec, ModelSpec, RetrieverSpec, build_cells
+from medexam.specs import DatasetSpec, ModelSpec, RetrieverSpec
 
 CODE = """
 class Finder:
@@ -30,24 +30,6 @@ def code(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(CODE)
     return path
-
-
-@pytest.mark.parametrize(
-    ("part", "value", "said"),
-    [
-        ("program", {"kind": "retrieve_then_answer", "retriever": {"kind": "bm52"}}, "'bm52' is none of medcpt, dense"),
-        (
-            "model",
-            {"engine": "vlm"},
-            "'vlm' is none of embedded, vllm, litellm, batch, scripted: did you mean vllm.; your own is ",
-        ),
-        ("dataset", {"name": "headqa"}, "no data set is called 'headqa': did you mean headqa_v2"),
-        ("model", {"engine": "embedded", "args": {"a": 1}}, "args belongs to an engine of your own"),
-    ],
-)
-def test_an_unknown_name_lists_what_there_is(part, value, said):
-    with pytest.raises(SpecError, match=said):
-        build_cells({"name": "x", part: value}, {})
 
 
 def test_a_retriever_is_known_by_source_arguments_and_corpus(code, tmp_path):
@@ -79,8 +61,3 @@ def test_a_benchmark_that_is_none_is_named(code):
         find_benchmark(DatasetSpec(name=f"{code}:Nothing"))
     with pytest.raises(DatasetError, match="there is no file"):
         find_benchmark(DatasetSpec(name=f"{code.parent}/gone.py:Nothing"))
-
-
-def test_what_ships_is_stored_as_before():
-    assert "args" not in ModelSpec().model_dump()
-    assert "args" not in RetrieverSpec().model_dump()

@@ -7,7 +7,6 @@ import pytest
 
 from medexam.errors import SpecError
 from medexam.specs import build_cells, parse_overrides, parse_yaml
-from medexam.specs.validation import LONGEST_VALUE
 
 BOMB = "".join(
     f"{letter}: &{letter} [{', '.join(['*' + before] * 10)}]\n" for before, letter in itertools.pairwise("abcdefgh")
@@ -60,7 +59,7 @@ def test_a_matrix_of_a_million_cells_is_refused_with_its_count() -> None:
 def test_an_error_repeats_no_more_than_a_line_of_a_value() -> None:
     with pytest.raises(SpecError) as caught:
         build_cells({"name": "x" * 10_000}, {})
-    assert len(str(caught.value)) < LONGEST_VALUE + 120
+    assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize(
