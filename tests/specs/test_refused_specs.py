@@ -9,9 +9,7 @@ import medexam
 from medexam.errors import SpecError
 from medexam.specs import EngineNeeds, build_cells
 
-CASES = [
-    json.loads(line) for line in (Path(__file__).parents[1] / "cases/refused_specs.jsonl").read_text().splitlines()
-]
+LINES = (Path(__file__).parents[1] / "cases" / "refused_specs.jsonl").read_text().splitlines()
 
 
 @pytest.mark.parametrize("case", map(json.loads, LINES), ids=lambda case: case["says"][:50])
