@@ -19,11 +19,11 @@ from simulated.server import SimulatedServer, State
 
 from medexam.errors import CallTimeoutError, EndpointSilentError
 from medexam.model_calls import Dialogue, Generation, Sampling
-from medexam.serve import Capabilities, Endpoint, VLLMEngine
+from medexam.serve import TIMING, Capabilities, Endpoint, VLLMEngine
 from medexam.serve.discovery.finder import ServerFinder, follow
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.pool.server_pool import ServerPool
-from medexam.serve.pool.silence import LOOK_S, watch_silence
+from medexam.serve.pool.silence import watch_silence
 
 MODEL = "simulated"
 TIMEOUT_S = 600.0
@@ -135,7 +135,7 @@ async def open_engine(
 
     async def answers(endpoint: Endpoint) -> bool:
         if servers[endpoint.base].state is State.SILENT:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(TIMING.look_s)
         return servers[endpoint.base].state in (State.WORKS, State.REFUSES)
 
     _processor.set(processor)

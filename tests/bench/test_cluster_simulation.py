@@ -111,6 +111,7 @@ def found(tmp_path: Path, setting: Setting) -> Found:
     return simulate(setting, tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_worker_asks_no_more_than_its_processor_allows(tmp_path: Path) -> None:
     one = found(tmp_path, Setting(servers=4, workers=1, questions=4000, cost_ms=1.0))
     assert one.answered == one.asked == 4000
@@ -118,6 +119,7 @@ def test_a_worker_asks_no_more_than_its_processor_allows(tmp_path: Path) -> None
     assert one.client_busy > 0.95
 
 
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_same_run(tmp_path: Path) -> None:
     setting = Setting(servers=2, workers=2, questions=2000, events=(Event(0.8, 1, State.DEAD),))
     runs = [replace(found(tmp_path / name, setting), real_s=0.0) for name in ("first", "second")]
@@ -125,6 +127,7 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path) -> None:
     assert (runs[0].answered, runs[0].failed) == (2000, 0)
 
 
+@pytest.mark.nightly
 def test_a_server_that_joins_is_used_within_ten_seconds(tmp_path: Path) -> None:
     joined = found(tmp_path, Setting(servers=2, workers=1, questions=9000, events=(Event(2.5, 1),)))
     assert joined.first_answers_s[1] < 12.5
