@@ -87,9 +87,8 @@ async def test_what_cannot_hold_a_choice_is_refused_at_the_start_for_what_it_is(
     ],
 )
 async def test_what_a_model_cannot_do_is_refused_without_a_request(name: str, needs: EngineNeeds, said: str) -> None:
-    with serving(Wire()) as wire:
-        with pytest.raises(EngineError, match=said):
-            await build_engine(spec_of(wire, engine="litellm", name=name), needs)
+    with serving(Wire()) as wire, pytest.raises(EngineError, match=said):
+        await build_engine(spec_of(wire, engine="litellm", name=name), needs)
     assert not [body for _, body in wire.requests if body]
 
 

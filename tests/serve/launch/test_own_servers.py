@@ -9,20 +9,19 @@ from pathlib import Path
 
 import pytest
 import yaml
+from engine_calls import GUIDED, ask, reply
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
-from asked import complete
 from medexam.companions.serving import TIMING as LAUNCH_TIMING
-from medexam.companions.serving import group_lives
-from medexam.companions.serving.launch.own_servers import OwnServers
 from medexam.errors import EngineError
 from medexam.serve import TIMING, build_engine
-from medexam.specs import EngineNeeds, ModelSpec
+from medexam.specs import ModelSpec
 from waiting import soon
 
+CHOICE = ask(choices=["1", "2"])
 ANSWERING = """
 import argparse, os, sys, time
-from wire_server import Server, Wire, _build_handler
+from wire_server import Server, Wire, build_handler
 from medexam.serve import TIMING
 parser = argparse.ArgumentParser()
 for name in ("served-model-name", "host", "die", "loads"):
@@ -33,7 +32,7 @@ if args.die:
     sys.exit("no weights")
 if args.loads == "for-ever":
     time.sleep(3600)
-Handler = _build_handler(Wire(models=(args.served_model_name,), key=os.environ["VLLM_API_KEY"]))
+Handler = build_handler(Wire(models=(args.served_model_name,), key=os.environ["VLLM_API_KEY"]))
 
 class Healthy(Handler):
     def do_GET(self):
@@ -68,64 +67,46 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def own_servers(engine):
-    owners = [task.get_coro().cr_frame.f_locals.get("self") for task in engine.pool._tasks]
-    (own,) = [owner for owner in owners if isinstance(owner, OwnServers)]
-    return own
+def processes_of(folder: Path) -> list[int]:
+    """Servers that run with a model in the folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if str(folder) in words and "api_server" in words:
+                found.append(int(path.parent.name))
+    return found
 
 
-async def test_a_server_lives_as_long_as_the_engine(profile: Path, ask) -> None:
-    engine = await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), EngineNeeds(guided=True))
+async def test_a_server_outlives_a_crash_and_ends_with_the_engine(profile: Path, tmp_path: Path) -> None:
+    engine = await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), GUIDED)
     try:
-        own = own_servers(engine)
-        pids = [server.pid for server in own.fleet._servers]
         assert engine.info().model == "Tiny-1B"
-        assert (await complete(engine, ask("q", choice=["1", "2"]))).text in ("1", "2")
+        assert (await reply(engine, CHOICE)).reply in ("1", "2")
+        first = processes_of(tmp_path)
+        for process in first:
+            os.kill(process, signal.SIGKILL)
+        await soon(lambda: set(processes_of(tmp_path)) - set(first), "the restart")
+        assert (await reply(engine, CHOICE)).reply in ("1", "2")
     finally:
         await engine.aclose()
-    assert not any(map(group_lives, pids))
-    assert not own.registry.path.parent.exists()
-
-
-async def test_a_crash_is_outlived(profile: Path, ask) -> None:
-    engine = await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), EngineNeeds(guided=True))
-    try:
-        own = own_servers(engine)
-        (server,) = own.fleet._servers
-        os.killpg(server.pid, signal.SIGKILL)
-        await soon(lambda: server.restarts and own.registry.read(), "the restart")
-        assert (await complete(engine, ask("q", choice=["1", "2"]))).text in ("1", "2")
-        pid = server.pid
-    finally:
-        await engine.aclose()
-    assert not group_lives(pid)
+    await soon(lambda: not processes_of(tmp_path), "the end of all processes")
 
 
 async def test_one_that_dies_while_loading_says_why(profile: Path) -> None:
     document = yaml.safe_load(profile.read_text())
     profile.write_text(yaml.safe_dump({**document, "flags": ["--die", "now"]}))
     with pytest.raises(EngineError, match="no weights"):
-        await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), EngineNeeds(guided=True))
+        await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), GUIDED)
 
 
 async def test_cancelling_while_it_loads_leaves_nothing(profile: Path, tmp_path: Path) -> None:
     document = yaml.safe_load(profile.read_text())
     profile.write_text(yaml.safe_dump({**document, "flags": ["--loads", "for-ever"]}))
-    building = asyncio.create_task(
-        build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), EngineNeeds(guided=True))
-    )
+    building = asyncio.create_task(build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), GUIDED))
     logs = tmp_path / "cache" / "logs"
     await soon(lambda: logs.is_dir() and any(logs.iterdir()), "a log")
     building.cancel()
     with pytest.raises(asyncio.CancelledError):
         await building
-    await soon(lambda: not processes_of(str(tmp_path)), "the end of all processes")
-
-
-def processes_of(folder: str) -> list[str]:
-    """Commands that name the folder."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-    return [command for command in found if folder in command and "api_server" in command]
+    await soon(lambda: not processes_of(tmp_path), "the end of all processes")

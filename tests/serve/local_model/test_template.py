@@ -9,8 +9,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from medexam.errors import InvalidRequestError
-from medexam.serve import load_template
-from medexam.serve.engines.choice_tokens import ChoiceTokens
+from medexam.serve import load_template, smollm2_folder
 
 TURNS = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 or 2?"}]
 TEMPLATE = """{{ bos_token }}{% for message in messages %}
@@ -19,12 +18,13 @@ TEMPLATE = """{{ bos_token }}{% for message in messages %}
     {{- '[' + message['role'] + ']' + message['content'] | trim + eos_token }}
 {% endfor %}
 {% if add_generation_prompt %}{{ '[assistant]' }}{% endif %}"""
+LOOPS = """{% for message in messages %}{{ loop.index, loop.first, loop.last, loop.length, loop.cycle('a', 'b') }}
+{{- loop.previtem is defined }}{{ loop.none is defined }}{% endfor %}"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    words = {"<s>": 0, "</s>": 1, "[": 2, "]": 3, "assistant": 4, "1": 5, "2": 6, "[UNK]": 7, "Answer": 8, ":": 9}
-    tokenizer = Tokenizer(WordLevel(words, unk_token="[UNK]"))
+    tokenizer = Tokenizer(WordLevel({"<s>": 0, "</s>": 1, "[UNK]": 2}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = Whitespace()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     config = {
@@ -38,53 +38,38 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_it_renders_as_transformers_does(folder: Path) -> None:
+@pytest.mark.parametrize("own", [None, LOOPS], ids=["of the configuration", "of a file of its own, which goes first"])
+async def test_it_renders_as_transformers_does(folder: Path, own: str | None) -> None:
     from transformers import AutoTokenizer
 
-    local = load_template(str(folder))
-    assert local is not None
+    if own is not None:
+        (folder / "chat_template.jinja").write_text(own, encoding="utf-8")
     expected = AutoTokenizer.from_pretrained(folder).apply_chat_template(
         TURNS, tokenize=False, add_generation_prompt=True
     )
-    assert await local.render(TURNS) == expected
+    assert await load_template(str(folder)).render(TURNS) == expected
 
 
-LOOPS = """{% for message in messages %}{{ loop.index, loop.first, loop.last, loop.length, loop.cycle('a', 'b') }}
-{{- loop.previtem is defined }}{{ loop.none is defined }}{% endfor %}"""
+async def test_the_papers_turns_are_those_of_smollm2() -> None:
+    turns = [{"role": role, "content": text} for role, text in (("system", ""), ("user", "Told"), ("user", "Asked"))]
+    written = "".join(f"<|im_start|>{turn['role']}\n{turn['content']}<|im_end|>\n" for turn in turns)
+    assert await load_template(str(smollm2_folder())).render(turns) == f"{written}<|im_start|>assistant\n"
 
 
-async def test_loops_are_those_of_transformers_and_their_inside_stays_shut(folder: Path) -> None:
-    from transformers import AutoTokenizer
-
-    (folder / "chat_template.jinja").write_text(LOOPS, encoding="utf-8")
-    local = load_template(str(folder))
-    assert local is not None
-    assert await local.render(TURNS) == AutoTokenizer.from_pretrained(folder).apply_chat_template(TURNS, tokenize=False)
-    for inside in ("loop.__class__.__mro__", "loop._iterable.x", "loop.cycle.__globals__.x"):
-        (folder / "chat_template.jinja").write_text(f"{{% for m in messages %}}{{{{ {inside} }}}}{{% endfor %}}")
-        shut = load_template(str(folder))
-        assert shut is not None
-        with pytest.raises(InvalidRequestError, match=r"unsafe|undefined"):
-            await shut.render(TURNS)
-
-
-async def test_choices_are_single_tokens_or_none(folder: Path) -> None:
-    local = load_template(str(folder))
-    assert local is not None
-    tokens = ChoiceTokens(local)
-    prompt = await local.render(TURNS) + "Answer: "
-    assert await tokens.find(prompt, "Answer: ", ["1", "2"]) == (5, 6)
-    assert await tokens.find(prompt, "", ["1", "2"]) == (5, 6)
-    assert await tokens.find(prompt, "Answer: ", ["1", "1 2"]) is None
-    assert await tokens.find(prompt, "Answer: ", ["8", "9"]) is None, "two choices share the unknown token"
-
-
-async def test_a_file_of_its_own_goes_before_the_configuration(folder: Path) -> None:
-    (folder / "chat_template.jinja").write_text("{{ raise_exception('no ' ~ messages[0].role) }}", encoding="utf-8")
-    local = load_template(str(folder))
-    assert local is not None
-    with pytest.raises(InvalidRequestError, match="no system"):
-        await local.render(TURNS)
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{{ raise_exception('no ' ~ messages[0].role) }}", "no system"),
+        *[
+            (f"{{% for m in messages %}}{{{{ {inside} }}}}{{% endfor %}}", "unsafe|undefined")
+            for inside in ("loop.__class__.__mro__", "loop._iterable.x", "loop.cycle.__globals__.x")
+        ],
+    ],
+)
+async def test_what_a_template_refuses_or_must_not_see_is_an_error(folder: Path, template: str, said: str) -> None:
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    with pytest.raises(InvalidRequestError, match=said):
+        await load_template(str(folder)).render(TURNS)
 
 
 @pytest.mark.parametrize(
@@ -98,19 +83,18 @@ async def test_a_file_of_its_own_goes_before_the_configuration(folder: Path) -> 
 )
 def test_a_template_tells_whether_the_model_may_reason(folder: Path, words: str, expected: bool) -> None:
     (folder / "chat_template.jinja").write_text(TEMPLATE + words, encoding="utf-8")
-    local = load_template(str(folder))
-    assert local is not None
-    assert local.may_reason is expected
+    assert load_template(str(folder)).may_reason is expected
 
 
-@pytest.mark.parametrize("damage", ["", "{", "{}", '{"chat_template": "{% if %}"}'])
-def test_files_that_say_nothing_give_no_template(folder: Path, damage: str) -> None:
-    (folder / "tokenizer_config.json").write_text(damage, encoding="utf-8")
-    assert load_template(str(folder)) is None
-
-
-def test_a_broken_tokenizer_gives_no_template(folder: Path) -> None:
-    (folder / "tokenizer.json").write_text("{}", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        *[("tokenizer_config.json", damage) for damage in ("", "{", "{}", '{"chat_template": "{% if %}"}')],
+        ("tokenizer.json", "{}"),
+    ],
+)
+def test_files_that_say_nothing_give_no_template(folder: Path, file: str, content: str) -> None:
+    (folder / file).write_text(content, encoding="utf-8")
     assert load_template(str(folder)) is None
 
 

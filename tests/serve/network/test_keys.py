@@ -6,7 +6,6 @@ import pytest
 
 from medexam.errors import EngineError, SpecError
 from medexam.serve import make_key, read_key_file, write_key
-from medexam.serve.network.keys import kept_key
 
 
 def test_a_key_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
@@ -34,16 +33,6 @@ def test_a_file_that_was_open_to_others_is_made_anew(tmp_path: Path) -> None:
     assert elsewhere.read_text(encoding="utf-8") == "old"
 
 
-def test_a_kept_key_goes_with_its_block_and_the_empty_folder_with_it(tmp_path: Path) -> None:
-    first, second = tmp_path / "keys" / "1.key", tmp_path / "keys" / "2.key"
-    with kept_key(first, "a") as path:
-        with kept_key(second, "b"):
-            assert (read_key_file(first), read_key_file(second)) == ("a", "b")
-        assert path == first
-        assert not second.exists()
-    assert not first.parent.exists()
-
-
 @pytest.mark.parametrize(
     ("content", "mode", "message"),
     [
@@ -65,12 +54,6 @@ def test_files_that_hold_no_safe_key(tmp_path: Path, content: bytes | None, mode
         read_key_file(path)
     assert str(path) in str(raised.value)
     assert "secret" not in str(raised.value)
-
-
-def test_a_folder_in_the_place_of_a_key(tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    with pytest.raises(SpecError, match="cannot be read: is a folder and not a file"):
-        read_key_file(tmp_path)
 
 
 def test_a_key_that_cannot_be_kept(tmp_path: Path) -> None:
