@@ -12,7 +12,7 @@ from medexam.specs import EngineNeeds, build_cells
 LINES = (Path(__file__).parents[1] / "cases" / "refused_specs.jsonl").read_text().splitlines()
 
 
-@pytest.mark.parametrize("case", map(json.loads, LINES), ids=lambda case: case["says"][:50])
+@pytest.mark.parametrize("case", list(map(json.loads, LINES)), ids=lambda case: case["says"][:50])
 def test_what_is_wrong_is_said_in_one_line(case) -> None:
     with pytest.raises(SpecError) as refused:
         build_cells(case["spec"], case.get("set", {}))
