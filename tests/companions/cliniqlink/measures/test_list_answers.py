@@ -1,4 +1,4 @@
-"""Lists: the strict reading, the kind one, and the figures against hand counts and scikit-learn."""
+"""Lists: the strict reading, the kind one, and the figures against hand counts, scikit-learn and ir-measures."""
 
 import random
 
@@ -8,19 +8,17 @@ from ir_measures import AP, RR, P
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from medexam.companions.cliniqlink.measures.closed import forgiven_list
-from medexam.companions.cliniqlink.measures.lists import (
-    Picks,
-    gold_labels,
-    label_macro_f1,
-    list_figures,
-    micro_f1,
-    read_list_answer,
-)
-from medexam.companions.cliniqlink.measures.ranking import RankedList, ranking_figures
+from medexam.companions.cliniqlink import PAPER, Format, score_cliniqlink
 
 ORGANS = ["Heart", "Liver", "Left, upper lobe", "Head and neck", "Spleen"]
 """A to E; one holds a comma, one an "and"."""
+
+
+def score(*answers, **settings):
+    """Scores of lists: an item and what is said to it, again and again."""
+    items, replies = zip(*answers, strict=True)
+    said = {item.key: reply for item, reply in zip(items, replies, strict=True)}
+    return score_cliniqlink(items, said, **settings).formats[Format.LIST]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +54,10 @@ ORGANS = ["Heart", "Liver", "Left, upper lobe", "Head and neck", "Spleen"]
     ],
 )
 def test_strict_reading(make_item, text: str, picks: list[str], malformed: bool) -> None:
-    reading = read_list_answer(make_item("list", ["Heart"], ORGANS), text)
-    assert (list(reading.picks), reading.malformed) == (picks, malformed)
+    found = score((make_item("list", [pick for pick in ORGANS if pick.lower() in picks] or ["Nail"], ORGANS), text))
+    assert found.malformed.get("unmatched piece", 0) == malformed
+    # Only who names all of these and no other has all points.
+    assert found.score == float(bool(picks) and not malformed)
 
 
 @pytest.mark.parametrize(
@@ -86,114 +86,101 @@ def test_strict_reading(make_item, text: str, picks: list[str], malformed: bool)
     ],
 )
 def test_kind_reading(make_item, text: str, picks: list[str]) -> None:
-    assert list(forgiven_list(make_item("list", ["Heart"], ORGANS), text).picks) == picks
+    known = [pick for pick in ORGANS if pick.lower() in picks]
+    found = score((make_item("list", known or ["Nail"], ORGANS), text), profile=PAPER)
+    hits = len(known)
+    assert found.forgiving == pytest.approx(2 * hits / (len(picks) + hits) if hits else 0.0)
 
 
 @pytest.mark.parametrize(
-    ("gold", "options", "strict", "kind"),
+    ("gold", "options", "text", "strict", "kind"),
     [
-        (["Heart", "B"], ["Heart", "Liver"], {"heart", "liver"}, {"heart", "liver"}),
-        (["a. Heart", "B: Liver"], ["Heart", "Liver"], {"heart", "liver"}, {"heart", "liver"}),
-        (["A fib"], ["A fib", "Flutter"], {"fib"}, {"a fib"}),
-        (["Apo B-48"], ["Apo B-48", "Apo C"], {"apo b 48"}, {"apo b 48"}),
-        (["Heart"], ["A. Heart", "B: Liver"], {"heart"}, {"heart"}),
-        (["Lung"], ["Heart"], {"lung"}, {"lung"}),
+        (["Heart", "B"], ["Heart", "Liver"], "Heart, Liver", 1, 1),
+        (["a. Heart", "B: Liver"], ["Heart", "Liver"], "Heart, Liver", 1, 1),
+        (["A fib"], ["A fib", "Flutter"], "A fib", 0, 1),
+        (["Apo B-48"], ["Apo B-48", "Apo C"], "Apo B-48", 1, 1),
+        (["Heart"], ["A. Heart", "B: Liver"], "A. Heart", 1, 1),
+        (["Lung"], ["Heart"], "Heart", 0, 0),
     ],
 )
-def test_golds(make_item, gold, options, strict, kind) -> None:
-    item = make_item("list", gold, options)
-    assert gold_labels(item) == strict
-    assert forgiven_list(item, "").gold == kind
+def test_golds_with_a_letter(make_item, gold, options, text, strict, kind) -> None:
+    found = score((make_item("list", gold, options), text))
+    assert (found.score, found.forgiving) == (strict, kind)
 
 
-def test_a_gold_behind_a_letter_can_be_named_by_the_kind_reading_alone(make_item) -> None:
-    item = make_item("list", ["A fib"], ["A fib", "Flutter"])
-    assert Picks(gold_labels(item), read_list_answer(item, "A fib").picks).f1 == 0
-    assert forgiven_list(item, "A fib").f1 == 1
-
-
-def test_options_beyond_z_are_reached_by_text(make_item) -> None:
+def test_options_beyond_z_are_reached_by_text_and_a_letter_may_be_a_part_of_one(make_item) -> None:
     names = [f"option {n}" for n in range(36)]
-    item = make_item("list", [names[27], names[35]], names)
-    assert read_list_answer(item, "option 27, option 35").picks == ("option 27", "option 35")
-    assert read_list_answer(item, "[: option 26, a: option 35").picks == ("option 26", "option 35")
-    assert read_list_answer(item, "d").picks == ("option 3",)
-
-
-def test_a_letter_may_be_a_part_of_an_option(make_item) -> None:
-    item = make_item("list", ["Heart"], ["Heart", "Liver", "Lung", "Spleen", "E coli"])
-    assert read_list_answer(item, "See E. coli").picks == ("e coli",)
-    assert read_list_answer(item, "See A. coli").malformed
+    for gold, text in (([27, 35], "option 27, option 35"), ([26, 35], "[: option 26, a: option 35"), ([3], "d")):
+        assert score((make_item("list", [names[place] for place in gold], names), text)).score == 1
+    coli = make_item("list", ["E coli"], ["Heart", "Liver", "Lung", "Spleen", "E coli"])
+    assert score((coli, "See E. coli")).malformed == {}
+    assert score((coli, "See A. coli")).malformed == {"unmatched piece": 1}
 
 
 def test_a_malformed_answer_is_ranked_with_its_matched_picks(make_item) -> None:
-    item = make_item("list", ["Heart", "Spleen"], ORGANS)
-    reading = read_list_answer(item, "Heart, Lung, Spleen")
-    assert (reading.picks, reading.ranked) == (("lung",), ("heart", "lung", "spleen"))
-    ranked = RankedList(gold_labels(item), reading.ranked)
-    assert (ranked.precision_at_5, ranked.reciprocal_rank) == (0.4, 1.0)
-    assert ranked.average_precision == pytest.approx((1 + 2 / 3) / 2)
-    assert RankedList(gold_labels(item), ("x",) * 5 + ("heart",)).precision_at_5 == 0.0
-    assert ranking_figures([]) is None
+    found = score((make_item("list", ["Heart", "Spleen"], ORGANS), "Heart, Lung, Spleen"))
+    assert found.score == 0
+    ranking = found.ranking
+    assert (ranking.precision_at_5, ranking.mean_reciprocal_rank) == (0.4, 1.0)
+    assert ranking.mean_average_precision == pytest.approx((1 + 2 / 3) / 2)
+    late = score((make_item("list", ["Heart"], [*"vwxyz", "Heart"]), "v, w, x, y, z, Heart"))
+    assert late.ranking.precision_at_5 == 0.0
 
 
 def test_rankings_have_the_figures_of_ir_measures(make_item) -> None:
     """Answers are built from known picks, options and others, so that nothing of the reading is taken for granted."""
     draw = random.Random(11)
     options = [f"organ {n}" for n in range(9)]
-    items, qrels, run = [], [], []
+    answers, qrels, run = [], [], []
     for query in range(50):
         gold = draw.sample(options, draw.randint(1, 6))
         named = draw.sample([*options, "nothing", "else", "known"], draw.randint(1, 9))
-        item = make_item("list", gold, options)
-        items.append(RankedList(gold_labels(item), read_list_answer(item, ", ".join(named)).ranked))
+        answers.append((make_item("list", gold, options, key=str(query)), ", ".join(named)))
         qrels += [ir_measures.Qrel(str(query), text, 1) for text in gold]
         run += [ir_measures.ScoredDoc(str(query), text, -rank) for rank, text in enumerate(named)]
     expected = ir_measures.calc_aggregate([AP, RR, P @ 5], qrels, run)
-    found = ranking_figures(items)
+    found = score(*answers).ranking
     assert found.mean_average_precision == pytest.approx(expected[AP])
     assert found.mean_reciprocal_rank == pytest.approx(expected[RR])
     assert found.precision_at_5 == pytest.approx(expected[P @ 5])
 
 
-def _picks(gold: str, picks: str) -> Picks:
-    return Picks(frozenset(gold.split()), tuple(picks.split()))
-
-
 @pytest.mark.parametrize(
-    ("items", "label", "item", "micro"),
+    ("answers", "label", "item", "micro"),
     [
-        ([("a b c", "a b d")], 0.5, 2 / 3, 2 / 3),
-        ([("a b", "a b"), ("c d", "c e")], 0.6, 0.75, 0.75),
-        ([("0 1 2 3 4 5 6 7 8 9", "0"), ("x", "x")], 0.1818, 0.5909, 0.3077),
-        ([("a b", "b a")], 1.0, 1.0, 1.0),
-        ([("a b", "")], 0.0, 0.0, 0.0),
-        ([("", "")], 0.0, 0.0, 0.0),
-        ([("a", "a"), ("a", "")], 2 / 3, 0.5, 2 / 3),
+        ([("aa bb cc", "aa bb dd")], 0.5, 2 / 3, 2 / 3),
+        ([("aa bb", "aa bb"), ("cc dd", "cc ee")], 0.6, 0.75, 0.75),
+        ([("10 11 12 13 14 15 16 17 18 19", "10"), ("xx", "xx")], 0.1818, 0.5909, 0.3077),
+        ([("aa bb", "bb aa")], 1.0, 1.0, 1.0),
+        ([("aa bb", "")], 0.0, 0.0, 0.0),
+        ([("aa", "aa"), ("aa", "")], 2 / 3, 0.5, 2 / 3),
     ],
 )
-def test_the_three_f1_differ(items, label: float, item: float, micro: float) -> None:
-    figures = list_figures([_picks(*each) for each in items])
+def test_the_three_f1_differ(make_item, answers, label: float, item: float, micro: float) -> None:
+    words = sorted({word for pair in answers for words in pair for word in words.split()})
+    pairs = [
+        (make_item("list", gold.split(), words, key=str(at)), said.replace(" ", ", "))
+        for at, (gold, said) in enumerate(answers)
+    ]
+    figures = score(*pairs).lists
     found = (figures.label_macro_f1, figures.item_macro_f1, figures.micro_f1)
     assert found == pytest.approx((label, item, micro), abs=5e-5)
+    assert (score(*pairs).score, score(*pairs, profile=PAPER).score) == pytest.approx((label, item), abs=5e-5)
 
 
-def test_label_figures_are_those_of_scikit_learn() -> None:
+def test_label_figures_are_those_of_scikit_learn(make_item) -> None:
     draw = random.Random(7)
-    for _ in range(60):
-        labels = [f"l{n}" for n in range(draw.randint(2, 12))]
-        items = [
-            Picks(
-                frozenset(draw.sample(labels, draw.randint(1, len(labels)))),
-                tuple(draw.sample(labels, draw.randint(0, len(labels)))),
-            )
+    for _ in range(30):
+        labels = [f"label {n}" for n in range(draw.randint(2, 12))]
+        drawn = [
+            (draw.sample(labels, draw.randint(1, len(labels))), draw.sample(labels, draw.randint(0, len(labels))))
             for _ in range(draw.randint(1, 9))
         ]
-        matrix = MultiLabelBinarizer().fit([item.gold | set(item.picks) for item in items])
-        gold, said = matrix.transform([i.gold for i in items]), matrix.transform([i.picks for i in items])
-        assert label_macro_f1(items) == pytest.approx(f1_score(gold, said, average="macro", zero_division=0))
-        assert micro_f1(items) == pytest.approx(f1_score(gold, said, average="micro", zero_division=0))
-
-
-def test_no_items_no_figures() -> None:
-    assert list_figures([]) is None
+        pairs = [
+            (make_item("list", gold, labels, key=str(at)), ", ".join(said)) for at, (gold, said) in enumerate(drawn)
+        ]
+        matrix = MultiLabelBinarizer().fit([{*gold, *said} for gold, said in drawn])
+        gold, said = (matrix.transform([pair[side] for pair in drawn]) for side in (0, 1))
+        figures = score(*pairs).lists
+        assert figures.label_macro_f1 == pytest.approx(f1_score(gold, said, average="macro", zero_division=0))
+        assert figures.micro_f1 == pytest.approx(f1_score(gold, said, average="micro", zero_division=0))
