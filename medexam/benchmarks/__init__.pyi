@@ -1,4 +1,3 @@
 from .base import Benchmark as Benchmark
 from .choice.comparison import compare_exams as compare_exams
-from .paired import TableRun as TableRun
 from .registry import find_benchmark as find_benchmark

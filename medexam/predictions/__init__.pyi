@@ -1,8 +1,6 @@
-from .core import Outcome as Outcome
 from .core import Reason as Reason
 from .core import Status as Status
 from .evidence.failures import Failure as Failure
-from .evidence.kinds import evidence_tables as evidence_tables
 from .evidence.option_statistics import normalise_scores as normalise_scores
 from .evidence.passages import RetrievedPassage as RetrievedPassage
 from .evidence.rounds import FollowUp as FollowUp

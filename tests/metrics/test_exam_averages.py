@@ -1,14 +1,14 @@
 """The HEAD-QA v1 paper's averaging, by hand and against its published LENGTH row."""
 
-import json
 import os
-from pathlib import Path
 
 import pytest
 
+from medexam.datasets import load_exam_set
 from medexam.metrics import compute_metrics
 from medexam.predictions import Prediction, Status
-from medexam.questions import AnswerKey, Discipline, Exam, Gold, Option, Question
+from medexam.questions import Discipline
+from medexam.specs import DatasetSpec
 
 
 @pytest.mark.parametrize(
@@ -35,34 +35,16 @@ def test_exams_are_averaged_as_the_paper_averages_them(score, exams, accuracy, p
     assert (found.headqa_v1_accuracy, found.headqa_v1_points) == (accuracy, points)
 
 
-def _longest() -> tuple[list[Question], AnswerKey, dict[str, Prediction]]:
-    """The questions of the data set, golds, and the first of the longest options of each."""
-    root = os.environ.get("MEDEXAM_DATA")
-    if not root:
-        pytest.skip("MEDEXAM_DATA is not set: it names the folder that holds headqa_v1/HEAD.json")
-    questions, golds, predictions = [], {}, {}
-    for exam in json.loads((Path(root) / "headqa_v1/HEAD.json").read_text(encoding="utf-8"))["exams"].values():
-        discipline = Discipline("nursing" if exam["category"] == "nursery" else exam["category"])
-        booklet = Exam(name=exam["name"], year=int(exam["year"]), discipline=discipline)
-        for item in exam["data"]:
-            options = tuple(Option(number=int(a["aid"]), text=a["atext"]) for a in item["answers"])
-            key = f"{booklet.name}/{item['qid']}"
-            questions.append(
-                Question(
-                    key=key, exam=booklet, number=int(item["qid"]), language="es", stem=item["qtext"], options=options
-                )
-            )
-            golds[key] = Gold(number=int(item["ra"]))
-            answer = max(options, key=lambda option: len(option.text)).number
-            predictions[key] = Prediction(
-                question=key, program="longest", spec_digest="d", status=Status.ANSWERED, answer=answer
-            )
-    return questions, AnswerKey(golds), predictions
-
-
 @pytest.mark.data
-def test_the_published_length_rows_are_reproduced() -> None:
-    questions, key, predictions = _longest()
+@pytest.mark.skipif("MEDEXAM_DATA" not in os.environ, reason="MEDEXAM_DATA does not name the folder of headqa_v1")
+def test_the_published_rows_of_the_longest_option_are_reproduced() -> None:
+    exams = load_exam_set(DatasetSpec(name="headqa_v1", language="es"))
+    questions, key, predictions = exams.questions, exams.golds, {}
+    for question in questions:
+        answer = max(question.options, key=lambda option: len(option.text)).number
+        predictions[question.key] = Prediction(
+            question=question.key, program="longest", spec_digest="d", status=Status.ANSWERED, answer=answer
+        )
     metrics = compute_metrics(questions, key, predictions)
     assert (metrics.n, metrics.exams, metrics.by_option_count[5].n) == (6765, 30, 2657)
     assert (metrics.headqa_v1_accuracy, metrics.headqa_v1_points) == (28.1, 28.2)

@@ -18,33 +18,26 @@ from medexam.questions import AnswerKey
         ("rrrrrwwwuu", 0.5, 0.4, 12, 0.2),
     ],
 )
-def test_scores_of_one_exam(
-    make_exam, key_of, predict, outcomes, accuracy, exam_score, points, unanswered_ratio
-) -> None:
-    questions = make_exam("biology", 2013, size=10, options=5)
-    metrics = compute_metrics(questions, key_of(questions), predict(questions, outcomes))
-    assert metrics.n == metrics.selected == 10
+def test_scores_of_one_exam(score, outcomes, accuracy, exam_score, points, unanswered_ratio) -> None:
+    metrics = score((10 * outcomes)[:10])
+    assert (metrics.n, metrics.selected, metrics.complete) == (10, 10, True)
     assert metrics.accuracy == pytest.approx(accuracy)
     assert metrics.exam_score == pytest.approx(exam_score)
     assert metrics.points == pytest.approx(points)
     assert metrics.unanswered_ratio == pytest.approx(unanswered_ratio)
-    assert metrics.complete
 
 
-def test_failed_and_missing_enter_no_score(make_exam, key_of, predict) -> None:
-    questions = make_exam("biology", 2013, size=10, options=4)
-    metrics = compute_metrics(questions, key_of(questions), predict(questions, "rrwufm" + "ffmm"))
+def test_failed_and_missing_enter_no_score(score) -> None:
+    metrics = score("rrwufmffmm")
     assert (metrics.right, metrics.wrong, metrics.unanswered, metrics.failed, metrics.missing) == (2, 1, 1, 3, 3)
-    assert (metrics.n, metrics.selected) == (4, 10)
+    assert (metrics.n, metrics.selected, metrics.complete) == (4, 10, False)
     assert metrics.accuracy == 0.5
     assert metrics.exam_score == pytest.approx((2 - 1 / 3) / 4)
-    assert not metrics.complete
 
 
 @pytest.mark.parametrize("outcome", ["f", "m"])
-def test_no_scored_question_is_no_score(make_exam, key_of, predict, outcome) -> None:
-    questions = make_exam("biology", 2013, size=3, options=4)
-    metrics = compute_metrics(questions, key_of(questions), predict(questions, outcome))
+def test_no_scored_question_is_no_score(score, outcome) -> None:
+    metrics = score(3 * outcome)
     for name in ("accuracy", "exam_score", "points", "unanswered_ratio", "chance_accuracy", "headqa_v1_accuracy"):
         assert getattr(metrics, name) is None
     assert metrics.accuracy_interval is None

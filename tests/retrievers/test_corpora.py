@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import unicodedata
 from pathlib import Path
 
 import pyarrow as pa
@@ -66,18 +65,6 @@ def test_every_format_gives_the_same_corpus(lines, write, tmp_path) -> None:
         assert other.passages == whole.passages
         assert other.fingerprint == whole.fingerprint
         assert (other.source, other.licence) == (str(source), None)
-
-
-def test_accents_are_read_as_one_character(write, tmp_path) -> None:
-    row = {"id": "1", "title": "Riñón", "content": "Cálculo ureteral e infección."}
-    apart = {name: unicodedata.normalize("NFD", text) for name, text in row.items()}
-    assert apart != row
-    whole = load_corpus(write([json.dumps(row)]))
-    pq.write_table(pa.Table.from_pylist([apart]), tmp_path / "apart.parquet")
-    for source in (write([json.dumps(apart)], "apart.jsonl"), tmp_path / "apart.parquet"):
-        corpus = load_corpus(source)
-        assert [(one.title, one.content) for one in corpus.passages] == [(row["title"], row["content"])]
-        assert corpus.fingerprint == whole.fingerprint
 
 
 def test_fingerprint_depends_on_ids_texts_and_order(lines, write) -> None:

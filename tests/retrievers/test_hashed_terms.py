@@ -1,6 +1,5 @@
 """DrQA's TF-IDF on disk beside a computation by hand, with real questions as queries."""
 
-import json
 import math
 import re
 from collections import Counter
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from medexam.datasets import load_exam_set
-from medexam.errors import DatasetError
 from medexam.retrievers import load_corpus, plan_retriever
 from medexam.specs import DatasetSpec, RetrieverSpec
 
@@ -57,11 +55,3 @@ def test_scores_are_drqas_and_are_found_on_disk_again(tmp_path) -> None:
         == found
     )
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == files
-
-
-def test_a_corpus_without_words_is_refused_and_nothing_is_left(tmp_path) -> None:
-    (tmp_path / "none.jsonl").write_text(json.dumps({"id": "a", "content": "of the"}))
-    planned = plan_retriever(RetrieverSpec(kind="hashed_tfidf", corpus=tmp_path / "none.jsonl"))
-    with pytest.raises(DatasetError, match="has only stop words"):
-        planned.open(tmp_path / "cache").search(["x"], 1)
-    assert not list((tmp_path / "cache/lexical").iterdir())

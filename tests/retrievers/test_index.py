@@ -154,21 +154,3 @@ def test_a_file_changed_in_place_cut_or_gone_is_refused(tmp_path: Path, built: P
         open_index(folder)
     (folder / name).write_bytes(whole)
     open_index(folder)
-
-
-def test_a_change_of_kind_that_was_stopped_encodes_nothing_again(tmp_path: Path, built: Path) -> None:
-    folder = Path(shutil.copytree(built, tmp_path / "copy"))
-
-    class Stopped(HashEncoder):
-        def encode_queries(self, texts, progress=None):  # type: ignore[no-untyped-def]
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        build_index(CORPUS, Stopped(), folder, "hnsw")
-    with pytest.raises(IndexStaleError, match=f"unfinished, {COUNT} of {COUNT}"):
-        open_index(folder)
-    encoder = HashEncoder()
-    build_index(CORPUS, encoder, folder)
-    assert encoder.encoded == 0
-    assert open_index(folder).digest == open_index(built).digest
-    assert not (folder / "structure.faiss").exists()

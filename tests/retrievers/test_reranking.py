@@ -74,13 +74,6 @@ def test_depth_and_number(cross: Path) -> None:
         RerankingRetriever(base, cross, 0)
 
 
-def test_the_digest_is_of_base_model_and_depth(cross: Path, tmp_path: Path) -> None:
-    first = RerankingRetriever(InOrder(), cross, 5)
-    assert first.digest == RerankingRetriever(InOrder(), cross, 5).digest
-    other = RerankingRetriever(InOrder(), save_bert(tmp_path / "cross", 4, labels=1), 5)
-    assert len({first.digest, RerankingRetriever(InOrder(), cross, 4).digest, other.digest}) == 3
-
-
 def test_what_is_no_cross_encoder(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="3 outputs"):
         RerankingRetriever(InOrder(), save_bert(tmp_path / "three", 3, labels=3), 5)

@@ -41,12 +41,6 @@ def test_a_streamed_corpus_is_the_one_in_memory(chunk: tuple[int, int] | None) -
     assert (streamed.name, streamed.licence) == (loaded.name, loaded.licence)
 
 
-def test_the_id_of_a_chunk_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    rows = [{"id": "7", "content": "a b c d"}, {"id": "7#0", "content": "one"}]
-    with pytest.raises(DatasetError, match="id '7#0' occurs twice"):
-        stream_corpus(write_rows(tmp_path / "c.jsonl", rows), chunk_tokens=2)
-
-
 def test_a_corpus_that_changes_while_it_is_read(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "a.jsonl", [{"id": "1", "content": "one"}])
     corpus = stream_corpus(path)
