@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from medexam.predictions import Outcome, Prediction
+from medexam.predictions import Prediction
+from medexam.predictions.core import Outcome
 from medexam.predictions.prediction import Answered
 
 

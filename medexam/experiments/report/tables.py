@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from medexam.benchmarks import TableRun
+from medexam.benchmarks.paired import TableRun
 from medexam.errors import SpecError
 from medexam.experiments.compare.ranking import find_standing
 from medexam.experiments.compare.runs import run_names

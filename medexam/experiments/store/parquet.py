@@ -16,7 +16,8 @@ from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.files import whole_file
 from medexam.inputs import UnreadableError, open_parquet, parquet_rows
 from medexam.metrics import ScoredRun
-from medexam.predictions import Outcome, Prediction, Status
+from medexam.predictions import Prediction, Status
+from medexam.predictions.core import Outcome
 from medexam.predictions.evidence.kinds import evidence_cells
 from medexam.questions import AnySet
 

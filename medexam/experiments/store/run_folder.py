@@ -30,7 +30,8 @@ from medexam.experiments.store.stopped import StopRecord
 from medexam.experiments.store.trust import beside_run, check_trusted, is_own, sign
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.plugins import ships
-from medexam.predictions import Outcome, Prediction, Status
+from medexam.predictions import Prediction, Status
+from medexam.predictions.core import Outcome
 from medexam.predictions.prediction import Answered
 from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES
