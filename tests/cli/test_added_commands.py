@@ -62,6 +62,7 @@ def test_the_help_lists_them_with_the_first_line_of_their_own(medexam) -> None:
     assert lines["numbers"].strip(" │") == "What this module holds."
     assert "cannot be read" in lines["lost"]
     assert "experiment" in lines["run"], "a name that ships is not a package's to replace"
+    assert "Grade a run." in medexam("data", "--help")[1]
 
 
 @pytest.mark.parametrize(
@@ -75,11 +76,6 @@ def test_the_help_lists_them_with_the_first_line_of_their_own(medexam) -> None:
 )
 def test_they_are_called_by_their_names(medexam, words, printed) -> None:
     assert medexam(*words) == (0, printed, "")
-
-
-def test_a_group_lists_those_that_are_added_to_it(medexam) -> None:
-    _, out, _ = medexam("data", "--help")
-    assert "Grade a run." in out
 
 
 @pytest.mark.parametrize(

@@ -81,20 +81,3 @@ def test_other_questions_are_a_column_of_their_own_and_of_equal_runs_the_last_is
     document = board()
     assert document["columns"] == ["headqa_sample en (30)", "headqa_sample en (60)"]
     assert "left out: headqa_sample-longest" in document["notes"][0]
-
-
-def test_two_models_of_one_name_have_a_row_each(medexam, board, suite, tmp_path) -> None:
-    for reply in ("{Answer: 1}", "{Answer: 2}"):
-        table = tmp_path / f"{reply[-2]}.yaml"
-        table.write_text(yaml.safe_dump({"*": reply}))
-        model = {"engine": "scripted", "path": str(table)}
-        assert medexam("run", suite, "--set", f"model={json.dumps(model)}")[0] == 0
-    rows = board()["rows"]
-    assert [row["missing"] for row in rows] == [[], []]
-    assert all(row["name"].startswith("scripted (") for row in rows)
-    for command in (("report", "--markdown", "r.md"), ("compare", "--markdown", "c.md")):
-        code, _, err = medexam(*command, *sorted(map(str, (tmp_path / "runs").glob("en-*"))))
-        assert code == 0, err
-        text = (tmp_path / command[-1]).read_text().replace("\\", "")
-        assert all(row["name"] in text for row in rows)
-    assert {run["model"] for run in json.loads(medexam("report", "--json")[1])} == {"scripted"}

@@ -57,8 +57,16 @@ def check_texts(shown: dict[str, str], values: dict[str, float]) -> None:
         assert not missing, f"{surface} does not show {missing}"
 
 
-def check_mlflow(client, folder: RunFolder, values: dict[str, float], *, complete: bool) -> None:
-    """One run, with these numbers, once each; its status and files are the folder's."""
+def check_documents(shown: dict[str, str], folder: RunFolder, metrics: dict) -> dict[str, str]:
+    """The report's JSON and the folder's file hold these metrics."""
+    assert json.loads(shown["json"])[0]["metrics"] == metrics
+    assert json.loads((folder.path / "metrics.json").read_text()) == metrics
+    return shown
+
+
+def check_mlflow(client, folder: RunFolder, metrics: dict, values: dict[str, float], *, complete: bool) -> None:
+    """One run, with these numbers and the counts, once each; its status and files are the folder's."""
+    values = values | {name: metrics[name] for name in ("n", "unanswered", "failed", "missing")}
     experiments = [each.experiment_id for each in client.search_experiments()]
     (run,) = client.search_runs(experiments, f"tags.`medexam.run_id` = '{folder.name}'")
     assert {name: run.data.metrics[name] for name in values} == pytest.approx(values)
@@ -98,18 +106,13 @@ def test_the_numbers_of_an_exam_are_the_folders_everywhere(show, client, tmp_pat
         folder = write_run(tmp_path / "run", exams, {"kind": "zero_shot"}, answer, dataset=selection, scored=False)
         computed = compute_metrics(exams.questions, exams.golds, folder.read_predictions())
         metrics = computed.model_dump(mode="json")
-        assert computed.complete == (state != "partial")
         assert (computed.failed > 0) == (computed.missing > 0) == (state == "partial")
-        shown = show(folder, first)
-        assert json.loads(shown["json"])[0]["metrics"] == metrics
-        assert json.loads((folder.path / "metrics.json").read_text()) == metrics
-        names = ("accuracy", "exam_score", "unanswered_ratio")
-        values = {name: metrics[name] for name in names}
+        shown = check_documents(show(folder, first), folder, metrics)
+        values = {name: metrics[name] for name in ("accuracy", "exam_score", "unanswered_ratio")}
         values |= {f"accuracy.{group}": found["accuracy"] for group, found in metrics["by_discipline"].items()}
         low, high = metrics["accuracy_interval"]
         check_texts(shown, values | {"low": low, "high": high})
-        counts = {name: metrics[name] for name in ("n", "right", "wrong", "unanswered", "failed", "missing")}
-        check_mlflow(client, folder, values | counts, complete=computed.complete)
+        check_mlflow(client, folder, metrics, values, complete=state != "partial")
         rows = pq.read_table(folder.path / "predictions.parquet").to_pylist()
         scored = [row for row in rows if row["status"] != "failed"]
         assert (len(scored), len(rows) - len(scored)) == (metrics["n"], metrics["failed"])
@@ -155,14 +158,10 @@ def test_the_numbers_of_answers_in_words_are_the_folders_everywhere(show, client
         folder = write_run(tmp_path / "run", tasks, program, answer, dataset=dataset, scored=False)
         scores = find_benchmark(DatasetSpec(name=tasks.name)).score(tasks, folder.read_predictions())
         metrics = scores.metrics.model_dump(mode="json")
-        assert scores.metrics.complete == (state != "partial")
-        shown = show(folder, first)
-        assert json.loads(shown["json"])[0]["metrics"] == metrics
-        assert json.loads((folder.path / "metrics.json").read_text()) == metrics
+        shown = check_documents(show(folder, first), folder, metrics)
         values = {name: measure["value"] for name, measure in metrics["measures"].items()}
         check_texts(shown, values)
-        counts = {name: metrics[name] for name in ("n", "unanswered", "failed", "missing")}
-        check_mlflow(client, folder, values | counts, complete=scores.metrics.complete)
+        check_mlflow(client, folder, metrics, values, complete=state != "partial")
         rows = pq.read_table(folder.path / "predictions.parquet").to_pylist()
         for name, measure in metrics["measures"].items():
             found = [row[f"score_{name}"] for row in rows if row[f"score_{name}"] is not None]

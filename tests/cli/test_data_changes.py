@@ -176,33 +176,3 @@ def test_what_changes_no_question_asks_nothing(run, exam) -> None:
     exam.file.unlink()
     second, said = run(exam.spec, "--set", f"dataset.path={moved}")
     assert (second["run_id"], second["metrics"], said) == (first["run_id"], first["metrics"], [])
-
-
-def test_a_comparison_says_whose_golds_have_changed(run, medexam, exam) -> None:
-    run()
-    run(exam.spec, "--set", "program.kind=longest")
-    exam.records[2]["ra"] = 2
-    exam.write()
-    code, out, err = medexam("compare", *exam.runs, "--json")
-    assert (code, json.loads(out)["questions"]) == (0, 10)
-    assert err.splitlines() == [
-        f"medexam: run {folder.name}: golds of its data have changed since it was scored (1 of its 10 questions); its "
-        "scores are made again"
-        for folder in exam.runs
-    ]
-
-
-def test_a_run_of_an_earlier_version_is_reported_and_compared_as_before(run, medexam, exam) -> None:
-    run()
-    run(exam.spec, "--set", "program.kind=longest")
-    for folder in exam.runs:
-        record = json.loads((folder / "spec.json").read_text())
-        del record["schema"], record["dataset_golds"]
-        record["dataset_fingerprint"] = "0" * 64
-        (folder / "spec.json").write_text(json.dumps(record))
-    exam.records[2]["ra"] = 2
-    exam.write()
-    code, out, _ = medexam("report", *exam.runs, "--json")
-    assert (code, [one["metrics"]["n"] for one in json.loads(out)]) == (0, [10, 10])
-    code, out, err = medexam("compare", *exam.runs, "--json")
-    assert (code, json.loads(out)["notes"], err) == (0, [], "")

@@ -8,7 +8,7 @@ import yaml
 
 import medexam as package
 from medexam.datasets import load_exam_set
-from medexam.specs import DatasetSpec, build_cells, library_names, load_document, spec_schema, validate
+from medexam.specs import DatasetSpec, build_cells, library_names, load_document, validate
 
 LIBRARY = Path(package.__file__).parent / "experiments" / "library"
 CSV = "Question,Option A,Option B,Option C,Correct Answer,Topic,QID\n" + "".join(
@@ -80,16 +80,6 @@ def test_standard_names_need_no_spec(medexam, tmp_path) -> None:
     assert "line 2, column options: a question needs at least two options, this one has 1" in " ".join(out.split())
 
 
-def test_a_path_is_found_beside_its_spec(tmp_path, monkeypatch) -> None:
-    (folder := tmp_path / "deep").mkdir()
-    (folder / "my.csv").write_text(CSV)
-    (folder / "my.yaml").write_text("name: x\ndataset: {kind: choice, path: my.csv}\n")
-    monkeypatch.chdir(tmp_path)
-    assert load_document("deep/my.yaml")["dataset"]["path"] == str(folder / "my.csv")
-    (tmp_path / "my.csv").write_text(CSV)
-    assert load_document("deep/my.yaml")["dataset"]["path"] == str(tmp_path / "my.csv")
-
-
 def test_the_example_reads_as_its_source(request) -> None:
     own = load_exam_set(
         validate(DatasetSpec, load_document(request.config.rootpath / "examples/my_questions.yaml")["dataset"])
@@ -123,18 +113,6 @@ def test_init_writes_a_spec_that_can_be_planned(medexam, refused, tmp_path, endp
     assert "exists" in refused("init", path)
 
 
-def test_init_reads_a_table_of_ones_own(medexam, tmp_path) -> None:
-    table = tmp_path / "mine.csv"
-    table.write_text("question,A,B,label\nWhich vitamin prevents scurvy?,A,C,B\nWhich prevents rickets?,D,C,A\n")
-    assert medexam("init", "mine.yaml", "--data", table)[0] == 0
-    cells = json.loads(medexam("plan", "mine.yaml", "--json")[1])
-    assert [cell["questions"] for cell in cells] == [2] * 4
-    table.write_text("question,A,B,label\nWhich vitamin prevents scurvy?,A,C,1\n")
-    code, _, err = medexam("init", "open.yaml", "--data", table)
-    assert (code, "before a run, set" in err) == (3, True)
-    assert "# decide: " in (tmp_path / "open.yaml").read_text()
-
-
 def test_the_schema_that_shipped_specs_name_is_todays_and_they_fit_it(medexam) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads(medexam("schema")[1])
@@ -143,17 +121,3 @@ def test_the_schema_that_shipped_specs_name_is_todays_and_they_fit_it(medexam) -
         shipped = LIBRARY / text.splitlines()[0].removeprefix("# yaml-language-server: $schema=")
         assert json.loads(shipped.read_text(encoding="utf-8")) == schema, f"write it: medexam schema > {shipped}"
         jsonschema.validate(yaml.safe_load(text), schema)
-
-
-def test_the_schema_tells_right_from_wrong() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    schema = jsonschema.Draft7Validator(spec_schema())
-    for document, fits in [
-        ({"name": "x", "program": "longest", "dataset": "headqa_sample"}, True),
-        ({"name": "x", "dataset": {"years": 2016, "disciplines": ["medicine"]}}, True),
-        ({"name": "x", "program": {"kind": "./mine.py:Debate", "args": {"rounds": 2}}}, True),
-        ({"name": "x", "program": {"kind": "zero_shot", "max_token": 5}}, False),
-        ({"name": "x", "dataset": {"year": 2016}}, False),
-        ({"name": "x", "modell": {}}, False),
-    ]:
-        assert schema.is_valid(document) is fits, document

@@ -147,17 +147,3 @@ def test_show_of_a_question_has_the_prompt_and_the_reply(medexam, refused, shown
     ends = [key.rpartition("/")[2] for key in keys]
     twice = next(end for end in ends if ends.count(end) > 1)
     assert f"{twice} may be {ends.count(twice)} questions" in refused("show", shown["run_id"], twice)
-
-
-def test_the_traceback_of_a_module_of_ones_own_is_shown_line_by_line(medexam, spec, tmp_path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "import dspy\n\n\nclass Fragile(dspy.Module):\n    def forward(self, question):\n        return {}['x']\n"
-    )
-    package.run(str(spec(program="./mine.py:Fragile")), limit=1, runs_dir=tmp_path / "runs", track=False)
-    (folder,) = (tmp_path / "runs").glob("trial-*")
-    key = json.loads((folder / "predictions.jsonl").read_text())["question"]
-    code, out, _ = medexam("show", folder, key)
-    assert code == 0
-    assert '\nfailure: {"kind": "KeyError", "message": "mine.py:6 in forward: KeyError: \'x\'"}\n' in out
-    assert "\ntraceback:\nTraceback (most recent call last):\n" in out
-    assert "\n    return {}['x']\n" in out

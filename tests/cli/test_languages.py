@@ -71,16 +71,3 @@ def test_a_language_without_words_is_refused_or_asked_in_another_ones(medexam, r
     for language in ("fr", "ja"):
         line = refused("plan", "my.yaml", "--set", f"dataset.language={language}")
         assert f"prompt 'paper' has no words in {language!r}: set program.prompt_language to one that it has" in line
-
-
-def test_a_data_set_that_is_asked_in_spanish_says_so_unless_a_language_is_named(
-    medexam, five, tmp_path, monkeypatch
-) -> None:
-    (tmp_path / "all").mkdir()
-    (tmp_path / "data").rename(tmp_path / "all" / "headqa_v2")
-    monkeypatch.setenv("MEDEXAM_DATA", str(tmp_path / "all"))
-    command = ("run", "headqa_v2", "--program", "random")
-    _, _, err = medexam(*command)
-    assert "headqa_v2 is asked in Spanish, as the exams were held; for English add --language en" in err
-    for named in (("--language", "en"), ("--set", "dataset.language=es")):
-        assert "is asked in Spanish" not in medexam(*command, *named)[2]

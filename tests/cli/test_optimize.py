@@ -1,7 +1,5 @@
 """`medexam optimize` as a user types it, with the scripted engine."""
 
-import json
-
 import pytest
 
 
@@ -27,17 +25,3 @@ def test_one_that_spent_its_budget_says_how_it_goes_on(begin) -> None:
     assert code == 0
     assert "budget: 500 tokens are too few" in err
     assert "continues under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)" in err
-
-
-def test_a_complete_one_of_an_earlier_version_is_shown_and_does_not_go_on(begin, medexam, tmp_path) -> None:
-    begin()
-    (folder,) = (tmp_path / "runs").glob("small-*")
-    record = json.loads((folder / "optimization.json").read_text())
-    record.pop("schema")
-    (folder / "optimization.json").write_text(json.dumps(record))
-    (folder / "models.json").unlink()
-    code, out, _ = medexam("optimize", "--resume", folder, "--json")
-    assert (code, json.loads(out)["models"], len(json.loads(out)["trials"])) == (0, [], 2)
-    code, _, err = medexam("optimize", "--resume", folder, "--set", "optimizer.max_calls=5000")
-    assert code == 2
-    assert "cannot continue: an earlier version of medexam made it" in err

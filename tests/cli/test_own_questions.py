@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import yaml
 
 CSV = """question,A,B,C,D,label,topic
 Which vitamin is ascorbic acid?,Retinol,Thiamine,Vitamin C,Vitamin D,C,nutrition
@@ -115,24 +114,3 @@ def test_short_answers_and_spans_are_scored_and_compared(run, medexam, words) ->
     (quoted,) = run(words("spans", SPANS, {"*": "metformin"}, "quote"))
     measures = quoted["metrics"]["measures"]
     assert (measures["exact_match"]["value"], measures["quoted"]["value"]) == (1.0, 1.0)
-
-
-def test_a_program_that_cannot_answer_names_those_that_can(refused, words, own) -> None:
-    assert "set program.kind to short_answer" in refused("run", words("short_answer", SHORT, {"*": "a"}, "zero_shot"))
-    line = refused("run", own(program={"kind": "short_answer"}))
-    assert "program short_answer does not answer choice" in line
-
-
-def test_short_forms_of_a_spec(run, tmp_path) -> None:
-    tree = {"name": "short", "dataset": "headqa_sample", "program": {"kind": "longest"}}
-    (tmp_path / "short.yaml").write_text(yaml.safe_dump(tree))
-    (document,) = run("short.yaml", "--set", "dataset.years=2016", "--set", "dataset.option_counts=4")
-    assert document["metrics"]["n"] == 24
-
-
-@pytest.mark.nightly
-@pytest.mark.model
-def test_the_example_is_asked_of_the_small_model(run, request) -> None:
-    asked, longest = run(request.config.rootpath / "examples" / "my_questions.yaml", "--limit", 6)
-    assert (asked["metrics"]["n"], asked["metrics"]["unanswered"]) == (6, 0), "guided answers leave none unanswered"
-    assert longest["metrics"]["n"] == 6

@@ -2,14 +2,12 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from wire_server import Wire, serving
 
 from medexam.files import host_name
@@ -63,17 +61,3 @@ def test_a_run_outlasts_a_pending_job(run, spec, tmp_path: Path) -> None:
     both = answers(tmp_path)
     assert both[:4] == first
     assert len(set(both)) == len(both) == 8
-
-
-@pytest.mark.nightly
-def test_ctrl_c_while_a_job_is_pending_loses_nothing(run, spec, tmp_path: Path) -> None:
-    registry = Registry(tmp_path / "servers.json")
-    model = {"engine": "vllm", "name": "tiny", "endpoints": [f"registry:{registry.path}"], "wait_s": 86400}
-    path = spec(model=model)
-    with running(path) as process:
-        assert said(process, "waiting 86400 s for one")
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=BACKSTOP_S)
-    assert process.returncode == 3
-    assert "Traceback" not in err
-    assert err.splitlines()[-1].startswith("medexam: interrupted: ")

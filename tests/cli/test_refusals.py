@@ -1,5 +1,8 @@
 """What cannot be done is one line that names the way out, and exit code 2: the likeliest mistakes."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 FILES = {
@@ -19,135 +22,9 @@ FILES = {
     "suite2.yaml": "suite: [sample_suite]\n",
     "suite3.yaml": "suite: [headqa_sample]\nmodle.name: x\n",
 }
-REFUSALS = [
-    # What was typed, and what the line must hold. First: which command, which file.
-    ("rum ok.yaml", "Did you mean 'rm', 'run'"),
-    ("quickstart", "write `medexam run quickstart`"),
-    ("ok.yaml", "write `medexam run ok.yaml`"),
-    ("run", "give a SPEC, or a run to continue with --resume RUN"),
-    ("run ok.yml", "did you mean ok.yaml or"),
-    ("run quickstrat", "did you mean quickstart?"),
-    ("run questions.csv", "`medexam data init questions.csv`"),
-    ("run empty.yaml", "the file is empty; `medexam init` writes an example"),
-    ("run list.yaml", "and this is none; `medexam init` writes an example"),
-    ("run tab.yaml", "tab.yaml, line 3"),
-    ("run twice.yaml", "line 2"),
-    ("run elsewhere/plan-b.yaml", "`medexam init elsewhere/plan-b.yaml` writes one"),
-    ("run nameless.yaml", "name: is missing; add a line such as name: mine"),
-    ("run datset.yaml", "did you mean 'dataset'?"),
-    ("run knd.yaml", "did you mean 'kind'?"),
-    ("run matrix.yaml", "a list, such as [a, b]"),
-    ("run weights", "weights is a folder and no spec: name a file in it"),
-    ("plan suite0.yaml", "expected a list of specs"),
-    ("plan suite1.yaml", "names no spec"),
-    ("plan suite2.yaml", "a suite itself"),
-    ("plan suite3.yaml", "modle"),
-    # Flags and settings of a run.
-    ("run ok.yaml --dry-run", "`medexam plan` shows what would run"),
-    ("run ok.yaml --engine vllm", "write --set model.engine=..."),
-    ("run zero.yaml --temperature hot", "--temperature hot: give a number"),
-    ("run ok.yaml --years last", "a span such as 2013-2016"),
-    ("run zero.yaml --program zero_shot --samples 8", "set model.temperature, such as 0.7"),
-    ("run zero.yaml --language en,fr", "published in en, es"),
-    ("run zero.yaml --language=,", "--language is empty: give a value"),
-    ("run zero.yaml --program gibberish", "no kind is called 'gibberish'"),
-    ("run zero.yaml --program longest --save ok.yaml", "name another file with --save"),
-    ("run ok.yaml --limit many", "valid integer"),
-    ("run ok.yaml --limit=-1", "greater than or equal to 1"),
-    ("run ok.yaml --max-failures 0", "max-failures"),
-    ("run ok.yaml --workers many", "give auto, or a number of at least 1"),
-    ("run zero.yaml --set model.engine=embedded --workers 2", "leave --workers out"),
-    ("run ok.yaml --ray-address 10.0.0.1:6379", "needs --executor ray"),
-    ("run ok.yaml --set limit", "key=value"),
-    ("run ok.yaml --set temperature=0.3", "did you mean 'model.temperature'?"),
-    ("run ok.yaml --set model.temprature=1", "did you mean 'temperature'?"),
-    ("run ok.yaml --set program.kind", "such as --set dataset.language=es"),
-    ("run ok.yaml --set program.kind=zeroshot", "did you mean 'zero_shot'?"),
-    ("run ok.yaml --set program.kind=cot", "did you mean 'chain_of_thought'?"),
-    ("run zero.yaml --set program.answer_format=json", "'free' or 'guided'"),
-    ("run ok.yaml --set program.answer_format=guided", "the choices of program.longest are kind"),
-    ("run zero.yaml --set program.prompt=nowhere.yaml", "nowhere.yaml"),
-    ("run ok.yaml --set program=few_shot --set program.shots=3", "did you mean 'examples'?"),
-    ("run ok.yaml --set program=few_shot --set program.examples=nowhere.yaml", "nowhere.yaml"),
-    ("run ok.yaml --set program.kind=./nothere.py:Mine", "there is no file"),
-    ("run ok.yaml --set program.blind.option=2", "no program of the experiment is of the kind blind"),
-    ("run ok.yaml --set dataset.name=headqa", "did you mean headqa_v"),
-    ("run ok.yaml --set dataset.name=./nothere.csv", "`medexam data init ./nothere.csv`"),
-    ("run ok.yaml --set dataset.name=headqa_v1 --set dataset.path=nowhere.json", "nowhere.json"),
-    ("run ok.yaml --set dataset.year=2016", "did you mean 'years'?"),
-    ("run ok.yaml --set dataset.years=[1999]", "there are years 2013"),
-    ("run ok.yaml --set dataset.disciplines=[surgery]", "the disciplines are biology"),
-    ("run ok.yaml --set dataset.limit=ten", "a whole number"),
-    ("run ok.yaml --set name=my/run", "letters, digits, dots, hyphens and underscores"),
-    # Models.
-    ("run zero.yaml --model vlm", "did you mean vllm? give PROVIDER/MODEL"),
-    ("run zero.yaml --model gpt-4o-mini", "did you mean openai/gpt-4o-mini?"),
-    ("run zero.yaml --model opnai/gpt-4o-mini", "did you mean openai/gpt-4o-mini?"),
-    ("run zero.yaml --model llama-3.1-8", "did you mean llama-3.1-8b"),
-    ("run zero.yaml --model Qwen/Qwen3-0.6B", "hf:Qwen/Qwen3-0.6B is a model of the hub"),
-    ("run zero.yaml --model http:/127.0.0.1:9/v1", "did you mean http://127.0.0.1:9/v1?"),
-    ("run zero.yaml --model http://127.0.0.1:9/v1", "start one with `medexam serve"),
-    ("run zero.yaml --model hf:", "hf:ORGANISATION/NAME"),
-    ("run zero.yaml --model=", "--model is empty: give a value"),
-    ("run zero.yaml --model ./nothere", "no such model folder or GGUF file"),
-    ("run zero.yaml --model nothere.gguf", "no such model folder or GGUF file"),
-    ("run zero.yaml --model weights", "did you mean ./weights?"),
-    ("run zero.yaml --set model.engine=vlm", "embedded, vllm, litellm, batch, scripted"),
-    ("run zero.yaml --set model.engine=litellm", "needs a name, such as openai/gpt-4o-mini"),
-    ("run zero.yaml --set model.engine=embedded --set model.name=./weights", "for a folder or file write path"),
-    ("run zero.yaml --set model.engine=scripted --set model.path=nowhere.yaml", "nowhere.yaml"),
-    ("run zero.yaml --model openai/gpt-4o-mini", "needs a key: set OPENAI_API_KEY"),
-    # Other commands.
-    ("report", "no run at runs: give a run folder"),
-    ("compare", "no run at runs: give a run folder"),
-    ("report nothere", "give a run folder, or a folder that holds run folders"),
-    ("report runs --markdown t.tex", "give --latex t.tex"),
-    ("compare runs --latex t.md", "give --markdown t.md"),
-    ("rm nothere", "`medexam list` shows them"),
-    ("watch nothere", "give a run folder, or a folder that holds run folders"),
-    ("init nothere/a.yaml", "cannot write nothere/a.yaml: No such file or directory; choose another name"),
-    ("init ok.yaml", "choose another name"),
-    ("data show", "give the name of a data set"),
-    ("data show headqa", "did you mean headqa_v"),
-    ("data check --path questions.csv --kind essay", "the kinds are choice"),
-    ("optimize ok.yaml", "add `optimizer: {kind: random_search}`"),
-    ("reproduce headqa-v1/table-55", "did you mean headqa-v1/table-5"),
-    ("doctor 127.0.0.1:9", "start one with `medexam serve"),
-    ("doctor http://127.0.0.1:1/v1 openai/gpt-4o-mini", "one kind at a time"),
-    ("doctor openai/gpt-4o-mini --burst 3", "--burst"),
-    ("ui --port 99999", "less than or equal to 65535"),
-    ("serve", "name a PROFILE or a MODEL; `medexam serve --list`"),
-    ("serve nothere", "no profile nothere; name a YAML file with one of your own or a hub id"),
-    ("serve m --gpus a", "--gpus a: not a list of GPUs"),
-    ("serve m --span", "belongs to a Slurm job: add --slurm"),
-    ("serve m --slurm --time soon", "--time soon: not a time"),
-    ("serve m --slurm --time 0", "give the job some time"),
-    ("serve m --slurm --span", "--span needs several nodes"),
-    ("serve m --in-job", "this process is not in a Slurm job: start it with srun inside a job"),
-    # Options that would be ignored.
-    ("run quickstart --limit 5 --set dataset.limit=7", "--limit and --set dataset.limit"),
-    ("run --resume RUNS --runs-dir elsewhere", "outside --runs-dir elsewhere"),
-    ("run --resume x quickstart", "leave out SPEC, --set, --price, --limit, --fresh, --repeat and the flags that say"),
-    ("run --resume x --set model.seed=3", "leave out SPEC, --set"),
-    ("run --resume x --language es", "leave out SPEC, --set"),
-    ("run --resume x --limit 3", "leave out SPEC, --set"),
-    ("run --resume x --fresh", "leave out SPEC, --set"),
-    ("run --resume x --repeat 1", "leave out SPEC, --set"),
-    ("run ok.yaml --repeat 1", "no program of this plan asks a model"),
-    ("optimize quickstart --plan --tracking-uri sqlite:///x.db", "leave out --tracking-uri"),
-    ("ui --runs-dir RUNS --tracking-uri sqlite:///x.db", "--runs-dir: --tracking-uri names another store"),
-    ("data show headqa_sample --key headqa-v1/2013/biology/1 --limit 2 --year 2013", "--limit, --year: --key names"),
-    ("finetune --model M --train T --out O --intermediate-epochs 3", "--intermediate FILE"),
-    ("serve --list --replicas 2", "--replicas: --list shows the profiles"),
-    ("serve smollm2 --container-runtime podman", "--container IMAGE"),
-    ("serve smollm2 --nodes 1 --partition gpu", "--nodes, --partition: this belongs to a Slurm"),
-    ("serve smollm2 --slurm --host 127.0.0.1", "--host: a job's nodes choose"),
-    ("serve smollm2 --print --restarts 3", "--restarts: --print shows"),
-    ("doctor registry:none --api-key-env A --api-key-file B", "give one of them"),
-    ("data quality --reviews R --no-bert --seed 1", "--bert, --seed: --reviews reads"),
-    ("data quality F --no-bert --bert-layer 3", "--bert-layer: it is for BERTScore"),
-    ("data translate headqa_sample --limit 2 --set dataset.limit=3", "leave out --set dataset.limit"),
-]
+CASES = Path(__file__).parents[1] / "cases" / "typed_refusals.jsonl"
+"""What was typed, and what the line holds: commands and files, settings of a run, models, options that do not apply."""
+REFUSALS = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture
@@ -161,10 +38,10 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(("typed", "way_out"), REFUSALS, ids=[typed for typed, _ in REFUSALS])
-def test_a_refusal_is_one_line_with_the_way_out(typed, way_out, refused, here) -> None:
-    if "RUNS" in typed:
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case["typed"])
+def test_a_refusal_is_one_line_with_the_way_out(case, refused, here) -> None:
+    if "RUNS" in case["typed"]:
         (here / "runs").mkdir()
-    line = refused(*typed.replace("RUNS", str(here / "runs")).split())
-    assert way_out in line
+    line = refused(*case["typed"].replace("RUNS", str(here / "runs")).split())
+    assert case["way_out"] in line
     assert "pydantic" not in line.lower()

@@ -73,16 +73,6 @@ def test_a_difference_under_the_noise_floor_is_not_said_to_be_better(medexam, as
     assert document["pairs"][0]["verdict"] == "not told apart"
 
 
-def test_a_report_shows_how_far_answers_vary(medexam, ask, moody, tmp_path) -> None:
-    folder = ask("--repeat", 1)
-    code, out, _ = medexam("report", folder, "--markdown", tmp_path / "report.md")
-    text = (tmp_path / "report.md").read_text()
-    assert (code, "Noise" in out, "## Noise" in text, "| SD server |" in text) == (0, True, True, True)
-    (found,) = json.loads(medexam("report", folder, "--json")[1])
-    assert found["noise"]["askings"] == 2
-    assert found["noise"]["scores"][0] == pytest.approx(found["metrics"]["accuracy"])
-
-
 def test_a_repeat_that_was_hardly_begun_is_left_out(medexam, ask, moody) -> None:
     folder = ask("--repeat", 2)
     path = folder / "repeats" / f"{folder.name}-repeat-2" / "predictions.jsonl"

@@ -60,15 +60,6 @@ def test_a_column_of_a_file_is_joined_by_key_and_the_rest_is_a_group_of_its_own(
     assert "its columns are question, specialty" in refused("report", "--by", "topics.csv:topic")
 
 
-def test_any_column_of_ones_own_questions_splits_them(run, by, tmp_path) -> None:
-    rows = [f"What is {n}?,one {n},two {n},{1 + n % 2},{'heart' if n < 3 else 'lung'},{n}" for n in range(8)]
-    (tmp_path / "own.csv").write_text("\n".join(["stem,a,b,answer,organ,weight", *rows]))
-    spec = "name: own\ndataset: {kind: choice, path: own.csv, columns: {options: [a, b], numbering: one}}\n"
-    (tmp_path / "own.yaml").write_text(spec + "program: {kind: longest}\n")
-    run("own.yaml")
-    assert _groups(by("organ")[0]["by"][0]) == [("heart", 3), ("lung", 5)]
-
-
 def test_an_exam_and_its_open_setting_are_split_by_the_same_values(run, by, spec) -> None:
     run("headqa_sample", *LONGEST)
     spec("some words")

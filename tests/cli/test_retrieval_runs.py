@@ -94,21 +94,16 @@ def test_bad_rows_are_named_with_the_way_out_or_counted(
     assert (code, "it indexes corpus bad with fingerprint" in err) == (2, True)
 
 
-@pytest.mark.parametrize("program", ["retrieve_then_answer", "relevance"])
 @pytest.mark.parametrize(("of_no_use", "said"), [(0, False), (1, True)])
-def test_a_run_says_that_its_queries_found_nothing(medexam, spec, tmp_path, program, of_no_use, said) -> None:
+def test_a_run_says_that_its_queries_found_nothing(medexam, spec, tmp_path, of_no_use, said) -> None:
     words = ["riñón", "hígado", "corazón", "tórax"]
     rows = [{"stem": f"El {word}?", "options": ["uno", "dos"], "answer": "A"} for word in words]
     (tmp_path / "own.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
     passages = [unicodedata.normalize("NFD", word) for word in words] + ["otra"]
     lines = [json.dumps({"id": f"{at}", "content": text}) for at, text in enumerate(passages[of_no_use:])]
     (tmp_path / "corpus.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    asked = {
-        "kind": program,
-        "k": 1,
-        "retriever": {"kind": "bm25", "language": "es", "corpus": "corpus.jsonl"},
-        **({"query": "stem"} if program == "retrieve_then_answer" else {}),
-    }
+    retriever = {"kind": "bm25", "language": "es", "corpus": "corpus.jsonl"}
+    asked = {"kind": "retrieve_then_answer", "k": 1, "query": "stem", "retriever": retriever}
     path = spec(dataset={"kind": "choice", "path": "own.jsonl", "language": "es"}, program=asked)
     code, _, err = medexam("run", path)
     assert code == 0, err
@@ -147,37 +142,6 @@ def test_one_word_swaps_the_retriever_and_the_index_is_made_once(look_up, tmp_pa
     assert {row["question"]: row["passages"] for row in medcpt} == {row["question"]: row["passages"] for row in dense}
 
 
-def test_relevance_answers_without_a_model(run, spec, corpus, encoder, tmp_path) -> None:
-    retriever = {"kind": "medcpt", "encoder": str(encoder), "corpus": str(corpus)}
-    relevance = {"kind": "relevance", "query_language": "en", "retriever": retriever}
-    run(spec(dataset={"name": "headqa_sample", "language": "es", "limit": 6}, model=None, program=relevance))
-    rows = _predictions(tmp_path, "-es-")
-    assert {row["status"] for row in rows} == {"answered"}
-    assert all(len(row["passages"]) == 1 for row in rows)
-
-
-def test_spanish_questions_to_an_english_retriever_are_warned_of_everywhere(
-    medexam, look_up, encoder, tmp_path
-) -> None:
-    card = encoder / "README.md"
-    card.write_text("---\nlanguage: [en]\n---\n# A copy\n")
-    try:
-        spanish = ("program.retriever.kind=medcpt", "dataset.language=es")
-        code, _, err = look_up(*spanish)
-        told = "questions in Spanish are looked up by medcpt, which reads English only: set program.query_language: en"
-        assert (code, f"medexam: warning: {told}" in err) == (0, True)
-        (folder,) = (tmp_path / "runs").glob("*-es-*")
-        assert told[1:] in (folder / "report.md").read_text()
-        (document,) = json.loads(medexam("report", folder, "--json")[1])
-        assert document["warnings"][0].startswith(told)
-        assert "warning" not in look_up(*spanish, "program.query_language=en", command="plan")[2]
-        words = ["program.retriever.kind=bm25", "dataset.language=es"]
-        assert "by their words in a corpus in English (retriever.language)" in look_up(*words, command="plan")[2]
-        assert "warning" not in look_up(*words, "program.retriever.language=es", command="plan")[2]
-    finally:
-        card.unlink()
-
-
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
@@ -192,19 +156,3 @@ def test_what_cannot_be_looked_up_is_one_line_before_anything_is_loaded(look_up,
     code, out, err = look_up(f"program.retriever.corpus={SAMPLE}", *settings)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert told in err
-
-
-def test_the_papers_setting_is_planned_without_the_hub(medexam, monkeypatch) -> None:
-    import datasets
-
-    def unreachable(name: str, _: object) -> None:
-        raise ConnectionError(f"Couldn't reach {name!r} on the Hub")
-
-    monkeypatch.setattr(datasets, "load_dataset", unreachable)
-    asked = ["headqa_v2_retrieval", "--set", "dataset.name=headqa_sample"]
-    code, out, err = medexam("plan", *asked)
-    assert (code, "[passage 2]" in out) == (0, True), err
-    assert "warning: corpus MedRAG/textbooks is no path here and cannot be downloaded" in err
-    cells = json.loads(medexam("plan", *asked, "--json")[1])
-    assert [cell["language"] for cell in cells] == ["en", "es"] * 4
-    assert {cell["run_id"] for cell in cells} == {None}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from task_data import write_casimedicos, write_cliniqlink, write_squad
+from task_data import write_casimedicos
 
 HOSTILE = "</pre></script><script>alert(1)</script><img src=x onerror=alert(2)>"
 EXTRACT = {"kind": "extract_explanation"}
@@ -88,15 +88,6 @@ def test_what_failed_is_asked_again_and_nothing_else(run, cases, failing) -> Non
     assert (again["metrics"], again["failures"]) == (resumed["metrics"], [])
 
 
-def test_guided_extraction_is_planned_and_quotes_whole_sentences(run, medexam, cases) -> None:
-    path = cases({"*": "[1 - 2"}, program={**EXTRACT, "answer_format": "guided"})
-    (cell,) = json.loads(medexam("plan", path, "--json")[1])
-    assert (cell["questions"], cell["calls"]) == (6, 12)
-    assert "[1] Asthma wheezes." in cell["prompt"][1]["content"]
-    (document,) = run(path)
-    assert (document["metrics"]["unanswered"], document["metrics"]["measures"]["literal"]["value"]) == (0, 1.0)
-
-
 def test_reports_agree_with_the_run(run, medexam, cases, tmp_path) -> None:
     (document,) = run(cases())
     (again,) = json.loads(medexam("report", document["run_dir"], "--json")[1])
@@ -131,21 +122,6 @@ def test_weights_rank_runs_wherever_they_are_reported(run, medexam, refused, cas
     assert "--weight ranks runs of the same questions" in refused("report", "runs", *weights)
 
 
-def test_the_page_takes_no_reply_and_no_question_for_markup_and_loads_nothing(run, medexam, spec, tmp_path) -> None:
-    squad = write_squad(tmp_path / "es.jsonl", [(f"<b>{n}", f"It {HOSTILE} was hot.", HOSTILE, "hot") for n in "12"])
-    dataset = {"name": "casimedicos_spans", "path": str(squad), "language": "es"}
-    (document,) = run(spec(f"It {HOSTILE}", dataset=dataset, program=EXTRACT))
-    assert document["metrics"]["measures"]["quoted"]["value"] == 1.0
-    assert medexam("report", document["run_dir"], "--html", "page.html")[0] == 0
-    page = (tmp_path / "page.html").read_text()
-    assert not re.search(r"<(img|b|link|iframe)\b|\son\w+=", re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
-    assert len(re.findall(r"<script\b", page)) == len(re.findall(r"</script>", page))
-    assert "<script>alert" not in page
-    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
-    assert "default-src 'none'" in policy.replace("&#39;", "'").replace("&#x27;", "'")
-    assert not re.search(r'(src|href)="http', page)
-
-
 def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, refused, cases, exam) -> None:
     (words,) = run(cases())
     run(exam(program={"kind": "longest"}))
@@ -157,28 +133,6 @@ def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, r
         assert "report each of them separately" in refused("report", "runs", option, "report")
     for options in (["--plots", "plots"], ["--layout", "paper"]):
         assert "or use --html or --markdown" in refused("report", words["run_dir"], *options)
-
-
-@pytest.mark.nightly
-@pytest.mark.model
-def test_two_benchmarks_of_answers_in_words_share_no_page(run, medexam, refused, cases, spec, tmp_path) -> None:
-    pytest.importorskip("sentence_transformers")
-    run(cases())
-    data = write_cliniqlink(tmp_path / "cliniqlink")
-    (document,) = run(spec("True", dataset={"name": "cliniqlink", "path": str(data)}, program={"kind": "by_format"}))
-    assert document["metrics"]["by_group"]["true_false"]["published"]["value"] == 0.5
-    assert "report each of them separately" in refused("report", "runs", "--html", "x")
-    code, out, _ = medexam("report", "runs")
-    assert (code, "casimedicos_spans" in out, "cliniqlink" in out) == (0, True, True)
-
-
-def test_people_can_judge_the_answers(run, medexam, cases, tmp_path) -> None:
-    runs = [each["run_id"] for each in run(cases(matrix=BOTH))]
-    code, out, err = medexam("audit", "export", *runs, "--out", "audit", "--per-group", "2")
-    assert (code, err, "answers of 2 runs" in out) == (0, "", True)
-    sheet = (tmp_path / "audit" / "rater_1.csv").read_text(encoding="utf-8-sig")
-    assert "He has no fever" in sheet
-    assert not re.search(r"extract_explanation|component_f1", sheet), "the sheet tells neither run nor score"
 
 
 @pytest.mark.parametrize(
@@ -207,9 +161,8 @@ def test_an_exam_without_years_is_run_reported_and_compared(run, medexam, exam, 
         ("casimedicos/test/1", None, 1),
         ("casimedicos/test/2", None, 2),
     ]
-    _, out, _ = medexam("report", "runs", "--markdown", "all.md", "--html", "page.html")
-    _, compared, _ = medexam("compare", plain["run_dir"], documents[1]["run_dir"], "--markdown", "compared.md")
-    written = [(tmp_path / name).read_text() for name in ("all.md", "page.html", "compared.md")]
-    for text in (out, compared, *written):
-        assert not re.search(r"\bNone\b(?!\s+dropped)", re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL))
-        assert not re.search(r"by year", text, re.IGNORECASE)
+    assert medexam("compare", plain["run_dir"], documents[1]["run_dir"], "--markdown", "compared.md")[0] == 0
+    code, out, _ = medexam("report", "runs", "--markdown", "all.md")
+    assert code == 0
+    for text in (out, *((tmp_path / name).read_text() for name in ("all.md", "compared.md"))):
+        assert not re.search(r"\bNone\b(?!\s+dropped)|[Bb]y year", text)
