@@ -97,11 +97,3 @@ def test_questions_of_a_worker_that_dies_go_to_the_others(run, cluster, death) -
     assert not death.exists()
     assert len(answers(folder)) == QUESTIONS
     assert len(written(folder, "environment.json")["executor"]["lost"]) == 1
-
-
-@pytest.mark.nightly
-def test_as_many_failures_as_are_allowed_stop_all_workers(run, cluster, tmp_path) -> None:
-    (tmp_path / "replies.yaml").write_text(yaml.safe_dump({"*": {"error": "transport"}}))
-    assert "failures" in run("runs", "--executor", "ray", "--workers", "2", "--max-failures", "5")
-    (kept,) = (tmp_path / "runs").glob("*/predictions.jsonl")
-    assert 5 <= len(kept.read_text().splitlines()) < QUESTIONS

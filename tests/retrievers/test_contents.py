@@ -76,16 +76,6 @@ def test_an_encoder_that_is_moved_or_renamed_is_the_same(minilm: Path, plan, tmp
     assert len(list((tmp_path / "indexes").iterdir())) == 1
 
 
-def test_a_cross_encoder_is_its_content(plan, tmp_path: Path) -> None:
-    one, same, other = (save_bert(tmp_path / name, seed, labels=1) for name, seed in [("a", 1), ("b", 1), ("c", 2)])
-    identities = [plan(kind="bm25", rerank=folder).identity for folder in (one, same, other)]
-    assert identities[0] == identities[1] != identities[2]
-    planned = plan(kind="bm25", rerank=one)
-    _change_a_byte(one)
-    with pytest.raises(EngineError, match="a: it holds revision sha256:"):
-        planned.open(tmp_path)
-
-
 @pytest.fixture
 def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """`put(HUB_ID, OLD, save)`: a model in the hub's cache of a machine that is offline, `main` from now on."""

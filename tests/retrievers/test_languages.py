@@ -23,7 +23,6 @@ def warnings(tmp_path):
         ({"kind": "dense", "encoder": "minilm"}, "en", []),
         ({"kind": "dense", "encoder": "minilm"}, "gl", ["questions in Galician"]),
         ({"kind": "bm25"}, "es", ["by their words in a corpus in English"]),
-        ({"kind": "bm25", "language": "es"}, "es", []),
         ({"kind": "bm25"}, "gl", ["or retriever.language: gl if the corpus is in Galician"]),
         ({"kind": "tfidf", "language": "es"}, "en", ["by their words in a corpus in Spanish"]),
         ({"kind": "fusion", "encoder": "minilm"}, "es", ["by their words", "reads English only"]),
@@ -41,7 +40,6 @@ def test_what_is_warned_of(warnings, settings, language, parts) -> None:
         ("---\nlanguage: en\n---\n", True),
         ("---\nlanguage: [en, es-419]\n---\n", False),
         ("---\nlanguage:\n- multilingual\n- en\n---\n", False),
-        ("---\nlicense: mit\n---\n", False),
         ("---\nlanguage: [\n---\n", False),
     ],
 )
