@@ -1,11 +1,11 @@
 """Runs over servers that tests break."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from medexam.experiments import Runner, plan_experiment
-from medexam.experiments.store.stored_run import StoredRun
 from medexam.serve import TIMING
 from watching import Silent
 
@@ -22,7 +22,7 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(tmp_path: Path):
     """`run(endpoints, dataset, name, observer=, **program)` -> the stored run; `name` is its own folder of runs."""
 
-    def start(endpoints, dataset, name, observer=None, timeout_s=5.0, **program) -> StoredRun:
+    def start(endpoints, dataset, name, observer=None, timeout_s=5.0, **program) -> Any:
         document = {
             "name": "chaos",
             "dataset": dataset,

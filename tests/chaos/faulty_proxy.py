@@ -42,12 +42,9 @@ class Proxy:
 
     def draw(self) -> str:
         """The fate of the next completion."""
-        place = self._random.random()
-        for kind, share in self.faults.items():
-            place -= share
-            if place < 0:
-                return kind
-        return "passed"
+        passed = 1 - sum(self.faults.values())
+        (fate,) = self._random.choices([*self.faults, "passed"], [*self.faults.values(), max(passed, 0.0)])
+        return fate
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         if self.dies_after is not None and self.done.total() >= self.dies_after:
@@ -78,9 +75,14 @@ class Proxy:
 
     async def _forward(self, request: web.Request, body: bytes) -> tuple[int, bytes]:
         address = self.backing.removesuffix("/v1") + request.path
-        headers = {"Content-Type": "application/json"}
-        async with self.session.request(request.method, address, data=body, headers=headers) as reply:
+        known = {name: request.headers[name] for name in ("Authorization",) if name in request.headers}
+        headers = {"Content-Type": "application/json", **known}
+        async with self.session.request(request.method, address, data=self.change(body), headers=headers) as reply:
             return reply.status, await reply.read()
+
+    def change(self, body: bytes) -> bytes:
+        """What is passed on of a request."""
+        return body
 
 
 def _shorten(body: dict[str, Any]) -> dict[str, Any]:

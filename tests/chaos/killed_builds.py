@@ -1,13 +1,13 @@
-"""Builds an index in processes that are killed at drawn moments, until one of them finishes.
+"""Builds an index in processes that end themselves by SIGKILL, then in one that does not, and another undisturbed.
 
-    python killed_builds.py FOLDER KIND SEED KILLS
+    python killed_builds.py FOLDER MOMENT...
 
-A process that has loaded everything forks each build, so that a kill costs no imports. The moments are those around
-each block, each flush to the disk and each file that takes its place.
+The moments count blocks, flushes to the disk and files that take their place. Each build is a fork of a process that
+has loaded everything, so that it costs no imports.
 """
 
+import itertools
 import os
-import random
 import signal
 import sys
 from collections.abc import Callable
@@ -17,10 +17,8 @@ from typing import Any
 import numpy as np
 
 from medexam.retrievers import Corpus, Passage, build_index, open_index
-from medexam.retrievers.corpora import Fingerprint
 
 PASSAGES = 1500
-MOST_MOMENTS = 12
 
 
 class Encoder:
@@ -36,70 +34,44 @@ class Encoder:
         """Return the vectors of passages, of length 1."""
         if progress is not None:
             progress(len(passages))
-        return self._draw([int(passage.id) for passage in passages])
+        return self.encode_queries([passage.id for passage in passages])
 
     def encode_queries(self, texts: list[str], progress: Any = None) -> Any:
         """Return the vectors of titles, which are numbers."""
-        return self._draw([int(text) for text in texts])
-
-    def _draw(self, numbers: list[int]) -> Any:
-        vectors = np.stack([np.random.default_rng(number).normal(size=self.dimension) for number in numbers])
+        vectors = np.stack([np.random.default_rng(int(text)).normal(size=self.dimension) for text in texts])
         return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-def make_corpus() -> Corpus:
-    """Make a corpus of passages that are named by their numbers."""
-    passages = tuple(Passage(str(number), str(number), f"text {number}", "drawn") for number in range(PASSAGES))
-    fingerprint = Fingerprint()
-    for passage in passages:
-        fingerprint.add(passage)
-    return Corpus("drawn", passages, fingerprint.hexdigest(), "drawn")
+def build(corpus: Corpus, folder: Path, moment: int | None) -> None:
+    """Build, and be killed at this moment; None: to the end."""
+    passed = itertools.count(1)
 
+    def pass_moment(_: object = None) -> None:
+        if next(passed) == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def _signal_around(function: Callable[..., Any], pipe: int) -> Callable[..., Any]:
-    def call(*arguments: Any, **settings: Any) -> Any:
-        os.write(pipe, b".")
-        value = function(*arguments, **settings)
-        os.write(pipe, b".")
-        return value
+    def around(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arguments, **settings: (pass_moment(), function(*arguments, **settings), pass_moment())[1]
 
-    return call
-
-
-def _build(folder: Path, kind: Any, pipe: int) -> None:
     for name in ("fsync", "replace", "rename", "unlink"):
-        setattr(os, name, _signal_around(getattr(os, name), pipe))
-    build_index(make_corpus(), Encoder(), folder, kind, lambda _: os.write(pipe, b".") and None)
+        setattr(os, name, around(getattr(os, name)))
+    build_index(corpus, Encoder(), folder, "flat", pass_moment)
 
 
-def main(folder: Path, kind: str, seed: int, kills: int) -> None:
-    """Build, kill and build again; write how many builds were killed."""
-    lots = random.Random(seed)
-    killed = 0
-    while True:
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reading)
-            try:
-                _build(folder, kind, writing)
-            finally:
-                os._exit(0)
-        os.close(writing)
-        moments = lots.randrange(1, MOST_MOMENTS) if killed < kills else sys.maxsize
-        while moments and os.read(reading, 1):
-            moments -= 1
-        if not moments:
-            os.kill(child, signal.SIGKILL)
+def main(folder: Path, *moments: int) -> None:
+    """Build an index of which each moment ends a build, and an undisturbed one; write what is found in the first."""
+    texts = map(str, range(PASSAGES))
+    corpus = Corpus("drawn", tuple(Passage(text, text, f"text {text}", "drawn") for text in texts), "0" * 64, "drawn")
+    builds = [*((folder / "killed", moment) for moment in (*moments, None)), (folder / "whole", None)]
+    for place, moment in builds:
+        if (child := os.fork()) == 0:
+            build(corpus, place, moment)
+            os._exit(0)
         status = os.waitpid(child, 0)[1]
-        os.close(reading)
-        if not os.WIFSIGNALED(status):
-            break
-        killed += 1
-    index = open_index(folder, make_corpus().fingerprint, Encoder())
-    hits = index.search([str(PASSAGES // 2)], 1)
-    sys.stdout.write(f"{killed} {hits[0][0].passage.id}\n")
+        assert os.WIFSIGNALED(status) == (moment is not None), (moment, status)
+    hits = open_index(folder / "killed", corpus.fingerprint, Encoder()).search([str(PASSAGES // 2)], 1)
+    sys.stdout.write(hits[0][0].passage.id)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

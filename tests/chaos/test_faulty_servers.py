@@ -1,45 +1,43 @@
 """Runs over servers that reset, refuse, stall and garble: every question is answered once, and as without faults."""
 
 import os
+from typing import Any
 
 import pytest
 from wire_server import Wire, serving
 
 from chaos.faulty_proxy import FAULTS, Proxy, proxying
 from medexam.errors import EngineError
-from medexam.experiments.store.run_folder import PREDICTIONS
-from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics import TIMES
 from medexam.predictions import Prediction, Status
 from medexam.serve import TIMING
 from watching import Silent
-
-pytestmark = pytest.mark.chaos
 
 ONE = {"name": "headqa_sample", "language": "en", "limit": 1}
 CLOSED = "http://127.0.0.1:9/v1"
 
 
-def kept(run: StoredRun) -> list[Prediction]:
+def kept(run: Any) -> list[Prediction]:
     """Every line on disk."""
-    lines = (run.folder.path / PREDICTIONS).read_text(encoding="utf-8").splitlines()
+    lines = (run.folder.path / "predictions.jsonl").read_text(encoding="utf-8").splitlines()
     return [Prediction.model_validate_json(line) for line in lines]
 
 
-def said(run: StoredRun) -> dict[str, object]:
+def said(run: Any) -> dict[str, object]:
     """What was answered, by question."""
     return {one.question: (one.status, one.answer, one.reply, one.option_scores) for one in kept(run)}
 
 
-def scores(run: StoredRun) -> dict[str, object]:
+def scores(run: Any) -> dict[str, object]:
     """The metrics, without how long it took."""
-    return run.metrics.model_dump(exclude=set(TIMES))
+    return {name: value for name, value in run.metrics.model_dump().items() if not name.endswith(("_s", "latency"))}
 
 
 # anyio leaves the socket of a connect that is cancelled to the garbage collector.
 @pytest.mark.filterwarnings("ignore:Exception ignored in.*socket:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
-    "lists", [pytest.param(True, marks=pytest.mark.data), False], ids=["600 in batches", "one by one"]
+    "lists",
+    [pytest.param(True, marks=[pytest.mark.data, pytest.mark.chaos]), False],
+    ids=["600 in batches", "one by one"],
 )
 def test_a_run_over_faulty_servers_ends_as_one_without_faults(run, lists, caplog, monkeypatch) -> None:
     # A call meets a fault, or the check behind it does, in two of five attempts: eight in a row happen in such a run.
@@ -52,10 +50,11 @@ def test_a_run_over_faulty_servers_ends_as_one_without_faults(run, lists, caplog
         dataset = {"name": "headqa_v1", "language": "en", "limit": 600}
     with serving(Wire(lists=lists)) as wire:
         plain = run([wire.address], dataset, "plain", timeout_s=30.0, answer_format="guided")
-        proxies = [Proxy(wire.address, seed=1), Proxy(wire.address, seed=2, dies_after=25)]
+        stall_s = 5.0 if lists else 2.0
+        proxies = [Proxy(wire.address, seed=1, stall_s=stall_s), Proxy(wire.address, seed=2, dies_after=25)]
         with proxying(*proxies):
             endpoints = [CLOSED, *(proxy.address for proxy in proxies)]
-            chaotic = run(endpoints, dataset, "chaotic", timeout_s=5.0, answer_format="guided")
+            chaotic = run(endpoints, dataset, "chaotic", timeout_s=stall_s, answer_format="guided")
     assert "no server answers at http://127.0.0.1:9/v1" in caplog.text
     assert chaotic.complete
     assert len(kept(chaotic)) == len(said(chaotic)) == len(chaotic.record.questions)
@@ -94,30 +93,29 @@ class Meets(Silent):
 @pytest.mark.parametrize("answer_format", ["guided", "free"])
 def test_a_fault_that_stays_is_recorded_and_pending(run, fault, kind, message, answer_format, monkeypatch) -> None:
     timeout_s = 30.0
+    monkeypatch.setattr(TIMING, "attempts", 2)
     if fault == "stall":
         timeout_s = 3.0  # enough for a probe on a busy machine
-        monkeypatch.setattr(TIMING, "attempts", 2)
     with serving(Wire()) as wire:
         proxy = Proxy(wire.address, faults={}, stall_s=60.0)
         with proxying(proxy):
             broken = Meets(lambda: setattr(proxy, "faults", {fault: 1.0}))
             stored = run([proxy.address], ONE, "runs", broken, timeout_s=timeout_s, answer_format=answer_format)
             (prediction,) = kept(stored)
+    assert (stored.metrics.failed, stored.complete) == (1, False)
     assert prediction.failure is not None
     assert (prediction.status, prediction.failure.kind) == (Status.FAILED, kind)
     assert message in prediction.failure.message
-    assert proxy.done[fault] == TIMING.attempts or fault == "stall"
-    assert (stored.metrics.failed, stored.complete) == (1, False)
 
 
-@pytest.mark.parametrize(("status", "kind"), [(400, "LMInvalidRequestError"), (422, "LMInvalidRequestError")])
-def test_a_refusal_is_recorded_after_one_attempt(run, status, kind) -> None:
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_refusal_is_recorded_after_one_attempt(run, status) -> None:
     with serving(Wire()) as wire:
         refusing = Meets(lambda: (wire.requests.clear(), wire.refuse.update({"/v1/completions": status})))
         (prediction,) = kept(run([wire.address], ONE, "runs", refusing, answer_format="guided"))
         assert len(wire.bodies("/v1/completions")) == 1
     assert prediction.failure is not None
-    assert (prediction.status, prediction.failure.kind) == (Status.FAILED, kind)
+    assert (prediction.status, prediction.failure.kind) == (Status.FAILED, "LMInvalidRequestError")
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
@@ -142,11 +140,10 @@ def test_a_server_that_was_not_there_takes_part_when_it_answers(run) -> None:
         late, there = Proxy(wire.address, faults={}, dead=True), Proxy(wire.address, faults={})
         with proxying(late, there):
 
-            class Wakes(Silent):
-                def cell_starts(self, planned) -> None:
-                    late.dead, there.faults, there.retry_after = False, {"503": 1.0}, "2"
+            def wake() -> None:
+                late.dead, there.faults, there.retry_after = False, {"503": 1.0}, "2"
 
-            stored = run([late.address, there.address], dataset, "runs", Wakes())
+            stored = run([late.address, there.address], dataset, "runs", Meets(wake))
     assert stored.complete
     assert late.done["passed"] > 0
     assert there.done["503"] <= 2 * 40, "the pause that the server asks for is kept"

@@ -1,90 +1,104 @@
-"""Processes that die, and a tracking server that is not there: no prediction is lost, and none is asked again."""
+"""Processes that die, and disks that are full: no prediction is lost, and none is asked again."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
-import pytest
+from wire_server import Wire, serving
 
-from medexam.experiments.store.run_folder import PREDICTIONS
-
-pytestmark = pytest.mark.chaos
+import medexam
+from waiting import until
 
 MEDEXAM = "from medexam.cli import run_command; run_command()"
+QUESTIONS = 60
 FULL = 12_000
 """Bytes that a file may have on the full disk: more than `spec.json` has, fewer than the predictions."""
 
 
-@pytest.fixture
-def spec(tmp_path: Path) -> Path:
-    """600 questions of HEAD-QA where its data are here, else the 120 that are always here."""
-    (tmp_path / "replies.yaml").write_text('{"a": "{Answer: 1}", "*": "{Answer: 2}"}')
-    dataset = {"name": "headqa_sample", "language": "en"}
-    if os.environ.get("MEDEXAM_DATA"):
-        dataset = {"name": "headqa_v1", "language": "en", "limit": 600}
-    document = {
-        "name": "killed",
-        "dataset": dataset,
-        "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
-        "program": {"kind": "zero_shot"},
-    }
+def call(*arguments: object) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def write_spec(tmp_path: Path, model: dict[str, Any]) -> Path:
     path = tmp_path / "spec.json"
+    dataset = {"name": "headqa_sample", "language": "en"}
+    document = {"name": "killed", "dataset": dataset, "model": model, "program": {"kind": "zero_shot"}}
     path.write_text(json.dumps(document))
     return path
 
 
-def call(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+def scripted(tmp_path: Path) -> Path:
+    (tmp_path / "replies.yaml").write_text('{"a": "{Answer: 1}", "*": "{Answer: 2}"}')
+    return write_spec(tmp_path, {"engine": "scripted", "path": str(tmp_path / "replies.yaml")})
 
 
-def read(runs_dir: Path) -> list[str]:
-    """The keys of all lines on disk."""
-    (path,) = runs_dir.glob(f"*/{PREDICTIONS}")
-    return [json.loads(line)["question"] for line in path.read_text().splitlines()]
+def lines_of(runs_dir: Path) -> list[str]:
+    """The lines on disk; none before there are any."""
+    return [line for path in runs_dir.glob("*/predictions.jsonl") for line in path.read_text().splitlines()]
 
 
-def test_runs_that_are_killed_25_times_come_out_as_others() -> None:
-    done = call("-m", "soak", "--works", "run", "--kills", 25, "--seed", 5, "--json")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["commands"]["run"]["kills"] >= 25
-    assert found["failed"] == []
+def go_on(spec: Path, runs_dir: Path, limit: int) -> None:
+    (run,) = medexam.run(spec, limit=limit, runs_dir=runs_dir, track=False, progress=False)
+    assert run.complete
 
 
-def test_without_a_tracking_server_the_run_is_complete_on_disk(spec, tmp_path) -> None:
-    runs = ("--limit", 6, "--runs-dir", tmp_path / "runs", "--tracking-uri", "http://127.0.0.1:9", "--json")
-    done = call("-c", MEDEXAM, "run", spec, *runs, MLFLOW_HTTP_REQUEST_MAX_RETRIES="0")
-    assert done.returncode == 0
-    assert len(read(tmp_path / "runs")) == 6
-    (line,) = [line for line in done.stderr.splitlines() if "MLflow" in line and "took nothing" in line]
-    assert "medexam track" in line
+class Stopping(Wire):
+    """Holds what it is asked once it has answered half of the questions."""
+
+    free = threading.Event()
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if len(self.bodies("/v1/chat/completions")) > QUESTIONS // 2:
+            self.free.wait()
+        return super().reply(path, body)
 
 
-def test_a_full_disk_loses_nothing_that_was_on_it(spec, tmp_path) -> None:
+def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    with serving(Stopping()) as wire:
+        spec = write_spec(tmp_path, {"engine": "vllm", "endpoints": [wire.address]})
+        runs = tmp_path / "runs"
+        process = call("-c", MEDEXAM, "run", spec, "--limit", QUESTIONS, "--runs-dir", runs, "--tracking-uri", "none")
+        until(lambda: lines_of(runs) or process.poll() is not None, "the first predictions")
+        assert process.poll() is None, process.communicate()[1]
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        before = lines_of(runs)
+        wire.free.set()
+        asked = len(wire.bodies("/v1/chat/completions"))
+        go_on(spec, runs, QUESTIONS)
+        again = len(wire.bodies("/v1/chat/completions")) - asked
+    after = lines_of(runs)
+    kept = [line for line in before if line in after]
+    assert len(before) - len(kept) <= 1, "the last line may be torn"
+    keys = [json.loads(line)["question"] for line in after]
+    assert len(keys) == len(set(keys)) == QUESTIONS
+    # What a run asks to identify its server comes on top of the questions.
+    assert QUESTIONS - len(kept) <= again < QUESTIONS
+
+
+def test_a_full_disk_loses_nothing_that_was_on_it(tmp_path: Path) -> None:
+    spec, runs = scripted(tmp_path), tmp_path / "runs"
+    go_on(spec, runs, 10)
+    before = lines_of(runs)
     limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({FULL}, {FULL})); {MEDEXAM}"
-
-    def run(program: str, limit: int) -> subprocess.CompletedProcess[str]:
-        where = ("--runs-dir", tmp_path / "runs", "--tracking-uri", "http://127.0.0.1:9")
-        return call("-c", program, "run", spec, "--limit", limit, *where, MLFLOW_HTTP_REQUEST_MAX_RETRIES="0")
-
-    assert run(MEDEXAM, 10).returncode == 0
-    (path,) = (tmp_path / "runs").glob(f"*/{PREDICTIONS}")
-    before = path.read_bytes()
-    full = run(limited, 60)
-    assert full.returncode == 2
-    assert len([line for line in full.stderr.splitlines() if line.startswith("medexam: cannot write")]) == 1
-    assert "Traceback" not in full.stderr
-    assert path.read_bytes() == before
-    done = run(MEDEXAM, 60)
-    assert done.returncode == 0, done.stderr
-    assert path.read_bytes().startswith(before)
-    keys = read(tmp_path / "runs")
-    assert len(keys) == len(set(keys)) == 60
+    full = call("-c", limited, "run", spec, "--limit", QUESTIONS, "--runs-dir", runs, "--tracking-uri", "none")
+    _, err = full.communicate()
+    assert full.returncode == 2, err
+    assert len([line for line in err.splitlines() if line.startswith("medexam: cannot write")]) == 1
+    assert "Traceback" not in err
+    assert lines_of(runs) == before
+    go_on(spec, runs, QUESTIONS)
+    assert lines_of(runs)[:10] == before
+    keys = [json.loads(line)["question"] for line in lines_of(runs)]
+    assert len(keys) == len(set(keys)) == QUESTIONS

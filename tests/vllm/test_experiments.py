@@ -1,69 +1,109 @@
-"""Whole experiments on a live vLLM server: every prompting strategy, free and guided, in both languages."""
-
-import os
+"""Whole experiments on a live vLLM server: prompting strategies free and guided, and modules of the user's own."""
 
 import pytest
 
-from medexam.experiments import Runner, plan_experiment
-from watching import Silent
+import medexam
+from medexam.predictions import Status
 
-ENDPOINT = os.environ.get("MEDEXAM_VLLM_ENDPOINT")
+pytestmark = pytest.mark.vllm
 QUESTIONS = 8
-
-pytestmark = [
-    pytest.mark.vllm,
-    pytest.mark.skipif(ENDPOINT is None, reason="MEDEXAM_VLLM_ENDPOINT names no vLLM server"),
-]
+MODULE = """
+import dspy
+from medexam.programs import OptionProbabilities
 
 
-def _run(tmp_path, program, **changes):
-    document = {
-        "name": "live",
-        "dataset": {"name": "headqa_sample", "limit": QUESTIONS},
-        "model": {"engine": "vllm", "endpoints": [ENDPOINT]},
-        "program": program,
-        "matrix": {"dataset.language": ["en", "es"]},
-        **changes,
-    }
-    runs, interrupted = Runner(plan_experiment(document, {}, runs_dir=tmp_path / "runs"), Silent()).run()
-    assert not interrupted
-    return runs
+class Argue(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.argue = dspy.Predict("question, options -> argument", max_tokens=24)
+        self.judge = dspy.Predict("question, options, argument -> answer: int")
+
+    def forward(self, stem, options):
+        argument = self.argue(question=stem, options=options).argument
+        return self.judge(question=stem, options=options, argument=argument)
 
 
+class Likely(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.weigh = OptionProbabilities("question, options -> answer: int")
+
+    async def aforward(self, stem, options):
+        return await self.weigh.acall(question=stem, options=options)
+"""
+
+
+@pytest.fixture
+def run(endpoint, tmp_path):
+    """`run(program, limit=8, language="en")` -> the run."""
+    (tmp_path / "mine.py").write_text(MODULE)
+
+    def call(program, limit=QUESTIONS, language="en"):
+        (found,) = medexam.run(
+            {
+                "name": "live",
+                "dataset": {"name": "headqa_sample", "limit": limit, "language": language},
+                "model": {"engine": "vllm", "endpoints": [endpoint]},
+                "program": program,
+            },
+            runs_dir=tmp_path / "runs",
+            track=False,
+            progress=False,
+        )
+        assert found.complete
+        return found
+
+    return call
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
 @pytest.mark.parametrize(
     ("kind", "answer_form"),
     [("zero_shot", "braces"), ("zero_shot", "angles"), ("few_shot", "braces"), ("chain_of_thought", "braces")],
 )
-def test_guided_runs_leave_nothing_unanswered(tmp_path, kind, answer_form) -> None:
+def test_guided_runs_leave_nothing_unanswered(run, kind, answer_form, language) -> None:
     program = {"kind": kind, "answer_format": "guided", "answer_form": answer_form, "max_tokens": 32}
-    for run in _run(tmp_path, program):
-        assert run.status == "complete"
-        assert run.metrics.n == QUESTIONS
-        assert run.metrics.unanswered == 0
-        engine = run.environment["engine"]
-        assert (engine["engine"], engine["guided_by"]) == ("vllm", "prefill")
-        assert engine["server_version"]
-        assert engine["chat_template"]
-        predictions = run.folder.read_predictions().values()
-        assert all(p.prompt_tokens and p.model == engine["model"] for p in predictions)
-        if kind == "chain_of_thought":
-            assert any(p.rationale for p in predictions)
+    found = run(program, language=language).predictions.values()
+    assert len(found) == QUESTIONS
+    assert {one.status for one in found} == {Status.ANSWERED}
+    assert all(one.prompt_tokens and one.model for one in found)
+    if kind == "chain_of_thought":
+        assert any(one.rationale for one in found)
 
 
 @pytest.mark.parametrize("kind", ["zero_shot", "few_shot", "chain_of_thought"])
-def test_free_runs_keep_every_reply(tmp_path, kind) -> None:
-    for run in _run(tmp_path, {"kind": kind, "max_tokens": 24}):
-        assert run.status == "complete"
-        assert run.metrics.n == QUESTIONS
-        predictions = run.folder.read_predictions().values()
-        assert all(p.reply and p.completion_tokens <= 24 for p in predictions)
-        assert {p.finish_reason for p in predictions} <= {"stop", "length"}
+def test_free_runs_keep_every_reply(run, kind) -> None:
+    found = run({"kind": kind, "max_tokens": 24}).predictions.values()
+    assert len(found) == QUESTIONS
+    assert all(one.reply and one.completion_tokens <= 24 for one in found)
+    assert {one.finish_reason for one in found} <= {"stop", "length"}
 
 
-def test_a_prompt_longer_than_the_context_leaves_its_question_unanswered(tmp_path) -> None:
+def test_likelihoods_leave_nothing_unanswered(run) -> None:
+    found = run({"kind": "likelihood"}, limit=12)
+    assert {one.status for one in found.predictions.values()} == {Status.ANSWERED}
+    assert sum(found.stored.environment["engine"]["details"]["read_by"].values()) == 12
+
+
+def test_a_prompt_longer_than_the_context_leaves_its_question_unanswered(run, tmp_path) -> None:
     words = tmp_path / "words.yaml"
     words.write_text("en: {zero_shot: '" + "very " * 5000 + "long. $form'}", encoding="utf-8")
-    program = {"kind": "zero_shot", "prompt": str(words)}
-    (run,) = _run(tmp_path, program, matrix={}, dataset={"name": "headqa_sample", "limit": 3})
-    assert run.status == "complete"
-    assert {p.reason for p in run.folder.read_predictions().values()} == {"context_overflow"}
+    found = run({"kind": "zero_shot", "prompt": str(words)}, limit=3).predictions.values()
+    assert {one.reason for one in found} == {"context_overflow"}
+
+
+def test_each_output_of_a_module_is_written_and_each_choice_is_legal(run, tmp_path) -> None:
+    found = run({"kind": f"{tmp_path / 'mine.py'}:Argue", "answer_format": "guided"}, limit=20).predictions
+    for said in found.values():
+        assert said.status is Status.ANSWERED
+        argument, answer = said.generations
+        assert 0 < argument.completion_tokens <= 24
+        assert answer.text == str(said.answer)
+
+
+def test_the_likeliest_choice_is_what_a_guided_answer_chooses(run, tmp_path) -> None:
+    likely = run({"kind": f"{tmp_path / 'mine.py'}:Likely", "logprobs": True}, limit=20).predictions
+    signature = {"kind": "signature", "signature": "question, options -> answer: int", "answer_format": "guided"}
+    guided = run(signature, limit=20).predictions
+    # Of options whose probabilities are nearly equal, batches of another make-up may choose another one.
+    assert sum(likely[key].answer == said.answer for key, said in guided.items()) >= 18

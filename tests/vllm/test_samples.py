@@ -1,42 +1,30 @@
 """Several replies to a prompt from a live server: in one request, those of single requests under the next seeds."""
 
-import asyncio
-from collections.abc import AsyncIterator
-
 import pytest
-from dspy.lm15 import Config, Message, Request
+from engine_calls import GUIDED, ask, replies
 
-from asked import complete
-from medexam.dspy_requests import CHOICE, split_samples
-from medexam.model_calls import SAMPLES
-from medexam.serve import VLLMEngine, build_engine
-from medexam.specs import EngineNeeds, ModelSpec
+from medexam.serve import build_engine
+from medexam.specs import ModelSpec
 
 pytestmark = pytest.mark.vllm
+DRAWN = {"temperature": 1.5, "max_tokens": 6}
 
 
-@pytest.fixture
-async def engine(endpoint: str) -> AsyncIterator[VLLMEngine]:
+@pytest.mark.parametrize("choices", [list("1234"), None], ids=["guided", "free"])
+async def test_one_request_brings_the_replies_of_several(endpoint: str, choices: list[str] | None) -> None:
     spec = ModelSpec(engine="vllm", endpoints=(endpoint,), temperature=1.5, min_p=0.01)
-    built = await build_engine(spec, EngineNeeds(guided=True))
-    yield built
-    await built.aclose()
-
-
-def ask(seed: int, samples: int, *, choices: bool) -> Request:
-    extensions = {**({CHOICE: list("1234")} if choices else {}), **({SAMPLES: samples} if samples > 1 else {})}
-    messages = [Message.user("Name a bone, any bone."), *([Message.assistant("{Answer: ")] if choices else [])]
-    config = Config(temperature=1.5, max_tokens=6, seed=seed, extensions=extensions or None)
-    return Request(model="m", messages=tuple(messages), config=config)
-
-
-@pytest.mark.parametrize("choices", [True, False], ids=["guided", "free"])
-async def test_one_request_brings_the_replies_of_several(engine: VLLMEngine, choices: bool) -> None:
+    engine = await build_engine(spec, GUIDED)
     assert engine.shares_prompts
-    replies = split_samples(await complete(engine, ask(11, 6, choices=choices)))
-    single = await asyncio.gather(*(complete(engine, ask(11 + n, 1, choices=choices)) for n in range(6)))
+    opening = "{Answer: " if choices else ""
+
+    def name(seed: int, samples: int = 1):
+        return ask("Name a bone, any bone.", opening=opening, choices=choices, seed=seed, samples=samples, **DRAWN)
+
+    several = await engine.reply(name(11, samples=6))
+    single = await replies(engine, [name(11 + n) for n in range(6)])
+    await engine.aclose()
     # Other batches round otherwise, which may turn a draw between tokens that are equally likely.
-    assert sum(one.text == other.text for one, other in zip(replies, single, strict=True)) >= 5
-    assert len({reply.text for reply in replies}) > 1
-    assert [reply.usage.input_tokens for reply in replies] == [single[0].usage.input_tokens, 0, 0, 0, 0, 0]
-    assert all(reply.usage.output_tokens for reply in replies)
+    assert sum(one.reply == other.reply for one, other in zip(several, single, strict=True)) >= 5
+    assert len({one.reply for one in several}) > 1
+    assert [one.prompt_tokens for one in several] == [single[0].prompt_tokens, 0, 0, 0, 0, 0]
+    assert all(one.completion_tokens for one in several)

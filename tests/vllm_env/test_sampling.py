@@ -1,6 +1,5 @@
 """A model whose folder carries sampling values, at a vLLM server that takes them: replies are those of the spec."""
 
-import asyncio
 import json
 import os
 import signal
@@ -11,10 +10,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from dspy.lm15 import Config, Message, Request
+from engine_calls import ask, replies
 from fake_vllm import free_port
 
-from asked import complete
 from medexam.serve import Endpoint, build_engine, probe_endpoint, smollm2_folder
 from medexam.specs import EngineNeeds, ModelSpec
 from waiting import until
@@ -48,30 +46,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def filling(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that takes them from there, as vLLM does by itself."""
     port, log = free_port(), tmp_path_factory.mktemp("log") / "vllm.log"
-    command = [
-        str(Path(sys.executable).with_name("medexam")),
-        "serve",
-        str(folder),
-        "--python",
-        str(PYTHON),
-        "--port",
-        str(port),
-    ]
-    command += ["--log", str(log), "--max-model-len", "512", "--dtype", "float32"]
-    with subprocess.Popen(
-        [*command, "--", "--enforce-eager", "--generation-config", "auto"], env={**os.environ, "VLLM_API_KEY": KEY}
-    ) as server:
+    medexam = str(Path(sys.executable).with_name("medexam"))
+    command = [medexam, "serve", str(folder), "--python", str(PYTHON), "--port", str(port), "--log", str(log)]
+    command += ["--max-model-len", "512", "--dtype", "float32", "--", "--enforce-eager", "--generation-config", "auto"]
+    with subprocess.Popen(command, env={**os.environ, "VLLM_API_KEY": KEY}) as server:
         try:
             until(lambda: _is_healthy(port) or server.poll() is not None, "the server", 300.0)
             assert server.poll() is None, f"see {log}"
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             server.send_signal(signal.SIGINT)
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VLLM_API_KEY", KEY)
 
 
 def _is_healthy(port: int) -> bool:
@@ -87,13 +71,12 @@ async def test_what_it_fills_is_seen(filling: str) -> None:
     assert set(seen.sampling.filled or ()) == {"repetition_penalty", "top_k", "top_p"}
 
 
-async def test_free_replies_are_those_of_the_embedded_engine(filling: str, folder: Path) -> None:
-    config = Config(temperature=0.0, max_tokens=48)
-    requests = [Request(model="m", messages=(Message.user(f"What is a {word}?"),), config=config) for word in WORDS]
-    specs = (ModelSpec(engine="vllm", endpoints=(filling,)), ModelSpec(path=folder, dtype="float32"))
-    replies = []
-    for spec in specs:
+async def test_free_replies_are_those_of_the_embedded_engine(filling: str, folder: Path, monkeypatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", KEY)
+    asked = [ask(f"What is a {word}?", max_tokens=48) for word in WORDS]
+    found = []
+    for spec in (ModelSpec(engine="vllm", endpoints=(filling,)), ModelSpec(path=folder, dtype="float32")):
         engine = await build_engine(spec, EngineNeeds(chat=True))
-        replies.append([one.text for one in await asyncio.gather(*(complete(engine, one) for one in requests))])
+        found.append([one.words for one in await replies(engine, asked)])
         await engine.aclose()
-    assert replies[0] == replies[1]
+    assert found[0] == found[1]
