@@ -4,16 +4,14 @@ import json
 
 import pytest
 
-from medexam.experiments import Runner, plan_experiment, plan_optimization
-from medexam.experiments.optimize.optimizer import optimize
-from watching import Silent, Trials
+import medexam
 
 pytestmark = pytest.mark.model
 pytest.importorskip("torch")
 
 
 @pytest.fixture(scope="module")
-def document(tiny_llama):
+def spec(tiny_llama):
     return {
         "name": "optimized",
         "dataset": {"name": "headqa_sample", "split": "test", "limit": 4},
@@ -30,52 +28,47 @@ def document(tiny_llama):
 
 
 @pytest.fixture(scope="module")
-def runs_dir(tmp_path_factory):
-    return tmp_path_factory.mktemp("optimized")
+def done(spec, tmp_path_factory):
+    return medexam.optimize(spec, runs_dir=tmp_path_factory.mktemp("optimized"), progress=False)
 
 
-@pytest.fixture(scope="module")
-def done(document, runs_dir):
-    return optimize(plan_optimization(document, {}, runs_dir=runs_dir), Trials())
-
-
-def _predictions(done, trial):
-    lines = (done.folder.programs / trial.digest / "predictions.jsonl").read_text().splitlines()
+def said_in(done, trial):
+    lines = (done.folder / "trials" / trial.digest / "predictions.jsonl").read_text().splitlines()
     return {line["question"]: line for line in map(json.loads, lines)}
 
 
 def test_the_program_that_is_kept_is_the_likeliest(done) -> None:
-    assert len(done.trials) == 2
-    assert done.best.score == max(trial.score for trial in done.trials)
-    assert all(trial.score < 0 for trial in done.trials)
-    assert (done.folder.path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    trials = done.optimization.trials
+    assert len(trials) == 2
+    assert done.optimization.best.score == max(trial.score for trial in trials)
+    assert all(trial.score < 0 for trial in trials)
+    assert (done.folder / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_probabilities_are_those_of_the_model(done, document, tiny_llama, runs_dir) -> None:
-    """The scores of the program as written, computed again from its rendered prompt with transformers alone."""
+def test_probabilities_are_those_of_transformers_on_the_prompt_that_a_plan_shows(done, spec, tiny_llama) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    plan = plan_optimization(document, {}, runs_dir=runs_dir)
+    plain = {name: part for name, part in spec.items() if name != "optimizer"}
     tokenizer = AutoTokenizer.from_pretrained(tiny_llama)
     model = AutoModelForCausalLM.from_pretrained(tiny_llama, dtype=torch.float32)
-    program = plan.validation.program
-    said = _predictions(done, done.trials[0])
-    for question in plan.validation.question_set.questions:
-        call = next(program.steps(question))
-        turns = program.adapter.format(call.predictor.signature, [], call.inputs)
-        text = tokenizer.apply_chat_template(turns[:-1], tokenize=False, add_generation_prompt=True)
-        tokens = tokenizer(text + turns[-1]["content"], return_tensors="pt", add_special_tokens=False)
-        with torch.no_grad():
-            scores = model(**tokens).logits[0, -1].double().log_softmax(-1)
-        for number, score in said[question.key]["option_scores"].items():
-            (token,) = tokenizer.encode(number, add_special_tokens=False)
-            assert float(scores[token]) == pytest.approx(score, abs=2e-3)
+    turns = medexam.plan(plain, dataset__split="dev", limit=1, runs_dir=done.folder).cells[0]["prompt"]
+    question = medexam.load_questions("headqa_sample", split="dev", limit=1)[0]
+    text = tokenizer.apply_chat_template(turns[:-1], tokenize=False, add_generation_prompt=True)
+    tokens = tokenizer(text + turns[-1]["content"], return_tensors="pt", add_special_tokens=False)
+    with torch.no_grad():
+        scores = model(**tokens).logits[0, -1].double().log_softmax(-1)
+    found = said_in(done, done.optimization.trials[0])[question.key]["option_scores"]
+    assert len(found) >= 4
+    for number, score in found.items():
+        (token,) = tokenizer.encode(number, add_special_tokens=False)
+        assert float(scores[token]) == pytest.approx(score, abs=2e-3)
 
 
-def test_the_loaded_program_answers_as_its_trial_did(done, document, runs_dir) -> None:
-    trial = done.trials[1]
-    overrides = {"program.load": str(done.folder.programs / trial.digest), "dataset.split": "dev"}
-    (run,), _ = Runner(plan_experiment(document, overrides, runs_dir=runs_dir), Silent()).run()
-    answers = {key: prediction.answer for key, prediction in run.folder.read_predictions().items()}
-    assert answers == {key: line["answer"] for key, line in _predictions(done, trial).items()}
+def test_the_loaded_program_answers_as_its_trial_did(done, spec) -> None:
+    trial = done.optimization.trials[1]
+    settings = {"program__load": str(done.folder / "trials" / trial.digest), "dataset__split": "dev"}
+    plain = {name: part for name, part in spec.items() if name != "optimizer"}
+    (run,) = medexam.run(plain, **settings, runs_dir=done.folder.parent, progress=False, track=False)
+    answers = {key: said.answer for key, said in run.predictions.items()}
+    assert answers == {key: line["answer"] for key, line in said_in(done, trial).items()}

@@ -1,7 +1,7 @@
 """The Python that readers find runs as it is printed: in README.md, in two pages of `docs`, and in the notebooks.
 
 Each runs from top to bottom in a process of its own, inside an event loop, as in a notebook; Jupyter is not needed. The
-processes are forks of one that has imported what they import. SmolLM2 answers README.md, a drawn model the others.
+processes are forks of one that has imported what they import. A drawn model answers.
 """
 
 import json
@@ -25,10 +25,12 @@ FORKS = """
 import contextlib, json, os, sys, traceback
 import accelerate, dspy, matplotlib.figure, mlflow, pandas, scipy.optimize, torch._dynamo
 import transformers.models.llama.modeling_llama, transformers.generation.utils
-import medexam.experiments.optimize, medexam.experiments.run.runner, medexam.experiments.report.page.document
-import medexam.serve.engines.embedded, medexam.benchmarks, medexam.programs
-import alembic.command, matplotlib.backends.backend_svg, medexam.experiments.optimize.evaluator
+import alembic.command, matplotlib.backends.backend_svg
 import mlflow.store.tracking.sqlalchemy_store, mlflow.tracing.client
+import medexam
+from medexam.benchmarks import find_benchmark
+from medexam.experiments import Runner, plan_optimization, write_page
+from medexam.serve import EmbeddedEngine
 
 medexam.run, medexam.optimize, medexam.Evaluate, medexam.lm  # what stands behind a name is imported with it
 
@@ -145,16 +147,18 @@ def run_cells() -> Iterator[Callable[..., str]]:
         forks.stdin.close()
 
 
-def test_the_readmes_example_prints_an_option(run_cells, tmp_path: Path, runs_dir: Path) -> None:
+def test_the_readmes_example_prints_an_option(run_cells, drawn_cache, tmp_path: Path, runs_dir: Path) -> None:
     _, example = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Python\n")
     lines = example[: example.index("\n## ")].splitlines()
     code = textwrap.dedent("\n".join(line for line in lines if line.startswith("    ")))
-    said = run_cells([code], "True", tmp_path)
+    said = run_cells([code], "True", tmp_path, drawn_cache)
     assert "Against zero_shot" in said
     assert int(said.splitlines()[-1]) in range(1, 6)
 
 
-@pytest.mark.parametrize(("name", "least", "check"), [("python", 9, PAGE), ("dspy", 2, ROUTED)])
+@pytest.mark.parametrize(
+    ("name", "least", "check"), [("python", 9, PAGE), pytest.param("dspy", 2, ROUTED, marks=pytest.mark.nightly)]
+)
 def test_every_snippet_of_a_page_runs(name, least, check, run_cells, drawn_cache, tmp_path, runs_dir) -> None:
     page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     snippets = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
@@ -166,6 +170,7 @@ def test_every_notebook_is_tested() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.ipynb")} == set(NOTEBOOKS)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_notebook_runs(name: str, run_cells, drawn_cache: Path, tmp_path: Path, empty_store: Path) -> None:
     folder = shutil.copytree(
