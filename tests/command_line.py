@@ -13,18 +13,22 @@ WITHOUT_MLFLOW = "MLflow is not installed: "
 
 
 @pytest.fixture
-def medexam(monkeypatch, capsys, tmp_path):
+def medexam(request, monkeypatch, capsys, tmp_path):
     """Run the command line; gives its exit code, standard output, and standard error without `WITHOUT_MLFLOW`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MEDEXAM_RUNS", raising=False)
+    sends = "tracked" in request.fixturenames or "_untracked" not in request.fixturenames
 
     def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["medexam", *map(str, arguments)])
-        try:
-            run_command()
-            code = 0
-        except SystemExit as done:
-            code = done.code or 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["medexam", *map(str, arguments)])
+            if not sends and arguments[:1] == ("run",):
+                patch.setitem(sys.modules, "mlflow", None)
+            try:
+                run_command()
+                code = 0
+            except SystemExit as done:
+                code = done.code or 0
         printed = capsys.readouterr()
         errors = (line for line in printed.err.splitlines(keepends=True) if WITHOUT_MLFLOW not in line)
         return code, printed.out, "".join(errors)
@@ -38,10 +42,8 @@ def tracked() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _untracked(request, monkeypatch) -> None:
-    """MLflow is not installed, unless the test asks for `tracked` or a client: it takes longer than the questions."""
-    if {"tracked", "client"}.isdisjoint(request.fixturenames):
-        monkeypatch.setitem(sys.modules, "mlflow", None)
+def _untracked() -> None:
+    """Where it is imported, `medexam run` finds no MLflow, unless the test asks for `tracked`: sending takes long."""
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -104,7 +105,8 @@ def test_a_printed_command_is_right_usage(line: str) -> None:
 
 @pytest.fixture
 def desk(tmp_path, tiny_llama, monkeypatch) -> Path:
-    """A folder with questions of one's own; a drawn model stands for SmolLM2, and a server for OpenAI."""
+    """A folder with questions of one's own, without MLflow; a drawn model stands for SmolLM2."""
+    monkeypatch.setitem(sys.modules, "mlflow", None)
     models = tmp_path / "cache" / "models"
     models.mkdir(parents=True)
     (models / smollm2_folder().name).symlink_to(tiny_llama)

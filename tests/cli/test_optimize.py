@@ -1,11 +1,14 @@
 """`medexam optimize` as a user types it, with the scripted engine."""
 
+import sys
+
 import pytest
 
 
 @pytest.fixture
-def begin(medexam, spec):
-    """`begin("--set", "optimizer.max_calls=30")` optimizes a small spec; gives what the command line gives."""
+def begin(medexam, spec, monkeypatch):
+    """`begin("--set", "optimizer.max_calls=30")` optimizes a small spec without MLflow; gives what it prints."""
+    monkeypatch.setitem(sys.modules, "mlflow", None)
     optimizer = {"kind": "labeled", "validation": {"split": "dev", "limit": 4}}
     path = spec(name="small", dataset={"name": "headqa_sample", "split": "test"}, optimizer=optimizer)
     return lambda *arguments: medexam("optimize", path, *arguments)
