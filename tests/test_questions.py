@@ -2,13 +2,12 @@
 
 import copy
 import pickle
-import tracemalloc
 from dataclasses import FrozenInstanceError
 
 import pytest
 from pydantic import ValidationError
 
-from medexam.questions import Discipline, Exam, Option, Question
+from medexam.questions import Question
 
 
 def test_a_question_goes_into_json_and_back(question) -> None:
@@ -47,23 +46,3 @@ def test_a_question_is_a_value(question) -> None:
 def test_what_is_no_question_is_refused(question, change, words) -> None:
     with pytest.raises(ValidationError, match=words):
         Question.model_validate(question.model_dump() | change)
-
-
-def test_a_question_weighs_little_more_than_its_text() -> None:
-    exam = Exam(name="Cuaderno_2013_1_B", year=2013, discipline=Discipline.BIOLOGY)
-    texts = [[f"The answer {place} of question {number}" for place in range(1, 6)] for number in range(1000)]
-    tracemalloc.start()
-    questions = [
-        Question(
-            key="k",
-            exam=exam,
-            number=1,
-            language="en",
-            stem="s",
-            options=tuple(Option(number=place, text=text) for place, text in enumerate(these, start=1)),
-        )
-        for these in texts
-    ]
-    held, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert held / len(questions) < 600, "bytes a question, its text apart"
