@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from medexam.cli import run_command
-from medexam.datasets import load_exam_set
-from medexam.datasets.locating import SHIPPED
-from medexam.experiments.demo.study_runs import ANSWERS
+from medexam.datasets import SAMPLE_FOLDER, load_exam_set
 from medexam.specs import DatasetSpec
 
 ROOT = Path(__file__).parents[2]
+STUDY = SAMPLE_FOLDER.parent / "study"
+"""Questions and answers that ship with the package."""
 
 
 def test_what_ships_is_the_study_and_less_than_a_megabyte() -> None:
     published = (ROOT / "bench/results/study.csv").read_bytes()
-    assert gzip.decompress(ANSWERS.read_bytes()) == published
-    assert sum(file.stat().st_size for file in (SHIPPED / "study").iterdir()) < 1_000_000
+    assert gzip.decompress((STUDY / "answers.csv.gz").read_bytes()) == published
+    assert sum(file.stat().st_size for file in STUDY.iterdir()) < 1_000_000
     rows = list(csv.DictReader(published.decode().splitlines()))
     for language in ("en", "es"):
         exams = load_exam_set(DatasetSpec(name="headqa_study", language=language))

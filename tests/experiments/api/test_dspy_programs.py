@@ -3,18 +3,16 @@
 import json
 import random
 import re
-import threading
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 from zlib import crc32
 
 import dspy
 import pydantic
 import pytest
+from wire_server import Wire, serving
 
 import medexam
-from medexam.programs.fields import question_fields
 
 QUESTIONS = 2
 FIELD = re.compile(r"^\d+\. `(\w+)` \((.*?)\):", re.MULTILINE)
@@ -52,40 +50,26 @@ def reply(body: dict) -> str:
     return "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in values.items())
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Replying(Wire):
+    """Replies by `reply`, and keeps what it is asked in `requests`."""
 
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.sent.append(json.dumps(body, sort_keys=True))
+    def reply(self, path: str, body: dict) -> tuple[int, dict]:
         message = {"role": "assistant", "content": reply(body)}
         choices = [{"index": n, "finish_reason": "stop", "message": message} for n in range(body.get("n") or 1)]
         usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
         head = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
-        content = json.dumps({**head, "choices": choices, "usage": usage}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        pass
+        return 200, {**head, "choices": choices, "usage": usage}
 
 
 @pytest.fixture(scope="module")
 def server():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads, server.sent = True, []
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
+    with serving(Replying()) as wire:
+        yield wire
 
 
 @pytest.fixture
 def lm(server):
-    address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    return dspy.LM("openai/m", api_base=address, api_key="x", cache=False, temperature=0.0, max_tokens=90)
+    return dspy.LM("openai/m", api_base=server.address, api_key="x", cache=False, temperature=0.0, max_tokens=90)
 
 
 def look_up(words: str) -> str:
@@ -190,6 +174,27 @@ def taught(question):
     return module(question=question)
 
 
+def side_by_side(question):
+    views = [dspy.Example(question=question, view=view).with_inputs("question", "view") for view in "ab"]
+    answer = dspy.Predict("question, view -> answer: int")
+    made = dspy.Parallel(num_threads=2, disable_progress_bar=True)([(answer, view) for view in views])
+    return dspy.Prediction(answer=made[1].answer, side=[one.answer for one in made])
+
+
+class Asked(dspy.Signature):
+    question: str = dspy.InputField()
+    history: dspy.History = dspy.InputField()
+    answer: int = dspy.OutputField()
+
+
+def conversation(question):
+    turns = []
+    for _ in range(2):
+        made = dspy.Predict(Asked)(question=question, history=dspy.History(messages=list(turns)))
+        turns.append({"question": question, "answer": made.answer})
+    return made
+
+
 def under(adapter, signature=Typed):
     def answer(question):
         with dspy.context(adapter=adapter() if adapter is not dspy.TwoStepAdapter else adapter(dspy.settings.lm)):
@@ -199,7 +204,7 @@ def under(adapter, signature=Typed):
 
 
 CALLS = (
-    *(panel, refined, agent, warm, insisting, compared, voted, tracked, drawn, raw, taught),
+    *(panel, refined, agent, warm, insisting, compared, voted, tracked, drawn, raw, taught, side_by_side, conversation),
     *map(under, (dspy.ChatAdapter, dspy.XMLAdapter, Loud)),
     *(under(adapter, SHORT) for adapter in (dspy.JSONAdapter, dspy.TwoStepAdapter)),
 )
@@ -228,8 +233,8 @@ def as_json(value):
 @pytest.mark.parametrize("make", [Every, Awaiting])
 def test_programs_ask_and_answer_as_in_plain_dspy(make, server, lm, tmp_path) -> None:
     def take() -> list[str]:
-        sent = sorted(server.sent)
-        server.sent.clear()
+        sent = sorted(json.dumps(body, sort_keys=True) for _, body in server.requests)
+        server.requests.clear()
         return sent
 
     settings = {"limit": QUESTIONS, "runs_dir": tmp_path, "track": False, "progress": False}
@@ -237,7 +242,7 @@ def test_programs_ask_and_answer_as_in_plain_dspy(make, server, lm, tmp_path) ->
     by_run = take()
     assert [each.failure for each in run.predictions.values()] == [None] * QUESTIONS
     questions = [one for one in medexam.load_questions("headqa_sample") if one.key in run.predictions]
-    texts = {one.key: str(question_fields(one, {"question": str}, [])["question"]) for one in questions}
+    texts = {one.key: one.printed for one in questions}
     with dspy.context(lm=lm):
         plain = {key: as_json(Every()(question=text).made) for key, text in texts.items()}
         sent = take()

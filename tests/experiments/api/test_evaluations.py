@@ -12,10 +12,9 @@ import pytest
 from dspy.utils.dummies import DummyLM
 
 import medexam
-from medexam.cli.stored.actions.runs import list_kept
 from medexam.errors import DatasetError, EngineError, RunFolderError, SpecError
 
-TOLD = 1000
+TOLD = 300
 IN_FLIGHT = 8
 """Examples at once in the processes that are killed."""
 
@@ -79,36 +78,23 @@ def test_it_gives_the_numbers_of_dspys_own(evaluate) -> None:
     assert (ours.n, ours.pending, ours.faults) == (TOLD, 0, 0)
     low, high = ours.interval
     assert low < ours.score < high
-    stored = evaluate(devset)(program)
+    with dspy.context(lm=None):
+        stored = evaluate(devset)(program)
     assert [(dict(prediction), score) for _, prediction, score in stored.results] == [
         (dict(prediction), score) for _, prediction, score in ours.results
     ]
 
 
 @pytest.mark.usefixtures("model")
-def test_only_new_examples_are_asked(evaluate) -> None:
-    program = Guess()
-    assert evaluate(build_devset(5))(program).n == 5
-    first = list(program.asked)
-    program.asked.clear()
-    assert evaluate(build_devset(8))(Guess()).n == 8
-    assert evaluate(build_devset(3))(Guess()).n == 3
-    assert len(first) == 5
-
-
-@pytest.mark.usefixtures("model")
-def test_the_list_of_runs_has_the_score(evaluate, tmp_path, capsys) -> None:
-    result = evaluate(build_devset(6))(dspy.Predict("question -> answer"))
-    list_kept(tmp_path / "runs", as_json=False)
-    assert capsys.readouterr().out.split("An id is")[0].split()[-2:] == ["6", f"{result.score:.1f}"]
-
-
-@pytest.mark.usefixtures("model")
-def test_metrics_may_return_feedback(evaluate) -> None:
-    devset, program = build_devset(6), dspy.Predict("question -> answer")
-    theirs, ours = dspy.Evaluate(devset=devset, metric=graded)(program), evaluate(devset, graded)(program)
+def test_only_new_examples_are_asked_and_metrics_may_return_feedback(evaluate) -> None:
+    first, wider, narrower = Guess(), Guess(), Guess()
+    runs = [evaluate(build_devset(n))(program) for n, program in ((5, first), (8, wider), (3, narrower))]
+    assert [run.n for run in runs] == [5, 8, 3]
+    assert [len(program.asked) for program in (first, wider, narrower)] == [5, 3, 0]
+    devset = build_devset(6)
+    theirs, ours = dspy.Evaluate(devset=devset, metric=graded)(Guess()), evaluate(devset, graded)(Guess())
     assert ours.score == theirs.score == 25.0
-    assert ours.results[0][2].feedback == evaluate(devset, graded)(program).results[0][2].feedback == "wanted 0"
+    assert ours.results[0][2].feedback == evaluate(devset, graded)(Guess()).results[0][2].feedback == "wanted 0"
 
 
 def test_a_reply_that_cannot_be_parsed_scores_as_dspys_does(evaluate) -> None:
@@ -170,29 +156,12 @@ def test_a_servers_failure_is_pending_and_no_fault(evaluate) -> None:
         evaluate(build_devset(4))(dspy.Predict("question -> answer"))
 
 
-def test_dollars_are_limited_by_the_price_list(evaluate) -> None:
-    lm = dspy.LM("openai/gpt-4o-mini", api_key="none", num_retries=0, cache=False)
-    with dspy.context(lm=lm), pytest.raises(EngineError, match="no example is scored"):
-        evaluate(build_devset(2), limits=medexam.Limits(cost=0.0))(dspy.Predict("question -> answer"))
-    local = lm.copy(api_base="http://127.0.0.1:9/v1")
-    with dspy.context(lm=local), pytest.raises(SpecError, match="no price"):
-        evaluate(build_devset(2), limits=medexam.Limits(cost=1.0))(dspy.Predict("question -> answer"))
-
-
 def test_a_price_counts_dollars_where_no_list_knows_one(evaluate) -> None:
     settings = {"limits": medexam.Limits(cost=1.0), "price": (2.0, 4.0)}
     with dspy.context(lm=build_model(2)):
         result = evaluate(build_devset(2), **settings)(dspy.Predict("question -> answer"))
     assert result.n == 2
     assert result.run.stored.record.cell.model.price == (2.0, 4.0)
-
-
-def test_nothing_scored_is_no_score(evaluate) -> None:
-    def broken(example, prediction, trace=None):
-        raise ValueError("never")
-
-    with dspy.context(lm=build_model(3)), pytest.raises(EngineError, match=r"no example is scored.*never"):
-        evaluate(build_devset(3), broken)(dspy.Predict("question -> answer"))
 
 
 @pytest.mark.usefixtures("model")
@@ -375,8 +344,8 @@ def check_killed(tmp_path: Path, kills: int, size: int) -> None:
     assert len((tmp_path / "asked.txt").read_text().splitlines()) <= size + kills * IN_FLIGHT
 
 
-def test_killed_evaluations_come_out_as_others(tmp_path) -> None:
-    check_killed(tmp_path, kills=4, size=400)
+def test_an_evaluation_that_is_killed_twice_comes_out_as_others(tmp_path) -> None:
+    check_killed(tmp_path, kills=2, size=120)
 
 
 @pytest.mark.chaos

@@ -1,19 +1,18 @@
 """Modules and models that a script has made, given to `medexam.run` and `medexam.optimize` as they are."""
 
-import asyncio
 import re
-import zlib
+import subprocess
+import sys
 from dataclasses import dataclass
-from functools import partial
 
 import dspy
 import pydantic
 import pytest
 from dspy.utils.dummies import DummyLM
+from wire_server import Wire, serving
 
 import medexam
 from medexam.errors import AnswerFormatError, EngineError, SpecError
-from medexam.programs.fields import question_fields, wanted_fields
 
 
 class Told(dspy.Module):
@@ -35,74 +34,75 @@ def model():
 
 
 @pytest.fixture
-def ask(runs_dir):
-    def run(program, model, **settings):
-        settings = {"limit": 6, "runs_dir": runs_dir, "track": False, "progress": False} | settings
-        return medexam.run("headqa_sample", program=program, model=model, **settings)
-
-    return run
+def ask_with(ask):
+    return lambda program, model, **settings: ask(program=program, model=model, **settings)
 
 
-def test_a_module_and_a_model_are_run(ask, model) -> None:
-    (run,) = runs = ask(Told(), model)
+def test_a_module_and_a_model_are_run(ask_with, model) -> None:
+    (run,) = runs = ask_with(Told(), model)
     assert (run.n, run.program, run.model, run.complete) == (6, "Told", "dummy", True)
     assert {prediction.answer for prediction in run.predictions.values()} == {1}
-    assert ask(Told(), model)[0].id == run.id
+    assert ask_with(Told(), model)[0].id == run.id
     assert runs["Told"].predictions.to_pandas().shape[0] == 6
 
 
-def test_state_and_model_tell_runs_apart(ask, model) -> None:
+def test_state_and_model_tell_runs_apart(ask_with, model) -> None:
     taught = Told()
     taught.answer.demos = [dspy.Example(question="q", hint="h", answer=2)]
-    runs = ask([Told(), Told("think"), taught, "longest"], model)
-    others = ask(Told(), DummyLM({"question": {"answer": "2"}}))
+    runs = ask_with([Told(), Told("think"), taught, "longest"], model)
+    others = ask_with(Told(), DummyLM({"question": {"answer": "2"}}))
     assert len({run.id for run in (*runs, *others)}) == 5
+    first, second = re.findall(r"Told \(kind object\.\w+", repr(runs))[:2]
+    assert first != second, "a table tells runs of equal labels apart"
 
 
-def test_an_engines_model_is_its_spec(ask, scripted) -> None:
-    as_object, as_spec = ask("zero_shot", medexam.lm(scripted)), ask("zero_shot", scripted)
+def test_an_engines_model_is_its_spec(ask_with, scripted) -> None:
+    as_object, as_spec = ask_with("zero_shot", medexam.lm(scripted)), ask_with("zero_shot", scripted)
     assert as_object[0].id == as_spec[0].id
 
 
-def test_what_a_dspy_model_cannot_do_is_said(ask, model) -> None:
+def test_what_a_dspy_model_cannot_do_is_said(ask_with, model) -> None:
     with pytest.raises(AnswerFormatError, match=r"medexam\.lm"):
-        ask("zero_shot", model, program__answer_format="guided")
+        ask_with("zero_shot", model, program__answer_format="guided")
 
 
-def test_a_run_of_objects_needs_its_script(ask, model, monkeypatch) -> None:
-    unasked = {"limits": medexam.Limits(minutes=0.0)}
-    run = ask(Told(), model, **unasked)[0]
+ELSEWHERE = """
+import sys, medexam
+try:
+    medexam.load_run(sys.argv[1]).resume(progress=False)
+except medexam.MedExamError as error:
+    print(error)
+"""
+
+
+def test_a_run_of_objects_needs_its_script(ask_with, model, resume) -> None:
+    (run,) = ask_with(Told(), model, limits=medexam.Limits(minutes=0.0))
     assert run.n == 0
-    assert medexam.load_run(run.folder).resume(progress=False).n == 6
-    run = ask(Told("other"), model, **unasked)[0]
-    monkeypatch.setattr("medexam.plugins._LIVE", {})
-    with pytest.raises(SpecError, match="was an object of a script"):
-        medexam.load_run(run.folder).resume(progress=False)
+    command = [sys.executable, "-c", ELSEWHERE, str(run.folder)]
+    assert "was an object of a script" in subprocess.check_output(command, text=True)
+    assert resume(medexam.load_run(run.folder)).n == 6
 
 
-@pytest.mark.parametrize("served", [False, True])
-def test_a_module_is_optimized(model, ask, runs_dir, served) -> None:
-    model = build_wire()[1] if served else model
+def test_a_module_is_optimized(ask_with, model, runs_dir) -> None:
     spec = {"name": "better", "dataset": {"name": "headqa_sample", "years": [2016]}}
     optimizer = {"kind": "bootstrap", "validation": {"split": "dev", "limit": 3}}
-    better = medexam.optimize(spec, program=Told(), model=model, optimizer=optimizer, runs_dir=runs_dir, progress=False)
+    settings = {"optimizer": optimizer, "runs_dir": runs_dir, "progress": False}
+    better = medexam.optimize(spec, program=Told(), model=model, **settings)
     assert better.finished
-    (run,) = ask(Told(), model, program__load=better.folder)
-    assert run.program == "Told-optimized"
+    assert ask_with(Told(), model, program__load=better.folder)[0].program == "Told-optimized"
 
 
-def test_keys_are_stored_nowhere(ask, runs_dir) -> None:
+def test_keys_are_stored_nowhere(ask_with, runs_dir) -> None:
     key = "sk-abcdefghijklmnopqrstuvwxyz0123456789"
-    lm = dspy.LM("openai/gpt-4o-mini", api_key=key, api_base="http://127.0.0.1:9/v1")
+    lm = dspy.LM("openai/gpt-4o-mini", api_key=key, api_base="http://127.0.0.1:9/v1", num_retries=0)
     with pytest.raises(SpecError, match="limit of dollars"):
-        ask(Told(), lm, limits=medexam.Limits(cost=1.0))
-    run = ask(Told(), lm.copy(num_retries=0), limit=2)[0]
-    assert run.metrics.failed == 2
+        ask_with(Told(), lm, limits=medexam.Limits(cost=1.0))
+    assert ask_with(Told(), lm, limit=2)[0].metrics.failed == 2
     assert not any("abcdefghij" in path.read_text(errors="replace") for path in runs_dir.rglob("*") if path.is_file())
 
 
 class Plain(dspy.Module):
-    """A plain DSPy program: no types, a module in a module."""
+    """A plain DSPy program: no types, in a module of its own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,8 +114,6 @@ class Plain(dspy.Module):
 
 
 class Outer(dspy.Module):
-    """A module whose inner one takes what it is given."""
-
     def __init__(self) -> None:
         super().__init__()
         self.inner = Plain()
@@ -124,81 +122,14 @@ class Outer(dspy.Module):
         return self.inner(question=question)
 
 
-def test_an_untyped_question_is_text(ask, model) -> None:
-    (run,) = ask(Outer(), model, limit=2)
-    assert run.n == 2
-    for key, prediction in run.predictions.items():
-        assert prediction.answer == 1, key
-        assert prediction.outputs["stem"]
-    plan = medexam.plan("headqa_sample", program=Outer(), model=model, limit=1)
-    prompt = plan.cells[0]["prompt"][-1]["content"]
-    assert "\n1. " in prompt
-    assert '"key"' not in prompt
-
-
-def test_a_model_of_set_lm_is_the_runs(ask, model) -> None:
-    own = Told()
-    own.set_lm(model)
-    (plain,), (same,), (alone,) = ask(Told(), model), ask(own, model), ask(own, None)
-    assert plain.id == same.id == alone.id
-    assert own.answer.lm is model
-    with pytest.raises(SpecError, match="set_lm"):
-        ask(own, DummyLM({"question": {"answer": "2"}}))
-
-
-def test_the_adapter_of_dspy_is_heeded(ask, model, capsys) -> None:
-    (plain,) = ask(Told(), model, limit=2)
-    with dspy.context(adapter=dspy.XMLAdapter()):
-        (tagged,) = ask(Told(), model, limit=2)
-        ask("longest", model, limit=2)
-    assert plain.id != tagged.id
-    assert "applies only to modules" in capsys.readouterr().err
-
-
-class Wire:
-    """DSPy's engine contract: replies to a request by its content, and keeps what it was asked."""
-
-    def __init__(self) -> None:
-        self.requests = []
-
-    def reply(self, request):
-        self.requests.append(request)
-        last = request.messages[-1].text
-        digest = zlib.crc32(repr([request.system, *[message.text for message in request.messages]]).encode())
-        names = re.findall(r"`\[\[ ## (\w+) ## \]\]`", last[last.rfind("Respond with") :])
-        values = {name: digest % 4 + 1 if name == "answer" else f"word {digest % 7}" for name in names}
-        text = "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in values.items())
-        usage = dspy.lm15.Usage(input_tokens=1, output_tokens=1)
-        return dspy.lm15.Response(
-            id="1", model="m", message=dspy.lm15.Message.assistant(text), finish_reason="stop", usage=usage
-        )
-
-    def complete(self, request):
-        return self.reply(request)
-
-
-class AwaitedWire:
-    def __init__(self, wire) -> None:
-        self.wire = wire
-
-    async def complete(self, request):
-        return self.wire.reply(request)
-
-
-def build_wire(**settings):
-    wire = Wire()
-    told = {"max_tokens": 90, "temperature": 0.0, **settings}
-    return wire, dspy.LM("openai/m", engine=wire, async_engine=AwaitedWire(wire), cache=False, **told)
-
-
-class Several(dspy.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.voters = [dspy.Predict(f"question, view{n} -> answer: int") for n in range(3)]
-
-    def forward(self, question: str):
-        votes = [voter(question=question, **{f"view{n}": "x"}).answer for n, voter in enumerate(self.voters)]
-        return {"answer": max(votes, key=votes.count), "votes": votes}
+def test_an_untyped_question_is_text(ask_with, model) -> None:
+    (run,) = ask_with(Outer(), model, limit=2)
+    stems = {question.key: question.stem for question in medexam.load_questions("headqa_sample", limit=2)}
+    assert {key: (one.answer, one.outputs["stem"]) for key, one in run.predictions.items()} == {
+        key: (1, stem) for key, stem in stems.items()
+    }
+    prompt = medexam.plan("headqa_sample", program=Outer(), model=model, limit=1).cells[0]["prompt"][-1]["content"]
+    assert ("\n1. " in prompt, '"key"' in prompt) == (True, False)
 
 
 class Reasoned(pydantic.BaseModel):
@@ -206,132 +137,92 @@ class Reasoned(pydantic.BaseModel):
     why: str
 
 
-class Structured(dspy.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.answer = dspy.ChainOfThought("question, options -> answer: int, why")
-
-    def forward(self, question, options):
-        reply = self.answer(question=question, options=options)
-        return Reasoned(answer=reply.answer, why=reply.why)
-
-
 @dataclass
 class Verdict:
     answer: int
-    side: list
+    why: str
 
 
-class SideBySide(dspy.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.answer = dspy.Predict("question, view -> answer: int")
-
-    def forward(self, question: str):
-        examples = [dspy.Example(question=question, view=view).with_inputs("question", "view") for view in "ab"]
-        calls = [(self.answer, example) for example in examples]
-        replies = dspy.Parallel(num_threads=2, disable_progress_bar=True)(calls)
-        return Verdict(replies[1].answer, [reply.answer for reply in replies])
-
-
-class Awaited(dspy.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.answer = dspy.Predict("question -> answer: int")
-
-    async def aforward(self, question: str):
-        replies = await asyncio.gather(*(self.answer.acall(question=f"{question} {n}") for n in range(2)))
-        return dspy.Prediction(answer=replies[0].answer, other=replies[1].answer)
-
-
-class Conversation(dspy.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        fields = {"question": (str, dspy.InputField()), "history": (dspy.History, dspy.InputField())}
-        self.answer = dspy.Predict(dspy.Signature({**fields, "answer": (int, dspy.OutputField())}))
-
-    def forward(self, question: str):
-        turns = []
-        for _ in range(2):
-            reply = self.answer(question=question, history=dspy.History(messages=list(turns)))
-            turns.append({"question": question, "answer": reply.answer})
-        return reply
-
-
-class Nothing(dspy.Module):
-    def forward(self, question: str):
-        return None
-
-
-PROGRAMS = (
-    *(Several, Structured, SideBySide, Awaited, Conversation, Nothing),
-    partial(dspy.ChainOfThought, "question, options -> answer: int"),
-    partial(dspy.BestOfN, dspy.Predict("question -> answer: int"), N=2, reward_fn=lambda *_: 0.0, threshold=1.0),
+@pytest.mark.parametrize(
+    ("make", "kept"),
+    [
+        (lambda answer: {"answer": answer, "why": "So."}, (1, {"why": "So."})),
+        (lambda answer: Reasoned(answer=answer, why="So."), (1, {"why": "So."})),
+        (lambda answer: Verdict(answer, "So."), (1, {"why": "So."})),
+        (lambda answer: dspy.Prediction(answer=answer, why="So."), (1, {"why": "So."})),
+        (lambda answer: None, (None, None)),
+    ],
+    ids=["mapping", "pydantic", "dataclass", "prediction", "nothing"],
 )
+def test_what_a_module_returns_is_kept(ask_with, model, make, kept) -> None:
+    class Returning(Told):
+        def forward(self, question: str):
+            return make(self.answer(question=question, hint="").answer)
+
+    (run,) = ask_with(Returning(), model, limit=2)
+    assert [(one.answer, one.outputs or None) for one in run.predictions.values()] == [kept] * 2
 
 
-@pytest.mark.parametrize("make", PROGRAMS)
-def test_a_module_answers_as_in_plain_dspy(ask, make) -> None:
-    (ours, lm), (theirs, plain) = build_wire(), build_wire()
-    (run,) = ask(make(), lm, limit=2)
-    module = make()
-    questions = {question.key: question for question in medexam.load_questions("headqa_sample")}
-    with dspy.context(lm=plain, trace=[]):
-        for key, prediction in run.predictions.items():
-            inputs = question_fields(questions[key], wanted_fields(module, ""), [])
-            asynchronous = not hasattr(type(module), "forward")
-            output = asyncio.run(module.acall(**inputs)) if asynchronous else module(**inputs)
-            fields = dict(output.items() if hasattr(output, "items") else vars(output)) if output is not None else {}
-            answer = fields.pop("answer", None)
-            assert prediction.answer == (None if answer is None else int(answer))
-            fields.pop("reasoning", None)
-            assert (prediction.outputs or {}) == fields
-    assert sorted(map(repr, ours.requests)) == sorted(map(repr, theirs.requests))
+def test_a_model_of_set_lm_is_the_runs(ask_with, model) -> None:
+    own = Told()
+    own.set_lm(model)
+    (plain,), (same,), (alone,) = ask_with(Told(), model), ask_with(own, model), ask_with(own, None)
+    assert plain.id == same.id == alone.id
+    assert own.answer.lm is model
+    with pytest.raises(SpecError, match="set_lm"):
+        ask_with(own, DummyLM({"question": {"answer": "2"}}))
 
 
-def test_a_module_is_built_for_a_question() -> None:
-    wire, lm = build_wire()
-    program = medexam.build_program(Several())
+def test_the_adapter_of_dspy_is_heeded(ask_with, model, capsys) -> None:
+    (plain,) = ask_with(Told(), model, limit=2)
+    with dspy.context(adapter=dspy.XMLAdapter()):
+        (tagged,) = ask_with(Told(), model, limit=2)
+        ask_with("longest", model, limit=2)
+    assert plain.id != tagged.id
+    assert "applies only to modules" in capsys.readouterr().err
+
+
+def test_a_module_is_built_for_a_question(replies) -> None:
+    program = medexam.build_program(Told())
     question = medexam.Question.of("Which vitamin prevents scurvy?", ["Vitamin A", "Vitamin C", "D", "E"])
-    with dspy.context(lm=lm):
-        prediction = program(question=question)
-    assert prediction.answer in range(1, 5)
-    assert len(prediction.generations or wire.requests) == 3
+    with dspy.context(lm=medexam.lm(replies("[[ ## answer ## ]]\n1"))):
+        assert program(question=question).answer == 1
 
 
-def test_settings_of_a_model_reach_its_requests(ask) -> None:
-    told = {"frequency_penalty": 0.5, "reasoning_effort": "low", "logit_bias": {"5": 1}, "top_p": 0.5, "stop": ["."]}
-    wire, lm = build_wire(**told)
-    ask(Told(), lm, limit=1)
-    config = wire.requests[0].config
-    assert (config.max_tokens, config.frequency_penalty, config.reasoning.effort) == (90, 0.5, "low")
-    assert (config.extensions, config.top_p, config.stop) == ({"logit_bias": {"5": 1}}, 0.5, (".",))
+@pytest.fixture
+def sent(ask_with):
+    """`sent(temperature=0.0)` -> what a `dspy.LM` of these settings sends for a question of a run, and the run's id."""
+
+    wire = Wire()
+
+    def send(program=None, **settings):
+        with serving(wire):
+            lm = dspy.LM("openai/tiny", api_base=wire.address, api_key="x", cache=False, num_retries=0, **settings)
+            (run,) = ask_with(program or Told(), lm, limit=1)
+        body = {
+            name.replace("_completion", ""): value for name, value in wire.bodies("/v1/chat/completions")[-1].items()
+        }
+        return body, run.id
+
+    return send
+
+
+def test_settings_of_a_model_reach_its_requests(sent) -> None:
+    told = {"frequency_penalty": 0.5, "logit_bias": {"5": 1}, "top_p": 0.5, "stop": ["."], "max_tokens": 90}
+    body, _ = sent(**told)
+    assert {name: body.get(name) for name in told} == told
     for unsent in ({"min_p": 0.1}, {"n": 2}):
-        wire, lm = build_wire(**unsent)
         with pytest.raises(EngineError, match=next(iter(unsent))):
-            ask(Told(), lm, limit=1)
-        assert not wire.requests
+            sent(**unsent)
 
 
-def test_what_a_model_leaves_out_its_provider_decides(ask) -> None:
+def test_what_a_model_leaves_out_its_provider_decides(sent, ask_with) -> None:
     settings = [{}, {"temperature": 0.0}, {"max_tokens": 77}, {"temperature": 0.0, "max_tokens": 512}]
-    ids, sent = set(), []
-    for each in settings:
-        wire = Wire()
-        lm = dspy.LM("openai/m", engine=wire, async_engine=AwaitedWire(wire), cache=False, **each)
-        ids.add(ask(Told(), lm, limit=1)[0].id)
-        sent.append({name: getattr(wire.requests[0].config, name) for name in ("temperature", "max_tokens")})
-    assert sent == [{"temperature": None, "max_tokens": None, **each} for each in settings]
-    assert len(ids) == 4
-    # A program that ships knows how long its replies are.
-    ask("zero_shot", lm.copy(temperature=None, max_tokens=None), limit=1)
-    assert (wire.requests[-1].config.temperature, wire.requests[-1].config.max_tokens) == (None, 64)
+    bodies, ids = zip(*(sent(**each) for each in settings), strict=True)
+    assert [{name: body[name] for name in ("temperature", "max_tokens") if name in body} for body in bodies] == settings
+    assert len(set(ids)) == 4
+    shipped, _ = sent("zero_shot")
+    assert (shipped.get("temperature"), shipped["max_tokens"]) == (None, 64), "it knows how long its replies are"
     for left_out in ({"model__temperature": None}, {"model__max_tokens": 0}):
         with pytest.raises(SpecError, match=r"only a dspy\.LM"):
-            ask("longest", {"engine": "litellm", "name": "openai/m"}, **left_out)
-
-
-def test_runs_of_equal_labels_are_told_apart(ask, model) -> None:
-    table = repr(ask([Told(), Told("think")], model, limit=1))
-    first, second = re.findall(r"Told \(kind object\.\w+", table)[:2]
-    assert first != second
+            ask_with("longest", {"engine": "litellm", "name": "openai/m"}, **left_out)
