@@ -49,7 +49,6 @@ def test_show_prints_a_question_with_its_gold_marked_and_brackets_as_they_are(
         (["--limit", 500], 120),
         (["--limit", 500, "--split", "dev"], 24),
         (["--limit", 500, "--year", 2013, "--year", 2014, "--discipline", "nursing"], 8),
-        (["--limit", 500, "--images", "without"], 120),
     ],
 )
 def test_show_as_json_is_one_document(medexam, words, n) -> None:
@@ -64,7 +63,6 @@ def test_show_as_json_is_one_document(medexam, words, n) -> None:
         ("show nope", "headqa_sample"),
         ("show headqa_sample --language pt", "language"),
         ("show headqa_sample --discipline law", "disciplines"),
-        ("show headqa_sample --limit 0", "limit"),
         ("show headqa_sample --year 1999", "years=1999"),
         ("show headqa_sample --key headqa-v1/2013/biology/88", "did you mean headqa-v1/2013/bi"),
         ("show headqa_sample --key ?", f"its keys look like {KEY}"),

@@ -34,7 +34,6 @@ def _question(discipline: Discipline, year: int, number: int, image: str | None 
         ({"years": [2013, 2030]}, 24),
         ({"disciplines": ["nursing", "medicine"], "years": [2015]}, 8),
         ({"option_counts": [5]}, 48),
-        ({"images": "without"}, 120),
         ({"split": "test", "option_counts": [4], "disciplines": ["biology"]}, 8),
         ({"limit": 1}, 1),
         ({"limit": 500}, 120),
@@ -55,7 +54,6 @@ def test_selection_counts(spec, n) -> None:
         ({"split": "dev", "years": [2013]}, ["split=dev, years=2013"]),
         ({"option_counts": [3]}, ["option_counts=3", "option_counts 4, 5"]),
         ({"images": "with"}, ["images=with", "0 with an image"]),
-        ({"disciplines": ["biology"], "years": [1999], "limit": 3}, ["disciplines=biology", "disciplines biology, "]),
     ],
 )
 def test_an_empty_selection_names_the_filters_and_the_choice(spec, words) -> None:
