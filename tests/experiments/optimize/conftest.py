@@ -1,27 +1,65 @@
-"""Optimizations of the bundled sample, over the scripted engine."""
+"""Optimizations of the packaged sample, over the scripted engine, read from their folders."""
 
+import json
 import shutil
+import sys
 from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+import medexam as package
+from command_line import _untracked, medexam
 from medexam.datasets import load_exam_set
-from medexam.experiments import plan_optimization
-from medexam.experiments.optimize.folder import find_optimization
-from medexam.experiments.optimize.optimization import load_optimization
-from medexam.experiments.optimize.optimizer import optimize
-from medexam.questions import AnswerKey
 from medexam.specs import DatasetSpec
-from watching import Trials
+
+__all__ = ["_untracked", "medexam"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _undrawn():
-    """The curve of an optimization is a picture in name alone: drawing it takes longer than the trials."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("medexam.experiments.optimize.outcome.render_png", lambda draw, inches: b"undrawn")
-        yield
+@dataclass
+class Done:
+    """An optimization as its folder tells it."""
+
+    folder: Path
+    record: dict[str, Any] = field(init=False)
+    trials: list[dict[str, Any]] = field(init=False)
+    calls: list[dict[str, Any]] = field(init=False)
+    best: dict[str, Any] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.record = json.loads((self.folder / "optimization.json").read_text())
+        self.trials = json.loads((self.folder / "trials.json").read_text())["trials"]
+        calls = self.folder / "calls.jsonl"
+        self.calls = [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
+        self.best = max(self.trials, key=lambda trial: (trial["score"], -trial["number"]), default=None)
+
+    def place(self, number: int) -> Path:
+        """The folder of a trial."""
+        return self.folder / "trials" / self.trials[number]["digest"]
+
+    def program(self, number: int) -> dict[str, Any]:
+        """The state of a trial's program, as DSPy saves it."""
+        return json.loads((self.place(number) / "program.json").read_text())
+
+    def predictions(self, number: int) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.place(number) / "predictions.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def drawn() -> None:
+    """For a test of the curve that is drawn of trials."""
+
+
+@pytest.fixture(autouse=True)
+def _undrawn(request, monkeypatch) -> None:
+    """As if matplotlib were not installed: drawing the curve of an optimization takes longer than its trials."""
+    if "client" in request.fixturenames:
+        import mlflow.tracking  # noqa: F401 - MLflow cannot be imported without matplotlib
+    if "drawn" not in request.fixturenames:
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
 @pytest.fixture(scope="session")
@@ -30,20 +68,20 @@ def sample():
 
 
 @pytest.fixture
-def key(sample) -> AnswerKey:
+def key(sample):
     return sample.golds
 
 
 @pytest.fixture
 def document(sample, tmp_path):
-    """A spec over the sample; the script answers every other question right, and the others with the option after."""
+    """A spec over the sample; the script answers every other question right, and the others with another option."""
     replies = {}
     for position, question in enumerate(sample.questions):
         gold = sample.golds[question.key].number
         wrong = next(number for number in question.option_numbers if number != gold)
         replies[question.stem] = f"{{Answer: {wrong if position % 2 else gold}}}"
     path = tmp_path / "replies.yaml"
-    path.write_text(yaml.safe_dump({**replies, "*": "{Answer: 1}"}, allow_unicode=True, width=10**6))
+    write_replies(path, {**replies, "*": "{Answer: 1}"})
     return {
         "name": "scripted",
         "dataset": {"name": "headqa_sample", "split": "test"},
@@ -51,6 +89,25 @@ def document(sample, tmp_path):
         "program": {"kind": "zero_shot"},
         "optimizer": {"kind": "random_search", "candidates": 4, "attempts": 8},
     }
+
+
+def write_replies(path: Path, replies: dict[str, str]) -> None:
+    path.write_text(yaml.safe_dump(replies, allow_unicode=True, width=10**6, sort_keys=False))
+
+
+def carry_out(spec, runs_dir, overrides=None, *, fresh=False) -> Done:
+    overrides = {name.replace(".", "__"): value for name, value in (overrides or {}).items()}
+    return Done(package.optimize(spec, runs_dir=runs_dir, fresh=fresh, progress=False, **overrides).folder)
+
+
+@pytest.fixture
+def optimize(document, tmp_path):
+    """`optimize({"optimizer.kind": "labeled"})` -> the optimization of `document`, or of another `spec`."""
+
+    def call(overrides=None, spec=None, *, fresh=False):
+        return carry_out(spec or document, tmp_path / "runs", overrides, fresh=fresh)
+
+    return call
 
 
 @pytest.fixture(scope="session")
@@ -64,21 +121,7 @@ def finished(document, tmp_path, originals):
     """`finished("labeled")` -> a copy, in the test's runs, of an optimization that is made once."""
 
     def copy(kind):
-        plan = plan_optimization(document, {"optimizer.kind": kind}, runs_dir=originals[kind])
-        done = load_optimization(plan.folder) if plan.folder.exists() else optimize(plan, Trials())
-        folder = shutil.copytree(done.folder.path, tmp_path / "runs" / done.folder.name)
-        return load_optimization(find_optimization(str(folder), tmp_path))
+        done = carry_out(document, originals[kind], {"optimizer.kind": kind})
+        return Done(shutil.copytree(done.folder, tmp_path / "runs" / done.folder.name))
 
     return copy
-
-
-@pytest.fixture
-def run_optimizer(document, tmp_path):
-    """`run_optimizer({"optimizer.kind": "labeled"})` -> the optimization and its observer."""
-
-    def carry_out(overrides=None, spec=None, **options):
-        plan = plan_optimization(spec or document, overrides or {}, runs_dir=tmp_path / "runs", **options)
-        watcher = Trials()
-        return optimize(plan, watcher), watcher
-
-    return carry_out

@@ -1,198 +1,131 @@
-"""Optimizations that are interrupted, go on, and are refused."""
+"""Optimizations that are interrupted, go on without a call made twice, and are refused before anything is asked."""
 
-import asyncio
-import copy
 import json
+from dataclasses import dataclass
 
 import pytest
+import yaml
+from wire_server import Wire, serving
 
+import medexam as package
 from medexam.datasets import SAMPLE_FOLDER
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments import plan_experiment, plan_optimization
-from medexam.experiments.optimize.call_log import CallLog, LoggedCall
-from medexam.experiments.optimize.folder import CALLS, RECORD, find_optimization
-from medexam.experiments.optimize.optimization import OptimizationEnding, load_optimization
-from medexam.experiments.optimize.optimizer import optimize, why_nothing_more
-from medexam.experiments.optimize.plan import plan_resumed
-from medexam.experiments.plan.leakage import near_duplicates
-from medexam.programs import save_program
-from medexam.programs.loading import PROGRAM
-from medexam.serve import ScriptedEngine
-from medexam.specs import differing_keys
-from watching import Trials
 
+INTERRUPTING = """
+import os, pathlib, signal
+asked = []
 
-class Interrupting(Trials):
-    """Interrupts once so many questions are answered."""
-
-    def __init__(self, after: int) -> None:
-        super().__init__()
-        self._after = after
-
-    def answered(self, prediction) -> None:
-        super().answered(prediction)
-        if self.answers == self._after:
-            for task in asyncio.all_tasks():
-                if task.get_coro().__name__ == "hold":
-                    task.cancel()
+def score(question, gold, prediction):
+    asked.append(question.key)
+    if len(asked) == int(pathlib.Path(__file__).with_name("after").read_text()):
+        os.kill(os.getpid(), signal.SIGINT)
+    return gold.accepts(prediction.answer)
+"""
 
 
 @pytest.mark.parametrize("after", [15, 40])
-def test_ctrl_c_keeps_what_was_done_and_it_goes_on(document, run_optimizer, tmp_path, after) -> None:
-    plan = plan_optimization(document, {}, runs_dir=tmp_path / "runs")
-    stopped = optimize(plan, Interrupting(after))
-    assert stopped.ending is OptimizationEnding.INTERRUPTED
-    assert not stopped.finished
-    before = [json.loads(line)["key"] for line in (stopped.folder.path / CALLS).read_text().splitlines()]
-    assert before
-    done, _ = run_optimizer()
-    assert done.ending is OptimizationEnding.COMPLETE
-    after_all = [json.loads(line)["key"] for line in (done.folder.path / CALLS).read_text().splitlines()]
-    assert after_all[: len(before)] == before
-    assert len(set(after_all)) == len(after_all)
-    whole, _ = run_optimizer(fresh=True)
-    assert whole.folder != done.folder
-    assert whole.trials == done.trials
+def test_ctrl_c_keeps_what_was_done_and_it_goes_on(optimize, tmp_path, after) -> None:
+    (tmp_path / "mine.py").write_text(INTERRUPTING)
+    (tmp_path / "after").write_text(str(after))
+    metric = {"optimizer.metric": f"{tmp_path / 'mine.py'}:score"}
+    stopped = optimize(metric)
+    assert (stopped.record["ending"], len(stopped.calls) > 0) == ("interrupted", True)
+    done, whole = optimize(metric), optimize(metric, fresh=True)
+    assert (done.folder, done.record["ending"], done.trials) == (stopped.folder, "complete", whole.trials)
+    assert done.calls[: len(stopped.calls)] == stopped.calls
+    assert len({call["key"] for call in done.calls}) == len(done.calls)
 
 
-def test_ctrl_c_while_its_model_is_prepared_is_no_other_error(document, run_optimizer, tmp_path, monkeypatch) -> None:
-    async def interrupted(*_, **__):
-        task = asyncio.current_task()
-        assert task is not None
-        task.cancel()
-        await asyncio.sleep(60)
-
-    with monkeypatch.context() as patched:
-        patched.setattr("medexam.experiments.optimize.optimizer.build_engine", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
-    done, _ = run_optimizer()
-    assert done.ending is OptimizationEnding.COMPLETE
-
-
-def test_a_kill_before_the_best_program_is_written_leaves_nothing_complete(
-    document, run_optimizer, tmp_path, monkeypatch
-) -> None:
-    def killed(*_) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr("medexam.experiments.optimize.optimizer.write_outcome", killed)
-        with pytest.raises(KeyboardInterrupt):
-            optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
-    done, _ = run_optimizer()
-    assert done.ending is OptimizationEnding.COMPLETE
-    assert (done.folder.path / PROGRAM).exists()
-
-
-def test_a_full_disk_is_one_line(document, tmp_path, monkeypatch) -> None:
-    def save(program, path, *more) -> None:
-        path.symlink_to("/dev/full")
-        save_program(program, path, *more)
-
-    monkeypatch.setattr("medexam.experiments.optimize.evaluator.save_program", save)
-    with pytest.raises(RunFolderError, match="No space left on device; the same command continues"):
-        optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
-
-
-def test_a_killed_one_repeats_nothing(finished, run_optimizer) -> None:
+def test_a_killed_one_repeats_nothing(finished, optimize) -> None:
     done = finished("random_search")
-    path = done.folder.path / CALLS
-    lines = path.read_bytes().splitlines(keepends=True)
-    record = json.loads((done.folder.path / RECORD).read_text())
+    log, record = done.folder / "calls.jsonl", done.folder / "optimization.json"
+    lines = log.read_bytes().splitlines(keepends=True)
+    interrupted = record.read_text().replace('"ending": "complete"', '"ending": "interrupted"')
     for kept in (0, 1, len(lines) // 2, len(lines) - 1):
-        path.write_bytes(b"".join(lines[:kept]) + lines[kept][:20])
-        (done.folder.path / RECORD).write_text(json.dumps({**record, "ending": "interrupted"}))
-        again, _ = run_optimizer()
-        assert again.trials == done.trials
-        assert again.spent == done.spent
-        assert {json.loads(line)["key"] for line in path.read_bytes().splitlines()} == {
-            json.loads(line)["key"] for line in lines
-        }
+        log.write_bytes(b"".join(lines[:kept]) + lines[kept][:20])
+        record.write_text(interrupted)
+        again = optimize()
+        assert (again.folder, again.trials, again.record["spent"]) == (done.folder, done.trials, done.record["spent"])
+        assert {call["key"] for call in again.calls} == {call["key"] for call in done.calls}
+        assert log.read_bytes().startswith(b"".join(lines[:kept]))
+    log.write_bytes(lines[0] + b"not json\n" + lines[1])
+    record.write_text(interrupted)
+    with pytest.raises(RunFolderError, match="line 2"):
+        optimize()
 
 
-def test_it_is_resumed_by_its_folder_under_a_larger_budget(document, tmp_path) -> None:
-    overrides = {"optimizer.max_tokens": 3_000}
-    stopped = optimize(plan_optimization(document, overrides, runs_dir=tmp_path / "runs"), Trials())
-    assert stopped.ending is OptimizationEnding.BUDGET
-    folder = find_optimization(str(stopped.folder.path), tmp_path)
-    done = optimize(plan_resumed(folder, {"optimizer.max_tokens": None}), Trials())
-    assert done.ending is OptimizationEnding.COMPLETE
-    with pytest.raises(RunFolderError, match="only its budget may change"):
-        plan_resumed(folder, {"optimizer.demos": 5})
+def test_it_is_resumed_by_its_folder_under_another_budget_alone(optimize, medexam) -> None:
+    stopped = optimize({"optimizer.max_tokens": 3_000})
+    assert stopped.record["ending"] == "budget"
+    code, _, err = medexam("optimize", "--resume", stopped.folder, "--set", "optimizer.demos=5")
+    assert (code, "only its budget may change" in err) == (2, True)
+    code, out, _ = medexam("optimize", "--resume", stopped.folder, "--set", "optimizer.max_tokens=null", "--json")
+    assert (code, json.loads(out)["ending"], len(json.loads(out)["trials"])) == (0, "complete", 4)
 
 
-def test_a_corrected_gold_that_teaches_or_chooses_is_another_optimization(document, tmp_path) -> None:
+def test_a_corrected_gold_that_teaches_or_chooses_is_another_optimization(document, medexam, tmp_path) -> None:
     exams = json.loads((SAMPLE_FOLDER / "HEAD_EN.json").read_text())
     document["dataset"] |= {"name": "headqa_v1", "path": str(tmp_path / "HEAD_EN.json")}
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(document))
 
-    def identity(name: str | None = None) -> dict:
-        changed = copy.deepcopy(exams)
+    def identity(name: str | None = None) -> str:
+        changed = json.loads(json.dumps(exams))
         if name is not None:
             record = changed["exams"][name]["data"][0]
             record["ra"] = str(int(record["ra"]) % 4 + 1)
         (tmp_path / "HEAD_EN.json").write_text(json.dumps(changed))
-        return plan_optimization(document, {}, runs_dir=tmp_path / "runs").identity
+        return json.loads(medexam("optimize", "spec.yaml", "--plan", "--json")[1])["id"]
 
     first = identity()
-    names = {"Cuaderno_2013_1_B": ["train"], "Cuaderno_2015_1_B": ["validation"], "Cuaderno_2016_1_B": []}
-    assert {name: differing_keys(first, identity(name)) for name in names} == names
+    assert identity("Cuaderno_2016_1_B") == first, "a tested gold"
+    assert len({first, identity("Cuaderno_2013_1_B"), identity("Cuaderno_2015_1_B")}) == 3
 
 
-def _serve(monkeypatch, *engines):
-    """Let these answer in the place of the spec's models: what a server serves is not seen before it is asked."""
-    waiting = list(engines)
+@dataclass
+class Weights(Wire):
+    """A server that says which weights it serves, and whose replies name another model after so many."""
 
-    async def build_engine(*_, **__):
-        return waiting.pop(0)
+    root: str = "org/first"
+    replies: int = 0
+    honest: int = 10**9
 
-    monkeypatch.setattr("medexam.experiments.optimize.optimizer.build_engine", build_engine)
-
-
-def test_it_does_not_go_on_with_another_model(document, run_optimizer, tmp_path, monkeypatch) -> None:
-    plan = plan_optimization(document, {}, runs_dir=tmp_path / "runs")
-    _serve(monkeypatch, ScriptedEngine({"*": "{Answer: 1}"}, revision="first"))
-    stopped = optimize(plan, Interrupting(40))
-    (model,) = stopped.models
-    lines = [json.loads(line) for line in (stopped.folder.path / CALLS).read_text().splitlines()]
-    assert {line["answered_by"] for line in lines} == {model.print}
-    assert {trial.answered_by for trial in stopped.trials} <= {model.print}
-    other = ScriptedEngine({"*": "{Answer: 2}"}, revision="second")
-    _serve(monkeypatch, other)
-    with pytest.raises(RunFolderError, match=r"weights second, not first.*or start over with --fresh$"):
-        optimize(plan, Trials())
-    assert not other.dialogues
-    _serve(monkeypatch, ScriptedEngine({"*": "{Answer: 1}"}, revision="first"))
-    done, _ = run_optimizer()
-    assert done.ending is OptimizationEnding.COMPLETE
-    said = (done.folder.programs / done.trials[0].digest / "predictions.jsonl").read_text().splitlines()
-    assert {json.loads(line)["answered_by"] for line in said} == {model.print}
+    def reply(self, path, body):
+        status, said = super().reply(path, body)
+        if path == "/v1/models":
+            said["data"][0]["root"] = self.root
+        elif path.endswith("/completions") and body.get("max_tokens") != 1:
+            self.replies += 1
+            if self.replies > self.honest:
+                said["model"] = "another"
+        return status, said
 
 
-def test_a_logged_reply_answers_for_its_own_model_alone(tmp_path) -> None:
-    log = CallLog(tmp_path / CALLS)
-    call = LoggedCall(group="trial", key="key", answered_by="first", tokens=3, reply={"text": "one"})
-    log.add(call, repeatable=True)
-    for one in (log, CallLog(tmp_path / CALLS)):
-        assert one.recall("second", "key", repeatable=True) is None
-        assert one.recall("first", "key", repeatable=True) == {"text": "one"}
-        assert one.answered == 1
+def test_it_does_not_go_on_with_another_model(optimize, document) -> None:
+    with serving(Weights()) as wire:
+        document["model"] = {"engine": "vllm", "endpoints": [wire.address]}
+        stopped = optimize({"optimizer.max_tokens": 3_000})
+        assert stopped.record["ending"] == "budget"
+        (answered_by,) = {call["answered_by"] for call in stopped.calls}
+        wire.root = "org/second"
+        asked = len(wire.bodies("/v1/chat/completions"))
+        with pytest.raises(RunFolderError, match=r"or start over with --fresh$"):
+            optimize()
+        assert len(wire.bodies("/v1/chat/completions")) <= asked + 20, "the probe alone asks"
+        wire.root = "org/first"
+        done = optimize()
+    assert done.record["ending"] == "complete"
+    assert {line["answered_by"] for line in done.predictions(0)} == {answered_by}
 
 
-def test_replies_that_name_another_model_end_it(document, tmp_path, monkeypatch) -> None:
-    class Swapped(ScriptedEngine):
-        def answer(self, dialogue):
-            self._model = "another" if len(self.dialogues) >= 30 else "scripted"
-            return super().answer(dialogue)
-
-    _serve(monkeypatch, Swapped({"*": "{Answer: 1}"}))
-    done = optimize(plan_optimization(document, {}, runs_dir=tmp_path / "runs"), Trials())
-    assert done.ending is OptimizationEnding.FAILED
-    assert "replies come from another, not from scripted" in (done.why or "")
-    assert len(done.trials) <= 1
+def test_replies_that_name_another_model_end_it(optimize, document) -> None:
+    with serving(Weights(honest=60)) as wire:
+        document["model"] = {"engine": "vllm", "endpoints": [wire.address]}
+        done = optimize()
+    assert done.record["ending"] == "failed"
+    assert "replies come from another, not from tiny" in done.record["why"]
 
 
-def test_an_optimization_is_known_by_what_its_models_are(document, tmp_path, monkeypatch) -> None:
+def test_an_optimization_is_known_by_what_its_models_are(document, medexam, tmp_path) -> None:
     def weights(place, last=b"a"):
         folder = tmp_path / place
         folder.mkdir(parents=True)
@@ -200,77 +133,27 @@ def test_an_optimization_is_known_by_what_its_models_are(document, tmp_path, mon
         (folder / "model.safetensors").write_bytes(b"0" * 2_000_000 + last)
         return str(folder)
 
-    def digest(**changes):
-        overrides = {"optimizer.kind": "copro", "optimizer.prompt_model": {"path": writer}, **changes}
-        return plan_optimization(document, overrides, runs_dir=tmp_path / "runs").folder.name.split("-")[-1]
+    def identity(path, **optimizer):
+        spec = {**document, "model": {"engine": "embedded", "path": path}}
+        spec["optimizer"] = {"kind": "copro", "prompt_model": {"path": writer}, **optimizer}
+        (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
+        return json.loads(medexam("optimize", "spec.yaml", "--plan", "--json")[1])["id"].split("-")[-1]
 
-    writer = weights("writer")
-    model = {"engine": "embedded", "path": weights("one")}
-    known = digest(model=model)
-    assert digest(model={**model, "path": weights("moved/elsewhere")}) == known
-    assert digest(model={**model, "path": weights("other", b"b")}) != known
-    assert digest(model=model, **{"optimizer.prompt_model": {"path": weights("writers/copy")}}) == known
-    assert digest(model=model, **{"optimizer.prompt_model": {"path": weights("rewriter", b"c")}}) != known
-    assert digest(model=model, **{"optimizer.validation": {"years": [2015]}}) == known
-    assert digest(model=model, **{"optimizer.max_calls": 10_000}) == known
-
-
-def test_a_script_elsewhere_goes_on_and_a_changed_one_is_another(document, run_optimizer, tmp_path) -> None:
-    done, _ = run_optimizer()
-    path = tmp_path / "replies.yaml"
-    moved = path.rename(tmp_path / "moved.yaml")
-    again, watcher = run_optimizer({"model.path": str(moved)})
-    assert (again, watcher.begun) == (done, 0)
-    moved.rename(path).write_text('"*": "{Answer: 2}"')
-    with pytest.raises(RunFolderError, match=r"cannot continue: .*\(model\.script\).* optimize its spec"):
-        plan_resumed(done.folder, {})
-    other, _ = run_optimizer()
-    assert other.folder != done.folder
+    writer, one = weights("writer"), weights("one")
+    known = identity(one)
+    assert identity(weights("moved/elsewhere")) == known
+    assert identity(weights("other", b"b")) != known
+    assert identity(one, prompt_model={"path": weights("writers/copy")}) == known
+    assert identity(one, prompt_model={"path": weights("rewriter", b"c")}) != known
+    assert identity(one, max_calls=10_000) == known
 
 
-def test_calls_that_allowed_fewer_programs_are_raised(run_optimizer, document, tmp_path) -> None:
-    few, _ = run_optimizer({"optimizer.max_calls": 70})
-    assert (few.ending, few.candidates, len(few.trials)) == (OptimizationEnding.COMPLETE, 2, 2)
-    plan = plan_optimization(document, {"optimizer.max_calls": 71}, runs_dir=tmp_path / "runs")
-    same = optimize(plan, Trials())
-    assert same == few
-    assert f"optimizer.max_calls={plan.calls.most(3)} or no limit allows another" in why_nothing_more(plan, same)
-    more, _ = run_optimizer({"optimizer.max_calls": plan.calls.most(3)})
-    assert (more.folder, more.candidates) == (few.folder, 3)
-    all_of_them, _ = run_optimizer({})
-    assert all_of_them.candidates == 4
-    whole, _ = run_optimizer(fresh=True)
-    assert all_of_them.trials == whole.trials
-    raised = plan_optimization(document, {"optimizer.max_tokens": 10**9}, runs_dir=tmp_path / "runs")
-    assert "so another budget changes nothing" in why_nothing_more(raised, optimize(raised, Trials()))
-
-
-def test_one_of_an_earlier_version_is_shown_and_loaded_and_not_continued(finished, document, tmp_path) -> None:
-    done = finished("random_search")
-    record = json.loads((done.folder.path / RECORD).read_text())
-    (done.folder.path / RECORD).write_text(
-        json.dumps({key: value for key, value in record.items() if key not in ("schema", "candidates")})
-    )
-    (done.folder.path / "models.json").unlink()
-    assert load_optimization(done.folder).trials == done.trials
-    assert plan_experiment(document, {"program.load": str(done.folder.path)}, runs_dir=tmp_path / "runs").cells
-    with pytest.raises(RunFolderError, match="an earlier version of medexam made it"):
-        plan_resumed(done.folder, {})
-
-
-def test_two_processes_on_one_folder_are_refused(finished, run_optimizer) -> None:
-    done = finished("random_search")
-    record = json.loads((done.folder.path / RECORD).read_text())
-    (done.folder.path / RECORD).write_text(json.dumps({**record, "ending": "interrupted"}))
-    with done.folder.locked(), pytest.raises(RunFolderError, match="another process"):
-        run_optimizer()
-
-
-def test_a_damaged_call_is_named(tmp_path) -> None:
-    path = tmp_path / CALLS
-    path.write_text('{"for": "a", "key": "b", "answered_by": "c", "tokens": 1, "reply": null}\nnot json\n')
-    with pytest.raises(RunFolderError, match="line 2"):
-        CallLog(path)
+def test_a_script_elsewhere_goes_on_and_a_changed_one_is_another(optimize, tmp_path) -> None:
+    done = optimize({"optimizer.kind": "labeled"})
+    moved = (tmp_path / "replies.yaml").rename(tmp_path / "moved.yaml")
+    assert vars(optimize({"optimizer.kind": "labeled", "model.path": str(moved)})) == vars(done)
+    (tmp_path / "replies.yaml").write_text('"*": "{Answer: 2}"')
+    assert optimize({"optimizer.kind": "labeled"}).folder != done.folder
 
 
 @pytest.mark.parametrize(
@@ -284,19 +167,28 @@ def test_a_damaged_call_is_named(tmp_path) -> None:
         ({"program.kind": "random"}, "shows no demonstrations"),
         ({"optimizer.kind": "randm_search"}, "random_search"),
         ({"optimizer.demo": 3}, "demos"),
+        ({"optimizer": None}, r"--set optimizer\.kind=random_search"),
+        ({"matrix": {"dataset.language": ["en", "es"]}}, "makes 2 programs"),
     ],
 )
-def test_what_cannot_be_optimized_is_said_before_anything_is_asked(document, tmp_path, overrides, said) -> None:
+def test_what_cannot_be_optimized_is_said_before_anything_is_asked(
+    optimize, document, tmp_path, overrides, said
+) -> None:
+    spec = document | {name: overrides.pop(name) for name in ("optimizer", "matrix") if name in overrides}
     with pytest.raises(SpecError, match=said):
-        plan_optimization(document, overrides, runs_dir=tmp_path)
+        optimize(overrides, {name: value for name, value in spec.items() if value is not None})
+    assert not list(tmp_path.glob("runs/*/calls.jsonl"))
 
 
-def test_a_spec_without_an_optimizer_or_of_many_programs_is_refused(document, tmp_path) -> None:
-    with pytest.raises(SpecError, match=r"--set optimizer\.kind=random_search"):
-        plan_optimization({k: v for k, v in document.items() if k != "optimizer"}, {}, runs_dir=tmp_path)
-    matrix = {**document, "matrix": {"dataset.language": ["en", "es"]}}
-    with pytest.raises(SpecError, match="makes 2 programs"):
-        plan_optimization(matrix, {}, runs_dir=tmp_path)
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_examples_of_ones_own_hold_no_question_that_is_tested_or_chooses(optimize, document, tmp_path, split) -> None:
+    question = package.load_questions("headqa_sample", split=split)[0]
+    options = [option.text for option in question.options]
+    example = {"stem": question.stem, "discipline": "biology", "options": options, "answer": 1}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"en": [example]}))
+    program = {"kind": "few_shot", "examples": str(tmp_path / "mine.yaml")}
+    with pytest.raises(SpecError, match=f"mine.yaml: demonstration examples/1 is nearly {question.key}, which"):
+        optimize(spec={**document, "program": program})
 
 
 @pytest.mark.parametrize(
@@ -313,37 +205,21 @@ def test_a_spec_without_an_optimizer_or_of_many_programs_is_refused(document, tm
     ],
 )
 def test_a_foreign_or_corrupt_program_is_refused(finished, document, tmp_path, change, said) -> None:
-    done = finished("labeled")
-    path = tmp_path / "program.json"
-    state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
+    state = finished("labeled").program(1)
     change(state)
-    path.write_text(json.dumps(state))
+    (tmp_path / "program.json").write_text(json.dumps(state))
     with pytest.raises(SpecError, match=said):
-        plan_experiment(document, {"program.load": str(path)}, runs_dir=tmp_path / "runs")
+        package.plan(document, program__load=str(tmp_path / "program.json"), runs_dir=tmp_path / "runs")
 
 
-def test_a_program_that_is_missing_or_of_another_kind_is_refused(finished, document, tmp_path) -> None:
-    with pytest.raises(SpecError, match=r"no program\.json"):
-        plan_experiment(document, {"program.load": str(tmp_path / "nowhere")}, runs_dir=tmp_path)
-    (tmp_path / "program.json").write_text("{")
-    with pytest.raises(SpecError, match="cannot read"):
-        plan_experiment(document, {"program.load": str(tmp_path)}, runs_dir=tmp_path)
+def test_a_program_that_is_missing_or_of_another_kind_or_shows_what_is_asked_is_refused(
+    finished, document, tmp_path
+) -> None:
     done = finished("labeled")
-    changed = {"program.load": str(done.folder.path), "program.kind": "few_shot"}
-    with pytest.raises(SpecError, match="kind is 'zero_shot'"):
-        plan_experiment(document, changed, runs_dir=tmp_path)
-
-
-def test_demonstrations_from_a_tested_exam_are_refused(finished, document, tmp_path) -> None:
-    done = finished("labeled")
-    loaded = {"program.load": str(done.folder.programs / done.trials[1].digest), "dataset.split": "train"}
-    with pytest.raises(SpecError, match="from an exam that is asked"):
-        plan_experiment(document, loaded, runs_dir=tmp_path)
-
-
-def test_questions_of_nearly_the_same_words_are_found(sample) -> None:
-    first, second = sample.questions[:2]
-    changed = first.model_copy(update={"key": "other", "stem": first.stem.upper() + " also"})
-    assert near_duplicates([changed, second], [first]) == [changed]
-    assert near_duplicates([second], [first]) == []
-    assert near_duplicates([], [first]) == []
+    for settings, said in (
+        ({"program__load": str(tmp_path / "nowhere")}, r"no program\.json"),
+        ({"program__load": str(done.folder), "program__kind": "few_shot"}, "kind is 'zero_shot'"),
+        ({"program__load": str(done.place(1)), "dataset__split": "train"}, "from an exam that is asked"),
+    ):
+        with pytest.raises(SpecError, match=said):
+            package.plan(document, **settings, runs_dir=tmp_path / "runs")

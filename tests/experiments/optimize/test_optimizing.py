@@ -1,51 +1,36 @@
-"""From a spec with an optimizer to the best program on disk, over the scripted engine."""
+"""From a spec with an optimizer to the best program on disk, and to a run that asks with it."""
 
 import json
 
 import pytest
 import yaml
 
-from medexam.experiments import Runner, plan_document, plan_experiment
-from medexam.experiments.optimize.folder import CALLS
-from medexam.experiments.optimize.optimization import OptimizationEnding
-from watching import Silent
-
-
-def _calls(optimization):
-    return [json.loads(line) for line in (optimization.folder.path / CALLS).read_text().splitlines()]
+import medexam
 
 
 @pytest.mark.parametrize("kind", ["labeled", "bootstrap", "random_search"])
-def test_trials_are_scored_and_the_best_program_is_written(run_optimizer, kind, sample, key) -> None:
-    done, _ = run_optimizer({"optimizer.kind": kind})
-    assert done.ending is OptimizationEnding.COMPLETE
-    assert [trial.number for trial in done.trials] == list(range(len(done.trials)))
-    assert done.trials[0].name == "as written"
-    assert done.trials[0].demos == 0
-    assert all(trial.demos <= 3 and trial.n == 24 for trial in done.trials)
-    assert {trial.demos for trial in done.trials[1:]} == {3}
+def test_trials_are_scored_and_the_best_program_is_written(optimize, kind, sample, key) -> None:
+    done = optimize({"optimizer.kind": kind})
+    assert (done.record["ending"], done.record["why"]) == ("complete", None)
+    assert [trial["number"] for trial in done.trials] == list(range(len(done.trials)))
+    assert (done.trials[0]["name"], done.trials[0]["demos"]) == ("as written", 0)
+    assert {trial["demos"] for trial in done.trials[1:]} == {3}
     dev = {question.key for question in sample.questions if question.exam.year == 2015}
+    assert (done.record["train"], done.record["validation"], done.record["tested"]) == (48, len(dev), 48)
     for trial in done.trials:
-        lines = (done.folder.programs / trial.digest / "predictions.jsonl").read_text().splitlines()
-        said = {line["question"]: line["answer"] for line in map(json.loads, lines)}
+        said = {line["question"]: line["answer"] for line in done.predictions(trial["number"])}
         assert said.keys() == dev
-        assert trial.right == sum(answer == key[question].number for question, answer in said.items())
-        assert trial.score == trial.right / 24
-    assert {path.name for path in done.folder.path.iterdir() if not path.name.startswith(".")} >= {
-        "optimization.json",
-        "calls.jsonl",
-        "trials",
-        "trials.json",
-        "program.json",
-        "demonstrations.md",
-        "report.md",
-    }
+        assert trial["right"] == sum(answer == key[question].number for question, answer in said.items())
+        assert (trial["n"], trial["score"]) == (24, trial["right"] / 24)
+    best = json.loads((done.folder / "program.json").read_text())
+    assert best == done.program(done.best["number"])
+    assert (done.folder / "demonstrations.md").read_text().startswith(f"# Program of trial {done.best['number']} ")
+    assert f"| {done.best['number']} | {done.best['name']} (best) |" in (done.folder / "report.md").read_text()
 
 
-def test_demonstrations_are_training_questions_that_were_answered_right(run_optimizer, key) -> None:
-    done, _ = run_optimizer({"optimizer.kind": "bootstrap"})
-    state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
-    demos = state["respond"]["demos"]
+def test_demonstrations_are_training_questions_that_were_answered_right(optimize, key) -> None:
+    done = optimize({"optimizer.kind": "bootstrap"})
+    demos = done.program(1)["respond"]["demos"]
     assert len(demos) == 3
     for demo in demos:
         assert demo["question"]["exam"]["year"] in (2013, 2014)
@@ -53,92 +38,88 @@ def test_demonstrations_are_training_questions_that_were_answered_right(run_opti
         assert demo.keys() == {"question", "answer"}
 
 
-def test_reasoning_is_bootstrapped_with_its_answer(run_optimizer, document, sample, key, tmp_path) -> None:
-    replies = {
-        question.stem: f"Reasons for it.\n\n{{Answer: {key[question.key].number}}}" for question in sample.questions
-    }
-    path = tmp_path / "reasons.yaml"
-    path.write_text(yaml.safe_dump(replies, allow_unicode=True, width=10**6))
-    done, _ = run_optimizer(
-        {"optimizer.kind": "bootstrap", "program.kind": "chain_of_thought", "model.path": str(path)},
-    )
-    assert done.best is not None
-    state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
-    assert [demo["rationale"] for demo in state["respond"]["demos"]] == ["Reasons for it."] * 3
+def test_reasoning_is_bootstrapped_with_its_answer(optimize, sample, key, tmp_path) -> None:
+    replies = {one.stem: f"Reasons for it.\n\n{{Answer: {key[one.key].number}}}" for one in sample.questions}
+    (tmp_path / "reasons.yaml").write_text(yaml.safe_dump(replies, allow_unicode=True, width=10**6))
+    program = {"program.kind": "chain_of_thought", "model.path": str(tmp_path / "reasons.yaml")}
+    done = optimize({"optimizer.kind": "bootstrap", **program})
+    assert [demo["rationale"] for demo in done.program(1)["respond"]["demos"]] == ["Reasons for it."] * 3
 
 
-def test_calls_are_kept_counted_and_never_made_twice(run_optimizer) -> None:
-    done, watcher = run_optimizer()
-    calls = _calls(done)
-    assert len(calls) == done.spent.calls == watcher.budget.calls
-    assert sum(call["tokens"] for call in calls) == done.spent.tokens
-    assert len({call["key"] for call in calls}) == len(calls)
-    assert done.beside.calls == len(calls) - sum(trial.calls for trial in done.trials)
-    again, second = run_optimizer()
-    assert again == done
-    assert not second.answers
+def test_calls_are_kept_counted_and_never_made_twice(optimize) -> None:
+    done = optimize()
+    spent = done.record["spent"]
+    assert (len(done.calls), sum(call["tokens"] for call in done.calls)) == (spent["calls"], spent["tokens"])
+    assert len({call["key"] for call in done.calls}) == len(done.calls)
+    assert done.record["beside"]["calls"] == len(done.calls) - sum(trial["calls"] for trial in done.trials)
+    assert vars(optimize()) == vars(done)
 
 
-def test_a_budget_of_calls_is_kept_exactly(run_optimizer) -> None:
-    done, watcher = run_optimizer({"optimizer.max_calls": 70})
-    assert done.spent.calls <= 70
-    assert watcher.budget.calls == done.spent.calls
-    assert len(done.trials) == 2
-    assert done.ending is OptimizationEnding.COMPLETE
+def test_a_budget_of_calls_is_kept_exactly_and_a_larger_one_tries_more(optimize) -> None:
+    few = optimize({"optimizer.max_calls": 70})
+    assert (few.record["ending"], few.record["candidates"], len(few.trials)) == ("complete", 2, 2)
+    assert few.record["spent"]["calls"] <= 70
+    more = optimize({"optimizer.max_calls": 110})
+    assert (more.folder, len(more.trials)) == (few.folder, 3)
+    assert more.record["spent"]["calls"] <= 110
+    everything, whole = optimize(), optimize(fresh=True)
+    assert (everything.folder, everything.trials) == (few.folder, whole.trials)
+    assert whole.folder != few.folder
 
 
-def test_a_budget_of_tokens_ends_with_the_best_so_far(run_optimizer) -> None:
-    whole, _ = run_optimizer()
-    done, _ = run_optimizer({"optimizer.max_tokens": whole.spent.tokens // 2}, fresh=True)
-    assert done.ending is OptimizationEnding.BUDGET
-    assert "tokens" in (done.why or "")
-    assert 0 < done.spent.tokens <= whole.spent.tokens // 2
-    more, _ = run_optimizer({"optimizer.max_tokens": 10**9})
-    assert more.ending is OptimizationEnding.COMPLETE
-    assert more.folder == done.folder
-    assert more.trials == whole.trials
-    assert more.spent.calls == whole.spent.calls
-    assert len({call["key"] for call in _calls(more)}) == more.spent.calls
+def test_a_budget_of_tokens_ends_with_the_best_so_far_and_a_larger_one_continues(optimize) -> None:
+    whole = optimize()
+    half = whole.record["spent"]["tokens"] // 2
+    done = optimize({"optimizer.max_tokens": half}, fresh=True)
+    assert (done.record["ending"], "tokens" in done.record["why"]) == ("budget", True)
+    assert 0 < done.record["spent"]["tokens"] <= half
+    assert (done.folder / "program.json").exists()
+    more = optimize({"optimizer.max_tokens": 10**9})
+    assert (more.record["ending"], more.folder, more.trials) == ("complete", done.folder, whole.trials)
+    assert more.record["spent"] == whole.record["spent"]
+    assert len({call["key"] for call in more.calls}) == len(more.calls)
 
 
-def test_minutes_that_are_over_end_it(run_optimizer) -> None:
-    done, _ = run_optimizer({"optimizer.max_minutes": 1e-7})
-    assert done.ending is OptimizationEnding.BUDGET
-    assert done.trials == ()
-    assert "minutes" in (done.why or "")
-    assert not (done.folder.path / "program.json").exists()
+def test_minutes_that_are_over_end_it(optimize) -> None:
+    done = optimize({"optimizer.max_minutes": 1e-7})
+    assert (done.record["ending"], done.trials, "minutes" in done.record["why"]) == ("budget", [], True)
+    assert not (done.folder / "program.json").exists()
 
 
-def test_exam_score_takes_a_third_for_a_wrong_answer(run_optimizer) -> None:
-    done, _ = run_optimizer({"optimizer.kind": "labeled", "optimizer.metric": "exam_score"})
-    trial = done.trials[0]
-    wrong = trial.n - trial.right - trial.unanswered
-    assert trial.score == pytest.approx((trial.right - wrong / 3) / trial.n)
+def test_exam_score_takes_a_third_for_a_wrong_answer(optimize) -> None:
+    trial = optimize({"optimizer.kind": "labeled", "optimizer.metric": "exam_score"}).trials[0]
+    wrong = trial["n"] - trial["right"] - trial["unanswered"]
+    assert trial["score"] == pytest.approx((trial["right"] - wrong / 3) / trial["n"])
 
 
-def test_the_nearest_training_questions_are_shown(finished) -> None:
-    pytest.importorskip("sentence_transformers")
-    done = finished("knn")
-    assert done.trials[1].demos == 3
-    state = json.loads((done.folder.programs / done.trials[1].digest / "program.json").read_text())
-    assert len(state["program.respond"]["demos"]) == 48
-    assert state["metadata"]["medexam"]["nearest"] == {"k": 3, "encoder": "minilm"}
-
-
-@pytest.mark.parametrize("kind", ["random_search", "knn"])
-def test_a_run_asks_with_the_program_that_was_found(finished, document, tmp_path, kind) -> None:
-    pytest.importorskip("sentence_transformers")
+@pytest.mark.parametrize("kind", ["random_search", pytest.param("knn", marks=pytest.mark.nightly)])
+def test_a_run_asks_with_the_program_that_was_found_wherever_it_lies(finished, document, tmp_path, kind) -> None:
+    if kind == "knn":
+        pytest.importorskip("sentence_transformers")
     done = finished(kind)
-    best = done.trials[1]
-    loaded = {"program.load": str(done.folder.programs / best.digest), "dataset.split": "dev"}
-    plan = plan_experiment(document, loaded, runs_dir=tmp_path / "runs")
-    (run,), _ = Runner(plan, Silent()).run()
-    assert run.metrics.right == best.right
-    assert run.program == "zero_shot-optimized"
-    assert len(plan_document(plan)[0]["prompt"]) == 3 + 2 * best.demos
-    written = plan_experiment(document, {"dataset.split": "dev"}, runs_dir=tmp_path / "runs")
-    assert written.cells[0].spec_digest != plan.cells[0].spec_digest
-    moved = tmp_path / "moved"
-    (done.folder.programs / best.digest).rename(moved)
-    again = plan_experiment(document, {**loaded, "program.load": str(moved)}, runs_dir=tmp_path / "runs")
-    assert again.cells[0].spec_digest == plan.cells[0].spec_digest
+    settings = {"runs_dir": tmp_path / "runs", "dataset__split": "dev"}
+    loaded = {**settings, "program__load": str(done.place(1))}
+    (run,) = medexam.run(document, **loaded, track=False, progress=False)
+    assert (run.metrics.right, run.program) == (done.trials[1]["right"], "zero_shot-optimized")
+    (plan,) = medexam.plan(document, **loaded).cells
+    assert len(plan["prompt"]) == 3 + 2 * done.trials[1]["demos"] == 9
+    assert medexam.plan(document, **settings).cells[0]["spec_digest"] != plan["spec_digest"]
+    moved = done.place(1).rename(tmp_path / "moved")
+    assert medexam.plan(document, **settings, program__load=str(moved)).cells[0]["spec_digest"] == plan["spec_digest"]
+    if kind == "knn":
+        state = json.loads((moved / "program.json").read_text())
+        assert (len(state["program.respond"]["demos"]), state["metadata"]["medexam"]["nearest"]["k"]) == (48, 3)
+
+
+@pytest.mark.usefixtures("drawn")
+def test_the_trials_are_drawn(optimize) -> None:
+    done = optimize({"optimizer.kind": "labeled"})
+    assert (done.folder / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_plan_counts_what_is_known_of_its_calls(document, medexam, tmp_path) -> None:
+    (tmp_path / "spec.yaml").write_text(json.dumps(document))
+    code, out, _ = medexam("optimize", "spec.yaml", "--plan", "--json", "--set", "optimizer.kind=labeled")
+    plan = json.loads(out)
+    assert (code, plan["candidates"], plan["calls_per_trial"], plan["most_calls"]) == (0, 2, 24, 48)
+    assert (plan["train"], plan["validation"], plan["tested"], plan["dropped"]) == (48, 24, 48, [])
