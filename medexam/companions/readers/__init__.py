@@ -2,3 +2,7 @@
 
 They know passages as texts only, and nothing of exams.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

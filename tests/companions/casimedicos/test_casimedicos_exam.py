@@ -5,9 +5,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from typer.testing import CliRunner
 
-from medexam.cli.data.commands import app
 from medexam.datasets import load_exam_set
 from medexam.specs import DatasetSpec
 from task_data import write_casimedicos
@@ -27,14 +25,13 @@ def load(folder):
 
 
 @pytest.fixture
-def data(folder):
-    """`data("check", "casimedicos")`: the exit code and what is printed."""
+def data(medexam, folder):
+    """`data("check", "casimedicos")`: what `medexam data` prints of the folder."""
 
     def call(*words):
-        result = CliRunner().invoke(app, [*map(str, words), "--path", str(folder)])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result.exit_code, result.output
+        code, out, err = medexam("data", *words, "--path", folder)
+        assert code == 0, err
+        return out
 
     return call
 
@@ -77,33 +74,19 @@ def test_a_larger_limit_holds_a_smaller_one(load) -> None:
     assert all(smaller < larger for smaller, larger in pairwise(kept))
 
 
-def test_data_check_and_stats_know_no_year(data) -> None:
-    code, out = data("check", "casimedicos")
-    assert (code, out.splitlines()[-1]) == (0, "sound")
-    assert "languages compared: en, es" in out
-    assert "None" not in out
-    code, out = data("stats", "casimedicos", "--language", "es")
-    assert code == 0
-    assert "None" not in out
-    assert re.search(r"medicine +5 +0 *\n", out), "questions without a year are counted too"
-
-
-def test_no_picture_by_year_is_drawn_of_what_has_none(data, tmp_path) -> None:
-    code, _ = data("stats", "casimedicos", "--language", "es", "--pictures", tmp_path / "pictures")
-    assert code == 0
+def test_the_commands_know_no_year(data, tmp_path) -> None:
+    checked = data("check", "casimedicos")
+    assert checked.splitlines()[-1] == "sound"
+    assert "languages compared: en, es" in checked
+    counted = data("stats", "casimedicos", "--language", "es", "--pictures", tmp_path / "pictures")
+    assert re.search(r"medicine +5 +0 *\n", counted), "questions without a year are counted too"
     names = {path.name for path in (tmp_path / "pictures").iterdir()}
     assert names == {"right_answers.png", "question_lengths_by_discipline.png"}
-
-
-def test_data_show_prints_a_question_without_a_year(data) -> None:
-    code, out = data("show", "casimedicos", "--key", "casimedicos/test/1")
-    assert code == 0
-    assert "casimedicos/test/1  casimedicos-test, medicine, en" in out
-    assert "* 1. Heat." in out
-    assert "None" not in out
-    code, out = data("show", "casimedicos", "--json")
-    assert code == 0
-    assert all(entry["key"].startswith("casimedicos/") for entry in json.loads(out))
+    shown = data("show", "casimedicos", "--key", "casimedicos/test/1")
+    assert "casimedicos/test/1  casimedicos-test, medicine, en" in shown
+    assert "* 1. Heat." in shown
+    assert all(entry["key"].startswith("casimedicos/") for entry in json.loads(data("show", "casimedicos", "--json")))
+    assert "None" not in f"{checked}{counted}{shown}"
 
 
 @pytest.mark.data
@@ -118,15 +101,3 @@ def test_the_languages_ask_the_same(full_data) -> None:
         ]
     counts = [len(load_exam_set(DatasetSpec(name="casimedicos", split=split)).questions) for split in SPLITS]
     assert counts == [381, 55, 117]
-
-
-@pytest.mark.data
-def test_the_whole_is_checked_and_counted(full_data) -> None:
-    result = CliRunner().invoke(app, ["check", "casimedicos"])
-    assert result.exit_code == 0, result.output
-    assert "553 questions" in result.output
-    assert result.output.endswith("sound\n")
-    result = CliRunner().invoke(app, ["stats", "casimedicos", "--language", "es"])
-    assert result.exit_code == 0, result.output
-    assert "553" in result.output
-    assert "None" not in result.output

@@ -4,25 +4,9 @@ import json
 import os
 
 import pytest
-from typer.testing import CliRunner
 
-from medexam.cli import app
-from medexam.companions.papers.paper import load_paper
-from medexam.companions.papers.paper_tables import paper_tables, render_paper_report
-from medexam.errors import SpecError
-from medexam.experiments import Runner, plan_experiment
-from medexam.specs import load_document
-from watching import Silent
+import medexam as package
 
-DISCIPLINES = {
-    "BIR": "biology",
-    "MIR": "medicine",
-    "EIR": "nursing",
-    "FIR": "pharmacology",
-    "PIR": "psychology",
-    "QIR": "chemistry",
-}
-PAPER = load_paper("headqa-v1")
 LONGEST_OF_DEV = {
     "name": "controls",
     "dataset": {"name": "headqa_v1", "language": "es", "split": "dev"},
@@ -30,100 +14,81 @@ LONGEST_OF_DEV = {
 }
 
 
-def ask(folder, document, **overrides):
-    runs, stopped = Runner(plan_experiment(document, overrides, runs_dir=folder), Silent()).run()
-    assert stopped is None
-    return runs
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
+    """A folder of runs each: the controls on all exams, on the test split, and one on the development split."""
     if not os.environ.get("MEDEXAM_DATA"):
         pytest.skip("MEDEXAM_DATA is not set: it names the folder that holds headqa_v1/HEAD.json")
     folder = tmp_path_factory.mktemp("v1")
-    return {
-        "all": ask(folder / "all", load_document("headqa_v1_controls")),
-        "test": ask(folder / "test", load_document("headqa_v1_controls_test")),
-        "dev": ask(folder / "dev", LONGEST_OF_DEV),
-    }
+    specs = {"all": "headqa_v1_controls", "test": "headqa_v1_controls_test", "dev": LONGEST_OF_DEV}
+    for name, spec in specs.items():
+        package.run(spec, runs_dir=folder / name, track=False, progress=False)
+    return folder
+
+
+@pytest.fixture
+def tables(runs, medexam):
+    """`tables("all")`: the tables that `medexam report --layout headqa-v1` makes of those runs, by number."""
+
+    def call(name):
+        code, out, err = medexam("report", runs / name, "--layout", "headqa-v1", "--json")
+        assert code == 0, err
+        return {table["table"]: table for table in json.loads(out)}
+
+    return call
 
 
 @pytest.mark.data
-def test_every_published_cell_of_the_controls_is_reproduced(runs) -> None:
-    found = {table.layout.number: table for table in paper_tables(runs["all"], PAPER)}
-    assert list(found) == [5, 6, 7, 8, 9]
-    equal = 0
-    for number in (5, 6):
-        equal += check_controls(found[number])
-    of_test = {table.layout.number: table for table in paper_tables(runs["test"], PAPER)}
-    assert list(of_test) == [7, 8]
-    for number in (7, 8):
-        equal += check_controls(of_test[number])
-    assert equal == 7 * (6 + 2 + 3 + 3)
-
-
-def check_controls(table) -> int:
-    """How many cells the paper prints, all of which are equal to ours."""
-    cells = [table.cell(run, figure) for run in table.runs for figure in table.figures]
-    published = [cell for cell in cells if cell.published is not None]
-    assert [cell.difference for cell in published] == [0.0] * len(published)
-    return len(published)
+def test_every_published_cell_of_the_controls_is_reproduced(tables) -> None:
+    of_all, of_test = tables("all"), tables("test")
+    assert (list(of_all), list(of_test)) == ([5, 6, 7, 8, 9], [7, 8])
+    published = [
+        figure
+        for table in (of_all[5], of_all[6], of_test[7], of_test[8])
+        for row in table["runs"]
+        for figure in row["figures"].values()
+        if figure["published"] is not None
+    ]
+    assert len(published) == 7 * (6 + 2 + 3 + 3)
+    assert {figure["difference"] for figure in published} == {0.0}
 
 
 @pytest.mark.data
-def test_rows_say_what_the_paper_calls_them(runs) -> None:
-    accuracy, *_, people = [table.table for table in paper_tables(runs["all"], PAPER)]
-    assert accuracy.headers == ("Solver", "BIR", "MIR", "EIR", "FIR", "PIR", "QIR", "Avg", "n")
-    names = [row[0] for row in accuracy.rows if not row[0].startswith("  ")]
-    assert names == ["RANDOM es", "BLIND 1 es", "BLIND 2 es", "BLIND 3 es", "BLIND 4 es", "LENGTH es"]
-    at = accuracy.rows.index(next(row for row in accuracy.rows if row[0] == "LENGTH es"))
-    assert (accuracy.rows[at][1], accuracy.rows[at][-2:]) == ("26.9", ("28.1", "6,765"))
-    assert accuracy.rows[at + 1][:2] == ("  paper", "26.9")
-    assert accuracy.rows[at + 2][:2] == ("  difference", "=")
-    assert people.headers[-2:] == ("QIR", "n")
-    assert people.rows[-2:] == (
-        ("Avg 10 best humans", "627.1", "592.2", "515.2", "575.5", "602.1", "529.1", ""),
-        ("Pass mark", "219.0", "207.0", "180.0", "201.0", "210.0", "185.0", ""),
-    )
-
-
-@pytest.mark.data
-def test_runs_of_all_exams_and_of_the_test_split_say_the_same_of_it(runs) -> None:
-    whole = {table.layout.number: table for table in paper_tables(runs["all"], PAPER)}
-    for table in paper_tables(runs["test"], PAPER):
-        rows = {row[0]: row for row in whole[table.layout.number].table.rows}
-        assert all(rows[row[0]] == row for row in table.table.rows if row[0].startswith(("BLIND", "LENGTH")))
-    others = paper_tables(runs["dev"], PAPER)
-    assert [table.layout.number for table in others] == [None, None]
-
-
-@pytest.mark.data
-def test_every_cell_is_that_of_the_metrics(runs) -> None:
-    metrics = {run.record.run_id: run.metrics for run in runs["all"]}
-    for table in [table.document() for table in paper_tables(runs["all"], PAPER)][:2]:
-        measure = "accuracy" if table["table"] == 5 else "points"
-        for row in table["runs"]:
-            own = metrics[row["run_id"]]
-            assert row["figures"]["Avg"]["value"] == getattr(own, f"headqa_v1_{measure}")
-            for column, discipline in DISCIPLINES.items():
+def test_every_cell_is_that_of_the_metrics(runs, tables) -> None:
+    acronyms = {"BIR": "biology", "MIR": "medicine", "EIR": "nursing", "QIR": "chemistry"}
+    of_all = tables("all")
+    for number, measure in ((5, "accuracy"), (6, "points")):
+        for row in of_all[number]["runs"]:
+            own = json.loads((runs / "all" / row["run_id"] / "metrics.json").read_text())
+            assert row["figures"]["Avg"]["value"] == own[f"headqa_v1_{measure}"]
+            for column, discipline in acronyms.items():
                 found = row["figures"][column]
-                assert found["value"] == getattr(own.by_discipline[discipline], f"headqa_v1_{measure}")
+                assert found["value"] == own["by_discipline"][discipline][f"headqa_v1_{measure}"]
                 assert found["interval"][0] < found["value"] < found["interval"][1]
-    assert "| LENGTH es | **26.9** |" in render_paper_report(paper_tables(runs["all"], PAPER))
-
-
-def test_runs_of_other_data_are_refused_with_the_way_out(tmp_path) -> None:
-    with pytest.raises(SpecError, match="asked headqa_sample: name runs of headqa_v1 alone"):
-        paper_tables(ask(tmp_path, LONGEST_OF_DEV, **{"dataset.name": "headqa_sample", "dataset.split": "all"}), PAPER)
-    said = CliRunner().invoke(app, ["report", str(tmp_path), "--layout", "headqa-v1", "--json"])
-    assert isinstance(said.exception, SpecError)
 
 
 @pytest.mark.data
-def test_the_command_prints_them(runs) -> None:
-    folders = [str(run.folder.path) for run in runs["all"]]
-    said = CliRunner().invoke(app, ["report", *folders, "--layout", "headqa-v1", "--json"])
-    assert said.exit_code == 0, said.output
-    assert [table["table"] for table in json.loads(said.stdout)] == [5, 6, 7, 8, 9]
-    said = CliRunner().invoke(app, ["report", *folders, "--layout", "headqa-v1"])
-    assert "unsupervised setting (all exams)" in said.output
+def test_rows_say_what_the_paper_calls_them(tables) -> None:
+    of_all = tables("all")
+    accuracy, people = of_all[5], of_all[9]
+    assert accuracy["headers"] == ["Solver", "BIR", "MIR", "EIR", "FIR", "PIR", "QIR", "Avg", "n"]
+    names = [row[0] for row in accuracy["rows"] if not row[0].startswith("  ")]
+    assert names == ["RANDOM es", "BLIND 1 es", "BLIND 2 es", "BLIND 3 es", "BLIND 4 es", "LENGTH es"]
+    at = names.index("LENGTH es") * 3
+    assert (accuracy["rows"][at][1], accuracy["rows"][at][-2:]) == ("26.9", ["28.1", "6,765"])
+    assert [row[:2] for row in accuracy["rows"][at + 1 : at + 3]] == [["  paper", "26.9"], ["  difference", "="]]
+    assert people["rows"][-2:] == [
+        ["Avg 10 best humans", "627.1", "592.2", "515.2", "575.5", "602.1", "529.1", ""],
+        ["Pass mark", "219.0", "207.0", "180.0", "201.0", "210.0", "185.0", ""],
+    ]
+    for number, table in tables("test").items():
+        rows = {row[0]: row for row in of_all[number]["rows"]}
+        assert all(rows[row[0]] == row for row in table["rows"] if row[0].startswith(("BLIND", "LENGTH")))
+    assert list(tables("dev")) == [None]
+
+
+def test_runs_of_other_data_are_refused_with_the_way_out(medexam, tmp_path) -> None:
+    sample = {"name": "x", "dataset": {"name": "headqa_sample"}, "program": {"kind": "longest"}}
+    package.run(sample, runs_dir=tmp_path / "runs", track=False, progress=False)
+    code, _, err = medexam("report", tmp_path / "runs", "--layout", "headqa-v1", "--json")
+    assert (code, "asked headqa_sample: name runs of headqa_v1 alone" in err) == (2, True)

@@ -6,11 +6,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medexam.companions.papers.paper import all_papers
-from medexam.experiments.report.papers.human_baseline import load_exam_boards
+from medexam.companions.papers import all_papers
 
-PAPERS = {paper.layout: paper for paper in all_papers()}
-OF_SPANISH = ("RANDOM", "BLIND", "LENGTH")
+pytestmark = pytest.mark.data
+FIGURES = {paper.layout: paper.figures for paper in all_papers()}
+ACRONYMS = {
+    "biology": "BIR",
+    "nursing": "EIR",
+    "pharmacology": "FIR",
+    "medicine": "MIR",
+    "psychology": "PIR",
+    "chemistry": "QIR",
+    "total": "Total",
+}
 
 
 @pytest.fixture(scope="module")
@@ -22,77 +30,47 @@ def printed():
     return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
-@pytest.mark.data
-@pytest.mark.parametrize("number", [2, 3, 4])
-def test_the_scores_of_the_second_paper(printed, number) -> None:
-    grid = PAPERS["headqa-v2"].figures[number]
-    figures = printed["headqa_v2"][f"table_{number}"]["figures"]
-    for one in figures:
-        row = f"{one['model']} {one['strategy']} {one['language']}"
-        assert grid.figure(row, one["measure"]) == one["percent"]
-    assert sum(len(row) for row in grid.rows.values()) == len(figures)
+def rows_of(table):
+    return {name: tuple(row) for name, row in table.items() if name != "title"}
 
 
-@pytest.mark.data
-@pytest.mark.parametrize("number", [5, 6, 7, 8, 9])
-def test_the_scores_of_the_first_paper(printed, number) -> None:
-    grid, table = PAPERS["headqa-v1"].figures[number], printed["headqa_v1"][f"table_{number}"]
-    rows = {
-        f"{name} es" if name.startswith(OF_SPANISH) else "IR en" if name == "EN IR" else name: tuple(row)
-        for name, row in table["rows"].items()
-    }
-    assert grid.columns == tuple(table["columns"])
-    assert grid.rows == rows
-
-
-@pytest.mark.data
-def test_the_counts_of_both_papers(printed) -> None:
-    table = printed["headqa_v2"]["table_1"]
-    grid = PAPERS["headqa-v2"].figures[1]
-    assert grid.columns == tuple(map(str, table["columns"]))
-    assert grid.rows == {name: tuple(table[name]) for name in ("BIR", "QIR", "MIR", "EIR", "FIR", "PIR", "Total")}
-    acronyms = {
-        "biology": "BIR",
-        "nursing": "EIR",
-        "pharmacology": "FIR",
-        "medicine": "MIR",
-        "psychology": "PIR",
-        "chemistry": "QIR",
-        "total": "Total",
-    }
+def test_the_first_paper(printed) -> None:
+    figures, known = FIGURES["headqa-v1"], printed["headqa_v1"]
+    for number in (5, 6, 7, 8, 9):
+        table = known[f"table_{number}"]
+        assert figures[number].columns == tuple(table["columns"])
+        assert figures[number].rows == {
+            f"{name} es"
+            if name.startswith(("RANDOM", "BLIND", "LENGTH"))
+            else "IR en"
+            if name == "EN IR"
+            else name: row
+            for name, row in rows_of(table["rows"]).items()
+        }
     for number in (2, 3):
-        table = {name: row for name, row in printed["headqa_v1"][f"table_{number}"].items() if name != "title"}
-        grid = PAPERS["headqa-v1"].figures[number]
-        assert grid.rows == {acronyms[name]: tuple(row) for name, row in table.items()}
+        assert figures[number].rows == {ACRONYMS[name]: row for name, row in rows_of(known[f"table_{number}"]).items()}
 
 
-@pytest.mark.data
-@pytest.mark.parametrize("number", [7, 8, *range(14, 22)])
-def test_the_scores_of_fine_tuned_encoders(printed, number) -> None:
-    grid, table = PAPERS["casimedicos"].figures[number], printed["casimedicos"][f"table_{number}"]
-    assert grid.columns == tuple(table["columns"])
-    assert grid.rows == {name: tuple(row) for name, row in table["rows"].items()}
+def test_the_second_paper(printed) -> None:
+    figures, known = FIGURES["headqa-v2"], printed["headqa_v2"]
+    for number in (2, 3, 4):
+        table = known[f"table_{number}"]["figures"]
+        for one in table:
+            row = f"{one['model']} {one['strategy']} {one['language']}"
+            assert figures[number].figure(row, one["measure"]) == one["percent"]
+        assert sum(len(row) for row in figures[number].rows.values()) == len(table)
+    table = known["table_1"]
+    assert figures[1].columns == tuple(map(str, table["columns"]))
+    assert figures[1].rows == {name: tuple(table[name]) for name in ACRONYMS.values()}
 
 
-@pytest.mark.data
-def test_what_the_corpora_hold(printed) -> None:
-    figures, known = PAPERS["casimedicos"].figures, printed["casimedicos"]
-    shares = {name: tuple(row) for name, row in known["table_9"].items() if name != "title"}
-    assert figures[9].rows == shares
-    assert figures[11].rows == {name: tuple(row) for name, row in known["table_11"].items() if name != "title"}
-    rows = [
-        known["table_2"][corpus][part]
-        for corpus in ("casimedicos", "mir_asturias")
-        for part in ("full", "clinical_cases")
-    ]
-    assert list(figures[2].rows.values()) == [tuple(row.values()) for row in rows]
-
-
-@pytest.mark.data
-def test_people_of_2016(printed) -> None:
-    table = printed["headqa_v1"]["table_9"]
-    disciplines = ("biology", "medicine", "nursing", "pharmacology", "psychology", "chemistry")
-    sittings = {one.discipline: one for one in load_exam_boards().sittings if one.year == 2016}
-    best = table["rows"]["Avg 10 best humans"]
-    assert [sittings[discipline].ten_best for discipline in disciplines] == best
-    assert all(sitting.source.startswith("https://") for sitting in sittings.values())
+def test_the_paper_of_fine_tuned_encoders(printed) -> None:
+    figures, known = FIGURES["casimedicos"], printed["casimedicos"]
+    for number in (7, 8, *range(14, 22)):
+        assert figures[number].columns == tuple(known[f"table_{number}"]["columns"])
+        assert figures[number].rows == rows_of(known[f"table_{number}"]["rows"])
+    for number in (9, 11):
+        assert figures[number].rows == rows_of(known[f"table_{number}"])
+    corpora = [known["table_2"][corpus] for corpus in ("casimedicos", "mir_asturias")]
+    rows = [tuple(corpus[part].values()) for corpus in corpora for part in ("full", "clinical_cases")]
+    assert list(figures[2].rows.values()) == rows

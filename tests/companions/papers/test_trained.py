@@ -6,7 +6,6 @@ import pytest
 from typer.testing import CliRunner
 
 from medexam.cli import app
-from medexam.errors import EngineError, SpecError
 from retrievers.tiny_models import save_bert
 
 TEXTS = ["the heart is blood", "the kidney and fever", "bone of the lung", "treat the nerve"]
@@ -51,6 +50,7 @@ def reproduce(tmp_path, runs_dir, monkeypatch):
     return call
 
 
+@pytest.mark.nightly
 def test_a_cell_is_trained_and_stands_beside_the_papers(reproduce) -> None:
     assert "3 stages are pending" in reproduce("casimedicos/table-7", "--plan")
     document = json.loads(reproduce("casimedicos/table-7", "--json"))
@@ -72,27 +72,3 @@ def test_a_cell_is_trained_and_stands_beside_the_papers(reproduce) -> None:
     assert kinds["columns"][:3] == ["CM empty", "CM incomplete", "CM exact"]
     assert len(kinds["columns"]) == len(kinds["rows"][0]["values"]) == 6
     assert 0 <= sum(kinds["rows"][0]["values"][:3]) <= 4
-
-
-def test_columns_are_corpora_with_and_without_their_marks(reproduce, tmp_path) -> None:
-    rows = json.loads((tmp_path / "train.json").read_text())
-    for row in rows:
-        row["context"] = f"(answer 4 correct) {row['context']}"
-        row["answers"][0]["answer_start"] += len("(answer 4 correct) ")
-    for name in ("train", "test"):
-        (tmp_path / f"mir-asturias-{name}.json").write_text(json.dumps(rows))
-    table = json.loads(reproduce("casimedicos/table-11", "--json"))
-    assert table["columns"] == ["MIR Asturias", "MIR Asturias unstructured", "CasiMedicos"]
-    ((marked, unmarked, _),) = [row["values"] for row in table["rows"]]
-    assert None not in (marked, unmarked)
-    assert table["rows"][0]["published"] == [83.67, 67.1, 72.75]
-
-
-def test_what_is_not_here_is_pending_in_a_plan_and_named_without_one(reproduce) -> None:
-    plan = CliRunner().invoke(app, ["reproduce", "casimedicos/table-18", "--plan"], catch_exceptions=False)
-    assert plan.exit_code == 0
-    assert "MIR Asturias is not published" in plan.stdout
-    with pytest.raises(EngineError):
-        CliRunner().invoke(app, ["reproduce", "casimedicos/table-18"], catch_exceptions=False)
-    with pytest.raises(SpecError, match="is a grid of fine-tunings, whose keys are encoders"):
-        reproduce("casimedicos/table-7", "--set", "model=embedded")

@@ -1,0 +1,2 @@
+from .projection import LEAST as LEAST
+from .projection import fit_projection as fit_projection
