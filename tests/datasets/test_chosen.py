@@ -3,8 +3,8 @@
 import pytest
 
 from medexam.datasets import load_exam_set
-from medexam.errors import DatasetError, SpecError
-from medexam.specs import DatasetSpec, build_cells
+from medexam.errors import DatasetError
+from medexam.specs import DatasetSpec
 
 
 def test_only_the_questions_of_the_file_are_asked(tmp_path) -> None:
@@ -31,8 +31,3 @@ def test_a_file_without_keys_is_refused(tmp_path, text, said) -> None:
     (tmp_path / "keys.txt").write_text(text)
     with pytest.raises(DatasetError, match=said):
         load_exam_set(DatasetSpec(only=tmp_path / "keys.txt"))
-
-
-def test_questions_in_words_have_no_such_file() -> None:
-    with pytest.raises(SpecError, match="only belongs to"):
-        build_cells({"name": "x", "dataset": {"name": "cliniqlink", "only": "keys.txt"}, "program": "short_answer"}, {})

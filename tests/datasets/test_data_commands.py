@@ -1,6 +1,8 @@
 """`medexam data`: what it prints and how it exits."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -77,3 +79,9 @@ def test_show_tells_of_a_question_without_an_official_answer(medexam, records, w
     records[0]["ra"] = 0
     words = ("--path", write_jsonl(records), "--key", "headqa-v2/2013/biology/8")
     assert "no official answer" in medexam("data", "show", "headqa_v2", *words)[2]
+
+
+def test_the_command_line_starts_without_what_takes_long_to_import() -> None:
+    heavy = "{'pydantic', 'dspy', 'pyarrow', 'datasets'} & set(sys.modules)"
+    script = f"import sys; from medexam.cli import run_command; print({heavy})"
+    assert subprocess.check_output([sys.executable, "-c", script], text=True).strip() == "set()"

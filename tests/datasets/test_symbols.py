@@ -7,8 +7,7 @@ from itertools import chain
 import pytest
 
 from medexam.datasets import load_exam_set
-from medexam.errors import SpecError
-from medexam.specs import DatasetSpec, validate
+from medexam.specs import DatasetSpec
 
 KEY = "headqa-v1/2013/nursing/152"
 GREEK = {"a": "ALPHA", "b": "BETA", "g": "GAMMA", "m": "MU", "z": "ZETA", "q": "THETA", "w": "OMEGA", "l": "LAMDA"}
@@ -62,11 +61,6 @@ def test_all_of_the_full_data_are_read(full_data, language, characters, question
     assert not any(unicodedata.category(char) == "Co" for char in after)
     assert len(exams.corrected) == questions
     assert len(before) == len(after)
-
-
-def test_the_field_belongs_to_headqa() -> None:
-    with pytest.raises(SpecError, match=r"as_published belongs to headqa_sample, .*, headqa_sample_open, .*, not to"):
-        validate(DatasetSpec, {"name": "cliniqlink", "as_published": True})
 
 
 def test_a_run_says_which_text_it_asked(medexam, tmp_path) -> None:

@@ -215,22 +215,10 @@ def test_the_options_of_every_question_may_stand_in_the_spec(load) -> None:
     assert _golds(exams) == (3,)
 
 
-@pytest.mark.parametrize(
-    ("tree", "said"),
-    [
-        ({"name": "nope"}, "no data set is called 'nope'"),
-        ({"kind": "choice"}, "needs path, the file with your questions, or hub"),
-        ({"kind": "choice", "path": "a.csv", "name": "headqa_v1"}, "is already used"),
-        ({"columns": {"stem": "q"}}, "columns: belongs to questions of your own"),
-        ({"kind": "choice", "path": "a.csv", "columns": {"stem": "q", "question": "q"}}, "are the same"),
-        ({"kind": "choice", "path": "a.csv", "columns": {"option": "q"}}, "did you mean 'options'"),
-        ({"kind": "choice", "path": "a.csv", "answers": {}}, "a key is a path or a list of answers"),
-        ({"kind": "short_answer", "path": "a.csv", "years": [2016]}, "years belongs to"),
-    ],
-)
-def test_a_spec_that_cannot_be_meant_is_refused(tree, said) -> None:
-    with pytest.raises(SpecError, match=said):
-        validate(DatasetSpec, tree)
+@pytest.mark.parametrize("case", read_cases("refused_datasets"))
+def test_a_spec_that_cannot_be_meant_is_refused(case) -> None:
+    with pytest.raises(SpecError, match=case["said"]):
+        validate(DatasetSpec, case["dataset"])
 
 
 def test_a_data_set_of_the_hub_is_read_like_a_file(tmp_path, monkeypatch) -> None:
