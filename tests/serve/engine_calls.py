@@ -1,8 +1,10 @@
 """Engines as these tests ask them: a dialogue in, a generation out, over the servers of this folder."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from wire_server import Wire
@@ -72,3 +74,9 @@ async def reaching(*wires: Wire, needs: EngineNeeds | None = None, **model: Any)
 def prompts(body: dict[str, Any]) -> list[str]:
     """The prompts of a completions request; litellm sends a list of one as a string."""
     return body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]
+
+
+def read_cases(name: str) -> list[dict[str, Any]]:
+    """The rows of `tests/cases/NAME.jsonl`."""
+    path = Path(__file__).parents[1] / "cases" / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

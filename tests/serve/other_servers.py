@@ -102,3 +102,21 @@ def _any_json(reply: tuple[int, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
     for choice in reply[1]["choices"]:
         choice["message"]["content"] = json.dumps({})
     return reply
+
+
+@dataclass
+class Dying(Wire):
+    """Is gone once it was asked for a completion."""
+
+    def fault_of(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        self.drop = True
+        return super().fault_of(body)
+
+
+KINDS: dict[str, type[Wire]] = {kind.__name__: kind for kind in (Wire, TGI, Ollama, LlamaServer, Dying)}
+
+
+def wire_of(row: dict[str, Any]) -> Wire:
+    """The server of a row of `tests/cases`; JSON has lists where a wire has tuples."""
+    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in row["wire"].items()}
+    return KINDS[row.get("kind", "Wire")](**fields)

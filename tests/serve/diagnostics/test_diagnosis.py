@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_calls import CHAT, COMPLETIONS
+from engine_calls import CHAT, COMPLETIONS, read_cases
 from hostile_server import HostileWire
-from other_servers import TGI, LlamaServer, Ollama
+from other_servers import TGI, LlamaServer, Ollama, wire_of
 from wire_server import Wire, serving
 
 from command_line import medexam  # noqa: F401 - a fixture
@@ -26,8 +26,8 @@ from medexam.specs import EngineNeeds, ModelSpec, validate
 from waiting import BACKSTOP_S, until
 
 SILENT = "http://127.0.0.1:9/v1"
-NO_CACHE = 'vllm:cache_config_info{block_size="16",enable_prefix_caching="False"} 1.0\n'
 LARGE_BLOCKS = 'vllm:cache_config_info{block_size="128",enable_prefix_caching="True"} 1.0\n'
+NO_CACHE = LARGE_BLOCKS.replace("True", "False")
 COUNTERS = 'vllm:prefix_cache_queries_total{a="b"} 2000.0\nvllm:prefix_cache_hits_total{a="b"} 500.0\n'
 
 Doctor = Callable[..., tuple[int, str, str]]
@@ -74,6 +74,20 @@ def test_one_server_in_good_health(look: Look) -> None:
     assert (found["replicas"], found["advice"]) == (None, [])
 
 
+@pytest.mark.parametrize("row", read_cases("servers"), ids=json.dumps)
+def test_what_is_seen_of_a_server_and_what_to_change_there(row: dict[str, Any], look: Look) -> None:
+    found = look(wire_of(row))
+    (one,) = found["endpoints"]
+    one["api"] = [check["verdict"] for check in one["api"][:3]]
+    assert {name: one[name] for name in row["seen"]} == row["seen"]
+    for words in row["advice"]:
+        assert any(words in line for line in found["advice"]), found["advice"]
+    if "kind" not in row:
+        assert len(row["advice"]) <= len(found["advice"]) <= max(2 * bool(row["advice"]), len(row["advice"]))
+    is_vllm = (one["server_version"] or "").startswith("vllm")
+    assert is_vllm or not [line for line in found["advice"] if "upgrade" in line]
+
+
 def gauges(running: int, waiting: int, used: float) -> str:
     """Two engines behind one address."""
     return "".join(
@@ -101,56 +115,6 @@ def test_a_burst_says_if_too_few_prompts_are_computed_at_once(counters: str, adv
     assert not advised or "up to 3.7 times as many at once" in advice[0]
 
 
-QWEN = {"repetition_penalty": 1.1, "top_p": 0.8, "top_k": 20}
-FOREIGN = {"owner": "me", "version": None, "structured": False}
-
-
-@pytest.mark.parametrize(
-    ("wire", "advice"),
-    [
-        (Wire(structured=False), "upgrade to vLLM 0.12 or later"),
-        (Wire(structured=False, tokenize=False), "no choice can be enforced"),
-        (Wire(allowed=False), "allowed_token_ids is ignored"),
-        (Wire(lists=False), "each is sent alone"),
-        (Wire(tokenize=False), "/tokenize is not served"),
-        (Wire(**FOREIGN), "structured_outputs is ignored, so only choices that are"),
-        (
-            Wire(**FOREIGN, tokenize=False, forms=("json_object",)),
-            "ask it by engine litellm (name: openai/tiny), which enforces choices by json_object",
-        ),
-        (Wire(refused_fields=("logprob_token_ids",)), "logprob_token_ids is refused (HTTP 400: logprob_token_ids is"),
-        (Wire(named=False), "by echo: upgrade to vLLM 0.29 or later"),
-        (Wire(named=False, echo=False), "no log-probabilities can be read: upgrade to vLLM 0.29"),
-        (Wire(most_named=20), "--max-logprobs 128"),
-        (Wire(metrics=NO_CACHE), "--enable-prefix-caching"),
-        (Wire(metrics=LARGE_BLOCKS), "--block-size 32 on a CPU"),
-        (Wire(system=False), "for information: its chat template takes no system turn"),
-        (Wire(empty=False), "for information: its chat template takes no empty system turn"),
-        (Wire(chat=False), "for information: it has no chat template"),
-        (Wire(ahead_s=60), "s ahead of this machine's: set both by NTP"),
-        (Wire(ahead_s=-60), "s behind this machine's: set both by NTP"),
-        (Wire(fills=QWEN), "takes top_p, top_k, repetition_penalty from the model's own settings"),
-        (Wire(fills=QWEN), "start it with --generation-config vllm"),
-        (Wire(unread=("top_k",)), "it ignores top_k, so replies may be sampled with the server's own values"),
-    ],
-)
-def test_what_was_seen_is_what_is_advised(wire: Wire, advice: str, look: Look) -> None:
-    lines = look(wire)["advice"]
-    assert [line for line in lines if advice in line], lines
-    assert len(lines) <= 2
-    assert wire.owner != "me" or not [line for line in lines if "upgrade" in line], "that is no vLLM"
-
-
-def test_a_clock_is_read_to_a_second(look: Look) -> None:
-    ahead = [look(Wire(ahead_s=skew))["endpoints"][0]["clock_ahead_s"] for skew in (30, -30)]
-    assert ahead == [pytest.approx(30, abs=2), pytest.approx(-30, abs=2)]
-
-
-def test_a_revision_is_told_by_the_folder_of_the_hubs_cache(look: Look) -> None:
-    commit = "0123456789abcdef" * 2 + "01234567"
-    assert look(Wire(models=(f"hub/models--a--b/snapshots/{commit}",)))["endpoints"][0]["revision"] == commit
-
-
 @pytest.mark.parametrize("echo", [True, False])
 def test_replicas_that_agree_and_replicas_that_do_not(echo: bool, look: Look) -> None:
     alike = look(Wire(echo=echo), Wire(echo=echo))
@@ -163,11 +127,6 @@ def test_replicas_that_agree_and_replicas_that_do_not(echo: bool, look: Look) ->
     assert alike["advice"] == []
     assert any("differ by up to 0.05 nats a token" in line for line in found["advice"])
     assert any("differ in version" in line and "vllm 0.31.0" in line for line in found["advice"])
-
-
-def test_servers_of_different_models(look: Look) -> None:
-    lines = look(Wire(), Wire(models=("other",)))["advice"]
-    assert any("differ in model" in line and "other" in line for line in lines)
 
 
 def test_a_server_that_cannot_be_asked_is_a_column_among_others(doctor: Doctor) -> None:
@@ -192,7 +151,11 @@ def test_where_nobody_answers(doctor: Doctor) -> None:
 
 
 def test_the_table_says_that_all_is_well_and_what_a_server_remembers(doctor: Doctor) -> None:
-    with serving(Wire()) as one, serving(Wire(metrics=LARGE_BLOCKS)) as two, serving(Wire(metrics=NO_CACHE)) as three:
+    with (
+        serving(Wire()) as one,
+        serving(Wire(metrics=LARGE_BLOCKS)) as two,
+        serving(Wire(metrics=NO_CACHE)) as three,
+    ):
         code, out, _ = doctor(one.address, two.address, three.address)
         _, alone, _ = doctor(one.address)
     assert code == 0
@@ -238,27 +201,9 @@ async def _open_and_close(model: ModelSpec, needs: EngineNeeds) -> None:
     await (await build_engine(model, needs)).aclose()
 
 
-@pytest.mark.parametrize(
-    ("wire", "version", "forms"),
-    [
-        (TGI(), None, ("refused", "refused", "honoured")),
-        (Ollama(), "ollama 0.12.6", ("honoured", "ignored", "ignored")),
-        (LlamaServer(), "llama.cpp", ("honoured", "honoured", "ignored")),
-    ],
-)
-def test_servers_that_are_no_vllm(wire: Wire, version: str | None, forms: tuple[str, ...], look: Look) -> None:
-    (one,) = look(wire)["endpoints"]
-    assert (one["server_version"], one["guided_by"]) == (version, None)
-    assert tuple(check["verdict"] for check in one["api"][:3]) == forms
-    assert all(read["refusal"] for read in one["reads"])
-    if isinstance(wire, TGI):
-        assert "expected one of `json`, `json_object`, `regex` at line 1 column 168" in one["api"][0]["said"]
-        assert "response_format: missing field `value`" in one["api"][1]["said"]
-
-
 @pytest.mark.parametrize("status", [422, 500])
 def test_a_refused_schema_is_asked_once_and_refused_in_the_servers_words(status: int, look: Look) -> None:
-    wire = Wire(**FOREIGN, tokenize=False, forms=(), form_status=status)
+    wire = Wire(owner="me", **LAPTOP, forms=(), form_status=status)
     (one,) = look(wire)["endpoints"]
     forms = [json.dumps(body["response_format"]) for body in wire.bodies(CHAT) if "response_format" in body]
     assert len(forms) == len(set(forms)) > 1
@@ -280,20 +225,6 @@ def test_ctrl_c_ends_the_burst_and_nothing_else(doctor: Doctor) -> None:
         thread.join()
     assert code == 0
     assert json.loads(out)["endpoints"][0]["burst"]["prompts_per_s"] > 0
-
-
-class Overloaded(Wire):
-    """Refuses every request of a burst."""
-
-    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        return (503, {}) if body.get("ignore_eos") else super().reply(path, body)
-
-
-def test_a_burst_that_is_refused(look: Look) -> None:
-    found = look(Overloaded(), burst_s=5)
-    burst = found["endpoints"][0]["burst"]
-    assert (burst["prompts_per_s"], burst["failed"]) == (0, 1)
-    assert found["advice"][0].startswith("requests of the burst that failed: 1")
 
 
 def register(registry: Registry, wire: Wire, key_file: Path | None = None, **told: Any) -> None:

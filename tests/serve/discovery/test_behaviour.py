@@ -63,12 +63,6 @@ async def test_a_day_in_the_template_is_no_other_template() -> None:
     assert never != dated[0]
 
 
-async def test_a_server_that_shows_nothing_has_no_behaviour() -> None:
-    with serving(Wire(refuse={"/v1/completions": 404}, tokenize=False)) as wire:
-        shown = await identify(wire)
-    assert (shown.behaviour, shown.dialogue) == (None, None)
-
-
 @dataclass
 class Swapped(Wire):
     """Loses its connections at the first question, and is another model from then on."""

@@ -124,16 +124,6 @@ async def test_a_run_waits_for_the_first_server(registry, caplog, loading: bool,
     assert caplog.text.count(said) == 1
 
 
-async def test_a_server_that_never_loaded_is_waited_for_no_longer(registry, caplog) -> None:
-    with serving(Wire()) as wire:
-        registry.add(entry(wire, ready=False))
-        building = asyncio.create_task(build(registry, wait_s=0))
-        await soon(lambda: "still loads" in caplog.text)
-        registry.remove(wire.address)
-        with pytest.raises(EndpointUnreachableError, match=r"no server is registered in .*--registry"):
-            await building
-
-
 async def test_a_server_whose_clock_is_minutes_apart_is_asked(registry, caplog) -> None:
     with serving(Wire()) as wire:
         registry.add(entry(wire, host="n7", seen_at=time.time() - 4000))
@@ -142,15 +132,6 @@ async def test_a_server_whose_clock_is_minutes_apart_is_asked(registry, caplog) 
         assert not building.done()
         registry.add(entry(wire, host="n7", seen_at=time.time() - 3995))
         await (await building).aclose()
-
-
-async def test_a_server_that_ended_long_ago_is_not_asked(registry, monkeypatch) -> None:
-    monkeypatch.setattr(TIMING, "stale_s", 0.2)
-    with serving(Wire()) as wire:
-        registry.add(entry(wire, host="n7", seen_at=time.time() + 4000))
-        with pytest.raises(EndpointUnreachableError, match="no server is registered"):
-            await build(registry, wait_s=0)
-        assert not wire.requests
 
 
 async def test_without_endpoints_the_servers_of_this_machine_are_asked_with_their_own_key(tmp_path, monkeypatch):

@@ -5,81 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from engine_calls import GUIDED, spec_of
+from engine_calls import spec_of
 from wire_server import Wire, serving
 
-from medexam.errors import AnswerFormatError, EndpointSilentError, EndpointUnreachableError, EngineError, SpecError
-from medexam.serve import NO_KEY, TIMING, Capabilities, Endpoint, build_engine, normalise_address, probe_endpoint
+from medexam.errors import EndpointSilentError, EndpointUnreachableError, EngineError, SpecError
+from medexam.serve import NO_KEY, Capabilities, Endpoint, build_engine, normalise_address, probe_endpoint
 
 
 async def probe(wire: Wire, name: str | None = None, **limits: Any) -> Capabilities:
     return await probe_endpoint(Endpoint(wire.address, NO_KEY), name, **limits)
-
-
-async def test_a_server_that_honours_everything() -> None:
-    with serving(Wire()) as wire:
-        seen = await probe(wire)
-    honoured = {
-        *("system_turn", "repeated_turns", "empty_system_turn", "chat", "renders", "allowed_token_ids"),
-        *("structured_outputs", "list_prompts", "several_replies", "tokenizes", "masked_logprobs"),
-    }
-    shown = seen.model_dump()
-    assert {name for name in honoured if shown[name] is True} == honoured
-    assert {name: shown[name] for name in ("server_version", "models", "model", "source", "max_context", "limit")} == {
-        "server_version": "vllm 0.32.0",
-        "models": ("tiny",),
-        "model": "tiny",
-        "source": "none/tiny",
-        "max_context": 4096,
-        "limit": "max_tokens",
-    }
-    assert (seen.echo_logprobs, seen.named_logprobs, seen.refusals, seen.sees) == (0, 128, {}, None)
-    assert seen.guided_by == "prefill"
-
-
-@pytest.mark.parametrize(
-    ("wire", "field", "guided_by"),
-    [
-        (Wire(system=False), "system_turn", "prefill"),
-        (Wire(system=False, tokenize=False), "system_turn", "structured_outputs"),
-        (Wire(repeats=False), "repeated_turns", "prefill"),
-        (Wire(empty=False), "empty_system_turn", "prefill"),
-        (Wire(chat=False), "chat", None),
-        (Wire(tokenize=False), "renders", "structured_outputs"),
-        (Wire(allowed=False), "allowed_token_ids", "structured_outputs"),
-        (Wire(structured=False), "structured_outputs", "prefill"),
-        (Wire(lists=False), "list_prompts", "prefill"),
-        (Wire(several=False), "several_replies", "prefill"),
-        (Wire(tokenize=False, structured=False), "structured_outputs", None),
-    ],
-)
-async def test_what_a_server_ignores_is_not_believed(wire: Wire, field: str, guided_by: str | None) -> None:
-    with serving(wire):
-        seen = await probe(wire)
-    assert getattr(seen, field) is False
-    assert seen.guided_by == guided_by
-
-
-EVERYTHING = ("/v1/models", "/v1/completions", "/v1/chat/completions", "/tokenize", "/version", "/metrics")
-
-
-@pytest.mark.parametrize(
-    ("wire", "name", "said"),
-    [
-        (Wire(), "huge", "serves tiny, not huge; correct"),
-        (Wire(models=("tiny", "small")), None, r"serves 2 models \(tiny, small\); name one"),
-        *[
-            (Wire(refuse={"/v1/models": status}), None, "not as an OpenAI-compatible server.*in model.name")
-            for status in (404, 500)
-        ],
-        (Wire(refuse=dict.fromkeys(EVERYTHING, 404), tokenize=False), "tiny", "not as an OpenAI-compatible server"),
-        (Wire(tokenize=False, drop=True), None, "answered, then stopped answering when it was asked for"),
-    ],
-)
-async def test_what_cannot_be_asked_is_refused(wire: Wire, name: str | None, said: str, monkeypatch) -> None:
-    monkeypatch.setattr(TIMING, "attempts", 2)
-    with serving(wire), pytest.raises(EndpointUnreachableError, match=said):
-        await probe(wire, name)
 
 
 async def test_nobody_there() -> None:
@@ -101,45 +35,6 @@ async def test_a_server_that_lists_no_models_is_asked_by_name(wire: Wire) -> Non
     with serving(wire):
         seen = await probe(wire, "tiny")
     assert (seen.model, seen.models, seen.guided_by) == ("tiny", (), "prefill")
-
-
-@pytest.mark.parametrize(
-    ("wire", "version", "is_vllm"),
-    [
-        (Wire(), "vllm 0.32.0", True),
-        (Wire(owner="vllm"), "vllm 0.32.0", True),
-        (Wire(owner="someone"), "version 0.32.0", False),
-        (Wire(owner="sglang"), "sglang 0.32.0", False),
-        (Wire(owner="llamacpp", version=None), "llama.cpp", False),
-        (Wire(owner="someone", version=None), None, False),
-    ],
-)
-async def test_which_server_it_is(wire: Wire, version: str | None, is_vllm: bool) -> None:
-    with serving(wire):
-        seen = await probe(wire)
-    assert (seen.server_version, seen.is_vllm) == (version, is_vllm)
-
-
-@pytest.mark.parametrize(
-    ("wire", "said", "unsaid"),
-    [
-        (Wire(allowed=False, structured=False, version="0.11.0"), r"vllm 0\.11\.0.*answer_format to free", "refused"),
-        (
-            Wire(refused_fields=("structured_outputs",), owner="me", version=None, tokenize=False),
-            r"refused structured_outputs \(HTTP 400: structured_outputs is not.*model\.engine litellm",
-            "upgrade",
-        ),
-    ],
-    ids=["ignores", "refuses"],
-)
-async def test_guided_answers_are_refused_with_what_the_server_did(wire: Wire, said: str, unsaid: str) -> None:
-    with serving(wire):
-        with pytest.raises(AnswerFormatError, match=said) as caught:
-            await build_engine(spec_of(wire), GUIDED)
-        engine = await build_engine(spec_of(wire))
-        assert engine.info().guided_by is None
-        await engine.aclose()
-    assert unsaid not in str(caught.value)
 
 
 SILENCE_S = 0.3
@@ -217,13 +112,6 @@ def test_addresses_that_are_none(address: str, message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
         normalise_address(address)
     assert "secret" not in str(caught.value)
-
-
-async def test_an_address_that_is_named_twice_is_one_server() -> None:
-    with serving(Wire()) as wire:
-        engine = await build_engine(spec_of(endpoints=(wire.address, wire.address.removesuffix("/v1"))))
-        assert engine.info().endpoints == (wire.address,)
-        await engine.aclose()
 
 
 async def test_a_server_that_cannot_be_reached_at_the_start_is_left_out_with_a_warning(caplog) -> None:

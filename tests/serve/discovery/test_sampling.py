@@ -1,14 +1,10 @@
 """What is left out of a request is drawn as the spec says: from all tokens, whatever the server's defaults are."""
 
-from typing import Any
-
 import pytest
 from engine_calls import CHAT, COMPLETIONS, GUIDED, ask, reaching, reply
-from other_servers import LlamaServer
 from wire_server import Wire, serving
 
 from medexam.model_calls import Dialogue
-from medexam.serve import NO_KEY, Capabilities, Endpoint, probe_endpoint
 
 QWEN = {"repetition_penalty": 1.1, "top_p": 0.8, "top_k": 20}
 """The generation_config.json of Qwen2.5's models, without its temperature."""
@@ -20,41 +16,6 @@ NEUTRAL = {
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
 }
-
-
-async def probe(wire: Wire) -> Capabilities:
-    return await probe_endpoint(Endpoint(wire.address, NO_KEY), None)
-
-
-class Strict(Wire):
-    """Wants another word for all tokens."""
-
-    def fault_of(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
-        refused = (422, {"detail": "top_k: at least 0"}) if body.get("top_k", 0) < 0 else None
-        return refused or super().fault_of(body)
-
-
-@pytest.mark.parametrize(
-    ("wire", "neutral", "unread", "filled"),
-    [
-        (Wire(), NEUTRAL, (), ()),
-        (Wire(fills=QWEN), NEUTRAL, (), ("top_p", "top_k", "repetition_penalty")),
-        (Wire(unread=("min_p",)), NEUTRAL, ("min_p",), ()),
-        (Wire(refused_fields=("min_p",)), {k: v for k, v in NEUTRAL.items() if k != "min_p"}, (), ()),
-        (Wire(several=False, fills=QWEN), NEUTRAL, (), None),
-        (LlamaServer(), {**NEUTRAL, "repeat_penalty": 1.0}, (), None),
-        (Strict(), {**NEUTRAL, "top_k": 0}, (), ()),
-    ],
-    ids=["neutral", "fills", "does not read", "refuses", "no n", "llama.cpp", "another word"],
-)
-async def test_what_a_server_does_with_sampling_values(
-    wire: Wire, neutral: dict[str, float], unread: tuple[str, ...], filled: tuple[str, ...] | None
-) -> None:
-    with serving(wire):
-        seen = await probe(wire)
-    assert (seen.sampling.neutral, seen.sampling.unread, seen.sampling.filled) == (neutral, unread, filled)
-    if filled:
-        assert seen.identity.notes["fills"] == ", ".join(filled)
 
 
 DRAWN = {"temperature": 0.7, "seed": 1}

@@ -1,18 +1,15 @@
 """Callbacks of litellm's hear of every question; and a call that goes round litellm is the one that litellm makes."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
 from typing import Any
 
 import litellm
 import pytest
-from engine_calls import CHAT, ask, reaching, reply, spec_of
+from engine_calls import spec_of
 from litellm.integrations.custom_logger import CustomLogger
 from wire_server import Wire, serving
 
 import medexam
-from medexam.errors import CallError
-from medexam.serve import TIMING
 from waiting import until
 
 QUESTIONS = 6
@@ -88,71 +85,3 @@ def test_a_callback_that_fails_is_told_in_one_line(tmp_path, register, caplog) -
         told = "medexam: warning: a callback of litellm's failed: ValueError: no such desk"
         until(lambda: any(told in line for line in caplog.messages), "the warning")
     assert "Traceback" not in caplog.text
-
-
-SETTINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    ({}, {"temperature": 0.7, "top_p": 0.9, "seed": 3, "max_tokens": 7, "stop": ("\n",)}),
-    ({}, {"top_k": 5, "frequency_penalty": 0.5, "presence_penalty": 0.25}),
-    ({"min_p": 0.2, "thinking": "off", "temperature": 0.1, "extra_body": {"cache_salt": "a"}}, {"temperature": 0.1}),
-]
-FIELDS: list[dict[str, Any]] = [
-    {"response_format": {"type": "json_object"}},
-    {"tools": [{"type": "function", "function": {"name": "choose", "parameters": {}}}], "tool_choice": "auto"},
-]
-MESSAGES: list[dict[str, Any]] = [
-    {"content": "1"},
-    {"content": "<think>One.</think>1"},
-    {"content": "1", "reasoning_content": "One."},
-    {"content": "1", "reasoning": "One."},
-    {"content": None, "refusal": "No."},
-    {"content": None, "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
-]
-ERRORS: list[Any] = [
-    {"message": "slow down", "code": 429},
-    {"message": "The maximum context length is 8 tokens", "code": 400},
-    {"code": "odd"},
-    "out of order",
-]
-
-
-@dataclass
-class ChattyWire(Wire):
-    """Answers every chat with one message, or with an error in a reply of status 200."""
-
-    message: Mapping[str, Any] = field(default_factory=lambda: {"content": "1"})
-    error: Any = None
-
-    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        status, reply = super().reply(path, body)
-        if path == CHAT:
-            reply["choices"][0]["message"] = {"role": "assistant", **self.message}
-        return status, {"error": self.error} if self.error and path == CHAT else reply
-
-
-async def read(engine: Any, asked: Any) -> Any:
-    """The reply without its source and litellm's own word for its end, or the type of the error."""
-    try:
-        return replace(await reply(engine, asked), source=None, finish_reason="")
-    except CallError as error:
-        return type(error)
-
-
-async def test_a_request_and_its_reply_are_those_of_litellm(register, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TIMING, "attempts", 1)
-    asked = [(model, ask(**sampling)) for model, sampling in SETTINGS]
-    asked += [({}, ask(more={"fields": fields})) for fields in FIELDS]
-    with serving(ChattyWire(forms=("json_schema", "json_object"))) as wire:
-        for model, dialogue in asked:
-            async with reaching(wire, engine="litellm", **model) as engine:
-                straight = await read(engine, dialogue)
-                with monkeypatch.context() as patch:
-                    patch.setattr(litellm, "callbacks", [Listener()])
-                    assert await read(engine, dialogue) == straight
-            first, second = wire.bodies(CHAT)
-            assert first == second
-        async with reaching(wire, engine="litellm") as engine:
-            for wire.message, wire.error in [*((one, None) for one in MESSAGES), *(({}, one) for one in ERRORS)]:
-                straight = await read(engine, ask())
-                with monkeypatch.context() as patch:
-                    patch.setattr(litellm, "callbacks", [Listener()])
-                    assert await read(engine, ask()) == straight, (wire.message, wire.error)

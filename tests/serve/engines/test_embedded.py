@@ -2,9 +2,8 @@
 
 import asyncio
 import gc
-import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ from medexam.datasets import load_exam_set
 from medexam.errors import (
     ConfigurationError,
     ContextLengthError,
-    EngineError,
-    InvalidRequestError,
     ServerError,
     UnsupportedFeatureError,
 )
@@ -164,21 +161,6 @@ def test_labels_are_read_at_one_place_and_their_mass_is_whole(tiny_engine, tiny)
     assert reading.mass == pytest.approx(sum(map(exp, expected)), rel=1e-3)
 
 
-def test_the_tree_reads_fewer_tokens(tiny_engine) -> None:
-    texts = tuple(f" {option.text}" for option in QUESTIONS[0].options)
-    trie, echo = (
-        reply_blocking(tiny_engine, ask(SYSTEM, more={"continuations": ContinuationRequest(texts=texts, read_by=way)}))
-        for way in ("trie", "echo")
-    )
-    assert trie.reading.computed_tokens < echo.reading.computed_tokens / 2
-
-
-@pytest.mark.parametrize(("texts", "message"), [(("",), "no token of its own")])
-def test_texts_that_cannot_be_read(tiny_engine, texts, message) -> None:
-    with pytest.raises(InvalidRequestError, match=message):
-        reply_blocking(tiny_engine, ask("Hi", more={"continuations": ContinuationRequest(texts=texts)}))
-
-
 def test_choices_that_share_their_first_token_are_drawn_by_their_probability(tiny_engine, tiny) -> None:
     """`1` and `10`: probabilities of disjoint outcomes, computed here the long way."""
     asked = ask("How many fingers have two hands?", opening="{Answer: ", choices=["1", "10", "12", "2"])
@@ -196,10 +178,6 @@ def test_choices_that_share_their_first_token_are_drawn_by_their_probability(tin
     ])]  # fmt: skip
     for choice, share in zip(asked.choices, shares.tolist(), strict=True):
         assert drawn.count(choice) / draws == pytest.approx(share, abs=4 * (0.25 / draws) ** 0.5)
-
-
-def test_one_choice_is_taken_without_asking(tiny_engine) -> None:
-    assert reply_blocking(tiny_engine, ask(choices=["only this one"])).reply == "only this one"
 
 
 def test_stop_strings_end_the_reply_and_are_looked_for_in_the_reply_only(smollm2_engine) -> None:
@@ -257,25 +235,6 @@ def test_a_bad_request_or_one_given_up_does_not_touch_its_neighbours(tiny_engine
     assert isinstance(unsupported, UnsupportedFeatureError)
 
 
-def test_two_event_loops_and_a_plain_thread_at_once(tiny_engine) -> None:
-    expected = {stem: reply_blocking(tiny_engine, ask(stem, max_tokens=6)).reply for stem in STEMS[:3]}
-    found: dict[str, str] = {}
-
-    def loop(stem: str) -> None:
-        found[stem] = together(tiny_engine, [ask(stem, max_tokens=6)])[0].reply
-
-    def plain(stem: str) -> None:
-        found[stem] = reply_blocking(tiny_engine, ask(stem, max_tokens=6)).reply
-
-    targets: list[Callable[[str], None]] = [loop, loop, plain]
-    threads = [threading.Thread(target=t, args=(stem,)) for t, stem in zip(targets, STEMS[:3], strict=True)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == expected
-
-
 def test_too_little_memory_brings_the_same_replies_in_smaller_batches(tiny_engine, monkeypatch) -> None:
     asked = [ask(stem, max_tokens=4) for stem in STEMS[:8]] + [ask(stem, choices=DIGITS) for stem in STEMS[:8]]
     expected = [one.reply for one in together(tiny_engine, asked)]
@@ -305,13 +264,6 @@ async def test_built_from_a_spec_and_closed(tiny_llama) -> None:
     await engine.aclose()
     with pytest.raises(ConfigurationError, match="closed"):
         await reply(engine, ask("Hi"))
-
-
-def test_a_bad_device_is_one_clear_line(tiny_llama) -> None:
-    if torch.cuda.is_available():
-        pytest.skip("this machine has a CUDA device")
-    with pytest.raises(EngineError, match="finds no CUDA device"):
-        EmbeddedEngine(ModelSpec(path=tiny_llama, device="cuda"))
 
 
 @pytest.mark.parametrize(

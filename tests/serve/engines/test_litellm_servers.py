@@ -1,16 +1,13 @@
 """The engine litellm at servers of one's own: how a choice is held, and what is refused before anything is asked."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from engine_calls import CHAT, GUIDED, ask, reaching, reply, spec_of
+from engine_calls import CHAT, GUIDED, ask, reaching, reply
 from other_servers import TGI, Ollama
 from wire_server import Wire, serving
 
-from medexam.errors import AnswerFormatError, EndpointUnreachableError, EngineError, UnsupportedFeatureError
-from medexam.serve import TIMING, build_engine
-from medexam.specs import EngineNeeds, ModelSpec
+from medexam.errors import UnsupportedFeatureError
 
 CHOICE = ask(system="Be", opening="{Answer: ", choices=["1", "2", "3", "4"])
 """The servers here choose the last one where a schema holds them."""
@@ -44,57 +41,6 @@ async def test_free_replies_arrive_and_opening_words_are_refused() -> None:
             assert (await reply(engine, ask())).reply == "hello"
             with pytest.raises(UnsupportedFeatureError, match="continue given words"):
                 await reply(engine, ask(opening="{Answer: "))
-
-
-@dataclass
-class Dying(Wire):
-    """Is gone once it was asked for a completion."""
-
-    def fault_of(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
-        self.drop = True
-        return super().fault_of(body)
-
-
-@pytest.mark.parametrize(
-    ("wire", "fault", "said", "unsaid"),
-    [
-        (Wire(schema=False), AnswerFormatError, "answer_format to free", "refused"),
-        (Wire(forms=()), AnswerFormatError, "json_object is refused", "json_schema is ignored"),
-        *[
-            (Wire(refuse={CHAT: status}), EngineError, "openai/tiny takes no request: ", "answer_format")
-            for status in (401, 402, 403, 404)
-        ],
-        (Wire(refuse={CHAT: 500}), EndpointUnreachableError, "openai/tiny does not answer: ", "answer_format"),
-        (Dying(), EndpointUnreachableError, "answered, then stopped answering", "answer_format"),
-        (Wire(drop=True), EndpointUnreachableError, "openai/tiny does not answer: ", "answer_format"),
-    ],
-)
-async def test_what_cannot_hold_a_choice_is_refused_at_the_start_for_what_it_is(
-    wire: Wire, fault: type[EngineError], said: str, unsaid: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(TIMING, "attempts", 2)
-    with serving(wire), pytest.raises(fault, match=said) as caught:
-        await build_engine(spec_of(wire, engine="litellm"), GUIDED)
-    assert unsaid not in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "needs", "said"),
-    [
-        ("hosted_vllm/tiny", EngineNeeds(plain=True), r"cannot continue plain text; use model\.engine vllm"),
-        ("openai/o1-pro", EngineNeeds(), r"of 0: set model\.temperature: 1 \("),
-    ],
-)
-async def test_what_a_model_cannot_do_is_refused_without_a_request(name: str, needs: EngineNeeds, said: str) -> None:
-    with serving(Wire()) as wire, pytest.raises(EngineError, match=said):
-        await build_engine(spec_of(wire, engine="litellm", name=name), needs)
-    assert not [body for _, body in wire.requests if body]
-
-
-async def test_a_name_without_provider_is_refused() -> None:
-    with pytest.raises(EngineError, match="knows no provider for 'nobody-knows'"):
-        await build_engine(ModelSpec(engine="litellm", name="nobody-knows"))
 
 
 @pytest.mark.parametrize("path", ["/v1beta/openai", "/api/paas/v4"])

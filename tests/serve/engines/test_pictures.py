@@ -4,17 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
-from engine_calls import CHAT, ask, reaching, reply, reply_blocking, spec_of
+from engine_calls import CHAT, ask, reaching, reply
 from wire_server import NEUTRAL, Wire, serving
 
-from drawn_pictures import draw
-from medexam.datasets import scale_picture
-from medexam.errors import AnswerFormatError, EngineError, InvalidRequestError, UnsupportedFeatureError
+from medexam.errors import InvalidRequestError, UnsupportedFeatureError
 from medexam.model_calls import ContinuationRequest, Dialogue
-from medexam.serve import Endpoint, ScriptedEngine, build_engine, probe_endpoint
-from medexam.specs import EngineNeeds, ModelSpec
+from medexam.specs import EngineNeeds
 
 RECORDED = Path(__file__).with_name("openai_vision_request.json")
 """The body that the client of the package openai (2.54.0) sent for `QUESTION` with a picture."""
@@ -35,15 +31,6 @@ CHOICE = SEEN._replace(choices=("1", "2"))
 async def ask_once(wire: Wire, engine: str, dialogue: Dialogue, needs: EngineNeeds = LOOKING) -> Any:
     async with reaching(wire, engine=engine, needs=needs) as built:
         return await reply(built, dialogue)
-
-
-def test_the_record_is_what_the_providers_client_sends() -> None:
-    parts = [{"type": "image_url", "image_url": {"url": PICTURE}}, {"type": "text", "text": QUESTION}]
-    with serving(Wire(sight="reads")) as wire, openai.OpenAI(base_url=wire.address, api_key="none") as client:
-        client.chat.completions.create(
-            model="tiny", messages=[*TURNS[:-1], {"role": "user", "content": parts}], max_tokens=8, temperature=0.0
-        )
-    assert wire.raw == [RECORDED.read_bytes()]
 
 
 @pytest.mark.parametrize("engine", ["vllm", "litellm"])
@@ -84,50 +71,6 @@ async def test_instructions_that_join_the_question_stand_behind_its_picture() ->
     assert only["content"][1] == {"type": "text", "text": f"Be brief.\n\n{QUESTION}"}
 
 
-@pytest.mark.parametrize("engine", ["vllm", "litellm"])
-@pytest.mark.parametrize("sight", ["refuses", "drops"])
-async def test_a_model_that_does_not_see_is_refused_by_name(engine: str, sight: Any) -> None:
-    with serving(Wire(sight=sight)) as wire:
-        said = r"tiny, which sees no pictures: .* set program\.images to hidden$"
-        with pytest.raises(EngineError, match=said) as told:
-            await build_engine(spec_of(wire, engine=engine), LOOKING)
-        await (await build_engine(spec_of(wire, engine=engine), EngineNeeds(chat=True))).aclose()
-    assert "\n" not in str(told.value)
-
-
-async def test_the_embedded_model_is_refused_by_name() -> None:
-    with pytest.raises(EngineError, match="engine embedded has SmolLM2-135M-Instruct, which sees no pictures"):
-        await build_engine(ModelSpec(), LOOKING)
-
-
-@pytest.mark.parametrize(
-    ("wire", "said"),
-    [
-        (
-            Wire(sight="reads", structured=False),
-            r"ignored it, so guided answers to pictures .* upgrade the server",
-        ),
-        (
-            Wire(sight="reads", refused_fields=("structured_outputs",), owner="me", version=None),
-            r"refused structured_outputs \(HTTP 400: structured_outputs is not configured\)",
-        ),
-    ],
-)
-async def test_guided_answers_to_pictures_need_a_grammar(wire: Wire, said: str) -> None:
-    with serving(wire):
-        await (await build_engine(spec_of(wire), EngineNeeds(chat=True, guided=True))).aclose()
-        with pytest.raises(AnswerFormatError, match=said):
-            await build_engine(spec_of(wire), GUIDED)
-
-
-async def test_a_picture_is_shown_at_the_start_only_if_one_is_asked() -> None:
-    with serving(Wire(sight="reads")) as wire:
-        for pictures, sees in ((False, None), (True, True)):
-            wire.raw.clear()
-            assert (await probe_endpoint(Endpoint(wire.address, "none"), None, pictures=pictures)).sees is sees
-            assert sum(b"data:image/png;base64," in body for body in wire.raw) == int(pictures)
-
-
 @pytest.mark.parametrize(
     "asked",
     [
@@ -140,9 +83,3 @@ async def test_a_picture_is_shown_at_the_start_only_if_one_is_asked() -> None:
 async def test_what_cannot_be_asked_of_a_picture_is_refused(asked: Dialogue) -> None:
     with serving(Wire(sight="reads")) as wire, pytest.raises((UnsupportedFeatureError, InvalidRequestError)):
         await ask_once(wire, "vllm", asked)
-
-
-def test_a_script_answers_by_the_words_beside_a_picture() -> None:
-    own = scale_picture(draw((30, 30)), 16, "")
-    engine = ScriptedEngine({"What is drawn?": "{Answer: 1}"})
-    assert reply_blocking(engine, SEEN._replace(pictures=(own,))).reply == "{Answer: 1}"

@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_calls import CHAT, COMPLETIONS, GUIDED, ask, reaching, reply, reply_blocking, spec_of
-from pydantic import ValidationError
+from engine_calls import CHAT, COMPLETIONS, GUIDED, ask, reaching, reply, reply_blocking
 from wire_server import Wire, serving
 
 from medexam.errors import EngineError
-from medexam.serve import EmbeddedEngine, build_engine
-from medexam.specs import EngineNeeds, ModelSpec
+from medexam.serve import EmbeddedEngine
+from medexam.specs import ModelSpec
 
 DRAWN = {"temperature": 0.7, "seed": 1}
 CHOICE = ask(choices=["1", "2"], opening="{Answer: ", **DRAWN)
@@ -45,66 +44,6 @@ async def test_an_endpoint_behind_litellm_gets_the_fields_as_they_are() -> None:
     (body,) = wire.bodies(CHAT)
     assert (body["min_p"], body["cache_salt"], body["temperature"], body["seed"]) == (0.2, "a", 0.7, 1)
     assert body["chat_template_kwargs"] == {"enable_thinking": False, "thinking": False}
-
-
-@pytest.mark.parametrize(
-    ("wire", "model", "told"),
-    [
-        (Wire(), {"reasoning_effort": "low"}, "does not take model.reasoning_effort"),
-        (Wire(), {"thinking": "off"}, "cannot switch thinking off"),
-        (
-            Wire(switch=True, refused_fields=("thinking_token_budget",)),
-            {"thinking": 99},
-            "refuses model.thinking: thinking_token_budget is not configured",
-        ),
-        (Wire(refused_fields=("min_p",)), {"min_p": 0.1}, "refuses model.min_p: min_p is not configured"),
-        (Wire(), {"extra_body": {"documents": []}}, "extra_body.documents: guided answers are asked on the"),
-        (Wire(tokenize=False), {"thinking": "on"}, "does not tokenise, so it is unknown"),
-        (Wire(refused_fields=("min_p",)), {"engine": "litellm", "min_p": 0.1}, "refuses model.min_p"),
-        (Wire(), {"engine": "litellm", "thinking": 100}, "takes on or off"),
-    ],
-)
-async def test_a_server_that_cannot_is_refused_by_name(wire: Wire, model: dict[str, Any], told: str) -> None:
-    with serving(wire), pytest.raises(EngineError, match=told):
-        await build_engine(spec_of(wire, temperature=0.7, **model), GUIDED)
-
-
-async def test_log_probabilities_take_no_extra_fields() -> None:
-    with serving(Wire()) as wire, pytest.raises(EngineError, match="not sent where log-probabilities are read"):
-        await build_engine(spec_of(wire, extra_body={"cache_salt": "a"}), EngineNeeds(logprobs=True))
-
-
-async def test_a_provider_whose_api_lacks_a_setting_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GROQ_API_KEY", "unused")
-    model = ModelSpec(engine="litellm", name="groq/llama-3.3-70b-versatile", thinking="off", api_key_env=None)
-    with pytest.raises(EngineError, match=r"litellm cannot pass model\.thinking on to groq"):
-        await build_engine(model, EngineNeeds(chat=True))
-
-
-@pytest.mark.parametrize(
-    ("model", "told"),
-    [
-        ({"engine": "vllm", "extra_body": {"api_key": "x"}}, "extra_body.api_key looks like a key"),
-        ({"engine": "vllm", "extra_body": {"a": {"b": ["Bearer abcdefgh"]}}}, "extra_body.a.b.0 looks like a key"),
-        ({"engine": "litellm", "name": "x/y", "extra_body": {"a": "sk-" + "a" * 20}}, "looks like a key"),
-        ({"engine": "vllm", "extra_body": {"top_p": 1}}, "extra_body.top_p: set model.top_p instead"),
-        ({"engine": "vllm", "extra_body": {"chat_template_kwargs": {"enable_thinking": 1}}}, "set model.thinking"),
-        ({"engine": "vllm", "extra_body": {"messages": []}}, "extra_body.messages is set by programs"),
-        ({"engine": "embedded", "extra_body": {"a": 1}}, "engine 'embedded' takes no extra_body: leave it out"),
-        ({"engine": "scripted", "path": "x.yaml", "thinking": "on"}, "engine 'scripted' takes no thinking"),
-        ({"engine": "./mine.py:Own", "min_p": 0.1, "temperature": 1}, "takes no min_p: hand it to your engine in args"),
-        ({"min_p": 0.1}, "min_p change nothing at temperature 0"),
-        ({"thinking": 10, "reasoning_effort": "none", "engine": "vllm"}, "turns thinking off, and thinking is 10"),
-    ],
-)
-def test_a_spec_that_cannot_mean_it_is_refused(model: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
-        ModelSpec(**model)
-
-
-def test_usual_fields_look_like_no_keys() -> None:
-    fields = {"min_tokens": 1, "stop_token_ids": [2], "cache_salt": "a", "bad_words": [], "user_token_count": "x"}
-    assert ModelSpec(engine="vllm", extra_body=fields).extra_body == fields
 
 
 REPLY = "<think>\nit is 2\n</think>\n\n{Answer: 1}"
@@ -174,18 +113,6 @@ async def test_the_embedded_engine_chooses_behind_a_closed_block(thinking_model:
     (opened, recorded), (closed, nothing) = sizes
     assert opened == closed
     assert (recorded, nothing) == ("closed before a choice", None)
-
-
-async def test_min_p_draws_from_fewer_tokens(thinking_model: Path) -> None:
-    found = {}
-    for min_p in (None, 1.0):
-        model = {"path": thinking_model, "dtype": "float32", "thinking": "off", "temperature": 2.0, "min_p": min_p}
-        engine = EmbeddedEngine(ModelSpec(**model))
-        found[min_p] = {reply_blocking(engine, ask(temperature=2.0, seed=seed)).reply for seed in range(3)}
-        greedy = reply_blocking(engine, ask()).reply
-        await engine.aclose()
-    assert len(found[None]) == 3
-    assert found[1.0] == {greedy}, "at 1 only the likeliest token is left"
 
 
 def test_the_embedded_engine_refuses_what_its_template_cannot_say(thinking_model: Path, tiny_llama: Path) -> None:

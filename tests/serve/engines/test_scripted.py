@@ -7,7 +7,6 @@ from engine_calls import ask, reply, reply_blocking
 from medexam.errors import (
     CallTimeoutError,
     ContextLengthError,
-    InvalidRequestError,
     RateLimitError,
     ServerError,
     SpecError,
@@ -61,19 +60,6 @@ async def test_replies(asked, text, finish_reason) -> None:
 def test_failures_on_demand(error, kind) -> None:
     with pytest.raises(kind, match="scripted"):
         reply_blocking(ScriptedEngine({"*": {"error": error}}), ask("Hi"))
-
-
-def test_a_function_can_reply() -> None:
-    answers = iter([{"error": "server"}, "fine"])
-    engine = ScriptedEngine(lambda user: next(answers))
-    with pytest.raises(ServerError):
-        reply_blocking(engine, ask("Hi"))
-    assert reply_blocking(engine, ask("Hi")).reply == "fine"
-
-
-def test_nothing_fits() -> None:
-    with pytest.raises(InvalidRequestError, match="no scripted reply fits 'Hi'"):
-        reply_blocking(ScriptedEngine({"France": "Paris"}), ask("Hi"))
 
 
 async def test_behind_dspy() -> None:

@@ -23,7 +23,6 @@ from medexam.errors import (
     AuthError,
     CallError,
     ContextLengthError,
-    EngineError,
     InvalidRequestError,
     RateLimitError,
     ServerError,
@@ -54,44 +53,29 @@ def chosen(text: str, choices: list[str] = CHOICES) -> str:
     return choices[len(prompt_of(text)) % len(choices)]
 
 
-async def test_choices_travel_together_as_next_tokens_and_each_finds_its_question() -> None:
-    texts = ["x" * n for n in range(1, 21)]
-    with serving(Wire()) as wire:
-        async with reaching(wire, needs=GUIDED) as engine:
-            answers = await replies(engine, list(map(choose, texts)))
-            info = engine.info()
-    assert [answer.reply for answer in answers] == list(map(chosen, texts))
-    assert all(answer.finish_reason == "stop" for answer in answers)
-    assert (answers[0].prompt_tokens, answers[0].completion_tokens) == (len(prompt_of("x")), 1)
-    bodies = wire.bodies(COMPLETIONS)
-    assert len(bodies) < 20
-    assert sorted(one for body in bodies for one in prompts(body)) == sorted(map(prompt_of, texts))
-    sent = {key: bodies[0][key] for key in ("max_tokens", "allowed_token_ids", "add_special_tokens", "temperature")}
-    assert sent == {
-        "max_tokens": 1,
-        "allowed_token_ids": [49, 50, 51, 52],
-        "add_special_tokens": False,
-        "temperature": 0,
-    }
-    assert (info.guided_by, info.system_turn, info.model) == ("prefill", "kept", "tiny")
-
-
-async def test_different_choices_are_never_mixed() -> None:
+@pytest.mark.parametrize("token_ids", [True, False], ids=["token ids", "read as text"])
+async def test_choices_travel_together_as_next_tokens_and_each_finds_its_question(token_ids: bool) -> None:
     kinds = [CHOICES, [*CHOICES, "5"]]
-    asked = [("x" * n, kinds[n % 2]) for n in range(1, 21)]
-    with serving(Wire()) as wire:
+    asked = [("x" * n, kinds[n % 2]) for n in range(1, 31)]
+    with serving(Wire(token_ids=token_ids)) as wire:
         async with reaching(wire, needs=GUIDED) as engine:
             answers = await replies(engine, [choose(*one) for one in asked])
+            info = engine.info()
     assert [answer.reply for answer in answers] == [chosen(*one) for one in asked]
-    for body in wire.bodies(COMPLETIONS):
-        assert len({len(prompt) % 2 for prompt in prompts(body)}) == 1
-
-
-async def test_without_token_ids_replies_are_read_as_text() -> None:
-    with serving(Wire(token_ids=False)) as wire:
-        async with reaching(wire, needs=GUIDED) as engine:
-            answer = await reply(engine, choose())
-    assert (answer.reply, answer.prompt_tokens) == (chosen("Which?"), len(prompt_of("Which?")))
+    assert all(answer.finish_reason == "stop" for answer in answers)
+    # A server that gives no token ids counts all prompts of a request together.
+    assert not token_ids or [one.prompt_tokens for one in answers] == [len(prompt_of(text)) for text, _ in asked]
+    bodies = wire.bodies(COMPLETIONS)
+    assert len(bodies) < 30
+    assert sorted(one for body in bodies for one in prompts(body)) == sorted(prompt_of(text) for text, _ in asked)
+    for body in bodies:
+        # A text of odd length has five choices, one of even length four; they are never mixed.
+        odd = {(len(prompt) - len(prompt_of(""))) % 2 for prompt in prompts(body)}
+        assert odd == {len(body["allowed_token_ids"]) % 2}
+        sent = {key: body[key] for key in ("max_tokens", "add_special_tokens", "temperature")}
+        assert sent == {"max_tokens": 1, "add_special_tokens": False, "temperature": 0}
+        assert body["allowed_token_ids"] in ([49, 50, 51, 52], [49, 50, 51, 52, 53])
+    assert (info.guided_by, info.system_turn, info.model) == ("prefill", "kept", "tiny")
 
 
 @pytest.mark.parametrize(
@@ -146,8 +130,6 @@ async def test_turns_that_a_template_refuses_are_joined_and_recorded(
 async def test_a_base_model_continues_plain_text_and_is_asked_no_dialogue() -> None:
     texts = ["Spanish:\nUno.\nEnglish:", "Spanish:\nDos.\nEnglish:"]
     with serving(Wire(chat=False)) as wire:
-        with pytest.raises(EngineError, match=r"serves tiny, which has no chat template and takes no dialogue"):
-            await build_engine(spec_of(wire), EngineNeeds(chat=True))
         async with reaching(wire, needs=EngineNeeds(plain=True)) as engine:
             asked = [ask(text, stop=("\nSpanish:",), more={"plain": True}) for text in texts]
             answers = await replies(engine, asked)

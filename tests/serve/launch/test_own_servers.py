@@ -13,7 +13,6 @@ from engine_calls import GUIDED, ask, reply
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
 from medexam.companions.serving import TIMING as LAUNCH_TIMING
-from medexam.errors import EngineError
 from medexam.serve import TIMING, build_engine
 from medexam.specs import ModelSpec
 from waiting import soon
@@ -91,13 +90,6 @@ async def test_a_server_outlives_a_crash_and_ends_with_the_engine(profile: Path,
     finally:
         await engine.aclose()
     await soon(lambda: not processes_of(tmp_path), "the end of all processes")
-
-
-async def test_one_that_dies_while_loading_says_why(profile: Path) -> None:
-    document = yaml.safe_load(profile.read_text())
-    profile.write_text(yaml.safe_dump({**document, "flags": ["--die", "now"]}))
-    with pytest.raises(EngineError, match="no weights"):
-        await build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), GUIDED)
 
 
 async def test_cancelling_while_it_loads_leaves_nothing(profile: Path, tmp_path: Path) -> None:

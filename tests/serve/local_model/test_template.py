@@ -96,8 +96,3 @@ def test_a_template_tells_whether_the_model_may_reason(folder: Path, words: str,
 def test_files_that_say_nothing_give_no_template(folder: Path, file: str, content: str) -> None:
     (folder / file).write_text(content, encoding="utf-8")
     assert load_template(str(folder)) is None
-
-
-@pytest.mark.parametrize("source", ["nobody/has-this", "not//a name"])
-def test_models_that_are_not_here(source: str) -> None:
-    assert load_template(source) is None

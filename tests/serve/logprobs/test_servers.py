@@ -8,8 +8,7 @@ from wire_server import Wire, serving
 
 from medexam.errors import LogprobsUnavailableError
 from medexam.model_calls import ContinuationLogprobs, ContinuationRequest
-from medexam.serve import build_engine
-from medexam.specs import EngineNeeds, ModelSpec
+from medexam.specs import EngineNeeds
 
 NEEDS = EngineNeeds(logprobs=True)
 TWINS = (" The heart", " The heart muscle", " The heart", " Liver")
@@ -119,18 +118,6 @@ async def test_only_what_a_server_honours_is_used(echo: bool, named: bool, ways:
                     await read(engine, PROMPT, TWINS, read_by=way)
             with pytest.raises(LogprobsUnavailableError, match=r"several tokens|does not honour"):
                 await read(engine, PROMPT, TWINS, read_by="label")
-
-
-@pytest.mark.parametrize(
-    ("wire", "said"),
-    [
-        (Wire(echo=False, named=False), "gives no log-probabilities of given tokens"),
-        (Wire(tokenize=False), "does not serve /tokenize"),
-    ],
-)
-async def test_a_server_that_ignores_what_is_asked_is_refused_at_the_start(wire: Wire, said: str) -> None:
-    with serving(wire), pytest.raises(LogprobsUnavailableError, match=said):
-        await build_engine(ModelSpec(engine="vllm", endpoints=(wire.address,)), NEEDS)
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,27 @@
-"""What servers say when they refuse: each fault has its kind, its words whole, and no key in them."""
+"""What servers say when they refuse: each fault has its kind, its words whole, and no key in them.
+
+`refusals.jsonl` has what providers say in words, as their documentation and their users' reports quote them, and which
+error that is. `refusal_forms.jsonl` has a refusal in the form of each server, and what it says: TGI's text is from
+huggingface/text-generation-inference#2899, Ollama's from open-webui/open-webui#11906, FastAPI's, SGLang's and
+llama.cpp's from their own sources.
+"""
 
 import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_calls import CHAT, COMPLETIONS, ask, reaching, reply
+from engine_calls import CHAT, COMPLETIONS, ask, reaching, read_cases, reply
 from provider_wire import serve_provider
-from provider_wires import PROVIDERS, OpenAI
+from provider_wires import OpenAI
 from wire_server import Wire, serving
 
-from medexam.errors import CallError, ContextLengthError, RateLimitError
+from medexam.errors import CallError, RateLimitError
 from medexam.serve import TIMING, Endpoint, build_engine, probe_endpoint
 from medexam.specs import EngineNeeds, ModelSpec
-
-CASES = Path(__file__).parents[2] / "cases" / "refusals.jsonl"
-"""What providers say in words, as their documentation and their users' reports quote them, and which error that is."""
 
 
 @dataclass
@@ -49,7 +51,7 @@ def as_error(message: str) -> str:
 @pytest.mark.parametrize("engine", ["vllm", "litellm"])
 async def test_words_say_what_a_status_does_not(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TIMING, "attempts", 1)
-    cases = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
+    cases = read_cases("refusals")
     found = []
     with serving(Refusing()) as wire:
         async with reaching(wire, engine=engine) as built:
@@ -60,15 +62,6 @@ async def test_words_say_what_a_status_does_not(engine: str, monkeypatch: pytest
                 found.append({**case, "error": type(caught.value).__name__})
                 assert case["said"] in str(caught.value)
     assert found == cases
-
-
-async def test_a_prompt_that_is_too_long_for_mistral() -> None:
-    with serve_provider(PROVIDERS["mistral"]()) as wire:
-        engine = await build_engine(ModelSpec(engine="litellm", name=wire.model_name), EngineNeeds(chat=True))
-        wire.fault = "context"
-        with pytest.raises(ContextLengthError, match="too large for model"):
-            await reply(engine, ask())
-        await engine.aclose()
 
 
 async def test_a_reply_that_a_provider_withholds_is_one_without_words() -> None:
@@ -90,46 +83,12 @@ async def test_a_server_behind_a_filter() -> None:
     assert (answer.words, answer.withheld, len(wire.times)) == ("", True, 1)
 
 
-FORMS = {
-    # huggingface/text-generation-inference#2899 and huggingface/huggingface_hub#2744: HTTP 422, plain text
-    "TGI": (
-        "text/plain; charset=utf-8",
-        "Failed to deserialize the JSON body into the target type: response_format: missing field `value` at line 1",
-        "response_format: missing field `value` at line 1",
-    ),
-    # FastAPI's own form of HTTP 422, which llama-cpp-python's server and `transformers serve` send
-    "FastAPI": (
-        "application/json",
-        '{"detail": [{"type": "literal_error", "loc": ["body", "response_format", "type"], "msg": "Should be text"}]}',
-        "body.response_format.type: Should be text",
-    ),
-    # FastAPI's `HTTPException`
-    "FastAPI, in words": ("application/json", '{"detail": "no such model"}', "no such model"),
-    # Ollama, quoted in open-webui/open-webui#11906
-    "Ollama": ("application/json", '{"error": "model \\"x\\" not found, pull it first"}', "not found, pull it first"),
-    # SGLang's and older vLLM's `ErrorResponse`
-    "SGLang": (
-        "application/json",
-        '{"object": "error", "message": "Failed to compile the grammar", "type": "BadRequestError", "code": 400}',
-        "Failed to compile the grammar",
-    ),
-    # llama.cpp's server, `format_error_response`
-    "llama.cpp": (
-        "application/json",
-        '{"error": {"code": 400, "message": "Failed to parse grammar", "type": "invalid_request_error"}}',
-        "Failed to parse grammar",
-    ),
-    "a proxy's page": ("text/html", "<html><body>Bad Gateway</body></html>", "HTTP 422"),
-}
-
-
-@pytest.mark.parametrize("server", FORMS)
-async def test_what_a_refusal_says_is_kept_whole(server: str) -> None:
-    kind, body, said = FORMS[server]
-    refusing = Refusing(status=422, said=body, kind=kind, field_alone="structured_outputs")
+@pytest.mark.parametrize("row", read_cases("refusal_forms"), ids=lambda row: row["server"])
+async def test_what_a_refusal_says_is_kept_whole(row: dict[str, str]) -> None:
+    refusing = Refusing(status=422, said=row["body"], kind=row["type"], field_alone="structured_outputs")
     with serving(refusing) as wire:
         seen = await probe_endpoint(Endpoint(wire.address, "EMPTY"), None)
-    assert seen.refusals["structured_outputs"].endswith(said)
+    assert seen.refusals["structured_outputs"].endswith(row["said"])
 
 
 async def test_a_refusal_that_quotes_the_key_is_told_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,10 +136,3 @@ async def test_a_pause_is_waited_for_and_without_one_waits_double(monkeypatch: p
             later - earlier >= wait for earlier, later, wait in zip(wire.times, wire.times[1:], least, strict=False)
         )
         assert len(wire.times) == 4
-
-
-def test_an_outage_of_twenty_seconds_costs_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    most = sum(min(TIMING.first_wait_s * 2**n, TIMING.longest_wait_s) for n in range(TIMING.attempts - 1))
-    assert most / 2 > 20
-    assert most < TIMING.patience_s

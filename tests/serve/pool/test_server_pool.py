@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from engine_calls import CHAT, ask, reaching, replies, reply, spec_of
+from engine_calls import CHAT, ask, reaching, replies, reply
 from wire_server import HeldWire, Wire, serving
 
 import medexam
@@ -97,15 +97,6 @@ async def test_a_server_that_answers_late_is_given_less() -> None:
             first, wire.takes_s = engine.concurrency, 0.7
             await keep_busy(engine, first + 8)
             assert engine.concurrency < first
-
-
-async def test_processes_that_ask_the_same_servers_divide_what_is_in_flight() -> None:
-    with serving(Wire()) as wire:
-        alone = await medexam.serve.build_engine(spec_of(wire))
-        of_sixteen = await medexam.serve.build_engine(spec_of(wire), sharers=16)
-        assert of_sixteen.concurrency < alone.concurrency
-        for engine in (alone, of_sixteen):
-            await engine.aclose()
 
 
 @pytest.fixture
@@ -198,14 +189,6 @@ def test_a_run_adds_what_its_servers_counted(tmp_path: Path, monkeypatch: pytest
         environment = environment_of(tmp_path, one, other)
     assert environment["energy"] == {"joules": 4000.0, "gpus": 2, "by": "metrics", "asked": 8}
     assert environment["prefix_cache"] == {"tokens": 1600, "hits": 400}
-
-
-def test_a_server_that_does_not_tell_leaves_the_counts_unknown(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    with serving(Counting()) as one, serving(Wire()) as silent:
-        environment = environment_of(tmp_path, one, silent)
-    assert "energy" not in environment
-    assert environment["prefix_cache"] == {"tokens": 0, "hits": 0}
 
 
 class NVMLError(Exception):
