@@ -230,7 +230,7 @@ def as_json(value):
 
 
 @pytest.mark.filterwarnings("ignore:The 'prefix' argument")
-@pytest.mark.parametrize("make", [Every, Awaiting])
+@pytest.mark.parametrize("make", [Every, pytest.param(Awaiting, marks=pytest.mark.nightly)])
 def test_programs_ask_and_answer_as_in_plain_dspy(make, server, lm, tmp_path) -> None:
     def take() -> list[str]:
         sent = sorted(json.dumps(body, sort_keys=True) for _, body in server.requests)

@@ -12,7 +12,7 @@ from dspy.utils.dummies import DummyLM
 from wire_server import Wire, serving
 
 import medexam
-from medexam.errors import AnswerFormatError, EngineError, SpecError
+from medexam.errors import EngineError, SpecError
 
 
 class Told(dspy.Module):
@@ -54,16 +54,6 @@ def test_state_and_model_tell_runs_apart(ask_with, model) -> None:
     assert len({run.id for run in (*runs, *others)}) == 5
     first, second = re.findall(r"Told \(kind object\.\w+", repr(runs))[:2]
     assert first != second, "a table tells runs of equal labels apart"
-
-
-def test_an_engines_model_is_its_spec(ask_with, scripted) -> None:
-    as_object, as_spec = ask_with("zero_shot", medexam.lm(scripted)), ask_with("zero_shot", scripted)
-    assert as_object[0].id == as_spec[0].id
-
-
-def test_what_a_dspy_model_cannot_do_is_said(ask_with, model) -> None:
-    with pytest.raises(AnswerFormatError, match=r"medexam\.lm"):
-        ask_with("zero_shot", model, program__answer_format="guided")
 
 
 ELSEWHERE = """
@@ -180,13 +170,6 @@ def test_the_adapter_of_dspy_is_heeded(ask_with, model, capsys) -> None:
         ask_with("longest", model, limit=2)
     assert plain.id != tagged.id
     assert "applies only to modules" in capsys.readouterr().err
-
-
-def test_a_module_is_built_for_a_question(replies) -> None:
-    program = medexam.build_program(Told())
-    question = medexam.Question.of("Which vitamin prevents scurvy?", ["Vitamin A", "Vitamin C", "D", "E"])
-    with dspy.context(lm=medexam.lm(replies("[[ ## answer ## ]]\n1"))):
-        assert program(question=question).answer == 1
 
 
 @pytest.fixture

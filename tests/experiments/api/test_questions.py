@@ -1,7 +1,6 @@
 """Questions, programs and models in Python, as DSPy takes them."""
 
 import asyncio
-import math
 import subprocess
 import sys
 
@@ -46,17 +45,12 @@ def test_questions_are_a_sequence_a_table_and_examples() -> None:
 
 def test_a_question_of_ones_own() -> None:
     question = Question.of("Which vitamin prevents scurvy?", ["A", "C", "D"])
+    with pytest.raises(DatasetError, match=r"medexam\.Question\.of"):
+        medexam.build_program("longest")(question=question.printed)
     assert question.printed == "Which vitamin prevents scurvy?\n1. A\n2. C\n3. D"
     assert question.key == Question.of("Which vitamin prevents scurvy?", {1: "A", 2: "C", 3: "D"}).key
     assert question.key != Question.of("Which vitamin prevents scurvy?", ["A", "D", "C"]).key
     assert medexam.build_program("longest")(question=question).answer == 1
-
-
-@pytest.mark.parametrize("kind", ["zero_shot", "longest", "likelihood"])
-def test_a_text_is_no_question(kind, scripted) -> None:
-    program = medexam.build_program(kind)
-    with dspy.context(lm=medexam.lm(scripted)), pytest.raises(DatasetError, match=r"medexam\.Question\.of"):
-        program(question="Which vitamin prevents scurvy?")
 
 
 def test_programs_run_under_dspys_own_evaluation(scripted) -> None:
@@ -70,18 +64,25 @@ def test_programs_run_under_dspys_own_evaluation(scripted) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "score"), [(2, 1.0), ("2", 1.0), ("2.", 1.0), ("(2)", 1.0), ("B", 0.0), (None, 0.0), (3, 0.0)]
+    ("said", "by_number", "by_text"),
+    [
+        (2, 1.0, 1.0),
+        ("2.", 1.0, 1.0),
+        ("(2)", 1.0, 1.0),
+        (3, 0.0, 0.0),
+        (None, 0.0, 0.0),
+        ("B", 0.0, 1.0),
+        ("Vitamin C", 0.0, 1.0),
+        ("{Answer: 2}", None, 1.0),
+        ("A", 0.0, 0.0),
+    ],
 )
-def test_the_metric_reads_numbers(said, score) -> None:
-    assert medexam.exam_metric(dspy.Example(answer=2), dspy.Prediction(answer=said)) == score
-
-
-@pytest.mark.parametrize(
-    ("said", "score"), [(2, 1.0), ("B", 1.0), ("Vitamin C", 1.0), ("{Answer: 2}", 1.0), ("A", 0.0)]
-)
-def test_with_the_question_the_metric_reads_letters_and_texts(said, score) -> None:
+def test_the_metric_reads_numbers_and_with_the_question_letters_and_texts(said, by_number, by_text) -> None:
     question = Question.of("Which prevents scurvy?", ["Vitamin A", "Vitamin C"])
-    assert medexam.exam_metric(dspy.Example(question=question, answer=2), dspy.Prediction(answer=said)) == score
+    prediction = dspy.Prediction(answer=said)
+    if by_number is not None:
+        assert medexam.exam_metric(dspy.Example(answer=2), prediction) == by_number
+    assert medexam.exam_metric(dspy.Example(question=question, answer=2), prediction) == by_text
 
 
 def test_a_program_that_looks_up_passages_is_run_instead() -> None:
@@ -120,28 +121,3 @@ def test_equal_requests_at_a_temperature_are_drawn_one_after_the_other(scripted,
         lm("Which vitamin?", temperature=0.0)
         medexam.lm(scripted, temperature=0.7, seed=11)("Which vitamin?")
     assert seeds == [11] * 6
-
-
-def test_a_reply_that_is_drawn_again_tells_its_seed(scripted) -> None:
-    question = Question.of("Which vitamin prevents scurvy?", ["A", "C", "D"])
-    program = medexam.build_program("zero_shot")
-    with dspy.context(lm=medexam.lm(scripted, temperature=0.7, seed=11)):
-        assert [program(question=question).generations[0].seed for _ in range(3)] == [11, 12, 13]
-
-
-@pytest.mark.model
-def test_scores_are_those_of_transformers(tiny_llama) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(tiny_llama)
-    model = AutoModelForCausalLM.from_pretrained(tiny_llama, dtype=torch.float32)
-    prompt, texts = "Scurvy is caused by a lack of vitamin", [" C", " D", " B12, which meat holds"]
-    scores = medexam.lm("embedded", path=tiny_llama, dtype="float32").score(prompt, texts)
-    for text, score in zip(texts, scores, strict=True):
-        whole, length = tokenizer(prompt + text)["input_ids"], len(tokenizer(prompt)["input_ids"])
-        with torch.no_grad():
-            logprobs = model(torch.tensor([whole])).logits[0].log_softmax(-1)
-        expected = [logprobs[at - 1, whole[at]].item() for at in range(length, len(whole))]
-        assert list(score.logprobs) == pytest.approx(expected, abs=1e-3)
-        assert score.total == pytest.approx(math.fsum(expected), abs=2e-3)

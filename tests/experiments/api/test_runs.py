@@ -6,8 +6,7 @@ import json
 import pytest
 
 import medexam
-from medexam.errors import DatasetError, RunFolderError, SpecError
-from medexam.specs import ChainOfThoughtSpec, ExperimentSpec
+from medexam.errors import RunFolderError, SpecError
 
 
 def test_a_data_sets_name_is_an_experiment(ask, runs_dir) -> None:
@@ -59,19 +58,6 @@ def test_a_suite_and_several_specs_are_one_plan_and_one_board(ask, scripted, run
     assert [cell["language"] for cell in plan.cells] == ["en", "es"]
     with pytest.raises(SpecError, match="no spec is given"):
         ask([])
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"name": "x", "dataset": "headqa_sample", "program": "chain_of_thought"},
-        {"name": "x", "program": ChainOfThoughtSpec().model_dump()},
-        ExperimentSpec(name="x", program=ChainOfThoughtSpec()),
-    ],
-)
-def test_a_mapping_and_a_spec_are_the_same_experiment(ask, spec) -> None:
-    (run,) = ask(spec, dataset__years=2016)
-    assert (run.program, run.stored.record.cell.dataset.years) == ("chain_of_thought", (2016,))
 
 
 def test_a_mapping_changes_fields_of_the_part_that_the_spec_names(ask) -> None:
@@ -156,26 +142,6 @@ def test_failures_are_told_and_resumed(ask, tmp_path) -> None:
     assert ask(accept_model_change=True)[0].complete
 
 
-def test_progress_is_a_bar(ask, capsys) -> None:
-    ask(progress=True)
-    shown = capsys.readouterr().err
-    assert "6/6" in shown
-    assert "accuracy" in shown
-
-
-def test_optimize_finds_a_program_to_run(ask, scripted, runs_dir) -> None:
-    document = {
-        "name": "better",
-        "dataset": {"name": "headqa_sample", "years": [2016]},
-        "optimizer": {"kind": "labeled", "train": {"split": "train"}, "validation": {"split": "dev", "limit": 4}},
-    }
-    done = medexam.optimize(document, model=scripted, program="few_shot", runs_dir=runs_dir, progress=False)
-    assert done.finished
-    assert "as written" in repr(done)
-    (run,) = ask(document, program={"kind": "few_shot", "load": done.folder})
-    assert run.program == "few_shot-optimized"
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -188,15 +154,3 @@ def test_optimize_finds_a_program_to_run(ask, scripted, runs_dir) -> None:
 def test_what_is_wrong_is_said(ask, settings, said) -> None:
     with pytest.raises(SpecError, match=said):
         ask(**settings)
-
-
-def test_runs_without_a_common_question_are_not_compared(ask) -> None:
-    (one,) = ask(program="random", dataset__years=2013)
-    (other,) = ask(program="longest", dataset__years=2014)
-    with pytest.raises(DatasetError, match="nothing to compare"):
-        medexam.compare(one, other)
-
-
-def test_a_notebook_shows_a_value_once(ask, monkeypatch) -> None:
-    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    assert "zero_shot" in repr(ask()), "rich would display the table itself and leave the text empty"

@@ -20,14 +20,6 @@ def datasets(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("dataset", "program"), [("options", "zero_shot"), ("words", "by_format"), ("spans", "extract_explanation")]
-)
-def test_what_fits_is_planned(spec, datasets, dataset, program) -> None:
-    (cell,) = medexam.plan(spec | {"dataset": datasets[dataset], "program": program}).cells
-    assert cell["questions"] == cell["owed"] > 0
-
-
-@pytest.mark.parametrize(
     ("dataset", "program", "said"),
     [
         ("options", "short_answer", "does not answer headqa_sample, an exam: set dataset.name to headqa_sample_open"),

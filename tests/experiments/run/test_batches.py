@@ -5,16 +5,16 @@ import json
 import os
 import signal
 import threading
+import time
 
 import pytest
 from batch_server import BatchProvider, serving_batches
 from wire_server import Wire
 
 import medexam
-from medexam.errors import EngineError, SpecError
+from medexam.errors import EngineError
 from medexam.predictions import Status
 from medexam.serve import TIMING
-from medexam.specs import ModelSpec, validate
 from waiting import until
 
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
@@ -65,12 +65,14 @@ def carry_out(ask):
 
 @pytest.fixture
 def interrupt(provider, carry_out):
-    """Runs, and presses Ctrl-C once something is true."""
+    """Runs, and presses Ctrl-C twice once something is true: the second does not wait."""
 
     def run(true, *program):
         def press():
             until(true)
-            os.kill(os.getpid(), signal.SIGINT)
+            for _ in "12":
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.5)
 
         thread = threading.Thread(target=press)
         thread.start()
@@ -191,49 +193,12 @@ def test_a_batch_that_the_provider_does_not_know_says_the_way_out(provider, carr
     assert carry_out().complete
 
 
-def test_cells_are_submitted_before_one_of_them_is_waited_for(provider, ask, monkeypatch) -> None:
-    retrieve = provider.retrieve
-
-    def patient(key):
-        # No batch ends before three are made, however slowly this machine makes them.
-        provider.polls = 3 if len(provider.batches) >= 3 else 200
-        return retrieve(key)
-
-    monkeypatch.setattr(provider, "retrieve", patient)
-    document = {
-        "name": "batched",
-        "dataset": {"name": "headqa_sample", "limit": 8},
-        "model": {"engine": "batch", "name": "openai/gpt-4o-mini"},
-        "matrix": {"program": [GUIDED, REASONED, {"kind": "few_shot", "answer_format": "guided"}, {"kind": "longest"}]},
-    }
-    runs = ask(document)
-    assert (runs.complete, [run.n for run in runs]) == (True, [8] * 4)
-    # Four batches, one of them the second wave of the program with two calls.
-    assert [len(provider.requests_of(batch)) for batch in provider.batches] == [8] * 4
-    made = [place for place, asked in enumerate(provider.asked) if asked == CREATE]
-    ended = next(place for place, asked in enumerate(provider.asked) if asked.endswith("/content"))
-    assert sum(place < ended for place in made) == 3
-
-
 def test_no_live_call_answers_a_question(provider) -> None:
     lm = medexam.lm("batch", name="openai/gpt-4o-mini")
     asked = len(provider.asked)
     with pytest.raises(Exception, match="medexam run"):
         lm("Hello")
     assert len(provider.asked) == asked
-
-
-@pytest.mark.parametrize(
-    ("model", "said"),
-    [
-        ({}, "needs a provider's model in name"),
-        ({"name": "openai/x", "endpoints": ["http://127.0.0.1:1/v1"]}, "takes no endpoints"),
-        ({"name": "openai/x", "start": True}, "start and ca_bundle belong"),
-    ],
-)
-def test_specs_that_mean_no_batch_are_refused(model, said) -> None:
-    with pytest.raises(SpecError, match=said):
-        validate(ModelSpec, {"engine": "batch", **model})
 
 
 def test_a_provider_without_such_batches_is_refused(carry_out, monkeypatch) -> None:

@@ -170,7 +170,6 @@ STEPS = {"name": "steps", "steps": [{"ask": "question, options -> answer: int", 
 KIND = {"kind": "signature", "signature": "question, options -> answer: int", "module": "chain_of_thought"}
 
 
-@pytest.mark.model
 def test_two_ways_to_ask_the_same_get_the_same_from_a_server_whose_replies_are_hashes(
     ask, spec, hash_server, prompt, tmp_path
 ) -> None:

@@ -111,8 +111,3 @@ def test_too_few_questions_are_said_before_anything_is_asked(document) -> None:
 def test_what_cannot_be_compared_is_refused(document, change, said) -> None:
     with pytest.raises(SpecError, match=said):
         medexam.plan({**document, **change})
-
-
-def test_repeats_are_of_whole_runs(ask, document) -> None:
-    with pytest.raises(SpecError, match="stop_when=null"):
-        ask(document, repeat=2)

@@ -158,9 +158,3 @@ def test_words_are_scored_by_the_same_code(tmp_path, code) -> None:
     code.write_text("def quoted(task, gold, prediction):\n    return prediction.text in gold.answers\n")
     metrics = medexam.load_run(folder.path, metrics=[f"{code}:quoted"]).metrics
     assert metrics.own["quoted"].value == metrics.measures["exact_match"].value == pytest.approx(2 / 3)
-
-
-def test_specs_name_files_beside_them(ask, spec, tmp_path, code) -> None:
-    (tmp_path / "spec.yaml").write_text(json.dumps(spec | {"program": "longest", "metrics": ["./mine.py:right"]}))
-    (run,) = ask(tmp_path / "spec.yaml")
-    assert own_of(run)["right"]["n"] == 12
