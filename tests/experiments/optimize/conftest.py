@@ -68,11 +68,6 @@ def sample():
 
 
 @pytest.fixture
-def key(sample):
-    return sample.golds
-
-
-@pytest.fixture
 def document(sample, tmp_path):
     """A spec over the sample; the script answers every other question right, and the others with another option."""
     replies = {}
@@ -81,7 +76,7 @@ def document(sample, tmp_path):
         wrong = next(number for number in question.option_numbers if number != gold)
         replies[question.stem] = f"{{Answer: {wrong if position % 2 else gold}}}"
     path = tmp_path / "replies.yaml"
-    write_replies(path, {**replies, "*": "{Answer: 1}"})
+    path.write_text(yaml.safe_dump({**replies, "*": "{Answer: 1}"}, allow_unicode=True, width=10**6, sort_keys=False))
     return {
         "name": "scripted",
         "dataset": {"name": "headqa_sample", "split": "test"},
@@ -89,10 +84,6 @@ def document(sample, tmp_path):
         "program": {"kind": "zero_shot"},
         "optimizer": {"kind": "random_search", "candidates": 4, "attempts": 8},
     }
-
-
-def write_replies(path: Path, replies: dict[str, str]) -> None:
-    path.write_text(yaml.safe_dump(replies, allow_unicode=True, width=10**6, sort_keys=False))
 
 
 def carry_out(spec, runs_dir, overrides=None, *, fresh=False) -> Done:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import medexam as package
-from medexam.errors import MedExamError, RunFolderError, SpecError
+from medexam.errors import MedExamError, SpecError
 from medexam.plugins import load_object
 from medexam.serve import ScriptedEngine
 
@@ -79,7 +79,7 @@ def module(writing, tmp_path):
 
 
 @pytest.fixture
-def learning(monkeypatch, sample, key):
+def learning(monkeypatch, sample):
     """Have the scripted model answer each question right once it is told what it wrote; gives its prompts."""
     prompts, scripted = [], ScriptedEngine.answer
 
@@ -90,7 +90,7 @@ def learning(monkeypatch, sample, key):
         told = any(WRITTEN in message["content"] for message in dialogue.messages)
         if not asked or not told or any(words in text for words in ("`new_instruction`", *ASKS_FOR_WORDS)):
             return scripted(engine, dialogue)
-        number = key[max(asked, key=lambda one: len(one.stem)).key].number
+        number = sample.golds[max(asked, key=lambda one: len(one.stem)).key].number
         reply = answer_fields(number) if "[[ ##" in text else f"{{Answer: {number}}}"
         return scripted(ScriptedEngine({"*": reply}), dialogue)
 
@@ -102,7 +102,8 @@ def learning(monkeypatch, sample, key):
 def test_instructions_are_written_and_the_better_program_is_kept(writing, learning, optimize, kind) -> None:
     if kind == "mipro":
         pytest.importorskip("optuna")
-    done = optimize({"optimizer.kind": kind, "optimizer.rounds": 1}, writing)
+    writer = {**writing["model"], "name": "writer"}
+    done = optimize({"optimizer.kind": kind, "optimizer.rounds": 1, "optimizer.prompt_model": writer}, writing)
     assert done.record["ending"] == "complete", done.record["why"]
     assert done.trials[0]["name"] == "as written"
     assert done.trials[0]["right"] < done.best["right"] == 24
@@ -111,17 +112,10 @@ def test_instructions_are_written_and_the_better_program_is_kept(writing, learni
     assert best["respond"]["signature"]["instructions"] == WRITTEN
 
 
-def test_the_prompt_model_writes_and_one_that_cannot_is_named(document, optimize, tmp_path) -> None:
+def test_a_model_that_cannot_write_instructions_is_named(optimize) -> None:
     done = optimize({"optimizer.kind": "copro"})
     assert (done.record["ending"], "optimizer.prompt_model" in done.record["why"]) == ("failed", True)
     assert len(done.trials) == 1
-    proposal = "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in FIELDS.items())
-    (tmp_path / "writer.yaml").write_text(yaml.safe_dump({"*": f"{proposal}\n\n[[ ## completed ## ]]"}))
-    writer = {"engine": "scripted", "path": str(tmp_path / "writer.yaml")}
-    done = optimize({"optimizer.kind": "copro", "optimizer.prompt_model": writer, "optimizer.rounds": 1})
-    assert done.record["ending"] == "complete", done.record["why"]
-    words = {done.program(trial["number"])["respond"]["signature"]["instructions"] for trial in done.trials}
-    assert WRITTEN in words
 
 
 def test_replies_of_a_module_become_demonstrations_of_its_predictors(module, optimize, tmp_path) -> None:
@@ -181,19 +175,13 @@ def test_a_state_goes_to_dspy_and_what_dspy_saves_is_the_same_program(module, op
 
 
 @pytest.mark.usefixtures("learning")
-@pytest.mark.parametrize(
-    ("kind", "args"),
-    [
-        ("dspy.LabeledFewShot", {"k": 2}),
-        ("dspy.SIMBA", {"bsize": 4, "num_candidates": 2, "max_steps": 1, "max_demos": 2}),
-    ],
-)
-def test_any_optimizer_of_dspys_is_named_by_its_class(module, optimize, kind, args) -> None:
-    done = optimize(spec={**module, "optimizer": {**module["optimizer"], "kind": kind, "args": args}})
+def test_any_optimizer_of_dspys_is_named_by_its_class(module, optimize) -> None:
+    args = {"bsize": 4, "num_candidates": 2, "max_steps": 1, "max_demos": 2}
+    done = optimize(spec={**module, "optimizer": {**module["optimizer"], "kind": "dspy.SIMBA", "args": args}})
     assert done.record["ending"] == "complete", done.record["why"]
     assert done.trials[0]["name"] == "as written"
     assert (done.folder / "program.json").exists()
-    assert kind.removeprefix("dspy.") in done.folder.name
+    assert "SIMBA" in done.folder.name
 
 
 def test_candidates_are_chosen_by_a_function_of_ones_own(module, optimize, tmp_path) -> None:
@@ -254,5 +242,3 @@ def test_code_that_a_changed_folder_names_is_not_run(module, optimize, medexam, 
     code, _, err = medexam("optimize", "--resume", folder)
     assert (code, "foreign.py:Judge" in err, "was changed" in err) == (2, True, True)
     assert not (tmp_path / "ran").exists()
-    with pytest.raises(RunFolderError):
-        package.load_run(folder)

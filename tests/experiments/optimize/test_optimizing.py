@@ -9,7 +9,7 @@ import medexam
 
 
 @pytest.mark.parametrize("kind", ["labeled", "bootstrap", "random_search"])
-def test_trials_are_scored_and_the_best_program_is_written(optimize, kind, sample, key) -> None:
+def test_trials_are_scored_and_the_best_program_is_written(optimize, kind, sample) -> None:
     done = optimize({"optimizer.kind": kind})
     assert (done.record["ending"], done.record["why"]) == ("complete", None)
     assert [trial["number"] for trial in done.trials] == list(range(len(done.trials)))
@@ -20,7 +20,7 @@ def test_trials_are_scored_and_the_best_program_is_written(optimize, kind, sampl
     for trial in done.trials:
         said = {line["question"]: line["answer"] for line in done.predictions(trial["number"])}
         assert said.keys() == dev
-        assert trial["right"] == sum(answer == key[question].number for question, answer in said.items())
+        assert trial["right"] == sum(answer == sample.golds[question].number for question, answer in said.items())
         assert (trial["n"], trial["score"]) == (24, trial["right"] / 24)
     best = json.loads((done.folder / "program.json").read_text())
     assert best == done.program(done.best["number"])
@@ -28,18 +28,18 @@ def test_trials_are_scored_and_the_best_program_is_written(optimize, kind, sampl
     assert f"| {done.best['number']} | {done.best['name']} (best) |" in (done.folder / "report.md").read_text()
 
 
-def test_demonstrations_are_training_questions_that_were_answered_right(optimize, key) -> None:
+def test_demonstrations_are_training_questions_that_were_answered_right(optimize, sample) -> None:
     done = optimize({"optimizer.kind": "bootstrap"})
     demos = done.program(1)["respond"]["demos"]
     assert len(demos) == 3
     for demo in demos:
         assert demo["question"]["exam"]["year"] in (2013, 2014)
-        assert demo["answer"] == key[demo["question"]["key"]].number
+        assert demo["answer"] == sample.golds[demo["question"]["key"]].number
         assert demo.keys() == {"question", "answer"}
 
 
-def test_reasoning_is_bootstrapped_with_its_answer(optimize, sample, key, tmp_path) -> None:
-    replies = {one.stem: f"Reasons for it.\n\n{{Answer: {key[one.key].number}}}" for one in sample.questions}
+def test_reasoning_is_bootstrapped_with_its_answer(optimize, sample, tmp_path) -> None:
+    replies = {one.stem: f"Reasons for it.\n\n{{Answer: {sample.golds[one.key].number}}}" for one in sample.questions}
     (tmp_path / "reasons.yaml").write_text(yaml.safe_dump(replies, allow_unicode=True, width=10**6))
     program = {"program.kind": "chain_of_thought", "model.path": str(tmp_path / "reasons.yaml")}
     done = optimize({"optimizer.kind": "bootstrap", **program})

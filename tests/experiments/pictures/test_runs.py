@@ -11,7 +11,7 @@ from wire_server import Wire, serving
 import medexam
 from drawn_pictures import draw, write_own
 from medexam.datasets import scale_picture
-from medexam.errors import DatasetError, SpecError
+from medexam.errors import DatasetError
 from page_blocks import Page
 
 SHOWN = {"kind": "zero_shot", "images": "shown"}
@@ -39,11 +39,6 @@ def carry_out(tmp_path):
     return lambda spec, track=False: medexam.run(spec, runs_dir=tmp_path / "runs", track=track, progress=False)
 
 
-@pytest.fixture
-def plan(tmp_path):
-    return lambda spec, **overrides: medexam.plan(spec, runs_dir=tmp_path / "runs", **overrides).cells
-
-
 def test_the_wire_sees_each_questions_own_picture_in_front_of_its_words(spec, carry_out) -> None:
     program = {"kind": "chain_of_thought", "answer_format": "guided", "images": "shown"}
     with serving(Wire(sight="reads")) as wire:
@@ -57,24 +52,26 @@ def test_the_wire_sees_each_questions_own_picture_in_front_of_its_words(spec, ca
     assert any("What is drawn in 3?" in json.dumps(prompt) for prompt in prompts)
 
 
-def test_the_digest_covers_pictures_where_they_are_asked_and_nowhere_else(spec, plan) -> None:
+def test_the_digest_covers_pictures_where_they_are_asked_and_nowhere_else(spec) -> None:
+    both = spec | {"matrix": {"program.images": ["hidden", "shown"]}}
+
     def digests() -> list[str]:
-        return [cell["spec_digest"] for cell in plan(spec | {"matrix": {"program.images": ["hidden", "shown"]}})]
+        return [cell["spec_digest"] for cell in medexam.plan(both).cells]
 
     hidden, shown = digests()
     (Path(spec["dataset"]["path"]).parent / "a.png").write_bytes(draw((50, 50)))
     assert digests()[0] == hidden != shown != digests()[1]
-    assert plan(spec | {"program": {"kind": "zero_shot"}})[0]["spec_digest"] == hidden
+    assert medexam.plan(spec | {"program": {"kind": "zero_shot"}}).cells[0]["spec_digest"] == hidden
 
 
-def test_only_asks_the_questions_with_a_picture_and_continues_shown(spec, carry_out, plan) -> None:
+def test_only_asks_the_questions_with_a_picture_and_continues_shown(spec, carry_out, tmp_path) -> None:
     (whole,) = carry_out(spec)
-    (only,) = plan(spec, program__images="only")
+    (only,) = medexam.plan(spec, program__images="only", runs_dir=tmp_path / "runs").cells
     assert (only["questions"], only["owed"], only["run_id"]) == (2, 0, whole.id)
     assert only["prompt"][-1]["content"].startswith("[picture: image/png, ")
     (Path(spec["dataset"]["path"]).parent / "a.png").unlink()
     with pytest.raises(DatasetError, match="missing 1 picture"):
-        plan(spec)
+        medexam.plan(spec)
 
 
 def test_the_page_holds_each_picture_that_was_asked_once(spec, carry_out, tmp_path) -> None:
@@ -101,9 +98,3 @@ def test_a_trace_shows_the_picture_in_its_conversation(spec, carry_out, client, 
     assert picture == {"type": "image_url", "image_url": {"url": scale_picture(draw(), 1024, "")}}
     assert words["text"].startswith("What is drawn in 1?")
     assert isinstance(asked["q3"].inputs["messages"][-1]["content"], str)
-
-
-def test_an_optimizer_shows_no_pictures(spec, tmp_path) -> None:
-    optimizer = {"kind": "labeled", "train": {"years": [2013]}, "validation": {"years": [2014]}}
-    with pytest.raises(SpecError, match=r"program\.images: an optimizer's demonstrations have no pictures"):
-        medexam.optimize(spec | {"dataset": {"name": "headqa_sample"}, "optimizer": optimizer}, runs_dir=tmp_path)

@@ -1,7 +1,6 @@
 """What MLflow holds of stored runs, and that it holds it once."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -26,8 +25,6 @@ def test_the_runs_of_an_experiment_lie_beside_its_page_and_charts(make_run, trac
     }
     page = Path(client.download_artifacts(overview, "report.html", str(tmp_path))).read_text(encoding="utf-8")
     assert "longest" in page
-    chart = Path(client.download_artifacts(overview, "charts/accuracy.svg", str(tmp_path))).read_text(encoding="utf-8")
-    assert {"50.0", "35.0"} <= set(re.findall(r"\d\d\.\d", chart))
     (experiment,) = [each for each in client.search_experiments() if each.name == "demo"]
     note = experiment.tags["mlflow.note.content"]
     assert "medexam report" in note

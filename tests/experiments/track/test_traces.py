@@ -30,7 +30,6 @@ def run(tmp_path, monkeypatch):
             "trace_questions": trace_questions,
         }
         found = package.run(spec, runs_dir=tmp_path / "runs", track=False, progress=False)
-        # The members of an ensemble stand before it.
         return [each.folder for each in found] if isinstance(program, list) else found[-1].folder
 
     return carry_out
@@ -87,7 +86,6 @@ REVERSED = {"kind": "chain_of_thought", "orders": "reversed"}
 RETRIEVING = {"kind": "retrieve_then_answer", "retriever": BM25}
 ITERATIVE = {"kind": "iterative_retrieval", "rounds": 2, "retriever": BM25}
 ASKED_5 = [f"ask {number} of 5" for number in range(1, 6)]
-ENSEMBLE = {"kind": "ensemble", "members": ["longest", {"kind": "blind", "option": 1}, "zero_shot"]}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +93,6 @@ ENSEMBLE = {"kind": "ensemble", "members": ["longest", {"kind": "blind", "option
     [
         (GUIDED_THOUGHT, "Because it is so.", ["question", "ask 1 of 2", "ask 2 of 2", "parse", "score"]),
         (REVERSED, "So. {Answer: 1}", ["question", "ask 1 of 2", "ask 2 of 2", "choose", "score"]),
-        (ENSEMBLE, "{Answer: 1}", ["question", "choose", "score"]),
         ({"kind": "longest"}, "", ["question", "choose", "score"]),
         ({"kind": "zero_shot"}, {"error": "server"}, ["question", "ask", "score"]),
         (
@@ -188,8 +185,6 @@ def test_a_run_whose_words_have_changed_is_not_traced(run, traces_of, caplog, tm
     assert traces_of(folder) == {}
     assert "what its answers depend on has changed" in caplog.text
 
-
-# The prompts in MLflow's registry.
 
 FALLBACK = {
     "name": "fallback",
