@@ -8,11 +8,9 @@ from .discovery.probe import probe_endpoint as probe_endpoint
 from .discovery.registry import RegisteredServer as RegisteredServer
 from .discovery.registry import Registry as Registry
 from .engines.embedded import EmbeddedEngine as EmbeddedEngine
-from .engines.litellm import LiteLLMEngine as LiteLLMEngine
 from .engines.scripted import ScriptedEngine as ScriptedEngine
 from .engines.scripted import ScriptedReply as ScriptedReply
 from .engines.vllm import VLLMEngine as VLLMEngine
-from .local_model.gguf_file import gguf_content as gguf_content
 from .local_model.gguf_file import gguf_folder as gguf_folder
 from .local_model.model import LocalModel as LocalModel
 from .local_model.template import load_template as load_template
@@ -20,8 +18,8 @@ from .local_model.weights import find_weights as find_weights
 from .local_model.weights import smollm2_folder as smollm2_folder
 from .logprobs.tokens import split_tokens as split_tokens
 from .naming import known_model as known_model
-from .network.endpoints import NO_KEY as NO_KEY
 from .network.endpoints import Endpoint as Endpoint
+from .network.endpoints import NO_KEY as NO_KEY
 from .network.endpoints import normalise_address as normalise_address
 from .network.event_loop import background_loop as background_loop
 from .network.keys import make_key as make_key

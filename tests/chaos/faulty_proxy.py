@@ -31,7 +31,6 @@ class Proxy:
     dies_after: int | None = None
     """Completions after which it is dead; None never."""
     dead: bool = False
-    """Close every connection unanswered."""
     done: Counter[str] = field(default_factory=Counter)
     """What it did to completions, by kind; `passed` is nothing."""
     address: str = ""

@@ -5,7 +5,6 @@ What it honours is said by its fields, so that a test can be an old vLLM that ig
 """
 
 import json
-import socket
 import ssl
 import sys
 import threading
@@ -265,26 +264,18 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class IPv6Server(Server):
-    address_family = socket.AF_INET6
-
-
 @contextmanager
-def serving(
-    wire: Wire, tls: ssl.SSLContext | None = None, port: int = 0, server_class: type[Server] = Server
-) -> Iterator[Wire]:
+def serving(wire: Wire, tls: ssl.SSLContext | None = None, port: int = 0) -> Iterator[Wire]:
     """Serve until the block ends, over TLS where a certificate is given; `wire.address` is the base address.
 
     Port 0 is any that is free.
     """
-    host = "::1" if server_class is IPv6Server else "127.0.0.1"
-    with server_class((host, port), build_handler(wire)) as server:
+    with Server(("127.0.0.1", port), build_handler(wire)) as server:
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
-        place = f"[{host}]" if ":" in host else host
-        wire.address = f"{'https' if tls else 'http'}://{place}:{server.server_address[1]}/v1"
+        wire.address = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}/v1"
         try:
             yield wire
         finally:

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import dspy
 import pytest
-from engine_calls import ask, replies
 
 from medexam.datasets import load_exam_set
-from medexam.model_calls import ContinuationRequest
 from medexam.programs import build_program
 from medexam.questions import Question
 from medexam.serve import build_engine
@@ -72,26 +70,6 @@ def test_echo_and_trie_and_the_weights_themselves_agree_on_100_questions(endpoin
     if far > TOKEN:
         rounded = answers(ModelSpec(engine="embedded", dtype="bfloat16"), likelihood(), questions[:20])
         assert far < 3 * compare(here[:20], rounded)[0]
-
-
-async def test_a_walk_reads_what_a_prompt_for_each_option_reads(endpoint, questions) -> None:
-    engine = await build_engine(ModelSpec(engine="vllm", endpoints=(endpoint,)), EngineNeeds(logprobs=True))
-    try:
-        for question in questions[-6:]:
-            # Fillers of another length each, so that for some of them most of a block is computed anew and walks pay.
-            for fillers in (0, 7, 15, 23):
-                prompt = "a " * fillers + f"Question: {question.stem}\nAnswer:"
-                texts = tuple(f" {option.text}" for option in question.options)
-                asked = [
-                    ask(prompt, more={"continuations": ContinuationRequest(texts=texts, read_by=way)})
-                    for way in ("trie", "echo")
-                ]
-                by_tree, by_echo = [one.reading.continuations for one in await replies(engine, asked)]
-                for option, same in zip(by_tree, by_echo, strict=True):
-                    assert option.tokens == same.tokens
-                    assert option.logprobs == pytest.approx(same.logprobs, abs=TOKEN)
-    finally:
-        await engine.aclose()
 
 
 def test_labels_are_the_same_by_one_place_and_by_echo(endpoint) -> None:

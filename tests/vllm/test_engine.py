@@ -6,11 +6,11 @@ from typing import Any
 
 import httpx
 import pytest
-from engine_calls import GUIDED, ask, replies, reply, reply_blocking
+from engine_calls import GUIDED, ask, replies, reply
 
 from medexam.cli import load_command
 from medexam.datasets import load_exam_set
-from medexam.errors import ContextLengthError, EndpointUnreachableError
+from medexam.errors import ContextLengthError
 from medexam.model_calls import Dialogue, Generation
 from medexam.serve import Capabilities, Engine, build_engine, load_template
 from medexam.signatures import render_question
@@ -68,15 +68,6 @@ async def test_choices_of_several_tokens(engine: Engine) -> None:
     assert (await reply(engine, ask("Is water wet?", choices=choices, max_tokens=None))).reply in choices
 
 
-async def test_free_replies(engine: Engine) -> None:
-    found = await reply(engine, ask("Write: hello.", max_tokens=24))
-    assert found.reply
-    assert found.completion_tokens
-    assert found.model == engine.info().model
-    cut = await reply(engine, ask("Count from one to a hundred.", max_tokens=5))
-    assert (cut.finish_reason, cut.completion_tokens) == ("length", 5)
-
-
 async def test_a_free_reply_goes_on_from_its_opening_words(engine: Engine) -> None:
     found = await reply(engine, ask("What is the capital of France?", opening="The capital of France is", max_tokens=4))
     assert (found.reply or "").lstrip().startswith("Paris")
@@ -120,20 +111,6 @@ async def test_merged_words_are_read(limited) -> None:
         assert merging.info().system_turn == "merged"
         found = await answers(merging, questions("en", 4))
     assert all(one in "12345" for one in found)
-
-
-def test_any_event_loop_and_none(engine: Engine) -> None:
-    one = questions("en", 1)[0]
-    assert asyncio.run(reply(engine, one)).reply == reply_blocking(engine, one).reply
-
-
-async def test_another_model_and_the_version(endpoint: str, engine: Engine, headers: dict[str, str]) -> None:
-    with pytest.raises(EndpointUnreachableError, match=r"not no-such-model; correct model\.name"):
-        await build_engine(ModelSpec(engine="vllm", name="no-such-model", endpoints=(endpoint,)))
-    version = httpx.get(f"{endpoint.removesuffix('/v1')}/version", headers=headers).json()["version"]
-    info = engine.info()
-    assert info.server_version == f"vllm {version}"
-    assert info.chat_template is None or len(info.chat_template) == 64
 
 
 @pytest.mark.parametrize("provider", ["hosted_vllm", "openai"])

@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import openai
 import pytest
 from fake_vllm import free_port
 
 from drawn_pictures import draw, write_own
-from medexam.datasets import scale_picture
 from medexam.experiments import Runner, plan_experiment
-from medexam.serve import Endpoint, probe_endpoint
 from tiny_vision import save_vision_model
 from watching import Silent
 
@@ -99,29 +96,8 @@ def test_other_pictures_make_other_replies(spec: dict[str, Any], tmp_path: Path)
     assert all(shown[key].prompt_tokens > hidden[key].prompt_tokens for key in shown)
 
 
-def test_the_reply_is_that_to_the_providers_own_client(address: str, spec: dict[str, Any], tmp_path: Path) -> None:
-    ours = carry_out(spec, tmp_path)["q3"]
-    planned = plan_experiment(spec, {}, runs_dir=tmp_path / "other").cells[0]
-    question = planned.question_set.questions[2]
-    turns = planned.program.adapter.format(planned.program.respond.signature, [], {"question": question})
-    seen = {
-        "type": "image_url",
-        "image_url": {"url": scale_picture(draw((300, 300), "JPEG", colour="black"), 1024, "")},
-    }
-    turns[-1]["content"] = [seen, {"type": "text", "text": turns[-1]["content"]}]
-    with openai.OpenAI(base_url=address, api_key="none") as client:
-        reply = client.chat.completions.create(model="tiny", messages=turns, max_tokens=24, temperature=0.0)
-    assert ours.reply == reply.choices[0].message.content
-    assert reply.usage is not None
-    assert ours.prompt_tokens == reply.usage.prompt_tokens
-
-
 @pytest.mark.parametrize("kind", ["zero_shot", "chain_of_thought"])
 def test_guided_answers_to_pictures_are_legal(spec: dict[str, Any], tmp_path: Path, kind: str) -> None:
     program = {"kind": kind, "images": "only", "answer_format": "guided", "image_side": 128}
     predictions = carry_out(spec | {"program": program}, tmp_path)
     assert all(one.answer in (1, 2, 3) for one in predictions.values())
-
-
-async def test_the_probe_says_that_it_sees(address: str) -> None:
-    assert (await probe_endpoint(Endpoint(address, "none"), None, pictures=True)).sees

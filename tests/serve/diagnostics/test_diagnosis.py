@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_calls import CHAT, COMPLETIONS, read_cases
+from engine_calls import COMPLETIONS, read_cases
 from hostile_server import HostileWire
 from other_servers import TGI, LlamaServer, Ollama, wire_of
 from wire_server import Wire, serving
@@ -23,7 +23,7 @@ from command_line import medexam  # noqa: F401 - a fixture
 from medexam.errors import EngineError
 from medexam.serve import TIMING, RegisteredServer, Registry, build_engine, find_targets, write_key
 from medexam.specs import EngineNeeds, ModelSpec, validate
-from waiting import BACKSTOP_S, until
+from waiting import until
 
 SILENT = "http://127.0.0.1:9/v1"
 LARGE_BLOCKS = 'vllm:cache_config_info{block_size="128",enable_prefix_caching="True"} 1.0\n'
@@ -86,33 +86,6 @@ def test_what_is_seen_of_a_server_and_what_to_change_there(row: dict[str, Any], 
         assert len(row["advice"]) <= len(found["advice"]) <= max(2 * bool(row["advice"]), len(row["advice"]))
     is_vllm = (one["server_version"] or "").startswith("vllm")
     assert is_vllm or not [line for line in found["advice"] if "upgrade" in line]
-
-
-def gauges(running: int, waiting: int, used: float) -> str:
-    """Two engines behind one address."""
-    return "".join(
-        f'vllm:num_requests_running{{engine="{engine}"}} {running / 2}\n'
-        f'vllm:num_requests_waiting{{engine="{engine}"}} {waiting / 2}\n'
-        f'vllm:kv_cache_usage_perc{{engine="{engine}"}} {used}\n'
-        for engine in (0, 1)
-    )
-
-
-@pytest.mark.parametrize(
-    ("counters", "advised"),
-    [
-        (gauges(256, 700, 0.1), True),
-        (gauges(256, 700, 0.9), False),
-        (gauges(256, 20, 0.1), False),
-        (gauges(0, 0, 0.0), False),
-        (gauges(1024, 700, 0.1), False),
-    ],
-)
-def test_a_burst_says_if_too_few_prompts_are_computed_at_once(counters: str, advised: bool, look: Look) -> None:
-    advice = look(Wire(metrics=counters), burst_s=0.1)["advice"]
-    assert len(advice) == advised
-    assert not advised or "700 prompts waited while 256 were computed, and 10% of" in advice[0]
-    assert not advised or "up to 3.7 times as many at once" in advice[0]
 
 
 @pytest.mark.parametrize("echo", [True, False])
@@ -201,16 +174,6 @@ async def _open_and_close(model: ModelSpec, needs: EngineNeeds) -> None:
     await (await build_engine(model, needs)).aclose()
 
 
-@pytest.mark.parametrize("status", [422, 500])
-def test_a_refused_schema_is_asked_once_and_refused_in_the_servers_words(status: int, look: Look) -> None:
-    wire = Wire(owner="me", **LAPTOP, forms=(), form_status=status)
-    (one,) = look(wire)["endpoints"]
-    forms = [json.dumps(body["response_format"]) for body in wire.bodies(CHAT) if "response_format" in body]
-    assert len(forms) == len(set(forms)) > 1
-    for check in one["api"][:2]:
-        assert (check["verdict"], check["said"]) == ("refused", f"HTTP {status}: response_format: unexpected type")
-
-
 def test_ctrl_c_ends_the_burst_and_nothing_else(doctor: Doctor) -> None:
     with serving(Wire()) as wire:
 
@@ -267,14 +230,3 @@ def test_what_a_hostile_server_says_is_taken_or_refused_in_one_line(how: str, pa
         code, _, err = doctor(wire.address)
     assert err.count("\n") <= 1
     assert (code == 0) or (code == 2 and err.startswith("medexam: "))
-
-
-@pytest.mark.parametrize("path", ["/tokenize", "/metrics"])
-def test_a_server_that_drips_is_given_up_at_the_deadline(path: str, doctor: Doctor, monkeypatch) -> None:
-    monkeypatch.setattr(TIMING, "probe_deadline_s", 5.0)
-    with serving(HostileWire(how="drip", paths=(path,))) as wire:
-        begun = time.monotonic()
-        code, _, err = doctor(wire.address)
-    assert time.monotonic() - begun < BACKSTOP_S
-    if path == "/tokenize":
-        assert (code, "did not answer all requests within 5 s" in err) == (2, True)

@@ -42,28 +42,6 @@ async def test_what_tells_servers_apart(change: Wire, said: str) -> None:
 
 
 @dataclass
-class Dated(Wire):
-    """Writes a day into every dialogue, as some templates do."""
-
-    day: str = ""
-
-    def render(self, turns: list[dict[str, str]], told: dict[str, Any] | None = None) -> str | None:
-        written = super().render(turns, told)
-        return None if written is None else f"Today: {self.day}\n{written}"
-
-
-async def test_a_day_in_the_template_is_no_other_template() -> None:
-    days = ("3 Jan 2020", "22 Nov 2026", "2026-11-22", "November 22, 2026", "22/11/2026", "1 December 2026", "never")
-    found = []
-    for day in days:
-        with serving(Dated(day=day)) as wire:
-            found.append((await identify(wire)).dialogue)
-    *dated, never = found
-    assert len(set(dated)) == 1
-    assert never != dated[0]
-
-
-@dataclass
 class Swapped(Wire):
     """Loses its connections at the first question, and is another model from then on."""
 

@@ -8,7 +8,7 @@ import pytest
 from engine_calls import spec_of
 from wire_server import Wire, serving
 
-from medexam.errors import EndpointSilentError, EndpointUnreachableError, EngineError, SpecError
+from medexam.errors import EndpointSilentError, EndpointUnreachableError, SpecError
 from medexam.serve import NO_KEY, Capabilities, Endpoint, build_engine, normalise_address, probe_endpoint
 
 
@@ -27,14 +27,6 @@ async def test_endpoints_must_serve_one_model() -> None:
             await build_engine(spec_of(one, two))
         with pytest.raises(EndpointUnreachableError, match="serves other, not tiny"):
             await build_engine(spec_of(one, two, name="tiny"))
-
-
-@pytest.mark.parametrize("wire", [Wire(models=()), Wire(refuse={"/v1/models": 404}), Wire(refuse={"/v1/models": 500})])
-async def test_a_server_that_lists_no_models_is_asked_by_name(wire: Wire) -> None:
-    wire.asked = ("tiny",)
-    with serving(wire):
-        seen = await probe(wire, "tiny")
-    assert (seen.model, seen.models, seen.guided_by) == ("tiny", (), "prefill")
 
 
 SILENCE_S = 0.3
@@ -112,13 +104,3 @@ def test_addresses_that_are_none(address: str, message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
         normalise_address(address)
     assert "secret" not in str(caught.value)
-
-
-async def test_a_server_that_cannot_be_reached_at_the_start_is_left_out_with_a_warning(caplog) -> None:
-    with serving(Wire()) as wire:
-        engine = await build_engine(spec_of(endpoints=("http://127.0.0.1:9/v1", wire.address)))
-        await engine.aclose()
-    assert "no server answers at http://127.0.0.1:9/v1" in caplog.text
-    assert "the run begins without it" in caplog.text
-    with pytest.raises(EngineError, match="no server answers"):
-        await build_engine(spec_of(endpoints=("http://127.0.0.1:9/v1",)))

@@ -1,7 +1,5 @@
 """The registry of servers: who runs, who fell silent, and writers beside each other."""
 
-import errno
-import fcntl
 import os
 import socket
 import subprocess
@@ -10,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from medexam.errors import EngineError
 from medexam.files import process_lives
@@ -125,24 +122,6 @@ def test_a_damaged_file_is_named_and_not_overwritten(registry: Registry, text: s
         with pytest.raises(EngineError, match=r"servers\.json: damaged.*name another file.*or remove it"):
             use()
     assert registry.path.read_text(encoding="utf-8") == text
-
-
-@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
-def test_a_file_system_without_locks(registry: Registry, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(EngineError, match=rf"cannot be written: .*{os.strerror(number)}; name one in another folder"):
-        registry.add(entry())
-    assert registry.read() == ()
-
-
-def test_a_lock_that_is_held(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TIMING, "registry_lock_s", 0.05)
-    registry.add(entry())
-    with FileLock(f"{registry.path}.lock"), pytest.raises(EngineError, match=r"servers\.json\.lock"):
-        Registry(registry.path).add(entry())
 
 
 def test_writers_beside_each_other_lose_nothing(registry: Registry) -> None:

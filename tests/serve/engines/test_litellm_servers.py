@@ -1,7 +1,5 @@
 """The engine litellm at servers of one's own: how a choice is held, and what is refused before anything is asked."""
 
-from typing import Any
-
 import pytest
 from engine_calls import CHAT, GUIDED, ask, reaching, reply
 from other_servers import TGI, Ollama
@@ -41,19 +39,6 @@ async def test_free_replies_arrive_and_opening_words_are_refused() -> None:
             assert (await reply(engine, ask())).reply == "hello"
             with pytest.raises(UnsupportedFeatureError, match="continue given words"):
                 await reply(engine, ask(opening="{Answer: "))
-
-
-@pytest.mark.parametrize("path", ["/v1beta/openai", "/api/paas/v4"])
-async def test_an_address_whose_path_does_not_end_in_v1_is_asked_as_it_stands(path: str) -> None:
-    class Elsewhere(Wire):
-        def reply(self, asked: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-            return super().reply(asked.replace(path, "/v1"), body)
-
-    with serving(Elsewhere()) as wire:
-        wire.address = wire.address.removesuffix("/v1") + path
-        async with reaching(wire, engine="litellm", needs=GUIDED) as engine:
-            assert (await reply(engine, ask())).reply == "hello"
-    assert {asked for asked, _ in wire.requests} == {f"{path}/chat/completions"}
 
 
 async def test_the_usual_key_is_not_sent_to_another_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,15 +62,6 @@ async def test_a_guided_answer_is_asked_with_the_picture(engine: str, asked: Dia
         assert body["structured_outputs"] == {"regex": r"\{Answer: (1|2)"}
 
 
-async def test_instructions_that_join_the_question_stand_behind_its_picture() -> None:
-    with serving(Wire(sight="reads", repeats=False)) as wire:
-        turns = [{"role": "user", "content": "Be brief."}, TURNS[-1]]
-        await ask_once(wire, "vllm", SEEN._replace(messages=turns))
-        (body,) = wire.bodies(CHAT)
-    (only,) = body["messages"]
-    assert only["content"][1] == {"type": "text", "text": f"Be brief.\n\n{QUESTION}"}
-
-
 @pytest.mark.parametrize(
     "asked",
     [

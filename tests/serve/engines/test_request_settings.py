@@ -7,7 +7,6 @@ import pytest
 from engine_calls import CHAT, COMPLETIONS, GUIDED, ask, reaching, reply, reply_blocking
 from wire_server import Wire, serving
 
-from medexam.errors import EngineError
 from medexam.serve import EmbeddedEngine
 from medexam.specs import ModelSpec
 
@@ -113,10 +112,3 @@ async def test_the_embedded_engine_chooses_behind_a_closed_block(thinking_model:
     (opened, recorded), (closed, nothing) = sizes
     assert opened == closed
     assert (recorded, nothing) == ("closed before a choice", None)
-
-
-def test_the_embedded_engine_refuses_what_its_template_cannot_say(thinking_model: Path, tiny_llama: Path) -> None:
-    with pytest.raises(EngineError, match=r"does not take model\.reasoning_effort"):
-        EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32", reasoning_effort="low"))
-    with pytest.raises(EngineError, match=r"does not take model\.thinking"):
-        EmbeddedEngine(ModelSpec(path=tiny_llama, dtype="float32", thinking="on"))

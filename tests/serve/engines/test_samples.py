@@ -1,4 +1,4 @@
-"""Several replies to one prompt: one request where the server reads it once, and as many where it does not."""
+"""Several replies to one prompt are one request, if the server gives several."""
 
 import asyncio
 
@@ -25,9 +25,3 @@ async def test_a_server_is_asked_once_for_several_replies(wire: Wire, choices: l
         assert [bool(one.prompt_tokens) for one in several] == [True, False, False]
         if choices and wire.tokenize:
             assert several[0].reply == choices[len(f"<u>{'x' * n}\n<a>{{Answer: ") % 4]
-
-
-async def test_a_server_without_n_is_not_asked_for_it() -> None:
-    with serving(Wire(several=False)) as wire:
-        async with reaching(wire) as engine:
-            assert not engine.shares_prompts

@@ -1,20 +1,13 @@
 """The scripted engine, alone and behind `dspy.LM`."""
 
-import dspy
 import pytest
 from engine_calls import ask, reply, reply_blocking
 
 from medexam.errors import (
-    CallTimeoutError,
-    ContextLengthError,
-    RateLimitError,
-    ServerError,
     SpecError,
-    TransportError,
 )
 from medexam.serve import ScriptedEngine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
-from recorded import recorded
 
 TABLE = {
     "France": "Paris",
@@ -45,29 +38,6 @@ async def test_replies(asked, text, finish_reason) -> None:
     assert (answer.reply, answer.finish_reason) == (text, finish_reason)
     assert reply_blocking(engine, asked) == answer
     assert engine.dialogues == [asked, asked]
-
-
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        ("transport", TransportError),
-        ("server", ServerError),
-        ("timeout", CallTimeoutError),
-        ("rate_limit", RateLimitError),
-        ("context", ContextLengthError),
-    ],
-)
-def test_failures_on_demand(error, kind) -> None:
-    with pytest.raises(kind, match="scripted"):
-        reply_blocking(ScriptedEngine({"*": {"error": error}}), ask("Hi"))
-
-
-async def test_behind_dspy() -> None:
-    engine = ScriptedEngine(TABLE)
-    lm = dspy.LM("scripted", **recorded(engine), cache=False)
-    assert lm("Capital of France?") == ["Paris"]
-    assert await lm.acall("Capital of France?") == ["Paris"]
-    assert len(engine.dialogues) == 2
 
 
 async def test_from_a_file(tmp_path) -> None:

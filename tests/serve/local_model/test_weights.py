@@ -5,9 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
-from engine_calls import spec_of
-from wire_server import Wire, serving
 
 from medexam.errors import EngineError
 from medexam.serve import EmbeddedEngine, build_engine, known_model
@@ -49,13 +46,6 @@ def test_a_path_is_no_identity(folder: Path, tmp_path: Path, monkeypatch: pytest
     assert known(Path("renamed")) == before
 
 
-def test_auto_is_a_type_that_stands_in_the_identity(folder: Path) -> None:
-    auto = known_model(ModelSpec(path=folder, device="cpu"))
-    assert auto["dtype"] in ("float32", "bfloat16")
-    assert auto == known_model(ModelSpec(path=folder, device="cpu", dtype=auto["dtype"]))
-    assert auto != known_model(ModelSpec(path=folder, device="cpu", dtype="float16"))
-
-
 def test_a_branch_of_the_hub_is_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
@@ -70,24 +60,6 @@ def test_a_branch_of_the_hub_is_its_commit(tmp_path: Path, monkeypatch: pytest.M
     assert known_model(ModelSpec(name="org/tiny", revision=COMMITS[0], dtype="float32"))["weights"] == COMMITS[0]
     with pytest.raises(EngineError, match="the commit of main is unknown"):
         known_model(ModelSpec(name="org/other", dtype="float32"))
-
-
-def test_a_script_is_what_it_says(tmp_path: Path) -> None:
-    def script(name: str, replies: dict[str, str]) -> dict:
-        (tmp_path / name).write_text(yaml.safe_dump(replies, sort_keys=False))
-        return known_model(ModelSpec(engine="scripted", path=tmp_path / name))
-
-    first = script("a.yaml", {"a": "1", "*": "2"})
-    assert script("b.yaml", {"a": "1", "*": "2"}) == first
-    # The first key that fits gives the reply.
-    assert first not in (script("a.yaml", {"a": "1", "*": "3"}), script("a.yaml", {"*": "2", "a": "1"}))
-
-
-async def test_the_served_name_is_taken_from_the_first_server_that_answers() -> None:
-    with serving(Wire(models=("org/tiny",))) as wire:
-        engine = await build_engine(spec_of(endpoints=("http://127.0.0.1:9/v1", wire.address)))
-        assert engine.info().model == "org/tiny"
-        await engine.aclose()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -59,15 +58,6 @@ async def keep_busy(engine: Any, count: int) -> list[str]:
     return [(await one).words for one in done]
 
 
-@pytest.mark.nightly
-async def test_more_is_given_to_a_server_whose_throughput_rises() -> None:
-    with serving(SlowWire()) as wire:
-        async with reaching(wire) as engine:
-            first, wire.takes_s = engine.concurrency, 0.4
-            await keep_busy(engine, 4 * first)
-            assert engine.concurrency >= 2 * first
-
-
 async def test_a_server_that_refuses_is_given_less_and_every_question_is_answered(monkeypatch) -> None:
     monkeypatch.setattr(TIMING, "first_wait_s", 0.02)
     monkeypatch.setattr(TIMING, "cooldown_s", 0.02)
@@ -89,14 +79,6 @@ async def test_however_much_a_server_refuses_some_is_given_to_it(monkeypatch: py
                     await reply(engine, FREE)
                 await asyncio.sleep(0.26)
             assert engine.concurrency == LEAST
-
-
-async def test_a_server_that_answers_late_is_given_less() -> None:
-    with serving(SlowWire()) as wire:
-        async with reaching(wire, timeout_s=2.0) as engine:
-            first, wire.takes_s = engine.concurrency, 0.7
-            await keep_busy(engine, first + 8)
-            assert engine.concurrency < first
 
 
 @pytest.fixture
@@ -189,34 +171,3 @@ def test_a_run_adds_what_its_servers_counted(tmp_path: Path, monkeypatch: pytest
         environment = environment_of(tmp_path, one, other)
     assert environment["energy"] == {"joules": 4000.0, "gpus": 2, "by": "metrics", "asked": 8}
     assert environment["prefix_cache"] == {"tokens": 1600, "hits": 400}
-
-
-class NVMLError(Exception):
-    """As NVML's own."""
-
-
-@pytest.mark.parametrize(
-    ("cards", "energy"), [((1500, 500), {"gpus": 2, "by": "nvml"}), ((), None), ((1500, None), None)]
-)
-def test_the_cards_of_this_machine_are_added(cards: tuple, energy: Any, tmp_path: Path, monkeypatch) -> None:
-    looks = []
-
-    def read(card: int | None) -> int:
-        if card is None:
-            raise NVMLError("Not Supported")
-        looks.append(card)
-        return card + 1000 * len(looks)
-
-    nvml = SimpleNamespace(
-        nvmlInit=lambda: None,
-        nvmlShutdown=lambda: None,
-        nvmlDeviceGetCount=lambda: len(cards),
-        nvmlDeviceGetHandleByIndex=lambda index: cards[index],
-        nvmlDeviceGetTotalEnergyConsumption=read,
-        NVMLError=NVMLError,
-    )
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    with serving(Wire()) as wire:
-        found = environment_of(tmp_path, wire).get("energy")
-    # Each look at a card adds a joule: the third and fourth are two joules over the first and second.
-    assert found == (energy and {"joules": 4.0, "asked": 8, **energy})
