@@ -202,6 +202,19 @@ def test_a_page_that_cannot_be_written_is_one_line(two_runs, tmp_path) -> None:
     assert "\n" not in str(raised.value)
 
 
+def test_many_questions_are_cut_into_parts_that_the_index_finds(page, tmp_path) -> None:
+    rows = [{"id": f"q{n}", "stem": f"Which, {n}?", "options": ["a", "bb"], "answer": "bb"} for n in range(450)]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    spec = {"name": "own", "dataset": {"kind": "choice", "path": str(tmp_path / "own.jsonl")}, "program": "longest"}
+    (run,) = medexam.run(spec, runs_dir=tmp_path / "runs", track=False, progress=False)
+    blocks = page(run).blocks
+    index = blocks["index"]
+    assert (index["starts"], index["outcomes"]) == ([0, 200, 400], ["r" * 450])
+    parts = [[item["key"] for item in blocks[f"part-{number}"]["items"]] for number in range(3)]
+    assert [key for part in parts for key in part] == index["keys"]
+    assert [part[0] for part in parts] == [index["keys"][start] for start in index["starts"]]
+
+
 # The conversations, of real runs over the scripted engine.
 
 
