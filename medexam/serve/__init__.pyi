@@ -18,8 +18,8 @@ from .local_model.weights import find_weights as find_weights
 from .local_model.weights import smollm2_folder as smollm2_folder
 from .logprobs.tokens import split_tokens as split_tokens
 from .naming import known_model as known_model
-from .network.endpoints import Endpoint as Endpoint
 from .network.endpoints import NO_KEY as NO_KEY
+from .network.endpoints import Endpoint as Endpoint
 from .network.endpoints import normalise_address as normalise_address
 from .network.event_loop import background_loop as background_loop
 from .network.keys import make_key as make_key
