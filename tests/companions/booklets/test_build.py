@@ -2,7 +2,6 @@
 
 import io
 import re
-import subprocess
 import sys
 
 import pytest
@@ -45,18 +44,6 @@ def test_several_exams_lie_in_one_folder_and_a_rebuild_replaces_its_own(build, p
         r"\| Cuaderno_2020_0_B \| biology \| 2020 \| Spanish \| \d{4}-\d\d-\d\d \| 12 \| 0 \| 0 \| 12 \| 0 \|", card
     )
     assert "| Cuaderno_2021_0_E | nursing | 2021 |" in card
-
-
-def test_counts_are_printed_with_what_a_human_should_look_at(run_build, print_booklet, questions, write_key) -> None:
-    for question in questions[:7]:
-        question.options.pop()
-    key = write_key({question.number: 1 for question in questions} | {3: None})
-    code, out, _ = run_build(print_booklet(questions), (key,))
-    assert code == 0
-    counts = {line.split("  ")[0]: line.split()[1:] for line in out.splitlines()}
-    assert (counts["printed"][0], counts["annulled"]) == ("14", ["1", "3"])
-    assert "suspicious: missing option: 7" in out
-    assert "  and 2 more in the report" in out
 
 
 PICTURES = {
@@ -306,37 +293,3 @@ def test_a_disk_that_fills_leaves_the_earlier_build(
     code, _, err = run_build(booklet, (tmp_path / "key.csv",))
     assert (code, "No space left on device" in err) == (2, True)
     assert {path: path.read_bytes() for path in built.folder.rglob("*") if path.is_file()} == before
-
-
-KILLED_BUILD = """
-import os, signal, sys
-from pathlib import Path
-from medexam.cli import load_command
-
-replace, moves = Path.replace, 1
-
-def killed(self, target):
-    global moves
-    if moves == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    moves -= 1
-    return replace(self, target)
-
-Path.replace = killed
-load_command("data")(["build", *sys.argv[1:]])
-"""
-"""Builds an exam and kills itself when one of its files has taken its place."""
-
-
-def test_a_build_that_was_killed_does_not_block_its_folder(
-    build, print_booklet, questions, write_key, tmp_path
-) -> None:
-    booklet, out = print_booklet(questions), tmp_path / "built"
-    key = write_key({question.number: 1 for question in questions})
-    words = ["--booklet", booklet, "--key", key, "--name", "Cuaderno_2020_0_B", "--out", out]
-    assert subprocess.run([sys.executable, "-c", KILLED_BUILD, *words], check=False).returncode == -9
-    assert sum(path.is_file() and not path.name.startswith(".") for path in out.rglob("*")) == 1
-    build(booklet, questions)
-    name = "Cuaderno_2020_0_B"
-    kept = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
-    assert kept == [f"{name}.report.json", f"{name}.review.html", "README.md", f"es/{name}.parquet"]

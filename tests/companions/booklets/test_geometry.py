@@ -1,7 +1,5 @@
 """Booklets set in many ways, each read question by question as it was set: sizes, spaces, turned pages."""
 
-from pathlib import Path
-
 import pytest
 
 from typesetting.booklet import Press, Style
@@ -13,38 +11,41 @@ from typesetting.texts import Asked, sample_questions
 QUESTIONS = sample_questions(11)
 
 
-def check(style: Style, folder: Path) -> None:
-    compared = compare(Press(style).set(QUESTIONS, folder / "set.pdf"), QUESTIONS)
+SPACED = {"sizing": "matrix", "filling": "tj", "spaces": False}
+STYLES = (
+    *(
+        Style(sizing=sizing, columns=columns)
+        for sizing in ("font", "matrix", "page", "large", "flipped", "negative")
+        for columns in (1, 2)
+    ),
+    *(
+        Style(sizing="matrix", filling=filling, spaces=spaces, justify=True)
+        for filling in ("tw", "tc", "tj", "words", "glyphs", "kerned")
+        for spaces in (True, False)
+    ),
+    *(Style(size=size, columns=2 if size < 12 else 1, **SPACED) for size in (6, 8, 9, 11, 12, 14)),
+    *(Style(rotate=turn) for turn in (90, 180, 270)),
+    *(Style(turned=turn) for turn in (90, 180, 270)),
+    Style(rotate=270, turned=90, origin=(40, -30)),
+    Style(origin=(100, -50)),
+    *(Style(gutter=gutter, justify=True, filling="tw", apart=0) for gutter in (9, 14, 40)),
+    *(Style(tracking=tracking, columns=1, filling="tj", spaces=False) for tracking in (0.3, 1.0, 2.0)),
+    *(
+        Style(question_label=question, option_label=option, letters=letters)
+        for question, option, letters in (
+            *(("{}.-", "{}.-", False), ("{})", "{})", False), ("{} .", "{} .", False), ("{}", "{}.", False)),
+            *(("{}.", "({})", False), ("{}.", "{})", True), ("{}.-", "{}.", True)),
+        )
+    ),
+)
+"""Ways to say the size, to fill lines, to turn pages, to part columns and letters, and to label."""
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_booklet_is_read_as_it_was_set(tmp_path, style) -> None:
+    compared = compare(Press(style).set(QUESTIONS, tmp_path / "set.pdf"), QUESTIONS)
     assert compared.found == compared.set
     assert not compared.wrong
-
-
-@pytest.mark.parametrize("sizing", ["font", "matrix", "page", "large", "flipped", "negative"])
-@pytest.mark.parametrize("columns", [1, 2])
-def test_the_size_is_that_of_the_type_as_drawn(tmp_path, sizing, columns) -> None:
-    check(Style(sizing=sizing, columns=columns), tmp_path)
-
-
-@pytest.mark.parametrize("filling", ["tw", "tc", "tj", "words", "glyphs", "kerned"])
-@pytest.mark.parametrize("spaces", [True, False])
-def test_spaces_are_found_however_lines_are_filled(tmp_path, filling, spaces) -> None:
-    check(Style(sizing="matrix", filling=filling, spaces=spaces, justify=True), tmp_path)
-
-
-@pytest.mark.parametrize("size", [6, 8, 9, 11, 12, 14])
-def test_type_of_any_size(tmp_path, size) -> None:
-    check(Style(size=size, columns=2 if size < 12 else 1, sizing="matrix", filling="tj", spaces=False), tmp_path)
-
-
-@pytest.mark.parametrize("turn", [90, 180, 270])
-def test_pages_and_text_may_be_turned(tmp_path, turn) -> None:
-    check(Style(rotate=turn), tmp_path)
-    check(Style(turned=turn), tmp_path)
-    check(Style(rotate=turn, turned=90, origin=(40, -30)), tmp_path)
-
-
-def test_the_page_s_box_may_begin_anywhere(tmp_path) -> None:
-    check(Style(origin=(100, -50)), tmp_path)
 
 
 @pytest.mark.parametrize("by_rise", [True, False])
@@ -103,24 +104,6 @@ def test_fills_frames_and_rules_are_no_drawings(tmp_path) -> None:
     drafts = read_drafts(path)
     assert len(drafts) == len(QUESTIONS)
     assert not any(draft.drawings for draft in drafts.values())
-
-
-@pytest.mark.parametrize(("question_label", "option_label", "letters"), [
-    ("{}.", "{}.", False), ("{}.-", "{}.-", False), ("{})", "{})", False), ("{} .", "{} .", False),
-    ("{}", "{}.", False), ("{}.", "({})", False), ("{}.", "{})", True), ("{}.-", "{}.", True),
-])  # fmt: skip
-def test_labels_of_questions_and_options(tmp_path, question_label, option_label, letters) -> None:
-    check(Style(question_label=question_label, option_label=option_label, letters=letters), tmp_path)
-
-
-@pytest.mark.parametrize("gutter", [9, 14, 40])
-def test_columns_that_stand_close(tmp_path, gutter) -> None:
-    check(Style(gutter=gutter, justify=True, filling="tw", apart=0), tmp_path)
-
-
-@pytest.mark.parametrize("tracking", [0.3, 1.0, 2.0])
-def test_letters_that_are_set_wide(tmp_path, tracking) -> None:
-    check(Style(tracking=tracking, columns=1, filling="tj", spaces=False), tmp_path)
 
 
 @pytest.mark.parametrize("seed", range(8))

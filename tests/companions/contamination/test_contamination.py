@@ -1,18 +1,12 @@
-"""What compare says of exams before and after a cutoff, and of altered questions."""
+"""What compare says of exams before and after a cutoff, of altered questions, and of questions that a corpus holds."""
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
-from medexam.companions.contamination.cutoff import Cutoff
-from medexam.companions.contamination.section import CAVEAT, Contamination
 from medexam.datasets import load_exam_set
-from medexam.errors import DatasetError, SpecError
-from medexam.experiments import compare_runs, paired_report, rescore
-from medexam.experiments.compare.further import find_further
-from medexam.experiments.report.papers.human_baseline import human_baseline
-from medexam.experiments.report.tables import check_shown
 from medexam.predictions import Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
@@ -32,117 +26,107 @@ def _knows(question, gold) -> int:
 
 @pytest.fixture
 def write(tmp_path):
-    """`write(program, answer, alter)` -> a run folder on the packaged sample; `answer` gives the option's number."""
+    """`write("run", program, answer, alter)` -> a run folder on the sample; `answer` gives the option's number."""
 
-    def make(program, answer, alter=None):
+    def make(name, program, answer, alter=None):
         exams = load_exam_set(DatasetSpec(alter=alter))
-        path = tmp_path / f"{program['kind']}-{alter}"
-        said = lambda question, gold: {"status": Status.ANSWERED, "answer": answer(question, gold)}  # noqa: E731
-        return write_run(path, exams, program, said, dataset={"alter": alter} if alter else None)
+
+        def said(question, gold):
+            found = answer(question, gold)
+            return {"status": Status.ANSWERED} | (found if isinstance(found, dict) else {"answer": found})
+
+        write_run(tmp_path / "runs" / name, exams, program, said, dataset={"alter": alter} if alter else None)
+        return name
 
     return make
 
 
-def _found(*folders, **settings) -> Contamination:
-    (section,) = compare_runs(folders, find_further(**settings)).sections
-    assert isinstance(section, Contamination)
-    return section
+@pytest.fixture
+def compare(medexam):
+    """`compare("control", "run", "--cutoff", "2015")`: the document's part on contamination, and the report."""
+
+    def call(*words):
+        code, out, err = medexam("compare", *words, "--json", "--markdown", "report.md")
+        assert code == 0, err
+        return json.loads(out).get("contamination"), Path("report.md").read_text(encoding="utf-8")
+
+    return call
 
 
-def test_a_run_that_is_right_on_earlier_exams_is_told_from_its_control(write) -> None:
-    control = write(CONTROL, lambda question, _: _guess(question))
-    run = write(REMEMBERS, lambda question, gold: gold if question.exam.year < 2016 else _guess(question))
-    section = _found(control, run, cutoff="2015-12")
-    assert section.around is not None
-    before, after = section.around.sides
-    assert (before.n + after.n, before.exams + after.exams, before.means[1]) == (120, 30, 1.0)
-    (against,) = section.around.against
-    mine, its = section.around.differences[1].value, section.around.differences[0].value
-    assert against.value == pytest.approx(mine - its, abs=1e-12)
-    assert against.interval is not None
-    assert against.interval[0] > 0
-    said = section.sentences(("control", "run"))
-    assert "This is consistent with earlier exams in its training data." in said[0]
-    assert said[-1] == CAVEAT
+def _sides(part):
+    return [value for value in part.values() if isinstance(value, dict) and "clusters" in value]
 
 
-def test_no_difference_is_no_sign(write) -> None:
-    control = write(CONTROL, lambda question, _: _guess(question))
-    run = write(REMEMBERS, _knows)
-    section = _found(control, run, cutoff="2014")
-    assert (
-        "is not shown to do better on questions up to 2014 than on those after 2014"
-        in section.sentences(("control", "run"))[0]
-    )
+def test_a_run_that_is_right_on_earlier_exams_is_told_from_its_control(write, compare) -> None:
+    write("control", CONTROL, lambda question, _: _guess(question))
+    write("run", REMEMBERS, lambda question, gold: gold if question.exam.year < 2016 else _guess(question))
+    found, report = compare("control", "run", "--cutoff", "2015-12")
+    around = found["cutoff"]
+    before, after = _sides(around)
+    assert (before["n"] + after["n"], before["clusters"] + after["clusters"]) == (120, 30)
+    assert before["mean"]["run"] == 1.0
+    against, differences = around["against_control"]["run"], around["difference"]
+    assert against["value"] == pytest.approx(differences["run"]["value"] - differences["control"]["value"], abs=1e-12)
+    assert against["interval"][0] > 0
+    assert "This is consistent with earlier exams in its training data." in report
 
 
-def test_exams_of_the_cutoffs_own_year_are_left_out(write) -> None:
-    section = _found(write(CONTROL, _knows), write(REMEMBERS, _knows), cutoff="2015-06")
-    assert section.around is not None
-    assert section.around.leftover_count == 24
-    assert sum(side.n for side in section.around.sides) == 96
-    ((table, caption),) = section.around.tables(("control", "run"))
-    assert "Left out, because their exam may lie on either side: 24" in caption
-    assert table.title == "Contamination: before and after the cutoff 2015-06"
+def test_no_difference_is_no_sign_and_exams_of_the_cutoffs_own_year_are_left_out(write, compare) -> None:
+    write("control", CONTROL, lambda question, _: _guess(question))
+    write("run", REMEMBERS, _knows)
+    _, report = compare("control", "run", "--cutoff", "2014")
+    assert "is not shown to do better on questions up to 2014 than on those after 2014" in report
+    found, report = compare("control", "run", "--cutoff", "2015-06")
+    assert found["cutoff"]["not_told"] == 24
+    assert sum(side["n"] for side in _sides(found["cutoff"])) == 96
+    assert "Left out, because their exam may lie on either side: 24" in report
+    assert compare("control", "run")[0] is None
 
 
-@pytest.mark.parametrize("text", ["15", "2015-13", "2015-6", "soon", "2015-06-01", ""])
-def test_a_cutoff_is_a_year_or_a_month(text) -> None:
-    with pytest.raises(SpecError, match="such as 2023 or 2023-06"):
-        Cutoff.parse(text)
+def test_a_cutoff_is_a_year_or_a_month_between_the_exams(write, medexam) -> None:
+    write("control", CONTROL, _knows)
+    write("run", REMEMBERS, _knows)
+    for text in ("15", "2015-13", "2015-6", "2015-06-01"):
+        code, _, err = medexam("compare", "control", "run", "--cutoff", text)
+        assert (code, "such as 2023 or 2023-06" in err) == (2, True)
+    for text in ("2012", "2017"):
+        code, _, err = medexam("compare", "control", "run", "--cutoff", text)
+        assert (code, "give a date between the exams' years" in err) == (2, True)
+    code, _, err = medexam("compare", "control", "run", "--overlap-words", 8)
+    assert (code, "needs --overlap CORPUS" in err) == (2, True)
 
 
-def test_a_cutoff_beyond_the_exams_is_refused(write) -> None:
-    folders = [write(CONTROL, _knows), write(REMEMBERS, _knows)]
-    for cutoff in ("2012", "2017"):
-        with pytest.raises(DatasetError, match="give a date between the exams' years"):
-            compare_runs(folders, find_further(cutoff=cutoff))
-
-
-def test_altered_runs_are_set_beside_the_same_asking_and_a_control(write) -> None:
+def test_altered_runs_are_set_beside_the_same_asking_and_a_control(write, compare) -> None:
     alter = "none_of_the_above"
-    folders = [
-        write(CONTROL, _knows),
-        write(CONTROL, _knows, alter),
-        write(REMEMBERS, lambda _, gold: gold),
-        write(REMEMBERS, lambda question, _: _guess(question), alter),
-    ]
-    comparison = compare_runs(folders, find_further())
-    (section,) = comparison.sections
-    control, run = section.altered.runs
-    assert (control.plain, control.control, control.against) == (0, None, None)
-    assert (run.plain, run.control) == (2, 1)
-    assert control.change.value == 0.0
-    assert run.change.value == pytest.approx(run.accuracy - 1.0, abs=1e-12)
-    assert run.against.value == pytest.approx(run.change.value, abs=1e-12)
-    said = section.sentences(comparison.names)
-    assert "has no control" in said[0]
-    assert "This is consistent with right options that the model recognises" in said[1]
-    report = paired_report(comparison)
+    write("control", CONTROL, _knows)
+    write("control_altered", CONTROL, _knows, alter)
+    write("run", REMEMBERS, lambda _, gold: gold)
+    write("run_altered", REMEMBERS, lambda question, _: _guess(question), alter)
+    found, report = compare("control", "control_altered", "run", "run_altered")
+    control, run = found["altered"]
+    assert (control["unaltered"], control["control"], control["against_control"]) == ("control", None, None)
+    assert (run["alter"], run["unaltered"], run["control"]) == (alter, "run", "control_altered")
+    assert control["change"]["value"] == 0.0
+    assert run["change"]["value"] == pytest.approx(run["accuracy"] - 1.0, abs=1e-12)
+    assert run["against_control"]["value"] == pytest.approx(run["change"]["value"], abs=1e-12)
+    assert found["cutoff"] is None
+    assert "has no control" in report
+    assert "This is consistent with right options that the model recognises" in report
     assert "## Contamination: altered questions" in report
-    assert CAVEAT in report
-    document = json.loads(json.dumps(comparison.document()))["contamination"]
-    assert (document["cutoff"], document["altered"][1]["alter"]) == (None, alter)
-    # The paired table of the same two runs has the same interval.
-    alone = compare_runs(folders[2:], find_further())
-    assert alone.statistics.known_by[0].interval == alone.sections[0].altered.runs[0].change.interval
 
 
-def test_right_answers_without_the_question_are_more_than_a_preference_for_places(write) -> None:
-    first = lambda question, _: question.option_numbers[0]  # noqa: E731
-    runs = [write(CONTROL, first, "options_withheld"), write(REMEMBERS, _knows, "options_withheld")]
-    section = _found(*runs)
-    assert section.altered is not None
-    constant, remembers = section.altered.runs
-    assert constant.above.value == pytest.approx(0.0, abs=1e-12)
-    assert remembers.above.interval is not None
-    assert remembers.above.interval[0] > 0.2
-    said = section.sentences(("first", "remembers"))
-    assert "no sign of remembered questions" in said[0]
-    assert "This is consistent with remembered places of the right options." in said[1]
+def test_right_answers_without_the_question_are_more_than_a_preference_for_places(write, compare) -> None:
+    write("first", CONTROL, lambda question, _: question.option_numbers[0], "options_withheld")
+    write("remembers", REMEMBERS, _knows, "options_withheld")
+    found, report = compare("first", "remembers")
+    constant, remembers = found["altered"]
+    assert constant["above_place"]["value"] == pytest.approx(0.0, abs=1e-12)
+    assert remembers["above_place"]["interval"][0] > 0.2
+    assert "no sign of remembered questions" in report
+    assert "This is consistent with remembered places of the right options." in report
 
 
-def test_questions_that_stand_in_a_corpus_are_told_from_the_others(write, tmp_path) -> None:
+def test_questions_that_stand_in_a_corpus_are_told_from_the_others(write, compare, tmp_path) -> None:
     exams = load_exam_set(DatasetSpec())
     leaked = [each for each in exams.questions if each.exam.year < 2015]
     long = {each.key for each in leaked if len(re.findall(r"\w\w+", each.printed)) >= 13}
@@ -152,88 +136,66 @@ def test_questions_that_stand_in_a_corpus_are_told_from_the_others(write, tmp_pa
         for each in leaked
     ]
     corpus.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    control = write(CONTROL, lambda question, _: _guess(question))
-    run = write(REMEMBERS, lambda question, gold: gold if question.key in long else _guess(question))
+    write("control", CONTROL, lambda question, _: _guess(question))
+    write("run", REMEMBERS, lambda question, gold: gold if question.key in long else _guess(question))
     # An altered run beside them changes nothing: the questions are searched as they were printed.
-    altered = write(CONTROL, _knows, "question_withheld")
-    section = _found(control, run, altered, overlap=str(corpus))
-    assert long <= set(section.overlap.shared)
-    assert set(section.overlap.shared) <= {each.key for each in leaked}
-    assert (section.overlap.texts, section.overlap.sides.sides[0].means[1]) == (len(leaked), 1.0)
-    (against, _) = section.overlap.sides.against
-    assert against.interval[0] > 0
-    said = section.sentences(("control", "run", "altered"))
-    assert any("This is consistent with texts like these in its training data." in each for each in said)
-    assert any(f"of the {len(leaked)} passages of" in each for each in said)
-    with pytest.raises(SpecError, match="needs --overlap CORPUS"):
-        find_further(overlap_words=8)
-    nowhere = _found(control, run, overlap=str(corpus), overlap_words=300).overlap
-    assert (nowhere.shared, nowhere.sides, nowhere.too_short) == ({}, None, len(exams.questions))
+    write("altered", CONTROL, _knows, "question_withheld")
+    found, report = compare("control", "run", "altered", "--overlap", corpus)
+    overlap = found["overlap"]
+    assert long <= set(overlap["shared"]) <= {each.key for each in leaked}
+    assert overlap["passages"] == len(leaked)
+    assert _sides(overlap["accuracy"])[0]["mean"]["run"] == 1.0
+    assert overlap["accuracy"]["against_control"]["run"]["interval"][0] > 0
+    assert "This is consistent with texts like these in its training data." in report
+    nowhere = compare("control", "run", "--overlap", corpus, "--overlap-words", 300)[0]["overlap"]
+    assert (nowhere["shared"], nowhere["accuracy"], nowhere["too_short"]) == ({}, None, len(exams.questions))
 
 
-def test_how_likely_options_are_is_set_around_the_cutoff_too(tmp_path) -> None:
-    exams = load_exam_set(DatasetSpec())
-
-    def write(name, norm, earlier):
+def test_how_likely_options_are_is_set_around_the_cutoff_too(write, compare) -> None:
+    def scores(earlier):
         def said(question, _):
             shift = earlier if question.exam.year <= 2014 else 0.0
-            scores = {
+            found = {
                 number: shift - 3 - (sum(map(ord, question.key)) + number) % 5 / 10
                 for number in question.option_numbers
             }
-            return {"status": Status.ANSWERED, "answer": max(scores, key=scores.__getitem__), "option_scores": scores}
+            return {"answer": max(found, key=found.__getitem__), "option_scores": found}
 
-        return write_run(tmp_path / name, exams, {"kind": "likelihood", "norm": norm}, said)
+        return said
 
-    control, run = write("control", "min_k", 0.0), write("run", "min_k", 0.4)
-    around = _found(control, run, cutoff="2014").around
-    assert around is not None
-    assert around.scores is not None
-    assert around.scores.against[0].value == pytest.approx(0.4, abs=1e-12)
-    assert around.against[0].value == pytest.approx(0.0, abs=1e-12)
-    tables = around.tables(("control", "run"))
-    assert [table.title for table, _ in tables] == [
-        "Contamination: before and after the cutoff 2014",
-        "Contamination: before and after the cutoff 2014, log-probability of the options (min_k)",
-    ]
-    said = around.sentences(("control", "run"))
-    assert "is not shown to do better" in said[0]
-    assert "run finds options likelier on questions up to 2014 than on those after 2014" in said[1]
-    # Of questions that are continued, only the own second half counts.
-    halves, dataset = load_exam_set(DatasetSpec(alter="question_continued")), {"alter": "question_continued"}
-    golds = halves.golds
+    def halves(earlier):
+        """Of questions that are continued, only the own second half counts."""
 
-    def continued(name, earlier):
-        def said(question, _):
+        def said(question, gold):
             own = earlier if question.exam.year <= 2014 else 0.0
-            scores = {
-                number: own - 3.0 if number == golds[question.key].number else -9.0
-                for number in question.option_numbers
-            }
-            return {"status": Status.ANSWERED, "answer": golds[question.key].number, "option_scores": scores}
+            found = {number: own - 3.0 if number == gold else -9.0 for number in question.option_numbers}
+            return {"answer": gold, "option_scores": found}
 
-        return write_run(tmp_path / name, halves, {"kind": "likelihood", "norm": "min_k"}, said, dataset=dataset)
+        return said
 
-    section = _found(continued("control_continued", 0.0), continued("run_continued", 0.4), cutoff="2014")
-    assert section.around is not None
-    assert section.around.scores is not None
-    assert section.around.scores.against[0].value == pytest.approx(0.4, abs=1e-12)
-    assert "log-probability of the second halves (min_k)" in section.around.tables(("a", "b"))[1][0].title
-    assert "picks the true second half of 100.0 % of the questions" in " ".join(section.sentences(("a", "b")))
+    for norm in ("min_k", "sum", "byte"):
+        write(f"run_{norm}", {"kind": "likelihood", "norm": norm}, scores(0.4))
+    write("control", {"kind": "likelihood", "norm": "min_k"}, scores(0.0))
+    found, report = compare("control", "run_min_k", "--cutoff", "2014")
+    around = found["cutoff"]
+    assert around["log_probability"]["against_control"]["run_min_k"]["value"] == pytest.approx(0.4, abs=1e-12)
+    assert around["against_control"]["run_min_k"]["value"] == pytest.approx(0.0, abs=1e-12)
+    assert "run_min_k finds options likelier on questions up to 2014 than on those after 2014" in " ".join(
+        report.split()
+    )
     # Scores that grow with the length of options, or of another norm, are set beside nothing.
     for norm in ("sum", "byte"):
-        other = _found(control, write(norm, norm, 0.4), cutoff="2014").around
-        assert other is not None
-        assert other.scores is None
+        assert "log_probability" not in compare("control", f"run_{norm}", "--cutoff", "2014")[0]["cutoff"]
+    for name, earlier in (("control_half", 0.0), ("run_half", 0.4)):
+        write(name, {"kind": "likelihood", "norm": "min_k"}, halves(earlier), "question_continued")
+    around = compare("control_half", "run_half", "--cutoff", "2014")[0]["cutoff"]
+    assert around["log_probability"]["against_control"]["run_half"]["value"] == pytest.approx(0.4, abs=1e-12)
 
 
-def test_altered_runs_stand_beside_no_paper_and_no_people(write) -> None:
-    altered = rescore(write(CONTROL, _knows, "options_replaced"))
-    with pytest.raises(SpecError, match="asked altered questions"):
-        check_shown([altered], "headqa-v1", plots=False)
-    check_shown([altered], None, plots=True)
-    assert human_baseline([altered]) == ([{"against_people": []}], [])
-
-
-def test_runs_on_the_same_plain_questions_have_no_such_part(write) -> None:
-    assert compare_runs([write(CONTROL, _knows), write(REMEMBERS, _knows)], find_further()).sections == ()
+def test_altered_runs_stand_beside_no_paper_and_no_people(write, medexam) -> None:
+    write("altered", CONTROL, _knows, "options_replaced")
+    code, _, err = medexam("report", "altered", "--layout", "headqa-v1")
+    assert (code, "asked altered questions" in err) == (2, True)
+    code, out, err = medexam("report", "altered", "--json")
+    assert code == 0, err
+    assert json.loads(out)[0].get("against_people", []) == []

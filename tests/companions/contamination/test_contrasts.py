@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from medexam.companions.contamination.contrasts import difference_of_means, mean_value, right_by_place
+from medexam.companions.contamination import difference_of_means, mean_value, right_by_place
 from medexam.metrics import Resampling
 from medexam.questions import Gold, Question
 
@@ -85,6 +85,7 @@ def test_a_difference_in_differences_is_that_of_the_questions() -> None:
     assert found.value == pytest.approx(by_hand, abs=1e-12)
 
 
+@pytest.mark.nightly
 def test_no_difference_is_found_about_as_rarely_as_the_level_says() -> None:
     rng = np.random.default_rng(8)
     pairs = [(_exams(rng, 20, 10, 0.5), _exams(rng, 20, 10, 0.5, name="later")) for _ in range(150)]

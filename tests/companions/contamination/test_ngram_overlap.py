@@ -2,7 +2,7 @@
 
 import random
 
-from medexam.companions.contamination.ngram_overlap import QuestionGrams
+from medexam.companions.contamination import QuestionGrams
 from medexam.questions import Question
 
 

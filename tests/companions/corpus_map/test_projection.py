@@ -1,12 +1,9 @@
 """Projections by the real UMAP, of vectors that lie in three heaps."""
 
-import sys
-
 import numpy as np
 import pytest
 
-from medexam.companions.corpus_map.projection import LEAST, Projection, draw_rows, fit_projection, load_umap
-from medexam.errors import MedExamError
+from medexam.companions.corpus_map import LEAST, fit_projection
 
 HEAPS = 3
 EACH = 30
@@ -20,11 +17,11 @@ def _heaps(each: int, seed: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def projection(compiled_umap: None) -> Projection:
+def projection(compiled_umap: None):
     return fit_projection(_heaps(EACH, 0), seed=1)
 
 
-def test_other_vectors_fall_on_the_heap_of_their_direction(projection: Projection) -> None:
+def test_other_vectors_fall_on_the_heap_of_their_direction(projection) -> None:
     centres = projection.places.reshape(HEAPS, EACH, 2).mean(axis=1)
     places = projection.project(_heaps(5, seed=2))
     distances = np.linalg.norm(places[:, None, :] - centres, axis=-1)
@@ -33,14 +30,14 @@ def test_other_vectors_fall_on_the_heap_of_their_direction(projection: Projectio
     assert projection.project(np.empty((0, 16), dtype=np.float32)).shape == (0, 2)
 
 
-def test_the_same_seed_gives_the_same_places(projection: Projection) -> None:
+def test_the_same_seed_gives_the_same_places(projection) -> None:
     again = fit_projection(_heaps(EACH, 0), seed=1)
     np.testing.assert_array_equal(again.places, projection.places)
     np.testing.assert_array_equal(again.project(_heaps(5, 2)), projection.project(_heaps(5, 2)))
     assert not np.array_equal(fit_projection(_heaps(EACH, 0), seed=2).places, projection.places)
 
 
-def test_neighbours_on_the_plane_are_neighbours(projection: Projection) -> None:
+def test_neighbours_on_the_plane_are_neighbours(projection) -> None:
     assert 0.85 < projection.trustworthiness(_heaps(EACH, 0)) <= 1
     strangers = np.random.default_rng(0).standard_normal((HEAPS * EACH, 16)).astype(np.float32)
     assert projection.trustworthiness(strangers) < 0.7
@@ -52,17 +49,3 @@ def test_the_fewest_vectors() -> None:
     assert np.isfinite(fit_projection(vectors, seed=0).places).all()
     with pytest.raises(ValueError, match=f"{LEAST - 1} vectors .* at least {LEAST}"):
         fit_projection(vectors[1:], seed=0)
-
-
-def test_rows_are_drawn_by_the_seed() -> None:
-    assert draw_rows(5, 5, seed=3).tolist() == [0, 1, 2, 3, 4]
-    drawn = draw_rows(1000, 50, seed=3).tolist()
-    assert drawn == sorted(set(drawn))
-    assert (len(drawn), drawn[-1] < 1000) == (50, True)
-    assert drawn == draw_rows(1000, 50, seed=3).tolist() != draw_rows(1000, 50, seed=4).tolist()
-
-
-def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "umap", None)
-    with pytest.raises(MedExamError, match=r"umap-learn: pip install 'medexam\[maps\]'"):
-        load_umap()

@@ -1,12 +1,17 @@
 """`medexam finetune` and `finetune-grid` from the command line: what they print, write and send to MLflow."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 import yaml
 
+from medexam.companions.casimedicos import read_casimedicos
+from medexam.datasets import read_squad
 from retrievers.tiny_models import save_bert
-from soak.disks import limited_files
+
+SAMPLE = Path(__file__).parents[1] / "casimedicos" / "sample"
 
 
 @pytest.fixture
@@ -47,22 +52,7 @@ def test_an_encoder_becomes_a_reader(medexam, train, tmp_path, uri, client) -> N
     assert {"train.loss", "validation.squad.f1", "validation.spanish.exact_match"} <= set(one.data.metrics)
 
 
-def test_mistakes_are_one_line(medexam, train, tmp_path) -> None:
-    code, _, err = medexam("finetune", "--model", tmp_path / "no", "--train", train, "--out", "o")
-    assert (code, err) == (2, f"medexam: {tmp_path / 'no'}: no such model folder\n")
-    code, _, err = medexam("finetune", "--model", "m", "--train", train, "--out", "o", "--learning-rate", -1)
-    assert (code, err.count("\n"), "learning_rate" in err) == (2, 1, True)
-
-
-def test_a_full_disk_is_one_line_and_leaves_nothing(medexam, train, tmp_path) -> None:
-    base = save_bert(tmp_path / "base", 1)
-    with limited_files(20_000):
-        code, _, err = medexam("finetune", "--model", base, "--train", train, "--epochs", 1, "--out", "out")
-    *_, last = err.splitlines()
-    assert (code, last.startswith("medexam: out: cannot be written: "), "Traceback" in err) == (2, True, False)
-    assert not [path for path in tmp_path.iterdir() if "out" in path.name]
-
-
+@pytest.mark.nightly
 def test_a_grid_is_planned_learnt_and_printed(medexam, train, tmp_path, uri, client) -> None:
     grid = {
         "encoders": {"tiny": str(save_bert(tmp_path / "base", 1))},
@@ -88,9 +78,28 @@ def test_a_grid_is_planned_learnt_and_printed(medexam, train, tmp_path, uri, cli
     assert len(client.search_runs([experiment.experiment_id])) == 2
 
 
-def test_mistakes_of_a_grid_are_one_line(medexam, tmp_path) -> None:
-    code, _, err = medexam("finetune-grid", "no.yaml", "--out", "out")
-    assert (code, err.count("\n"), "cannot be read" in err) == (2, 1, True)
-    (tmp_path / "grid.yaml").write_text("encoders: {a: b}\ntrainings: {CM: []}\ntrain: t.json\n")
-    code, _, err = medexam("finetune-grid", tmp_path / "grid.yaml", "--out", "out")
-    assert (code, err.count("\n"), "validation" in err) == (2, 1, True)
+def test_each_variant_is_a_file_whose_spans_stand_at_their_offsets(medexam, tmp_path) -> None:
+    """An English document of the sample stands for the training split of the unpacked archive."""
+    archive = tmp_path / "archive"
+    shutil.copytree(SAMPLE / "ES", archive / "ES")
+    shutil.copy(SAMPLE / "EN" / "dev.tsv", archive / "ES" / "train.tsv")
+    rows = []
+    for number, document in enumerate(read_casimedicos(archive, "es")):
+        words = document.explanation.split()
+        span, start = "  ".join(words[3:9]), len("Caso.\n" + "  ".join(words[:3]) + "  ")
+        answers = {"text": [span], "answer_start": [start]}
+        context = "Caso.\n" + "  ".join(words)
+        rows.append({"id": number, "context": context, "question": document.question, "answers": answers})
+    strange = {"id": "x", "context": "Nada.", "question": "?", "answers": {"text": ["Nada"], "answer_start": [0]}}
+    (tmp_path / "spans.json").write_text(json.dumps([*rows, strange]))
+    code, out, err = medexam("data", "variants", "spans.json", "--out", "out", "--path", archive, "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["questions"], told["unplaced"]) == (len(rows), ["x"])
+    assert list(told["files"]) == ["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
+    for name, path in told["files"].items():
+        items = read_squad(Path(path))
+        assert {item.variant for item in items} == {name}
+        assert not any(item.anomalies for item in items)
+        spans = [" ".join(row["answers"]["text"][0].split()) for row in rows]
+        assert [item.answers[0].text for item in items] == spans

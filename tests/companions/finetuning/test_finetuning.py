@@ -4,7 +4,6 @@ The spans are argument components of CasiMedicos-Arg. They are an exercise in le
 of an explanation argues for the right option.
 """
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -13,32 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from medexam.companions.casimedicos.documents import read_casimedicos
-from medexam.companions.finetuning.encoder import finetune
-from medexam.companions.finetuning.settings import FinetuningSettings
-from medexam.companions.finetuning.windows import SpanFile, make_lessons, read_span_file, seen_before
-from medexam.companions.readers.spans import load_span_reader
-from medexam.datasets import SpanAnswer, SpanItem
-from medexam.errors import DatasetError, EngineError, SpecError
+from medexam.companions.casimedicos import read_casimedicos
+from medexam.companions.finetuning import make_lessons, read_span_file
+from medexam.companions.readers import load_span_reader
+from medexam.errors import DatasetError
 from retrievers.tiny_models import save_bert, save_reader
 
 pytestmark = pytest.mark.usefixtures("no_collection")
-
-
-class Watcher:
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-        self.stages: list[tuple[str, int]] = []
-        self.steps: list[int] = []
-
-    def warns(self, line: str) -> None:
-        self.warnings.append(line)
-
-    def stage_starts(self, name, lessons, steps) -> None:
-        self.stages.append((name, steps))
-
-    def step_ends(self, step, epoch, loss) -> None:
-        self.steps.append(step)
 
 
 @pytest.fixture(scope="module")
@@ -84,81 +64,86 @@ def save_encoder(folder: Path, *files: Path) -> Path:
     return folder
 
 
-def test_a_random_encoder_learns_real_explanations_by_heart(exercise, tmp_path) -> None:
-    base = save_encoder(tmp_path / "base", exercise)
-    settings = FinetuningSettings(
-        model=base,
-        train=exercise,
-        intermediate=exercise,
-        validation=exercise,
-        out=tmp_path / "reader",
-        epochs=30,
-        intermediate_epochs=1,
-        learning_rate=2e-3,
-        device="cpu",
-    )
-    watcher = Watcher()
-    done = finetune(settings, watcher)
-    assert [name for name, _ in watcher.stages] == ["intermediate", "train"]
-    assert watcher.steps[-1] == watcher.stages[1][1]
-    assert done.validated["squad"].f1 > 95
-    assert done.validated["squad"].n == 20
-    assert done.losses["train"][-1][1] < done.losses["train"][0][1] / 5
-    assert any("20 of 20 questions are in the training data too" in line for line in watcher.warnings)
-    record = json.loads((settings.out / "finetuning.json").read_text())
+@pytest.fixture
+def finetune(medexam, monkeypatch):
+    """`finetune(out, model=..., train=..., epochs=2)`: what the command says as a document, and its warnings."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+
+    def call(out, code=0, **options):
+        words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+        fixed = ("--out", out, "--device", "cpu", "--tracking-uri", "http://127.0.0.1:9", "--json")
+        ended, said, err = medexam("finetune", *words, *fixed)
+        assert ended == code, err
+        return (json.loads(said) if said else None), err
+
+    return call
+
+
+def _predictions(folder: Path) -> dict[str, str]:
+    lines = (folder / "validation_predictions.jsonl").read_text().splitlines()
+    return {row["id"]: row["prediction"] for row in map(json.loads, lines)}
+
+
+def test_a_random_encoder_learns_real_explanations_by_heart(finetune, exercise, tmp_path) -> None:
+    base, out = save_encoder(tmp_path / "base", exercise), tmp_path / "reader"
+    files = {"model": base, "train": exercise, "intermediate": exercise, "validation": exercise}
+    numbers = {"epochs": 30, "intermediate_epochs": 1, "learning_rate": 2e-3}
+    done, err = finetune(out, **files, **numbers)
+    assert done["validation"]["squad"]["f1"] > 95
+    assert "20 of 20 questions are in the training data too" in err
+    record = json.loads((out / "finetuning.json").read_text())
     assert record["data"]["train"]["sha256"] == hashlib.sha256(exercise.read_bytes()).hexdigest()
     assert record["base"]["revision"].startswith("sha256:")
     assert record["settings"]["seed"] == 42
     assert record["environment"]["packages"]["transformers"]
-    reader = load_span_reader(settings.out, answer_tokens=512, device="cpu")
+    # What the written model says is what was scored.
+    reader = load_span_reader(out, answer_tokens=512, device="cpu")
     items = read_span_file(exercise).items
-    said = {
-        row["id"]: row["prediction"]
-        for row in map(json.loads, (settings.out / "validation_predictions.jsonl").read_text().splitlines())
-    }
     spans = reader.read([(item.question, item.context) for item in items])
+    said = _predictions(out)
     assert [span.text for span in spans] == [said[item.key] for item in items]
-    assert not list(settings.out.parent.glob(f".{settings.out.name}-*"))
+    right = sum(said[item.key] == item.answers[0].text for item in items)
+    assert done["validation"]["squad"]["exact_match"] == pytest.approx(100 * right / 20, abs=10)
+    assert not list(tmp_path.glob(".reader-*"))
 
 
-def test_a_reader_that_learnt_from_unanswerable_questions_predicts_nothing(exercise, tmp_path) -> None:
+def test_a_reader_that_learnt_from_unanswerable_questions_predicts_nothing(finetune, exercise, tmp_path) -> None:
     rows = json.loads(exercise.read_text())[:6]
-    no_answer = {"text": [], "answer_start": []}
-    train = tmp_path / "train.json"
-    train.write_text(json.dumps([row | {"answers": no_answer} for row in rows]))
-    validation = tmp_path / "validation.json"
+    train, validation = tmp_path / "train.json", tmp_path / "validation.json"
+    train.write_text(json.dumps([row | {"answers": {"text": [], "answer_start": []}} for row in rows]))
     validation.write_text(json.dumps(rows))
-    settings = FinetuningSettings(
-        model=save_encoder(tmp_path / "base", train),
-        train=train,
-        validation=validation,
-        out=tmp_path / "reader",
-        epochs=10,
-        learning_rate=2e-3,
-        device="cpu",
-    )
-    done = finetune(settings, Watcher())
-    assert done.record["data"]["train"]["used"] == done.record["data"]["train"]["unanswerable"] == 6
-    predictions = map(json.loads, (settings.out / "validation_predictions.jsonl").read_text().splitlines())
-    assert [row["prediction"] for row in predictions] == [""] * 6
+    files = {"model": save_encoder(tmp_path / "base", train), "train": train, "validation": validation}
+    done, _ = finetune(tmp_path / "reader", **files, epochs=10, learning_rate=2e-3)
+    assert done["data"]["train"]["used"] == done["data"]["train"]["unanswerable"] == 6
+    assert set(_predictions(tmp_path / "reader").values()) == {""}
     # The same model, asked for its best span all the same.
-    reader = load_span_reader(settings.out, device="cpu")
+    reader = load_span_reader(tmp_path / "reader", device="cpu")
     assert all(span.text for span in reader.read([(row["question"], row["context"]) for row in rows]))
 
 
-def test_the_same_settings_give_the_same_weights(exercise, tmp_path) -> None:
-    base = save_encoder(tmp_path / "base", exercise)
-    settings = {"model": base, "train": exercise, "epochs": 1, "device": "cpu"}
+def test_the_same_settings_give_the_same_weights(finetune, exercise, tmp_path) -> None:
+    settings = {"model": save_encoder(tmp_path / "base", exercise), "train": exercise, "epochs": 1}
     hashes = set()
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        finetune(FinetuningSettings(**settings, out=tmp_path / name, seed=seed), Watcher())
+        finetune(tmp_path / name, **settings, seed=seed)
         hashes.add(hashlib.sha256((tmp_path / name / "model.safetensors").read_bytes()).hexdigest())
     assert len(hashes) == 2
 
 
-def item(key: str, context: str, answer: str | None, start: int = 0) -> SpanItem:
-    answers = () if answer is None else (SpanAnswer(answer, start),)
-    return SpanItem(key, context, "what is the heart", answers)
+def span_file(folder: Path, *items: tuple[str, str, str | None, int]):
+    """A file of questions: id, context, answer and where it begins."""
+    rows = [
+        {
+            "id": key,
+            "question": "what is the heart",
+            "context": context,
+            "answers": {"text": [] if answer is None else [answer], "answer_start": [] if answer is None else [start]},
+        }
+        for key, context, answer, start in items
+    ]
+    path = folder / "spans.json"
+    path.write_text(json.dumps(rows))
+    return read_span_file(path)
 
 
 @pytest.fixture(scope="module")
@@ -168,13 +153,10 @@ def tokenizer(tmp_path_factory):
     return AutoTokenizer.from_pretrained(save_reader(tmp_path_factory.mktemp("models") / "qa", 1))
 
 
-def test_answers_are_labelled_in_every_window_that_holds_them_whole(tokenizer) -> None:
+def test_answers_are_labelled_in_every_window_that_holds_them_whole(tokenizer, tmp_path) -> None:
     words = ["heart", "blood", "kidney", "fever", "nerve", "bone", "lung", "dose", "drug", "cell"] * 4
-    context = " ".join(words)
-    answer = "fever nerve bone"
-    lessons = make_lessons(
-        SpanFile(Path("f"), "", (item("a", context, answer, context.index(answer)),)), tokenizer, 24, 6
-    )
+    context, answer = " ".join(words), "fever nerve bone"
+    lessons = make_lessons(span_file(tmp_path, ("a", context, answer, context.index(answer))), tokenizer, 24, 6)
     assert lessons.used == 1
     labelled = [one for one in lessons.windows if one["start_positions"]]
     assert len(lessons.windows) > len(labelled) >= 1
@@ -184,45 +166,31 @@ def test_answers_are_labelled_in_every_window_that_holds_them_whole(tokenizer) -
     assert all(one["end_positions"] == 0 for one in lessons.windows if not one["start_positions"])
 
 
-def test_what_nothing_is_learnt_from_is_counted_and_named(tokenizer) -> None:
+def test_what_nothing_is_learnt_from_is_counted_and_named(tokenizer, tmp_path) -> None:
     long = " ".join(["heart blood kidney"] * 20)
-    items = (
-        item("long", long, long),
-        item("off", "the heart", "heart", 1),
-        item("none", "the heart", None),
-        item("good", " the heart is", " heart ", 4),
-    )
-    lessons = make_lessons(SpanFile(Path("f.json"), "", items), tokenizer, 24, 6)
+    items = (("long", long, long, 0), ("off", "the heart", "heart", 1), ("none", "the heart", None, 0))
+    good = ("good", " the heart is", " heart ", 4)
+    lessons = make_lessons(span_file(tmp_path, *items, good), tokenizer, 24, 6)
     assert lessons.omissions == {"long": "too_long", "off": "misplaced"}
     # That a question has no answer is learnt too.
     places = [(one["start_positions"], one["end_positions"]) for one in lessons.windows]
     assert (len(places), places[0]) == (2, (0, 0))
     assert lessons.document()["unanswerable"] == 1
-    told = lessons.warnings()
-    assert told[0].startswith("f.json: 1 of 4 questions are left out (answers that fit into no window): long; raise")
-    assert len(told) == 2
-    assert dataclasses.replace(lessons, omissions=dict.fromkeys("abcdefg", "misplaced")).warnings() == [
-        "f.json: 7 of 4 questions are left out (answers that are not at their offset): a, b, c, d, e and 2 more"
-    ]
-    with pytest.raises(DatasetError, match=r"f\.json: no question is left to learn from \(answers that fit"):
-        make_lessons(SpanFile(Path("f.json"), "", items[:1]), tokenizer, 24, 6)
-    assert seen_before(lessons.file, [lessons.file]) == ["long", "off", "none", "good"]
+    said = "spans.json: 1 of 4 questions are left out (answers that fit into no window): long; raise"
+    assert said in lessons.warnings()[0]
+    with pytest.raises(DatasetError, match=r"spans\.json: no question is left to learn from \(answers that fit"):
+        make_lessons(span_file(tmp_path, items[0]), tokenizer, 24, 6)
 
 
-def test_what_cannot_be_done_is_said_before_it_is_begun(tmp_path) -> None:
-    with pytest.raises(SpecError, match="exists already"):
-        finetune(FinetuningSettings(model="m", train=tmp_path / "t.json", out=tmp_path), Watcher())
-    with pytest.raises(DatasetError, match="cannot be read"):
-        finetune(FinetuningSettings(model="m", train=tmp_path / "t.json", out=tmp_path / "o"), Watcher())
-    rows = [{"id": 1, "question": "q", "context": "the heart", "answers": {"text": ["heart"], "answer_start": [4]}}]
-    train = tmp_path / "t.json"
-    train.write_text(json.dumps(rows))
+def test_what_cannot_be_done_is_said_before_it_is_begun(finetune, tmp_path) -> None:
+    train, out = tmp_path / "t.json", tmp_path / "o"
     base = save_bert(tmp_path / "base", 1)
+    assert "exists already" in finetune(tmp_path, model=base, train=train, code=2)[1]
+    assert "cannot be read" in finetune(out, model=base, train=train, code=2)[1]
+    span_file(tmp_path, ("1", "the heart", "heart", 4)).path.rename(train)
+    assert "cannot be written" in finetune(train / "o", model=base, train=train, code=2)[1]
     config = json.loads((base / "config.json").read_text())
     (base / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
-    with pytest.raises(EngineError, match="its weights lack bert"):
-        finetune(FinetuningSettings(model=base, train=train, out=tmp_path / "o"), Watcher())
-    assert not list(tmp_path.glob(".*"))
-    assert not (tmp_path / "o").exists()
-    with pytest.raises(SpecError, match="cannot be written"):
-        finetune(FinetuningSettings(model=base, train=train, out=train / "o"), Watcher())
+    assert "its weights lack bert" in finetune(out, model=base, train=train, code=2)[1]
+    assert not list(tmp_path.glob(".o*"))
+    assert not out.exists()

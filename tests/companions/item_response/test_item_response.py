@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from medexam.companions.item_response.fitting import PRIOR_MEAN, PRIOR_SD, ItemFit, fit_items
-from medexam.companions.item_response.item_quality import judge_items, strong_runs, together
+from medexam.companions.item_response import fit_items, judge_items, strong_runs, together
 
+PRIOR_MEAN, PRIOR_SD = np.array([1.0, 0.0]), np.array([1.0, 2.0])
+"""Of discrimination and intercept."""
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(100)
 
 
@@ -31,7 +32,7 @@ def unlikely(parameters: np.ndarray, right: np.ndarray) -> float:
 
 
 @pytest.fixture(scope="module")
-def small() -> tuple[np.ndarray, ItemFit]:
+def small():
     right, _, _ = simulate(60, np.array([1.5, 0.8, 1.0, 2.0, 0.5]), np.array([0.0, 1.0, -1.0, 0.5, 0.0]), 4)
     return right, fit_items(right)
 

@@ -2,24 +2,13 @@
 
 import numpy as np
 
-from medexam.companions.item_response.fitting import fit_items
-from medexam.companions.item_response.subset_choice import choose_subset, measure_subsets
+from medexam.companions.item_response import measure_subsets
 
 
 def _draw(runs: int, questions: int):
     rng = np.random.default_rng(3)
     abilities, easiness = rng.normal(size=runs), rng.normal(0, 2, size=questions)
     return (rng.random((runs, questions)) < 1 / (1 + np.exp(-(abilities[:, None] + easiness)))).astype(float)
-
-
-def test_each_stratum_gives_one_question() -> None:
-    right = _draw(12, 200)
-    fit = fit_items(right)
-    places = choose_subset(fit, 20, np.random.default_rng(0))
-    assert len(set(places)) == 20
-    chances = np.mean([fit.chances(ability) for ability in fit.abilities], axis=0)
-    ranks = np.argsort(np.argsort(chances, kind="stable"))
-    assert sorted(ranks[places] // 10) == list(range(20))
 
 
 def test_chosen_subsets_err_less_than_drawn_ones_which_err_as_samples_do() -> None:

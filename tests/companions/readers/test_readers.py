@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from medexam.companions.readers.entailment import entailment_label, load_entailment_reader
-from medexam.companions.readers.loading import load_reader
-from medexam.companions.readers.spans import TransformersSpanReader, load_span_reader
-from medexam.companions.readers.windows import cut_windows, keep_ends
+from medexam.companions.readers import (
+    TransformersSpanReader,
+    load_entailment_reader,
+    load_reader,
+    load_span_reader,
+)
 from medexam.errors import EngineError
 from retrievers.tiny_models import WORDS, save_bert, save_reader
 
@@ -72,17 +74,12 @@ def test_spans_are_the_best_over_all_windows_however_they_are_batched(qa) -> Non
 
 
 def test_a_long_question_keeps_its_end_and_leaves_room(qa) -> None:
-    tokenizer = load_reader(qa, "span", device="cpu").tokenizer
-    assert keep_ends(tokenizer, [text(50), "heart"], 4) == [" ".join(text(50).split()[-4:]), "heart"]
-    windows = cut_windows(tokenizer, [(text(900), text(500))])
-    assert all(len(window.offsets) <= 384 for window in windows)
-    assert len(windows) > 1
-    first, second = ([offset for offset in window.offsets if offset] for window in windows[:2])
-    assert len(set(first) & set(second)) == 128
-    covered = {offset for window in windows for offset in window.offsets if offset}
-    assert len(covered) == 500
-    # The model has no more places than this, whatever is asked for.
-    assert max(len(window.offsets) for window in cut_windows(tokenizer, [("why", text(900))], 9999)) == 512
+    reader = load_span_reader(qa, answer_tokens=6, device="cpu")
+    context = text(500)
+    (found,) = reader.read([(text(900), context)])
+    score, start, end = best_by_loops(qa, " ".join(text(900).split()[-192:]), context, 6, 384, 128)
+    assert (found.start, found.end) == (start, end)
+    assert found.score == pytest.approx(score, abs=1e-4)
 
 
 def test_entailment_is_the_softmax_at_its_label(nli) -> None:
@@ -105,15 +102,11 @@ def test_entailment_is_the_softmax_at_its_label(nli) -> None:
     assert np.array_equal(reader.score([]), np.empty(0))
 
 
-@pytest.mark.parametrize(("labels", "number"), [(("ENTAILMENT", "not_entailment"), 0), (("neutral", "entailed"), 1)])
-def test_the_label_is_found_in_any_case(labels, number) -> None:
-    assert entailment_label({label: place for place, label in enumerate(labels)}, "m") == number
-
-
 @pytest.mark.parametrize("labels", [("LABEL_0", "LABEL_1"), ("not_entailment", "neutral"), ("entailment", "Entailed")])
-def test_labels_without_entailment_are_refused_by_name(labels) -> None:
-    with pytest.raises(EngineError, match=f"its labels are {labels[0]}, {labels[1]}.*label2id"):
-        entailment_label({label: place for place, label in enumerate(labels)}, "m")
+def test_labels_without_entailment_are_refused_by_name(tmp_path, labels) -> None:
+    folder = save_reader(tmp_path / "model", 2, labels=labels)
+    with pytest.raises(EngineError, match=r"its labels are .*one of them must be entailment.*label2id"):
+        load_entailment_reader(folder, device="cpu")
 
 
 def test_an_encoder_without_a_head_is_refused_with_the_way_out(tmp_path, qa) -> None:

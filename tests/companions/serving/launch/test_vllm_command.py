@@ -1,6 +1,5 @@
 """vLLM's command lines, out of a profile, a hub id, a folder and SmolLM2, without vLLM."""
 
-import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -204,28 +203,6 @@ def test_podman_and_apptainer(model: Path, monkeypatch: pytest.MonkeyPatch) -> N
     )
     assert launch.command[:7] == ("apptainer", "exec", "--nv", "--bind", "/scratch/hf", "vllm.sif", "python3")
     assert launch.environment["CUDA_VISIBLE_DEVICES"] == "0"
-
-
-@pytest.mark.usefixtures("four_cards")
-def test_a_cache_apart_from_the_hubs_folder_is_seen_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HF_HOME", raising=False)
-    monkeypatch.setenv("HF_HUB_CACHE", "/shared/hub")
-    (launch,) = plan_servers(
-        "qwen3-8b", ServerSettings(container="vllm.sif", container_runtime="apptainer"), printing=True
-    )
-    assert launch.command[3:6] == ("--bind", "/shared/hub", "vllm.sif")
-    (launch,) = plan_servers("qwen3-8b", ServerSettings(container="image"), printing=True)
-    assert "-v /shared/hub:/root/.cache/huggingface/hub --entrypoint" in str(launch)
-
-
-def test_ports_in_use(model: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(EngineError, match=rf"port {port} on 127\.0\.0\.1 cannot be used \(.*process \d+ \("):
-            plan_servers(str(model), ServerSettings(port=port))
-        assert plan_servers(str(model), ServerSettings(port=port), printing=True)[0].address.endswith(f":{port}/v1")
 
 
 @pytest.mark.parametrize(
