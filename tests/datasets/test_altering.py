@@ -76,6 +76,20 @@ def test_wrong_options_are_replaced_by_right_ones_of_the_same_discipline() -> No
         assert max(Counter(option.text for option in question.options).values()) == 1
 
 
+def test_further_right_options_and_negated_questions_keep_theirs(own) -> None:
+    rows = [
+        {"id": f"q{n}", "question": f"Which is {n}?", "options": [f"{n}{letter}" for letter in "abcd"], "answer": "B"}
+        for n in range(8)
+    ]
+    rows[0] |= {"id": "several", "answer": ["A", "C"]}
+    rows[1] |= {"id": "negated", "question": "Which is NOT a cause?"}
+    found = own(rows, "options_replaced")
+    assert found.left_out == ("negated",)
+    texts = [option.text for option in found.questions[0].options]
+    assert (texts[0], texts[2]) == ("0a", "0c")
+    assert {"0b", "0d"}.isdisjoint(texts)
+
+
 def test_a_question_is_continued_by_its_own_second_half_among_others_of_the_discipline() -> None:
     golds, plain = load_exam_set(DatasetSpec()).golds, _load()
     stems = {(each.exam.discipline, " ".join(each.stem.split())) for each in plain.values()}

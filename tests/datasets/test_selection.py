@@ -14,13 +14,13 @@ from medexam.specs import DatasetSpec
 SAMPLE = load_exam_set(DatasetSpec()).questions
 
 
-def _question(discipline: Discipline, year: int, number: int, image: str | None = None) -> Question:
+def _question(discipline: Discipline, year: int, number: int) -> Question:
     exam, options = (
         Exam(name=f"{year}-{discipline}", year=year, discipline=discipline),
         (Option(1, "a"), Option(2, "b")),
     )
     key = f"test/{year}/{discipline}/{number}"
-    return Question(key=key, exam=exam, number=number, language="en", stem="?", options=options, image=image)
+    return Question(key=key, exam=exam, number=number, language="en", stem="?", options=options)
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,6 @@ def test_an_empty_selection_names_the_filters_and_the_choice(spec, words) -> Non
     message = str(caught.value)
     assert "\n" not in message
     assert all(word in message for word in ["headqa_sample: no question matches", *words]), message
-
-
-def test_images_are_told_apart() -> None:
-    questions = [_question(Discipline.MEDICINE, 2013, 1, "a.png"), _question(Discipline.MEDICINE, 2013, 2)]
-    assert [q.number for q in select_questions(questions, DatasetSpec(images="with"))] == [1]
-    assert [q.number for q in select_questions(questions, DatasetSpec(images="without"))] == [2]
-    assert len(select_questions(questions, DatasetSpec())) == 2
 
 
 def test_exams_of_later_years_belong_to_no_split() -> None:

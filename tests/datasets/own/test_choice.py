@@ -131,6 +131,7 @@ def test_any_of_several_right_answers_is_right(load, answer) -> None:
         rows.append({"stem": STEMS[1], "options": list(OPTIONS[1]), "answer": [4] if isinstance(answer, list) else "4"})
     exams = load(rows)
     gold = exams.golds[exams.questions[0].key]
+    assert (gold.number, gold.others) == (1, (3,))
     assert [number for number in (1, 2, 3, 4, None) if gold.accepts(number)] == [1, 3]
 
 

@@ -101,7 +101,6 @@ def test_what_is_doubtful_stands_open_and_one_line_decides_it(propose, case) -> 
     "rows",
     [
         [{"question": s, "answer": LETTERS[g]} for s, g in zip(STEMS, GOLDS, strict=True)],
-        [{"question": s, "answer": g + 1} for s, g in zip(STEMS, GOLDS, strict=True)],
         [{"question": s, "things": list(o), "answer": "x y"} for s, o in zip(STEMS, OPTIONS, strict=True)],
         [{"question": f"{s} {n}", "answer": o[0]} for n in range(5) for s, o in zip(STEMS[:3], OPTIONS, strict=False)],
     ],
@@ -138,6 +137,8 @@ def test_the_language_is_told_by_the_texts(propose, case) -> None:
 
 
 NO_KEY = [{"id": n, **row} for n, row in enumerate(_rows())]
+TURNED = [NO_KEY[n] for n in (3, 0, 5, 1, 4, 2)]
+"""Rows that are not in the order of the key."""
 
 
 @pytest.mark.parametrize(
@@ -154,12 +155,12 @@ def test_a_key_in_another_file_is_joined(propose, tmp_path, name, text, on) -> N
     _, _, opened = propose(NO_KEY)
     assert any("or set dataset.answers: {path: key.csv, on: id}" in line for line in opened)
     (tmp_path / name).write_text(text)
-    tree, _, opened = propose(NO_KEY, "--answers", name, *(["--on", on] if on else []))
+    tree, _, opened = propose(TURNED if on else NO_KEY, "--answers", name, *(["--on", on] if on else []))
     assert opened == []
     assert _said(_load(tree)) == TRUE
     wrong = text.strip()[:-1] if on is None else text.replace("0,", "9,").replace("0.", "9.").replace("0-", "9-")
     (tmp_path / name).write_text(wrong)
-    said = r"holds 5 answers, and \S+ 6 rows" if on is None else "line 1, column answer of the key: is empty"
+    said = r"holds 5 answers, and \S+ 6 rows" if on is None else "line 2, column answer of the key: is empty"
     with pytest.raises(DatasetError, match=said):
         _load(tree)
 
@@ -168,6 +169,20 @@ def test_the_key_and_the_file_may_call_their_column_differently(load, tmp_path) 
     (tmp_path / "key.csv").write_text("No,Correct\n" + "".join(f"{n},{g + 1}\n" for n, g in enumerate(GOLDS)))
     key = {"path": tmp_path / "key.csv", "on": ["id", "No"]}
     assert _said(load(NO_KEY, columns={"options": list(LETTERS)}, answers=key)) == TRUE
+
+
+@pytest.mark.parametrize(
+    ("rows", "key", "said"),
+    [
+        (NO_KEY, "id,answer\n0,A\n0,B\n1,A\n", "has two answers for id '0'"),
+        ([*NO_KEY, NO_KEY[0]], "id,answer\n0,A\n1,B\n", "several rows have id '0'"),
+        (NO_KEY, "id,answer\nx,A\ny,B\n", r"none of its id \(such as 'x'\) is in"),
+    ],
+)
+def test_a_key_that_does_not_name_one_row_is_refused(load, tmp_path, rows, key, said) -> None:
+    (tmp_path / "key.csv").write_text(key)
+    with pytest.raises(DatasetError, match=said):
+        load(rows, columns={"options": list(LETTERS)}, answers={"path": tmp_path / "key.csv", "on": "id"})
 
 
 @pytest.mark.parametrize("answers", [[LETTERS[g] for g in GOLDS], "".join(LETTERS[g] for g in GOLDS)])
