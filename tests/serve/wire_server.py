@@ -158,7 +158,8 @@ class Wire:
             "object": "text_completion",
             "created": 1,
             "model": (self.models + self.asked)[0],
-            "choices": choices if self.lists else choices[:1],
+            # The order is the indices', not that of the list.
+            "choices": choices[::-1] if self.lists else choices[:1],
             "usage": {"prompt_tokens": sum(map(len, prompts)), "completion_tokens": len(prompts), "total_tokens": 1},
         }
 

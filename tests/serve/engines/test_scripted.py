@@ -24,7 +24,7 @@ TABLE = {
         (ask("Something else"), "I do not know", "stop"),
         (ask("Hello", system="France"), "I do not know", "stop"),
         (ask("Tell me a long story"), "On and", "length"),
-        (ask("Something else", stop=(" not",)), "I do", "stop"),
+        (ask("Something else", stop=(" know", " not")), "I do", "stop"),
         (ask("Capital of France?", opening="Pa"), "ris", "stop"),
         (ask("guided", opening="{Answer: ", choices=["1", "2", "10"]), "10", "stop"),
         (ask("guided", opening="{Answer: ", choices=["2", "1"]), "1", "stop"),

@@ -89,7 +89,7 @@ async def test_a_grammar_stands_in_where_next_tokens_cannot(wire: Wire, choices:
 
 ZERO_SHOT = ask(turns=[{"role": role, "content": text} for role, text in (("system", ""), *[("user", "U")] * 2)])
 """The turns of the paper's figure 6."""
-MERGED = ask("U", system="Be")
+MERGED = ask(turns=[{"role": role, "content": text} for role, text in (("system", "Be"), ("user", "U"), ("user", "V"))])
 
 
 @pytest.mark.parametrize("engine", ["vllm", "litellm"])
@@ -100,7 +100,7 @@ MERGED = ask("U", system="Be")
         (Wire(empty=False), ZERO_SHOT, "<u>U\n<u>U\n<a>", ("kept", "kept", "left out")),
         (Wire(repeats=False), ZERO_SHOT, "<s>\n<u>U\n\nU\n<a>", ("kept", "merged", "kept")),
         (Wire(system=False, repeats=False), ZERO_SHOT, "<u>U\n\nU\n<a>", ("merged", "merged", "left out")),
-        (Wire(system=False), MERGED, "<u>Be\n\nU\n<a>", ("merged", "kept", "left out")),
+        (Wire(system=False), MERGED, "<u>Be\n\nU\n<u>V\n<a>", ("merged", "kept", "left out")),
     ],
 )
 async def test_turns_that_a_template_refuses_are_joined_and_recorded(
