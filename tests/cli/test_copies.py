@@ -1,8 +1,8 @@
 """Every copy of a run's numbers says what its folder says: JSON, tables, pages, Parquet and MLflow.
 
 The numbers that are expected are computed anew from the predictions and the data set. A folder goes through the states
-that a run has: whole, then widened and killed with failures, then finished, then narrowed. Each process but the first
-is killed before it scores, so that the folder holds the files of an earlier state.
+that a run has: whole, then widened and killed with failures, then narrowed. Each process but the first is killed before
+it scores, so that the folder holds the files of an earlier state.
 """
 
 import json
@@ -95,8 +95,7 @@ def _cut_off(question, gold):
 STATES = [
     ("whole", {"limit": 40}, _answer, "track"),
     ("partial", {"limit": 90}, _cut_off, "track"),
-    ("widened", {"limit": 120}, _answer, "json"),
-    ("narrowed", {"limit": 60, "disciplines": ["medicine", "nursing"]}, lambda question, gold: None, "html"),
+    ("narrowed", {"limit": 60, "disciplines": ["medicine", "nursing"]}, lambda question, gold: None, "json"),
 ]
 
 
@@ -140,10 +139,8 @@ def _quote_cut_off(task, gold):
 
 
 TASK_STATES = [
-    ("whole", 10, _quote, "track"),
     ("partial", 25, _quote_cut_off, "terminal"),
     ("widened", 30, _quote, "track"),
-    ("narrowed", 6, lambda task, gold: None, "markdown"),
 ]
 
 

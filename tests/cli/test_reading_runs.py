@@ -24,6 +24,7 @@ def predictions(name: str) -> list[dict]:
     return [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.nightly
 def test_the_shipped_experiment_runs_and_goes_on(medexam, readers, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
     (tmp_path / "data" / "corpus").mkdir(parents=True)

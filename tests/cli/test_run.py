@@ -1,9 +1,10 @@
 """`medexam run` and `medexam plan`: what is printed where, how they exit, and how a run goes on."""
 
+import io
 import json
+import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
@@ -17,11 +18,9 @@ from medexam.datasets import load_exam_set
 from medexam.errors import ServerError
 from medexam.serve import ScriptedEngine
 from medexam.specs import DatasetSpec
-from waiting import BACKSTOP_S, until
+from waiting import until
 
 TWO = {"program": [{"kind": "zero_shot"}, {"kind": "few_shot"}]}
-MAIN = "import sys; sys.modules['mlflow'] = None; from medexam.cli import run_command; run_command()"
-"""The command line in a process without MLflow."""
 
 
 @pytest.mark.usefixtures("tracked")
@@ -146,7 +145,7 @@ class Gated(Wire):
 
     def reply(self, path, body):
         if self.is_question(body):
-            self.gate.wait()
+            self.gate.wait(60)
         return super().reply(path, body)
 
     def is_question(self, body) -> bool:
@@ -154,23 +153,30 @@ class Gated(Wire):
         return any(stem in str(turn["content"]) for turn in body.get("messages", ()) for stem in self.stems)
 
 
-def test_ctrl_c_waits_for_what_is_in_flight_and_keeps_it(spec, tmp_path) -> None:
+def test_ctrl_c_waits_for_what_is_in_flight_and_keeps_it(medexam, spec, tmp_path, monkeypatch) -> None:
     stems = [question.stem for question in load_exam_set(DatasetSpec(limit=6)).questions]
     with serving(Gated(stems=stems)) as wire:
-        model = {"engine": "vllm", "name": "tiny", "endpoints": [wire.address]}
-        command = [sys.executable, "-c", MAIN, "run", str(spec(model=model))]
-        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                until(lambda: sum(map(wire.is_question, wire.bodies("/v1/chat/completions"))) == 6)
-                process.send_signal(signal.SIGINT)
-                stopping = "Stopping: waiting a few seconds for 6 questions"
-                assert any(line.startswith(stopping) for line in process.stderr)
-                wire.gate.set()
-                _, err = process.communicate(timeout=BACKSTOP_S)
-            finally:
-                wire.gate.set()
-                process.kill()
-    assert process.returncode == 3
-    assert err.splitlines()[-1] == "medexam: interrupted: 0 questions still pending; nothing is left to ask"
+        path = spec(model={"engine": "vllm", "name": "tiny", "endpoints": [wire.address]})
+
+        class Heard(io.StringIO):
+            """Standard error that opens the gate once the run says that it waits for six questions."""
+
+            def write(self, text: str) -> int:
+                count = super().write(text)
+                if "Stopping: waiting a few seconds for 6 questions" in self.getvalue():
+                    wire.gate.set()
+                return count
+
+        def interrupt() -> None:
+            until(lambda: sum(map(wire.is_question, wire.bodies("/v1/chat/completions"))) == 6)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        monkeypatch.setattr(sys, "stderr", errors := Heard())
+        (thread := threading.Thread(target=interrupt)).start()
+        code, _, _ = medexam("run", path)
+        thread.join()
+    assert code == 3
+    last = errors.getvalue().splitlines()[-1]
+    assert last == "medexam: interrupted: 0 questions still pending; nothing is left to ask"
     (report,) = tmp_path.glob("runs/*/report.md")
     assert "Complete: 6 questions" in report.read_text()
