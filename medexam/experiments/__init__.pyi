@@ -1,6 +1,4 @@
-from .plan.document import plan_document as plan_document
 from .plan.passage_lookup import Retrieval as Retrieval
-from .plan.passage_lookup import plan_retrieval as plan_retrieval
 from .plan.planner import plan_experiment as plan_experiment
 from .plan.planner import plan_resume as plan_resume
 from .report.current import current_run as current_run
@@ -10,7 +8,6 @@ from .run.language_model import build_lm as build_lm
 from .run.runner import Runner as Runner
 from .run.spending import Spending as Spending
 from .run.spending import Stop as Stop
-from .score.scoring import rescore as rescore
 from .store.run_folder import RunFolder as RunFolder
 from .store.run_folder import RunRecord as RunRecord
 from .store.run_folder import find_runs as find_runs

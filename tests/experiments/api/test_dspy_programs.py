@@ -1,7 +1,6 @@
 """Programs as users of DSPy write them: plain DSPy, `medexam.Evaluate` and `medexam.run` ask and answer alike."""
 
 import json
-import random
 import re
 from collections import Counter
 from typing import Literal
@@ -108,15 +107,6 @@ def ask(question):
     return dspy.ChainOfThought(SHORT)(question=question)
 
 
-def panel(question):
-    voters, judges = (
-        [dspy.Predict("question, role -> answer: int")] * 3,
-        {"last": dspy.Predict("question, votes -> answer: int")},
-    )
-    votes = [voter(question=question, role=f"role {n}").answer for n, voter in enumerate(voters)]
-    return judges["last"](question=question, votes=str(votes))
-
-
 def refined(question):
     return dspy.Refine(dspy.ChainOfThought(SHORT), 3, lambda _, made: float(made.answer == 2), 1.0)(question=question)
 
@@ -133,22 +123,6 @@ def warm(question):
     return dspy.Prediction(answer=Counter(votes).most_common(1)[0][0], votes=votes)
 
 
-def insisting(question):
-    feedback = ""
-    for _ in range(3):
-        made = dspy.Predict("question, feedback -> answer: int")(question=question, feedback=feedback)
-        feedback += f"Not {made.answer}. "
-        if made.answer == 2:
-            break
-    return made
-
-
-def compared(question):
-    drafts = [dspy.ChainOfThought("question -> answer")(question=f"{question} {n}") for n in range(3)]
-    made = dspy.MultiChainComparison("question -> answer", M=3)(drafts, question=question)
-    return dspy.Prediction(answer=made.answer)
-
-
 def voted(question):
     return dspy.majority(dspy.Predict("question -> answer", n=3, temperature=0.7)(question=question), normalize=str)
 
@@ -157,10 +131,6 @@ def tracked(question):
     with dspy.track_usage() as usage:
         made = ask(question)
     return dspy.Prediction(answer=made.answer, used=len(usage.get_total_tokens()))
-
-
-def drawn(question):
-    return dspy.Predict("question, word -> answer: int")(question=question, word=random.Random(question).choice("abc"))
 
 
 def raw(question):
@@ -204,7 +174,7 @@ def under(adapter, signature=Typed):
 
 
 CALLS = (
-    *(panel, refined, agent, warm, insisting, compared, voted, tracked, drawn, raw, taught, side_by_side, conversation),
+    *(refined, agent, warm, voted, tracked, raw, taught, side_by_side, conversation),
     *map(under, (dspy.ChatAdapter, dspy.XMLAdapter, Loud)),
     *(under(adapter, SHORT) for adapter in (dspy.JSONAdapter, dspy.TwoStepAdapter)),
 )

@@ -12,7 +12,7 @@ import pytest
 from dspy.utils.dummies import DummyLM
 
 import medexam
-from medexam.errors import EngineError, RunFolderError
+from medexam.errors import EngineError
 
 TOLD = 120
 
@@ -165,36 +165,6 @@ def test_another_module_metric_or_model_is_another_run(evaluate) -> None:
     assert len({each.run.id for each in (first, *others)}) == 4
     assert evaluate(devset)(program.deepcopy()).run.id == first.run.id
     assert evaluate(devset, fresh=True)(program).run.id == f"{first.run.id}-2"
-
-
-@pytest.mark.usefixtures("model")
-def test_a_notebooks_variables_are_no_part_of_attributes_with_their_names(evaluate) -> None:
-    cell = """
-class Asked(dspy.Module):
-    def __init__(self):
-        super().__init__()
-        self.result = dspy.Predict("question -> answer")
-
-    async def aforward(self, question):
-        return await self.result.acall(question=question + SUFFIX)
-"""
-    notebook = {"__name__": "__main__", "dspy": dspy, "SUFFIX": ""}
-    exec(cell, notebook)
-    notebook["result"] = evaluate(build_devset(5))(notebook["Asked"]())
-    again = evaluate(build_devset(5))(notebook["Asked"]())
-    assert again.run.id == notebook["result"].run.id
-    notebook["SUFFIX"] = " "
-    assert evaluate(build_devset(5))(notebook["Asked"]()).run.id != again.run.id
-
-
-@pytest.mark.usefixtures("model")
-def test_a_run_is_read_wherever_it_lies_and_not_continued_without_its_objects(evaluate, tmp_path) -> None:
-    run = evaluate(build_devset(4))(dspy.Predict("question -> answer")).run
-    moved = run.folder.rename(tmp_path / "moved")
-    assert medexam.load_run(moved).n == 4
-    (moved / "predictions.jsonl").write_text("".join((moved / "predictions.jsonl").read_text().splitlines(True)[:2]))
-    with pytest.raises(RunFolderError, match=r"run that script again"):
-        medexam.load_run(moved).resume()
 
 
 @pytest.mark.usefixtures("model")

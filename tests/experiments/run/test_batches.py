@@ -54,7 +54,7 @@ def carry_out(ask):
     def run(program=GUIDED, **model):
         document = {
             "name": "batched",
-            "dataset": {"name": "headqa_sample", "limit": 12},
+            "dataset": {"name": "headqa_sample", "limit": 6},
             "model": {"engine": "batch", "name": "openai/gpt-4o-mini", **model},
             "program": program,
         }
@@ -102,12 +102,12 @@ def test_a_cell_is_one_batch_and_its_answers_are_those_of_live_calls_at_half_the
     run = carry_out()
     (batch,) = provider.batches
     requests = provider.requests_of(batch)
-    assert len(requests) == len({one["custom_id"] for one in requests}) == 12
+    assert len(requests) == len({one["custom_id"] for one in requests}) == 6
     first = requests[0]
     assert (first["method"], first["url"]) == ("POST", "/v1/chat/completions")
     assert (first["body"]["model"], first["body"]["temperature"], first["body"]["seed"]) == ("gpt-4o-mini", 0.0, 0)
     assert first["body"]["response_format"]["json_schema"]["strict"] is True
-    assert (record(run)["batch_id"], record(run)["status"], record(run)["requests"]) == (batch, "completed", 12)
+    assert (record(run)["batch_id"], record(run)["status"], record(run)["requests"]) == (batch, "completed", 6)
     live = carry_out(engine="litellm")
     assert (run.complete, answers(run)) == (True, answers(live))
     assert len({answer for answer, _ in answers(run).values()}) > 1
@@ -121,7 +121,7 @@ def test_a_cell_is_one_batch_and_its_answers_are_those_of_live_calls_at_half_the
 def test_programs_with_two_calls_a_question_go_in_two_waves(provider, carry_out) -> None:
     run = carry_out(REASONED)
     first, second = (provider.requests_of(batch) for batch in provider.batches)
-    assert len(first) == len(second) == 12
+    assert len(first) == len(second) == 6
     assert not any("response_format" in one["body"] for one in first)
     assert all("response_format" in one["body"] for one in second)
     assert (run.complete, answers(run)) == (True, answers(carry_out(REASONED, engine="litellm")))
@@ -156,16 +156,16 @@ def test_a_batch_that_was_made_unheard_is_found_by_its_file(provider, carry_out,
 
 
 @pytest.mark.parametrize(
-    "fault", [{"refused": 3}, {"ends": "expired", "answered": 5}, {"ends": "cancelled", "answered": 5}]
+    "fault", [{"refused": 2}, {"ends": "expired", "answered": 3}, {"ends": "cancelled", "answered": 3}]
 )
 def test_what_has_no_result_is_owed_and_alone_submitted_again(provider, carry_out, fault) -> None:
     for name, value in fault.items():
         setattr(provider, name, value)
-    owed = 3 if "refused" in fault else 7
-    assert statuses(carry_out()) == (12 - owed, owed)
+    owed = 2 if "refused" in fault else 3
+    assert statuses(carry_out()) == (6 - owed, owed)
     provider.refused, provider.ends, provider.answered = 0, "completed", None
     assert carry_out().complete
-    assert [len(provider.requests_of(batch)) for batch in provider.batches] == [12, owed]
+    assert [len(provider.requests_of(batch)) for batch in provider.batches] == [6, owed]
 
 
 def test_a_batch_that_is_refused_as_a_whole_ends_the_run_with_the_reason(provider, carry_out) -> None:

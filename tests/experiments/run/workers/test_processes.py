@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from medexam.errors import SpecError
 from medexam.metrics import TIMES
 from stored_runs import without_times
 from waiting import until
@@ -122,15 +121,3 @@ def test_ctrl_c_keeps_what_is_done_and_one_process_asks_the_rest(ask, spec, mean
     (resumed,) = ask(spec)
     assert (len(answers(resumed)), resumed.complete) == (QUESTIONS, True)
     assert len(asked.prompts) == QUESTIONS - done
-
-
-@pytest.mark.parametrize(
-    ("model", "reason"),
-    [
-        ({"engine": "embedded", "dtype": "float32"}, "engine embedded holds the model"),
-        ({"engine": "vllm", "profile": "llama-3.1-8b", "start": True}, "model.start starts a server for one process"),
-    ],
-)
-def test_several_processes_are_refused_what_only_one_can(ask, spec, model, reason) -> None:
-    with pytest.raises(SpecError, match=reason):
-        ask({**spec, "model": model}, workers=2)
