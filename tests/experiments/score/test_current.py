@@ -103,12 +103,14 @@ def test_a_run_that_went_on_and_was_killed_is_scored_anew(run, limit, answer, co
 def test_what_workers_left_in_parts_counts(run) -> None:
     log = run.folder.path / "predictions.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
-    log.write_bytes(b"".join(lines[:7]))
-    assert run.read().metrics.missing == 5
+    gone = {"status": "failed", "answer": None, "failure": {"kind": "LMTransportError", "message": "gone"}}
+    first, eighth = (json.dumps(json.loads(line) | gone).encode() + b"\n" for line in (lines[0], lines[7]))
+    log.write_bytes(b"".join(lines[:7]) + eighth)
+    assert (run.read().metrics.missing, run.read().metrics.failed) == (4, 1)
     (run.folder.path / "parts").mkdir()
-    (run.folder.path / "parts" / "worker.jsonl").write_bytes(b"".join(lines[7:]) + b'{"torn')
-    assert run.read().complete
-    assert sorted(log.read_bytes().splitlines()) == sorted(line.strip() for line in lines)
+    (run.folder.path / "parts" / "worker.jsonl").write_bytes(first + b"".join(lines[7:]) + b'{"torn')
+    assert {str(outcome.status) for outcome in run.folder.read_outcomes().values()} == {"answered"}
+    assert (run.read().complete, run.read().accuracy) == (True, 1.0)
     assert not (run.folder.path / "parts" / "worker.jsonl").exists()
 
 
