@@ -8,7 +8,6 @@ from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
 from medexam.questions import Question
 from medexam.specs import DatasetSpec, validate
-from medexam.text import is_negated
 from table_cases import write_rows
 
 MADE = ("question_withheld", "options_withheld", "none_of_the_above", "options_replaced", "question_continued")
@@ -82,9 +81,11 @@ def test_further_right_options_and_negated_questions_keep_theirs(own) -> None:
         for n in range(8)
     ]
     rows[0] |= {"id": "several", "answer": ["A", "C"]}
-    rows[1] |= {"id": "negated", "question": "Which is NOT a cause?"}
+    rows[1] |= {"id": "negated", "question": "A man of 30. Which is NOT a cause?"}
+    rows[2] |= {"id": "negada", "question": "Señale la respuesta INCORRECTA:"}
+    rows[3] |= {"question": "The fever does not rise. What is the diagnosis?"}
     found = own(rows, "options_replaced")
-    assert found.left_out == ("negated",)
+    assert {*found.left_out} == {"negated", "negada"}
     texts = [option.text for option in found.questions[0].options]
     assert (texts[0], texts[2]) == ("0a", "0c")
     assert {"0b", "0d"}.isdisjoint(texts)
@@ -149,18 +150,6 @@ def test_further_right_options_are_not_shown_beside_none_of_the_others(own) -> N
     shown = {option.number: option.text for option in question.options}
     assert (len(shown), shown[gold.number], gold.others) == (3, "None of the other options.", ())
     assert {"d", "e"} < {*shown.values()}
-
-
-@pytest.mark.parametrize(
-    ("stem", "negated"),
-    [
-        ("A man of 30. Which is NOT a cause?", True),
-        ("Señale la respuesta INCORRECTA:", True),
-        ("The fever does not rise. What is the diagnosis?", False),
-    ],
-)
-def test_a_negated_stem_is_one_whose_last_sentence_is(stem, negated) -> None:
-    assert is_negated(stem) is negated
 
 
 @pytest.fixture

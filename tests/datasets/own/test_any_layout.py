@@ -44,8 +44,7 @@ def _lines(rows: Rows) -> str:
 WRITERS: dict[str, tuple[str, Any]] = {
     **{f"csv {mark!r}": (".csv", lambda rows, mark=mark: _csv(rows, mark, "\n")) for mark in ",;\t|"},
     "csv of Windows with a title": (".csv", lambda rows: _csv(rows, ";", "\r\n", "An exam\r\n")),
-    "tsv": (".tsv", lambda rows: _csv(rows, "\t")),
-    "txt": (".txt", lambda rows: _csv(rows, "\t")),
+    **{name: (f".{name}", lambda rows: _csv(rows, "\t")) for name in ("tsv", "txt")},
     "lines": (".jsonl", _lines),
     "lines as json": (".json", _lines),
     "list": (".json", lambda rows: json.dumps(rows, indent=1, ensure_ascii=False)),

@@ -103,6 +103,7 @@ def test_a_spec_may_say_how_answers_are_read(load, answers, columns, expected) -
     assert _golds(load(_in_lists(answers), columns=columns)) == expected
 
 
+TURNED = [[f"{letter}) {texts['ABCD'.index(letter)]}" for letter in "CABD"] for texts in OPTIONS]
 NUMBERS = [["1", "2", "4", "8", "9", "7", "6", "5"]] * 4
 
 
@@ -114,6 +115,7 @@ NUMBERS = [["1", "2", "4", "8", "9", "7", "6", "5"]] * 4
         (_in_lists(["4", "2", "8", "2"], NUMBERS), "answer_as: letter, number or text"),
         (_in_lists([[0, 1], [1, 0], [0, 1], [0, 1]], [["yes", "no"]] * 4), "answer_as: one_hot or number"),
         (_in_lists(["X", "Y", "Z", "Q"]), "no answer names an option; .* has 'X'"),
+        (_in_lists([3, 1, 4, 2], TURNED), "no answer names an option; line 1 has 3"),
     ],
 )
 def test_what_is_ambiguous_is_asked_for(load, rows, said) -> None:
@@ -202,6 +204,23 @@ def test_bad_rows_are_named_by_number_and_column_and_left_out_only_where_that_is
     assert exams.notes[0].startswith("4 of 8 rows are left out: row 5, column answer")
     with pytest.raises(DatasetError, match="no question remains: name other columns or another kind"):
         load(BAD[5:], "mine.json", skip_bad=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "good", "bad"),
+    [
+        (["same", "same", "other"], ["Pancreas", "Erythrocyte", "Influenza"], "same"),
+        (OPTIONS[0], ["A. Pancreas", "D. Erythrocyte", "B. Influenza"], "A. Vitamin C"),
+        (OPTIONS[0], [[1, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 0]], [1, 0, 0, 0, 1]),
+        (OPTIONS[0], ["A", "D", "B"], "E"),
+        (OPTIONS[0], ["A", "D", "B"], "C, C"),
+    ],
+)
+def test_an_answer_that_names_two_options_or_none_is_bad(load, options, good, bad) -> None:
+    rows = _in_lists([bad, *good], [options, *OPTIONS[1:]])
+    with pytest.raises(DatasetError, match="1 of 4 rows is bad: line 1, column answer: is "):
+        load(rows)
+    assert _golds(load(rows, skip_bad=0.25)) == GOLDS[1:]
 
 
 def test_a_column_that_does_not_exist_is_named_with_the_nearest(load) -> None:
