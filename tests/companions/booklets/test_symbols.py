@@ -58,13 +58,6 @@ def test_characters_beyond_two_bytes_are_joined(tmp_path, told) -> None:
     assert read_signs(path) == told
 
 
-@pytest.mark.parametrize("half", [0xD835, 0xDEFC])
-def test_half_a_pair_is_an_unreadable_character(tmp_path, half) -> None:
-    told = {0x61: chr(half), 0x62: "b"}
-    path = print_signs(tmp_path / "a.pdf", "Unheard", {0x61: "→", 0x62: "°"}, names=False, told=told)
-    assert read_signs(path) == "\ufffdb"
-
-
 def test_what_nothing_explains_is_listed_by_question_and_page(tmp_path) -> None:
     path = print_signs(tmp_path / "a.pdf", "Wingdings2", {0x21: "→", 0x22: "°"}, names=False)
     draft = read_drafts(path)[5]

@@ -128,12 +128,3 @@ def test_items_and_replies_that_do_not_belong_together(seven, perfect, letters, 
     with pytest.raises(DatasetError, match=message) as caught:
         score_cliniqlink(seven, perfect, letters)
     assert "\n" not in str(caught.value)
-
-
-def test_what_else_is_refused(seven, perfect, letters) -> None:
-    with pytest.raises(DatasetError, match="two items have the key 'tf'"):
-        score_cliniqlink([*seven, seven[0]], perfect, letters)
-    with pytest.raises(DatasetError, match="'short' is an open question, and there is no encoder"):
-        score_cliniqlink(seven, perfect)
-    with pytest.raises(DatasetError, match="no item to score"):
-        score_cliniqlink([], {})

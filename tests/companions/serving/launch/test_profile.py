@@ -50,19 +50,6 @@ def test_every_shipped_layout_fits_its_cards(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("llama-3.1-7b", r"perhaps llama-3\.1-70b or llama-3\.1-8b .*medexam serve --list"),
-        ("zzz", r"no profile zzz; name a YAML file .*medexam serve --list"),
-        ("/nowhere/mine.yaml", r"/nowhere/mine\.yaml: the profile cannot be read.*medexam serve --list"),
-    ],
-)
-def test_names_that_no_profile_has(name: str, message: str) -> None:
-    with pytest.raises(EngineError, match=message):
-        load_profile(name)
-
-
-@pytest.mark.parametrize(
     ("change", "message"),
     [
         (("layers: 2", "layer: 2"), "unknown key 'layer': did you mean 'layers'"),
