@@ -48,6 +48,10 @@ def test_a_killed_one_repeats_nothing(finished, optimize) -> None:
         assert (again.folder, again.trials, again.record["spent"]) == (done.folder, done.trials, done.record["spent"])
         assert {call["key"] for call in again.calls} == {call["key"] for call in done.calls}
         assert log.read_bytes().startswith(b"".join(lines[:kept]))
+    own = done.calls[0]["answered_by"].encode()
+    log.write_bytes(lines[0].replace(own, b"0" * 8) + b"".join(lines[1:]))
+    record.write_text(interrupted)
+    assert len(optimize().calls) == len(lines) + 1, "a reply of another model answers for none"
     log.write_bytes(lines[0] + b"not json\n" + lines[1])
     record.write_text(interrupted)
     with pytest.raises(RunFolderError, match="line 2"):

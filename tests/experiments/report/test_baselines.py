@@ -45,13 +45,14 @@ def test_where_none_asks_alike_every_run_of_the_model_is_a_baseline(make_run, pa
 
 
 def test_another_model_or_language_a_control_and_mixed_models_are_no_baseline(make_run, passages, tmp_path) -> None:
-    models = iter(["org/A"] * 15 + ["org/B"] * 5)
+    models = iter((["org/A"] * 15 + ["org/B"] * 5) * 2)
     runs = [
         make_run(ZERO_SHOT, "r", model={"name": "some/other"}),
         make_run(ZERO_SHOT, "r", language="es"),
         make_run({"kind": "random"}, "r"),
         make_run(REASONING, "r", extra=lambda _: {"model": next(models)}),
         make_run(RETRIEVING, "r", extra=passages),
+        make_run(RETRIEVING, "r", extra=lambda question: {"model": next(models), **passages(question)}),
     ]
     assert compared(runs, tmp_path) == {}
 

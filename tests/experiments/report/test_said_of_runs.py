@@ -163,6 +163,29 @@ def test_only_exams_that_were_asked_and_scored_whole_stand_beside_people(make_ru
     assert exams(disciplines=["biology"]) == []
 
 
+def test_a_run_passes_with_the_points_of_the_pass_mark(make_run, without_plots, tmp_path) -> None:
+    answers = [{"aid": number, "atext": "x" * number} for number in range(1, 5)]
+    data = [{"qid": str(n), "qtext": f"Which, {n}?", "ra": "1", "image": None, "answers": answers} for n in range(70)]
+    exam = {"name": "Cuaderno_2013_1_M", "year": "2013", "category": "medicine", "data": data}
+    files = tmp_path / "long"
+    files.mkdir()
+    document = {"version": "1.0", "language": "en", "exams": {exam["name"]: exam}}
+    (files / "HEAD_EN.json").write_text(json.dumps(document))
+    runs = [make_run(ZERO_SHOT, "r" * 67 + "w" * 3, path=files), make_run(GUIDED, "r", path=files)]
+    report = medexam.report(*runs, html=tmp_path / "page.html")
+    found = [row for run in report.document() for row in run["against_people"]]
+    # The ten best had 568.1 points; 35 % of them pass.
+    margins = [198 - 0.35 * 568.1, 210 - 0.35 * 568.1]
+    assert [(row["margin"], row["passed"]) for row in found] == [
+        (pytest.approx(margins[0], abs=1e-4), False),
+        (pytest.approx(margins[1], abs=1e-4), True),
+    ]
+    assert (
+        "1 of 2 whole exams are passed; the widest margin is that of zero_shot-guided in medicine 2013, 11.2"
+        in (tmp_path / "page.html").read_text()
+    )
+
+
 # Which runs are ranked.
 
 
