@@ -28,8 +28,8 @@ def test_check_exits_2_on_errors_and_lists_them(medexam, document, write_json) -
     path = write_json(document)
     code, out, _ = medexam("data", "check", "headqa_v1", "--path", path)
     assert code == 2
-    said = ["error: gold is no option: 7", f"{KEY}: the gold answer 9", "and 2 more", "not sound: 7 errors"]
-    assert all(line in out for line in said)
+    assert f"{KEY}: the gold answer 9" in out
+    assert "not sound: 7 errors" in out
     code, out, _ = medexam("data", "check", "headqa_v1", "--path", path, "--json")
     assert (code, len(json.loads(out)["languages"][0]["errors"])) == (2, 7)
 

@@ -18,8 +18,7 @@ def test_sample_holds_four_questions_of_each_exam(language) -> None:
     assert len(exams) == 30
     assert Counter(len(question.options) for question in exam_set.questions) == {4: 72, 5: 48}
     assert (exam_set.name, exam_set.language, exam_set.version) == ("headqa_sample", language, "1.0")
-    assert exam_set.left_out == ()
-    assert exam_set.licence == "MIT"
+    assert (exam_set.left_out, exam_set.licence) == ((), "MIT")
     assert all(question.language == language and question.image is None for question in exam_set.questions)
 
 
