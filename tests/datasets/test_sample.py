@@ -27,8 +27,7 @@ def test_both_languages_ask_the_same_questions() -> None:
     assert [question.key for question in english.questions] == [question.key for question in spanish.questions]
     assert dict(english.golds) == dict(spanish.golds)
     assert english.fingerprint != spanish.fingerprint
-    stems = zip(english.questions, spanish.questions, strict=True)
-    assert all(one.stem != two.stem for one, two in stems)
+    assert all(one.stem != two.stem for one, two in zip(english.questions, spanish.questions, strict=True))
 
 
 def test_a_question_is_read_as_it_was_printed() -> None:
