@@ -150,7 +150,7 @@ def test_a_label_inside_an_option_is_a_doubt(first, options, doubtful) -> None:
     assert [int(detail.split()[1]) for detail in found] == doubtful
 
 
-@pytest.mark.parametrize("size", [8, 10, 12])
+@pytest.mark.parametrize("size", [8, 12])
 def test_justified_lines_with_wide_gaps_are_no_tables(tmp_path, size) -> None:
     questions = sample_questions(40, 60)
     path = Press(Style(size=size, columns=2, justify=True, filling="tw", gutter=40)).set(questions, tmp_path / "j.pdf")

@@ -89,6 +89,7 @@ def test_the_commands_know_no_year(data, tmp_path) -> None:
     assert "None" not in f"{checked}{counted}{shown}"
 
 
+@pytest.mark.nightly
 @pytest.mark.data
 def test_the_languages_ask_the_same(full_data) -> None:
     sets = [load_exam_set(DatasetSpec(name="casimedicos", language=language)) for language in LANGUAGES]

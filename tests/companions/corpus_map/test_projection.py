@@ -5,6 +5,7 @@ import pytest
 
 from medexam.companions.corpus_map import LEAST, fit_projection
 
+pytestmark = pytest.mark.nightly
 HEAPS = 3
 EACH = 30
 

@@ -148,8 +148,10 @@ class TestTheSample:
         alone = f"Final Answer: {sample.golds['cliniqlink/multi_hop/2'].answers[0]}"
         assert worked("multi_hop", 2, alone) == pytest.approx(0.7281, abs=1e-4)
 
-    @pytest.mark.parametrize(("number", "step", "expected"), [(1, 3, 1.0), (2, 4, 1.0), (5, 5, 0.4286)])
-    @pytest.mark.parametrize("profile", ["published", "paper"])
+    @pytest.mark.parametrize(
+        ("number", "step", "expected", "profile"),
+        [(1, 3, 1.0, "published"), (2, 4, 1.0, "paper"), (5, 5, 0.4286, "published"), (5, 5, 0.4286, "paper")],
+    )
     def test_worked_values_of_the_explanation_of_a_step(
         self, worked, sample, number: int, step: int, expected: float, profile: str
     ) -> None:
