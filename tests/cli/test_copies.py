@@ -1,8 +1,8 @@
 """Every copy of a run's numbers says what its folder says: JSON, tables, pages, Parquet and MLflow.
 
 The numbers that are expected are computed anew from the predictions and the data set. A folder goes through the states
-that a run has: whole, then widened and killed with failures, then narrowed. Each process but the first is killed before
-it scores, so that the folder holds the files of an earlier state.
+that a run has: killed with failures, then widened and finished, then narrowed. Each process is killed before it scores,
+so that the folder holds the files of an earlier state.
 """
 
 import json
@@ -93,9 +93,9 @@ def _cut_off(question, gold):
 
 
 STATES = [
-    ("whole", {"limit": 40}, _answer, "track"),
     ("partial", {"limit": 90}, _cut_off, "track"),
-    ("narrowed", {"limit": 60, "disciplines": ["medicine", "nursing"]}, lambda question, gold: None, "json"),
+    ("widened", {"limit": 120}, _answer, "json"),
+    ("narrowed", {"limit": 60, "disciplines": ["medicine", "nursing"]}, lambda question, gold: None, "html"),
 ]
 
 
