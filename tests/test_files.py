@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.files import file_name, whole_file, whole_folder, write_new, write_whole
+from medexam.files import cache_dir, file_name, whole_file, whole_folder, write_new, write_whole
 
 
 @pytest.mark.parametrize(
@@ -110,3 +110,14 @@ def test_a_writer_that_lives_keeps_its_draft(tmp_path: Path) -> None:
         write_whole(path, "quick")
         slow.communicate(b"\n")
     assert (slow.returncode, path.read_text(), list(tmp_path.iterdir())) == (0, "slow", [path])
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
+    assert cache_dir() == tmp_path / "cache"
+    monkeypatch.delenv("MEDEXAM_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_dir() == tmp_path / "xdg/medexam"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_dir() == tmp_path / ".cache/medexam"

@@ -6,7 +6,6 @@ import pytest
 
 from medexam.datasets import check_exam_set, find_files, load_exam_set
 from medexam.errors import DatasetError
-from medexam.files import cache_dir
 from medexam.specs import DatasetSpec
 
 
@@ -87,13 +86,3 @@ def test_list_tells_where_files_are(medexam, tmp_path, write_jsonl, records) -> 
     assert sets["headqa_v2"]["files"]["en"] == []
     assert len(sets["headqa_sample"]["files"]["es"]) == 1
     assert "gl in " in medexam("data", "list")[1]
-
-
-def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path) -> None:
-    assert cache_dir() == tmp_path / "cache"
-    monkeypatch.delenv("MEDEXAM_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_dir() == tmp_path / "xdg/medexam"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_dir() == tmp_path / ".cache/medexam"

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from medexam.datasets import SAMPLE_FOLDER, load_exam_set
+from medexam.datasets import SAMPLE_FOLDER, load_exam_set, make_exam_set
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec
 
@@ -43,6 +43,13 @@ def test_the_answer_key_holds_the_golds_of_the_selection_only() -> None:
     assert all(exam_set.golds[question.key].number in question.option_numbers for question in exam_set.questions)
     with pytest.raises(DatasetError, match="headqa-v1/2013/biology/8"):
         exam_set.golds["headqa-v1/2013/biology/8"]
+
+
+def test_questions_of_code_have_golds_among_their_options(question) -> None:
+    exams = make_exam_set(DatasetSpec(), [(question, 3)], source="made by code", version="1")
+    assert (exams.questions, exams.golds[question.key].number) == ((question,), 3)
+    with pytest.raises(DatasetError, match="the right answer 6 is none of its options"):
+        make_exam_set(DatasetSpec(), [(question, 6)], source="made by code", version="1")
 
 
 def test_provenance_names_the_files_as_they_are() -> None:
