@@ -19,15 +19,6 @@ def test_a_data_sets_name_is_an_experiment(ask, runs_dir) -> None:
     assert all("<table>" in shown._repr_html_() for shown in (runs, run))
 
 
-def test_repeats_are_asked_and_are_no_runs_of_their_own(ask, runs_dir) -> None:
-    (run,) = ask(repeat=2)
-    assert [folder.name for folder in sorted((run.folder / "repeats").iterdir())] == [
-        f"{run.id}-repeat-1",
-        f"{run.id}-repeat-2",
-    ]
-    assert [each.id for each in medexam.list_runs(runs_dir)] == [run.id]
-
-
 def test_it_works_inside_a_running_event_loop(ask) -> None:
     async def notebook():
         return ask()

@@ -1,5 +1,6 @@
 """From a spec to scored run folders: what is asked, kept, and asked no second time."""
 
+import asyncio
 import json
 
 import pytest
@@ -166,6 +167,22 @@ def test_no_name_of_a_model_changes_its_settings(name) -> None:
     model = ModelSpec(engine="litellm", name=name, temperature=0.5, max_tokens=2048, seed=3)
     sampling = Sampling.of(build_lm(model, ScriptedEngine({})).kwargs)
     assert (sampling.max_tokens, sampling.temperature, sampling.seed) == (2048, 0.5, 3)
+
+
+def test_as_many_questions_are_in_flight_as_the_engine_takes(ask, spec, monkeypatch) -> None:
+    in_flight, seen = set(), []
+
+    async def reply(engine, dialogue):
+        in_flight.add(id(dialogue))
+        seen.append(len(in_flight))
+        await asyncio.sleep(0.01)
+        in_flight.discard(id(dialogue))
+        return engine.answer(dialogue)
+
+    monkeypatch.setattr(ScriptedEngine, "reply", reply)
+    monkeypatch.setattr(ScriptedEngine, "concurrency", 4)
+    ask(spec)
+    assert (max(seen), len(seen)) == (4, 12)
 
 
 STEPS = {"name": "steps", "steps": [{"ask": "question, options -> answer: int", "by": "chain_of_thought"}]}

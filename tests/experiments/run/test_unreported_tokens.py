@@ -1,5 +1,6 @@
 """Tokens that a server does not report are unknown: never zero, shown as such, and no limit is counted by them."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,3 +67,11 @@ def test_a_limit_of_tokens_stops_where_they_are_unknown(serve) -> None:
     limits = medexam.Limits(tokens=10**6)
     runs = serve("vllm", None, program=["zero_shot", "few_shot"], limits=limits)
     assert (len(runs), runs.stop) == (1, "uncounted"), "the second program is not begun"
+
+
+def test_a_price_of_the_spec_counts_before_the_lists(serve) -> None:
+    (run,) = serve("litellm", KNOWN, model={"price": [0.5, 2]})
+    assert json.loads((run.folder / "environment.json").read_text())["prices"] == pytest.approx(
+        {"prompt_usd": 5e-7, "completion_usd": 2e-6}
+    )
+    assert run.stored.costs.usd.total == pytest.approx(3 * (9 * 5e-7 + 2 * 2e-6))
