@@ -66,8 +66,8 @@ def test_spans_stand_in_their_context(load, row) -> None:
     [
         ({"answer": "insulin"}, "line 1, column answer: is 'insulin', which the context does not contain"),
         ({"start": 4}, "line 1, column start: is 4, where 'patient t' stands: 'metformin' is at 18"),
+        ({"answer": [{"text": "metformin", "answer_start": 4}]}, "column start: is 4, where 'patient t' stands"),
         ({"context": ""}, "column context: is empty"),
-        ({"question": None}, "column question: is empty"),
         ({"answer": []}, "column answer: is empty"),
     ],
 )
@@ -80,9 +80,13 @@ def test_a_bad_row_is_named_and_left_out_where_that_is_said(load, change, said) 
 
 def test_the_form_of_squad_is_known(load) -> None:
     question = {"id": "q1", "question": "Which?", "answers": [{"text": "metformin", "answer_start": 18}]}
-    document = {"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": CONTEXT, "qas": [question]}]}]}
-    tasks = load(json.dumps(document), "spans", "train.json")
-    assert (tasks.questions[0].key, tasks.golds["q1"].answers) == ("q1", ("metformin",))
+    misplaced = question | {"id": "q2", "answers": [{"text": "metformin", "answer_start": 3}]}
+    paragraphs = [{"context": CONTEXT, "qas": [question, misplaced, question | {"id": "q3", "answers": []}]}]
+    document = json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": paragraphs}]})
+    with pytest.raises(DatasetError, match="2 of 3 rows are bad: question q2"):
+        load(document, "spans", "train.json")
+    tasks = load(document, "spans", "train.json", skip_bad=0.7)
+    assert ([task.key for task in tasks.questions], tasks.golds["q1"].answers) == (["q1"], ("metformin",))
 
 
 def test_the_content_tells_one_set_from_another(load) -> None:
