@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from retrievers.tiny_models import save_reader
+from task_data import write_squad
 
 SAMPLE = Path(__file__).parents[1] / "retrievers" / "corpus_sample"
 
@@ -53,3 +54,18 @@ def test_the_shipped_experiment_runs_and_goes_on(medexam, readers, tmp_path, mon
     assert len({row["question"] for row in again}) == len(again) == 6
     code, _, err = run(6, reader="nli")
     assert (code, "without a question answering head" in err.splitlines()[-1]) == (2, True)
+
+
+def test_an_encoder_extracts_from_the_text_that_a_task_brings(run, readers, tmp_path) -> None:
+    context = "It was hot in the ward. The heat explains that she fainted, and nothing else does."
+    rows = [("a", context, "Why did she faint?", "The heat"), ("b", context, "Where?", "in the ward")]
+    path = write_squad(tmp_path / "spans.jsonl", rows)
+    program = f"program={{kind: span_reader, reader: {readers / 'qa'}, context: given}}"
+    settings = (f"dataset.path={path}", "dataset.language=en", "dataset.split=all", program)
+    (document,) = run("casimedicos_extract", *(word for setting in settings for word in ("--set", setting)))
+    read = {row["question"]: row for row in predictions("span_reader")}
+    assert len(read) == document["metrics"]["n"] == 2
+    for row in read.values():
+        start, end = row["span"]
+        assert (row["text"], row["alignment"], row["model"]) == (context[start:end], "literal", "qa")
+    assert {"f1", "exact_match", "f1_spanish"} <= document["metrics"]["measures"].keys()
