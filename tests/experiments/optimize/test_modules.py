@@ -177,7 +177,8 @@ def test_a_state_goes_to_dspy_and_what_dspy_saves_is_the_same_program(module, op
 @pytest.mark.usefixtures("learning")
 def test_any_optimizer_of_dspys_is_named_by_its_class(module, optimize) -> None:
     args = {"bsize": 4, "num_candidates": 2, "max_steps": 1, "max_demos": 2}
-    done = optimize(spec={**module, "optimizer": {**module["optimizer"], "kind": "dspy.SIMBA", "args": args}})
+    spec = {**module, "optimizer": {**module["optimizer"], "kind": "dspy.SIMBA", "args": args}}
+    done = optimize(spec=spec)
     assert done.record["ending"] == "complete", done.record["why"]
     assert done.trials[0]["name"] == "as written"
     assert (done.folder / "program.json").exists()

@@ -152,6 +152,7 @@ def test_runs_are_told_apart_by_where_they_began_and_by_their_experiments(make_r
     other = track(make_run(ZERO_SHOT, "r", name="other", run_id="third"))["third"]
     overviews = [client.get_run(each).data.tags["medexam" + ".overview"] for each in (first, second, other)]
     assert first != second
+    assert client.get_run(first).info.lifecycle_stage == "active", "the second replaced nothing"
     assert overviews[0] == overviews[1] != overviews[2]
     assert client.get_run(first).info.experiment_id != client.get_run(other).info.experiment_id
 
