@@ -46,6 +46,7 @@ def test_a_control_answers_by_its_rule(control, program, answers) -> None:
 def test_random_depends_on_seed_and_key_alone(control) -> None:
     rows = [row(f"q{n}", "a", "b", "c", "d", "e") for n in range(1000)]
     first = control("random", rows)
+    assert first == {key: random.Random(f"17:{key}").choice((1, 2, 3, 4, 5)) for key in first}
     assert control("random", rows[::-2]).items() <= first.items()
     counts = Counter(first.values())
     assert set(counts) == {1, 2, 3, 4, 5}

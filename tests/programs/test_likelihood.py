@@ -154,6 +154,9 @@ def test_any_orders_are_averaged_by_option(weigh, read, orders) -> None:
         for text, weight in odds.items():
             expected[text] += weight / sum(odds.values()) / len(shown)
     assert list(asked.said.option_probabilities.values()) == pytest.approx([expected[text] for text in "abc"])
+    masses = [sum(weights[text] / (1 + place) for place, text in enumerate(order)) for order in shown]
+    mass = sum(masses) / len(masses) if read == "label" else None
+    assert asked.said.label_mass == (mass and pytest.approx(mass))
 
 
 def test_shares_sum_to_one() -> None:

@@ -125,13 +125,6 @@ class Awaits(Reads):
     assert said.failure.message == "mine.py:14 in aforward: ValueError: [hidden]"
 
 
-def test_a_signature_in_the_spec_needs_no_code(own_run) -> None:
-    fields = {"signature": "question, options -> answer: int", "module": "chain_of_thought", "answer_format": "guided"}
-    for said in said_in(own_run("", "signature", {"*": "Because."}, **fields, instructions="Think, then answer.")):
-        assert said.status is Status.ANSWERED
-        assert said.generations[0].text == said.rationale == "Because."
-
-
 def test_the_digest_follows_the_source_and_not_its_place(own_spec, tmp_path) -> None:
     def run_id(source, folder="a", **program):
         spec = own_spec(source, "Debate", {"*": "x"}, **program)
@@ -266,11 +259,6 @@ def test_the_best_of_several_attempts_is_taken(ask, module, tmp_path) -> None:
     said = ask(f"{tmp_path / 'mine.py'}:X", lambda _: f"[[ ## answer ## ]]\n{next(left)}").said
     assert said.answer == 3
     assert [reply.text[-1] for reply in said.generations] == ["2", "1", "3"]
-
-
-def test_attempts_that_no_server_answers_fail_their_question(own_run) -> None:
-    said = said_in(own_run(TRIES, "X", {"*": {"error": "transport"}}))
-    assert {one.failure and one.failure.kind for one in said} == {"LMTransportError"}
 
 
 def test_a_file_beside_the_spec_is_found_from_anywhere(tmp_path, monkeypatch) -> None:

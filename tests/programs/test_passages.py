@@ -91,6 +91,7 @@ def test_passages_are_cut_and_the_question_never(behind) -> None:
 
 
 def test_relevance_takes_the_first_of_the_best(ask, finder) -> None:
-    found = "[Hit(Passage('a', '', 'A.', 'test'), 2.0 if 'added' in query or 'spread' in query else 1.0, 1)]"
+    best = "Hit(Passage('a', '', 'A.', 'test'), 2.0 if 'added' in query or 'spread' in query else 1.0, 1)"
+    found = f"[{best}, Hit(Passage('b', '', 'B.', 'test'), 0.9 if 'added' in query else 0.95, 2)]"
     said = ask({"kind": "relevance", "retriever": finder(found)}, "x").said
     assert (said.answer, [one.id for one in said.passages]) == (3, ["a"])

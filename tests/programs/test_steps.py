@@ -9,7 +9,7 @@ import yaml
 import medexam
 from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
-from one_question import BY_QUERY
+from one_question import BY_QUERY, OPTIONS
 
 CASES = Path(__file__).parents[1] / "cases"
 FIELDS = {"argument": "It is so.", "helps": "True", "supported": "False", "reasoning": "Because.", "answer": "2"}
@@ -83,6 +83,15 @@ def test_samples_and_orders_of_a_signature_vote(do) -> None:
     assert (asked.said.votes, asked.said.answer) == ((2, 2, 2, 4, 4, 4), 2)
 
 
+def test_of_equal_votes_in_several_orders_the_likeliest_on_average_is_taken(do) -> None:
+    def rows(turn):
+        given = turn.index(OPTIONS[0]) < turn.index(OPTIONS[4])
+        return {"logprobs": [[weight] for weight in ([-1, -9, -9, -9, -1.2] if given else [-1, -9, -9, -9, -3])]}
+
+    said = do([{**SIGNED, "by": "likelihood", "orders": "reversed"}], rows).said
+    assert (said.votes, said.answer) == ((1, 5), 5), "option 1 is read as -1 and -3 nats, option 5 as -1.2 and -1"
+
+
 def test_each_guided_output_is_a_call(do) -> None:
     step = {"ask": "question, options -> note, right: bool, answer: int", "by": "chain_of_thought"}
     assert len(do([{**step, "answer_format": "guided"}], "2").dialogues) == 4
@@ -134,6 +143,7 @@ def test_queries_that_a_model_writes_are_looked_up(do) -> None:
     assert "On insulin, 1." in asked.turns[1]
     assert "On dopamine, 1." in asked.turns[2]
     assert "A note.\n\nA note." in asked.turns[3]
+    assert len(do(steps, reply.replace("False", "True"), BY_QUERY).dialogues) == 1 + 2 + 1
 
 
 @pytest.mark.parametrize("rule", ["vote", "mean_probability"])

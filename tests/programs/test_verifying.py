@@ -25,9 +25,8 @@ def judging(*, supported: bool, helps: str = "ac", answer: str = "{Answer: 3}"):
 
 @pytest.fixture
 def verify(ask, finder):
-    def call(reply, found=FOUND, more=None, **fields):
-        program = {"kind": "retrieve_verify", "k": 3, "retriever": finder(found), **fields}
-        return ask(program, reply, **(more or {}))
+    def call(reply, found=FOUND, **fields):
+        return ask({"kind": "retrieve_verify", "k": 3, "retriever": finder(found), **fields}, reply)
 
     return call
 
@@ -65,12 +64,6 @@ def test_a_reply_without_an_answer_is_not_checked(verify) -> None:
     asked = verify(judging(supported=True, answer="none"))
     assert len(asked.turns) == 4
     assert (asked.said.reason, asked.said.supported) == (Reason.UNPARSED, None)
-
-
-def test_verdicts_are_asked_for_in_the_language_of_the_words(verify) -> None:
-    asked = verify(lambda _: "Sí", more={"language": "es"})
-    assert [one.kept for one in asked.said.passages] == [True] * 3
-    assert asked.dialogues[0].choices == ("Sí", "No")
 
 
 @pytest.mark.parametrize("form", ["free", "guided"])
