@@ -180,7 +180,6 @@ def test_any_optimizer_of_dspys_is_named_by_its_class(module, optimize) -> None:
     spec = {**module, "optimizer": {**module["optimizer"], "kind": "dspy.SIMBA", "args": args}}
     done = optimize(spec=spec)
     assert done.record["ending"] == "complete", done.record["why"]
-    assert done.trials[0]["name"] == "as written"
     assert (done.folder / "program.json").exists()
     assert "SIMBA" in done.folder.name
 

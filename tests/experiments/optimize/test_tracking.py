@@ -171,14 +171,6 @@ def test_words_of_ones_own_travel_with_the_model(optimize, track, client, tmp_pa
     assert _load(model).predict(pd.DataFrame([EXAMPLE]))[0]["answer"] == 1
 
 
-@pytest.mark.usefixtures("client")
-def test_an_outage_is_one_line_and_costs_nothing(quick, medexam, tmp_path) -> None:
-    (tmp_path / "file").write_text("")
-    code, _, err = medexam("track", quick.folder, "--tracking-uri", f"sqlite:///{tmp_path / 'file' / 'mlflow.db'}")
-    assert (code, "the optimization is complete on disk; send it later" in err, err.count("\n")) == (2, True, 1)
-    assert vars(type(quick)(quick.folder)) == vars(quick)
-
-
 @pytest.mark.model
 @pytest.mark.nightly
 def test_a_model_of_this_process_answers_as_the_trial_did(optimize, track, client, tiny_llama, sample) -> None:
