@@ -158,8 +158,3 @@ def test_agreement_is_cohens_kappa_with_quadratic_weights() -> None:
 def test_nothing_in_common_and_one_and_the_same_mark_have_no_kappa(first, second, expected) -> None:
     (found,) = agree("fluency", {"a": first, "b": second})
     assert (found.n, found.same, found.kappa) == expected
-
-
-def test_every_two_raters_are_compared() -> None:
-    marks = {name: {"q1": 1, "q2": 2} for name in "abc"}
-    assert [each.raters for each in agree("adequacy", marks)] == [("a", "b"), ("a", "c"), ("b", "c")]

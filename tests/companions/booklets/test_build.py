@@ -182,18 +182,17 @@ def test_wrong_corrections_are_named(refuse, print_booklet, questions, tmp_path,
     refuse(said, print_booklet(questions), questions, corrections=corrections)
 
 
-def test_odd_questions_are_flagged_with_their_page_and_shown_beside_the_booklet(
-    build, print_booklet, questions
-) -> None:
+def test_odd_questions_are_flagged_and_shown_beside_the_booklet(build, print_booklet, questions, answer_all) -> None:
     questions[0].options[1] = ["muy larga " * 4] * 12
     questions[1].options.pop()
     questions[2].stem = ["¿Qué pasa si x<script> & y?", "Sigue:"]
     questions[4].options[3] = ["Fin. 6. La sexta pregunta quedó unida:"]
-    built = build(print_booklet(questions), questions)
+    # The official answer of the second question is the option that is missing.
+    built = build(print_booklet(questions), questions, answers=answer_all(questions) | {2: 4})
     assert built.found("suspicious") == {(1, "long_option"), (2, "missing_option"), (5, "two_questions_in_one")}
     assert {finding["page"] for finding in built.report["suspicious"]} == {2}
     assert built.report["suspicious"][0]["key"] == "headqa-v2/2020/biology/1"
-    assert built.report["built"] == 14
+    assert (built.report["built"], built.found("left_out")) == (13, {(2, "not_whole")})
     page = built.review.read_text(encoding="utf-8")
     assert page.index("To look at (3)") < page.index("The others (11)")
     assert page.count("data:image/png;base64,") >= 14

@@ -106,6 +106,9 @@ def test_a_failed_question_is_pending_and_nothing_is_chosen_of_it(translate, scr
     lines = [line for line in failed.replies if line["question"].startswith(key)]
     assert {line["failure"]["kind"] for line in lines} == {"LMTransportError"}
     assert "pending replies: 3, so the data set is not written" in failed.err
+    replies = script({"Translate the following": GOOD, "*": {"error": "transport"}})
+    expert = translate(*replies, "--out", "other", code=3)
+    assert (expert.document["owed_replies"], expert.document["choices"]) == (4, {})
 
 
 def test_a_prompt_that_does_not_fit_is_an_invalid_translation_and_not_pending(translate, script) -> None:

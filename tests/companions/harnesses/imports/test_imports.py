@@ -204,9 +204,11 @@ def test_a_verdict_alone_takes_the_right_option_or_none(table) -> None:
     assert any("marks 1 answer only as wrong" in warning for warning in found.run.warnings)
 
 
-def test_every_sample_is_counted_once(table, sample_importer) -> None:
+def test_every_sample_is_counted_once(table, sample_importer, write_table) -> None:
     stem = next(question.stem for question in sample_importer.items.questions if question.key == SECOND)
     rows = (f"{FIRST},1", f"{FIRST},2", "nowhere,1", f'"{stem.upper()} ?",1', "8,1", "nowhere else,2")
+    with pytest.raises(ResultsError, match="3 of 6 samples match no question"):
+        list(sample_importer.take(write_table("question,answer", *rows), print))
     found, _ = table("question,answer", *rows)
     assert found.account["by"] == {"key": 1, "text alone": 1}
     counted = {name: found.account[name] for name in ("samples", "matched", "unmatched", "ambiguous", "repeated")}
