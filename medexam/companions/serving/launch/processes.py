@@ -167,7 +167,7 @@ class ServerProcess:
         return pause_s
 
     def stop(self) -> None:
-        """End the whole process group: asked first, killed after `TIMING.grace_s` seconds; stopping twice is harmless."""
+        """End the whole group: asked first, killed after `TIMING.grace_s` seconds. Stopping twice is harmless."""
         if self._process is None:
             return
         for sign, wait_s in ((signal.SIGTERM, TIMING.grace_s), (signal.SIGKILL, 5.0)):
