@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 _FIRST = sqlite3.connect(":memory:", check_same_thread=False)
-"""The tables, without rows."""
+"""The tables of a store that was empty."""
 
 
 @pytest.fixture(autouse=True)
@@ -23,11 +23,15 @@ def _copying(make: Callable[[Any], None]) -> Callable[[Any], None]:
     def initialize(engine: Any) -> None:
         if engine.dialect.name != "sqlite":
             return make(engine)
-        if not _FIRST.execute("select count(*) from sqlite_master").fetchone()[0]:
+        with closing(sqlite3.connect(engine.url.database)) as database:
+            is_empty = _is_empty(database)
+            if is_empty and not _is_empty(_FIRST):
+                return _FIRST.backup(database)
             make(engine)
-            with closing(sqlite3.connect(engine.url.database)) as made:
-                return made.backup(_FIRST)
-        with closing(sqlite3.connect(engine.url.database)) as empty:
-            return _FIRST.backup(empty)
+            return database.backup(_FIRST) if is_empty else None
 
     return initialize
+
+
+def _is_empty(database: sqlite3.Connection) -> bool:
+    return not database.execute("select count(*) from sqlite_master").fetchone()[0]
