@@ -69,10 +69,11 @@ def test_what_says_nothing_of_a_question_closes_none(ask_wire) -> None:
         assert ask_wire(wire, accept_refusals=True).metrics.failed == run.metrics.failed
 
 
-def test_a_question_that_was_answered_meanwhile_is_not_refused(ask_wire) -> None:
+def test_refusals_that_do_not_follow_each_other_close_none(ask_wire) -> None:
     with serving(RefusingWire()) as wire:
-        ask_wire(wire), ask_wire(wire)
+        for status in (400, 400, 429, 400):
+            wire.status = status
+            ask_wire(wire)
+        assert ask_wire(wire, accept_refusals=True).metrics.failed == 1
         wire.status = 200
         assert ask_wire(wire, accept_refusals=True).complete
-        wire.status = 400
-        assert ask_wire(wire, fresh=True, accept_refusals=True).metrics.failed == 1
