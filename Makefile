@@ -19,7 +19,7 @@ PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SHUFFLED = $(if $(SEED),-p randomly --randomly-seed=$(SEED))
 PYTEST = $(BIN)/python -m pytest
 # No model, server, browser or cluster, and no whole commands.
-FAST = not (model or data or whole or browser or ray or slurm or vllm or vllm_env or chaos or nightly)
+FAST = not (model or data or whole or browser or ray or slurm or vllm or vllm_env or nightly)
 SELF = PYTHONPATH=.:tests:tests/serve $(BIN)/python -m
 
 .PHONY: quickstart check test nightly bench docs clean
@@ -42,7 +42,7 @@ check: $(VENV)/.dev
 .fast:
 	$(PYTEST) -q $(PARALLEL) -m "$(FAST)"
 
-# The gate. TESTS: a part of it, or what it leaves out, such as TESTS="-m chaos tests/chaos".
+# The gate. TESTS: a part of it, or what it leaves out, such as TESTS="-m vllm tests/vllm".
 test: $(VENV)/.dev
 	$(PYTEST) $(if $(TESTS),$(TESTS),$(PARALLEL) --costs) $(SHUFFLED)
 

@@ -20,7 +20,7 @@ pytest_plugins = ["suite.costs", "suite.isolation", "suite.stores"]
 
 LONG = ("tests/browser/", "tests/companions/corpus_map/", "tests/embedded/", "tests/experiments/", "tests/ray/")
 """What takes longest begins first: a file that began last would keep one worker while the others have no work."""
-WHOLE = frozenset(("medexam", "empty_store", "desk", "compiled_umap", "pip_and_setuptools", "tiny_llama"))
+WHOLE = frozenset(("medexam", "empty_store", "pip_and_setuptools", "tiny_llama"))
 """Fixtures of whole commands, of MLflow's store, and of what takes seconds to make: `make check` leaves them out."""
 
 # Drawn inputs are the same in every run of the suite; `make fuzz` draws others.
@@ -121,26 +121,6 @@ def client(uri: str) -> "MlflowClient":
     from mlflow import MlflowClient
 
     return MlflowClient(tracking_uri=uri)
-
-
-@pytest.fixture(scope="session")
-def compiled_umap() -> None:
-    """UMAP's functions, compiled once on a machine: umap-learn keeps few of them, and compiles the others for 20 s."""
-    import numpy as np
-    from filelock import FileLock
-    from numba.core.dispatcher import Dispatcher
-
-    from medexam.companions.corpus_map.projection import LEAST, fit_projection, load_umap
-
-    # Workers would compile the same functions at the same time.
-    with FileLock(Path(os.environ["NUMBA_CACHE_DIR"]) / "compiled.lock"):
-        umap = load_umap()
-        for module in (umap.umap_, umap.utils, umap.layouts, umap.distances):
-            for function in vars(module).values():
-                if isinstance(function, Dispatcher) and function.py_func.__module__ == module.__name__:
-                    function.enable_caching()
-        vectors = np.random.default_rng(0).standard_normal((LEAST, 8))
-        fit_projection(vectors, seed=0).project(vectors[:1])
 
 
 @pytest.fixture(scope="session")

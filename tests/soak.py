@@ -29,7 +29,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-MEDEXAM = (sys.executable, "-m", "medexam.cli.script")
+MEDEXAM = (str(Path(sys.executable).with_name("medexam")),)
 BOOKLET = Path(__file__).parent / "companions" / "booklets" / "booklets" / "libreoffice.pdf"
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 EXITS = {0, 2, 3, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM}

@@ -139,6 +139,8 @@ FOREIGN = {"self._scorer._model", "self._scorer._tokenizer", "sys._current_frame
 """Fields of bert-score, which have no public way; Python's manual documents that of `sys`."""
 MODULES = sorted(ROOT.rglob("*.py"))
 TESTS = Path(__file__).parent
+OF_COMPANIONS = tuple(TESTS / name for name in ("companions", "typesetting", "serve/launch", "vllm_env"))
+"""Tests that may use what a companion's room lists in its stub."""
 WINGS = tuple(path.parent.name for path in sorted(ROOT.glob("*/__init__.pyi")))
 """Those that offer names to plug-ins, and to tests of hard functions."""
 MOST_OFFERED = 250
@@ -389,8 +391,13 @@ def _door_faults(path: Path) -> Iterator[str]:
     imports = _imports(ast.walk(tree)) | {name for text in in_strings for name in text.split()}
     for name in sorted(name for name in imports if name.startswith("medexam.")):
         _, first, *rest = name.split(".")
-        if first == "companions" or (first == "toolkit" and path.is_relative_to(TESTS / "companions")):
+        if first == "toolkit" and path.is_relative_to(TESTS / "companions"):
             continue
+        if first == "companions" and rest and any(map(path.is_relative_to, OF_COMPANIONS)):
+            room = importlib.import_module(f"medexam.companions.{rest[0]}")
+            rest, first = rest[1:], "companions"
+            if not rest or (len(rest) == 1 and rest[0] in room.__all__):
+                continue
         public = offers.get(first) or (rest if first in GROUND_DOORS and not "".join(rest).startswith("_") else [])
         if (rest and (len(rest) > 1 or rest[0] not in public)) or (
             first not in {*offers, *GROUND_DOORS, *medexam.__all__}

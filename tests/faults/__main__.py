@@ -2,9 +2,9 @@
 
     PYTHONPATH=tests python -m faults --tree CLONE --python .venv/bin/python
 
-CLONE is another clone of the repository, which is changed and put back; so an earlier commit can be asked the same. With
-`--contexts .coverage`, a file that `pytest --cov --cov-context=test` wrote there, only tests that ran the faulty lines are
-run; else all tests of the folders in `FOLDERS`.
+CLONE is another clone of the repository, which is changed and put back; so an earlier commit can be asked the same.
+With `--contexts .coverage`, a file that `pytest --cov --cov-context=test` wrote there, only tests that ran the faulty
+lines are run; else all tests of the folders in `FOLDERS`.
 """
 
 import argparse

@@ -30,7 +30,7 @@ def test_questions_in_a_language_that_the_encoder_does_not_read(medexam, index, 
 
 
 @pytest.mark.nightly
-@pytest.mark.usefixtures("compiled_umap", "tracked")
+@pytest.mark.usefixtures("tracked")
 def test_a_map_is_drawn_told_and_handed_to_a_run(medexam, index, runs_dir, tmp_path) -> None:
     asked = {"name": "trial", "dataset": {"name": "headqa_sample", "limit": 6}, "program": {"kind": "longest"}}
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(asked))

@@ -18,7 +18,7 @@ def _heaps(each: int, seed: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def projection(compiled_umap: None):
+def projection():
     return fit_projection(_heaps(EACH, 0), seed=1)
 
 
@@ -44,7 +44,6 @@ def test_neighbours_on_the_plane_are_neighbours(projection) -> None:
     assert projection.trustworthiness(strangers) < 0.7
 
 
-@pytest.mark.usefixtures("compiled_umap")
 def test_the_fewest_vectors() -> None:
     vectors = np.random.default_rng(0).standard_normal((LEAST, 8)).astype(np.float32)
     assert np.isfinite(fit_projection(vectors, seed=0).places).all()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from engine_calls import GUIDED, ask, reply
-from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
+from fake_vllm import call_it_the_cpu_build, write_fake_vllm, write_model_folder
 
 from medexam.companions.serving import TIMING as LAUNCH_TIMING
 from medexam.serve import TIMING, build_engine
@@ -56,8 +56,6 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
     monkeypatch.setattr(LAUNCH_TIMING, "first_pause_s", 0.1)
     monkeypatch.setattr(TIMING, "poll_s", 0.1)
-    # Two tests that look for a free port at once would find the same one.
-    monkeypatch.setattr("medexam.companions.serving.launch.vllm_command.FIRST_PORT", free_port())
     model = write_model_folder(tmp_path)
     facts = {"weights_gb": 0.1, "layers": 2, "kv_heads": 2, "head_dim": 64, "context_limit": 2048, "licence": "MIT"}
     path = tmp_path / "tiny.yaml"
