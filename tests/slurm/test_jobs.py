@@ -14,7 +14,7 @@ from medexam.files import cache_dir, host_name
 from medexam.serve import read_key_file
 from slurm.place import Place
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.nightly]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ LOAD_S = 600.0
 
 pytestmark = [
     pytest.mark.slurm,
+    pytest.mark.nightly,
     pytest.mark.vllm_env,
     pytest.mark.skipif("MEDEXAM_VLLM_PYTHON" not in os.environ, reason="MEDEXAM_VLLM_PYTHON names no Python with vLLM"),
 ]
