@@ -263,14 +263,29 @@ def _candidates(stem: str, top: Path) -> tuple[Path, ...]:
     return tuple(file for file in files if file.is_relative_to(top))
 
 
+_IMPORTED: dict[str, dict[Path, str]] = {}
+"""Name of a module that a file was imported as -> that file and those beside it, with the SHA-256 that they had."""
+
+
 def _import_file(path: Path) -> ModuleType:
-    """Import the module of a file once; the modules beside it can be imported from it."""
+    """Import the module of a file, anew once it or one beside it was edited; those beside it can be imported from it.
+
+    So what runs is the code that `hash_source` describes.
+    """
     path = path.expanduser().resolve()
     name = f"medexam_own_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    if name in sys.modules:
-        return sys.modules[name]
     if not path.is_file():
         raise SpecError(f"there is no file {path}")
+    files = _with_neighbours(path, path.parent, path.parent)
+    if name in sys.modules and _IMPORTED.get(name) == files:
+        return sys.modules[name]
+    if name in _IMPORTED:
+        for other in [key for key, module in sys.modules.items() if key != "__main__" and _file_of(module) in files]:
+            del sys.modules[other]
+        for file in files:
+            # Python trusts compiled code of the same size and second.
+            Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
+    _IMPORTED[name] = files
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # noqa: S101, PT018 - it ends in .py
     module = importlib.util.module_from_spec(spec)
@@ -284,3 +299,8 @@ def _import_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def _file_of(module: object) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file).resolve() if isinstance(file, str) else None

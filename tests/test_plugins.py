@@ -92,6 +92,17 @@ def test_an_object_comes_from_a_file_with_its_neighbours(tmp_path) -> None:
     assert not is_own_name("zero_shot", GROUP)
 
 
+def test_code_that_was_edited_is_what_runs(tmp_path) -> None:
+    name = _write(tmp_path, "edited.py", "from beside import y\nclass Thing: x = 1 + y\n")
+    _write(tmp_path, "beside.py", "y = 1\n")
+    assert load_object(name, GROUP).x == 2
+    assert load_object(name, GROUP) is load_object(name, GROUP)
+    _write(tmp_path, "beside.py", "y = 3\n")
+    assert load_object(name, GROUP).x == 4
+    _write(tmp_path, "edited.py", "from beside import y\nclass Thing: x = 5 + y\n")
+    assert load_object(name, GROUP).x == 8
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
     [

@@ -136,7 +136,7 @@ class Judge(dspy.Signature):
         {"n": 2},
         {"temperature": 0.7, "rollout_id": 4},
         {"model_type": "responses"},
-        {"callbacks": [BaseCallback()]},
+        pytest.param({"callbacks": [BaseCallback()]}, id="callbacks"),
     ],
     ids=str,
 )
