@@ -29,9 +29,10 @@ from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 from medexam.cli.progress.run import TerminalProgress
 from medexam.cli.views.optimize import TrialProgress
 from medexam.datasets import load_exam_set
-from medexam.experiments import Runner, plan_experiment, plan_optimization
+from medexam.experiments import Runner, plan_experiment
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.optimizer import optimize
+from medexam.experiments.optimize.plan import plan_optimization
 from medexam.signatures import render_question
 from medexam.specs import DatasetSpec
 

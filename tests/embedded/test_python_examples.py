@@ -29,7 +29,7 @@ import alembic.command, matplotlib.backends.backend_svg
 import mlflow.store.tracking.sqlalchemy_store, mlflow.tracing.client
 import medexam
 from medexam.benchmarks import find_benchmark
-from medexam.experiments import Runner, plan_optimization, write_page
+from medexam.experiments import Runner
 from medexam.serve import EmbeddedEngine
 
 medexam.run, medexam.optimize, medexam.Evaluate, medexam.lm  # what stands behind a name is imported with it
