@@ -44,7 +44,7 @@ check: $(VENV)/.dev
 
 # The gate. TESTS: a part of it, or what it leaves out, such as TESTS="-m vllm tests/vllm".
 test: $(VENV)/.dev
-	$(PYTEST) $(if $(TESTS),$(TESTS),$(PARALLEL) --costs) $(SHUFFLED)
+	$(PYTEST) $(if $(TESTS),$(TESTS),$(PARALLEL) --costs --durations=15) $(SHUFFLED)
 
 # What takes long, before a release: the tests that the gate leaves out, the gate in a drawn order, generated inputs, and
 # commands killed for MINUTES. With MEDEXAM_VLLM_PYTHON, vLLM servers of the tests' own; with Slurm, its jobs.
