@@ -26,6 +26,8 @@ def test_answers_keep_their_place() -> None:
     (answer,) = item.answers
     assert (item.context, answer.text) == ("Tos. Es un resfriado claro. Fin.", "Es un resfriado claro")
     assert item.context.startswith(answer.text, answer.start)
+    behind = SpanItem("2", "Tos (respuesta 1 falsa), y fiebre", "q", (SpanAnswer(", y fiebre", 23),)).without_marks()
+    assert behind.answers == (SpanAnswer(", y fiebre", 3),)
     whole = SpanItem("3", "Tos (respuesta 1 falsa).", "q", (SpanAnswer("(respuesta 1 falsa)", 4),))
     assert whole.without_marks().context == "Tos (respuesta 1 falsa)."
 
