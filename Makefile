@@ -18,7 +18,8 @@ PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # SEED: files and tests in another order, the same one for the same number.
 SHUFFLED = $(if $(SEED),-p randomly --randomly-seed=$(SEED))
 PYTEST = $(BIN)/python -m pytest
-# No model, server, browser or cluster, and no whole commands.
+# What `make check` runs: the wings below the runs, and the house; no model, server, browser or cluster, and no whole commands.
+FAST_FILES = tests/datasets tests/metrics tests/programs tests/signatures tests/specs $(wildcard tests/test_*.py)
 FAST = not (model or data or whole or browser or ray or slurm or vllm or vllm_env or nightly)
 SELF = PYTHONPATH=.:tests:tests/serve $(BIN)/python -m
 
@@ -40,7 +41,7 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 
 .fast:
-	$(PYTEST) -q $(PARALLEL) -m "$(FAST)"
+	$(PYTEST) -q $(PARALLEL) -m "$(FAST)" $(FAST_FILES)
 
 # The gate. TESTS: a part of it, or what it leaves out, such as TESTS="-m vllm tests/vllm".
 test: $(VENV)/.dev
