@@ -54,4 +54,4 @@ class SlottedModel:
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         """Pickle as JSON: what dataclasses do by themselves takes twice as long."""
-        return type(self).model_validate_json, (self.__pydantic_serializer__.to_json(self, by_alias=True),)
+        return type(self).model_validate_json, (self.__pydantic_serializer__.to_json(self),)

@@ -230,8 +230,8 @@ class Generation:
     """The seed that it was drawn under; None where nothing was drawn."""
     refused: bool = False
     """Whether the reply stands where the provider tells that the model declined."""
-    asked: str | None = None
-    """Which of the experiment's further models was asked, by its name in the spec; None: the run's model."""
+    place: int | None = None
+    """Its place among the calls that are kept of its question, from 0; None where none are kept."""
     tool_calls: tuple[ToolCall, ...] = ()
     """The tools that it calls; a reply that calls some may have no words."""
     text: str | None = None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.predictions import Prediction, Status
-from medexam.predictions.prediction import Answered, has_reply
+from medexam.predictions.prediction import Answered
 from medexam.questions import AnswerKey, Exam, Gold, Question
 
 
@@ -153,7 +153,7 @@ def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> d
         prediction = predictions.get(key)
         if prediction is None:
             continue
-        replies += has_reply(prediction)
+        replies += prediction.last_call is not None
         prompts.add(prediction.prompt_tokens)
         completions.add(prediction.completion_tokens)
         thinking.add(prediction.thinking_tokens)

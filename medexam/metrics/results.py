@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from medexam.frozen_model import FrozenModel
+from medexam.frozen_model import FrozenModel, is_none
 from medexam.metrics.exam_averages import ExamAverages
 from medexam.model_calls import Reading
-from medexam.predictions.core import ThinkingTokens
 from medexam.predictions.evidence.kinds import EvidenceMeasures
 
 Interval = tuple[float, float]
@@ -189,7 +188,7 @@ class RunMetrics(Outcomes):
     """Sum over the predictions that report it; None if none does."""
     completion_tokens: int | None
     """Sum over the predictions that report it; None if none does."""
-    thinking_tokens: ThinkingTokens = None
+    thinking_tokens: Annotated[int | None, Field(exclude_if=is_none)] = None
     """Those of the completions' that are thinking; left out if no prediction reports it."""
     prompt_tokens_counted: Counted = None
     """Predictions that `prompt_tokens` counts. Left out unless others with a reply do not report them."""

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal, NamedTuple
+from operator import not_
+from typing import Annotated, NamedTuple
 
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import Field
 
-from medexam.frozen_model import is_none
+from medexam.predictions.calls import ModelCall, count_tokens
 from medexam.questions import Alignment
 
 
@@ -54,21 +55,6 @@ class Outcome(NamedTuple):
 
 Number = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 """The printed number of an option, or a place in a text, which tables hold in 32 bits."""
-Count = Annotated[int, Field(ge=0, lt=2**53)]
-"""Tokens or characters, which tables hold in 64 bits and JSON exactly."""
-PromptTokens = Annotated[Count | None, AfterValidator(lambda tokens: tokens or None)]
-"""None if they are unknown. Earlier versions wrote 0 for that, and no prompt is empty."""
-
-
-def _read_completion_tokens(tokens: int | None, validation: ValidationInfo) -> int | None:
-    """Return None for the 0 that earlier versions wrote where a server reported nothing."""
-    unknown = tokens == 0 and (validation.data.get("prompt_tokens") is None or validation.data.get("reply"))
-    return None if unknown else tokens
-
-
-CompletionTokens = Annotated[Count | None, AfterValidator(_read_completion_tokens)]
-"""None if they are unknown; 0 where nothing was written, only read."""
-ThinkingTokens = Annotated[Count | None, Field(exclude_if=is_none)]
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -77,7 +63,6 @@ class CorePrediction:
 
     __slots__ = ()
 
-    schema_version: Literal[1] = Field(default=1, alias="schema")
     question: str
     """The question's key."""
     program: str
@@ -89,7 +74,7 @@ class CorePrediction:
     """Only when unanswered."""
     answer: Number | None = None
     """The printed number of the chosen option; None unless answered so."""
-    lenient: Annotated[Number | None, Field(exclude_if=is_none)] = None
+    lenient: Number | None = None
     """The option that only the lenient reader reads. It is `answer` too where the program reads leniently. Left out of
     a line where the strict reader reads an answer, or neither does."""
     text: str | None = None
@@ -99,24 +84,54 @@ class CorePrediction:
     looked for there."""
     alignment: Alignment | None = None
     """How it was found there; None where it was not looked for."""
-    reply: str | None = None
-    """What the model wrote, unchanged; None when no model was asked or none replied."""
     rationale: str | None = None
     """The reasoning before the answer; None when none was asked for."""
-    prompt_tokens: PromptTokens = None
-    """Of all prompts of the question; None if the server did not report those of one of them."""
-    completion_tokens: CompletionTokens = None
-    """Of all replies, likewise."""
-    thinking_tokens: ThinkingTokens = None
-    """Those of the completion's that are thinking. Left out of a line where the engine did not report it."""
+    calls: Annotated[tuple[ModelCall, ...], Field(exclude_if=not_)] = ()
+    """Every call of a model in the order in which they were begun; none where no model was asked."""
+    replied: int | None = None
+    """Which of them holds the reply that the answer stands in, from 0; None: the last one with a reply."""
     latency_s: float | None = None
     """From asking to answer, with the time spent waiting for a place in a batch; None when no model was asked."""
-    waiting_s: Annotated[float | None, Field(exclude_if=is_none)] = None
-    """The part of `latency_s` in which the request waited in this process before it was sent or computed. Left out of a
-    line where no model was asked, and in older files. The rest is the answering, a server's own queue included."""
-    model: str | None = None
-    """The model as the server named it."""
+    waiting_s: float | None = None
+    """The part of `latency_s` in which the request waited in this process before it was sent or computed; None where
+    no model was asked. The rest is the answering, a server's own queue included."""
     answered_by: str | None = None
-    """Print of the model that answered, a key of `models.json`; None when no model was asked, and in older files."""
-    finish_reason: str | None = None
-    """As the server wrote it for the last call: `stop`, `length`, or a provider's own word."""
+    """Print of the model that answered, a key of `models.json`; None when no model was asked."""
+
+    @property
+    def last_call(self) -> ModelCall | None:
+        """The call that the answer stands in; None where no reply came."""
+        if self.replied is not None:
+            return self.calls[self.replied]
+        return next((call for call in reversed(self.calls) if call.has_reply), None)
+
+    @property
+    def reply(self) -> str | None:
+        """All that the assistant's turn holds there, an opening that was given included; None where nothing was written."""
+        return None if (call := self.last_call) is None else call.turn
+
+    @property
+    def model(self) -> str | None:
+        """The model as the server named it; None when no model was asked."""
+        return None if (call := self.last_call) is None else call.model
+
+    @property
+    def finish_reason(self) -> str | None:
+        """As the server wrote it for that call."""
+        return None if (call := self.last_call) is None else call.finish_reason
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Tokens of all prompts of the question; None if a server did not report those of one of them."""
+        return count_tokens(self.calls, "prompt_tokens")
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """Tokens of all replies, likewise."""
+        return count_tokens(self.calls, "completion_tokens")
+
+    @property
+    def thinking_tokens(self) -> int | None:
+        """Those of the completions' that are thinking, as far as they are reported; None where none is."""
+        counts = [call.thinking_tokens for call in self.calls if call.thinking_tokens is not None]
+        return sum(counts) if counts else None

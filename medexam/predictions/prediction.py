@@ -20,7 +20,6 @@ from medexam.predictions.evidence.option_scores import OptionScoreFields
 from medexam.predictions.evidence.orders import OrderFields
 from medexam.predictions.evidence.outputs import OutputFields
 from medexam.predictions.evidence.passages import PassageFields
-from medexam.predictions.evidence.replies import ReplyFields
 from medexam.predictions.evidence.rounds import RoundFields
 from medexam.predictions.evidence.verdicts import VerdictFields
 from medexam.predictions.evidence.votes import VoteFields
@@ -57,7 +56,6 @@ class Prediction(
     OrderFields,
     VoteFields,
     OutputFields,
-    ReplyFields,
     FailureFields,
     PassageFields,
     OptionScoreFields,
@@ -86,11 +84,11 @@ class Prediction(
 
     def to_json(self) -> dict[str, Any]:
         """Return the line of `predictions.jsonl` as a JSON-ready dictionary."""
-        return self.model_dump(mode="json", by_alias=True)
+        return self.model_dump(mode="json", exclude_none=True)
 
     def to_line(self) -> bytes:
         """Write `to_json` as UTF-8, with the end of the line."""
-        return self.__pydantic_serializer__.to_json(self, by_alias=True) + b"\n"
+        return self.__pydantic_serializer__.to_json(self, exclude_none=True) + b"\n"
 
 
 def as_read(prediction: Prediction, reading: Reading) -> Prediction:
@@ -102,12 +100,6 @@ def as_read(prediction: Prediction, reading: Reading) -> Prediction:
         return prediction.model_copy(update={"status": Status.ANSWERED, "reason": None, "answer": answer})
     reason = Reason.TRUNCATED if is_cut(prediction.finish_reason) else Reason.UNPARSED
     return prediction.model_copy(update={"status": Status.UNANSWERED, "reason": reason, "answer": None})
-
-
-def has_reply(prediction: Prediction) -> bool:
-    """Return whether a model replied, in words or in scores."""
-    tokens = (prediction.prompt_tokens, prediction.completion_tokens)
-    return (prediction.finish_reason, prediction.reply, *tokens) != (None,) * 4
 
 
 Answered = Outcome | Prediction

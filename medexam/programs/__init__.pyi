@@ -6,7 +6,6 @@ from .loading import save_program as save_program
 from .nearest import WithNearest as WithNearest
 from .outcome import build_failure as build_failure
 from .outcome import build_prediction as build_prediction
-from .outcome import read_again as read_again
 from .own import OwnProgram as OwnProgram
 from .probabilities import OptionProbabilities as OptionProbabilities
 from .recording import AsyncRecordingEngine as AsyncRecordingEngine

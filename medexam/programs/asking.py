@@ -6,8 +6,7 @@ from typing import Any
 
 import dspy
 
-from medexam.model_calls import ContinuationLogprobs, Ending, Generation, Reading, read_ending
-from medexam.predictions import Prediction
+from medexam.model_calls import ContinuationLogprobs, Generation
 from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.likelihood import UNITS
@@ -17,7 +16,6 @@ from medexam.signatures import ExamAdapter, ReasonAndAnswer, is_cut_in_thinking,
 from medexam.signatures.adapter import AnswerAfterReasoning, AnswerQuestion, ReasonFirst, after_thinking
 from medexam.signatures.answer_format import answer_opening
 from medexam.signatures.prompts import Prompt, SolvedQuestion
-from medexam.signatures.single_call import add_usage
 
 
 class AnsweringProgram(ExamProgram):
@@ -48,28 +46,16 @@ class AnsweringProgram(ExamProgram):
     def steps(self, question: Question) -> Steps:
         """Yield one call, and the one that closes its thinking; two if it reasons apart."""
         inputs: dict[str, Any] = {"question": question}
-        generations: list[Generation] = []
         if self.reasons_apart:
             reasoning = yield Call(self.reason, inputs)
             inputs["rationale"] = (reasoning.rationale or "").split(self._stop)[0].rstrip()
-            generations.append(reasoning.generation)
         prediction = yield from _ask(Call(self.respond, inputs), closes=self.closes)
         return ProgramOutput(
             answer=prediction.answer,
             rationale=inputs.get("rationale") or prediction.get("rationale"),
-            generations=[*generations, prediction.generation],
+            generation=prediction.generation,
             scores=None if self.reasons and not self.reasons_apart else _scores(question, prediction),
         )
-
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
-        """Read the answer in the reply, and its reasoning if that stands there too."""
-        if stored.reply is None:
-            return None
-        inputs = {"question": question, **({"rationale": stored.rationale or ""} if self.reasons_apart else {})}
-        ending = Ending.COMPLETE if self.reasons_apart else read_ending(stored.finish_reason)
-        fields = self.adapter.read_reply(self.respond.signature, inputs, stored.reply, ending, reading)
-        rationale = fields.get("rationale", stored.rationale) if self.reasons else None
-        return ProgramOutput(answer=fields["answer"], rationale=rationale)
 
 
 def _ask(call: Call, *, closes: bool) -> Generator[Call, dspy.Prediction, dspy.Prediction]:
@@ -83,9 +69,7 @@ def _ask(call: Call, *, closes: bool) -> Generator[Call, dspy.Prediction, dspy.P
         return prediction
     thinking, _ = split_thinking(generation.reply or "")
     signature = after_thinking(call.predictor.signature)
-    choice = yield replace(call, inputs={**call.inputs, "thinking": thinking or "", "signature": signature})
-    choice["generation"] = add_usage(choice.generation, generation)
-    return choice
+    return (yield replace(call, inputs={**call.inputs, "thinking": thinking or "", "signature": signature}))
 
 
 def _scores(question: Question, prediction: dspy.Prediction) -> OptionScores | None:

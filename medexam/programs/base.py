@@ -4,16 +4,15 @@ A program says its steps once, as a generator of calls; the base class drives th
 callers alike. Programs know nothing of engines, golds, files or scores.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.model_calls import SAMPLES, Generation, Reading
-from medexam.predictions import Prediction
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task, check_question
 from medexam.signatures import ExamAdapter
@@ -88,8 +87,8 @@ class AskingProgram(dspy.Module):
     """How many times it asks the model for a question."""
     reading: Reading = "strict"
     """How its replies are read where they are scored."""
-    replayed: ClassVar[bool] = False
-    """Whether its prompts are found out by running it: each depends on what was said, or on the user's code."""
+    reads_options: bool = False
+    """Whether the lenient reader may read an option in its replies where the strict one reads none."""
 
     def __init__(self, adapter: dspy.Adapter) -> None:
         super().__init__()
@@ -110,13 +109,6 @@ class AskingProgram(dspy.Module):
 
     def steps(self, question: Any) -> Steps:
         """Yield the calls that lead to an answer."""
-        raise NotImplementedError
-
-    def read_again(self, question: Any, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
-        """Read what the reply of a stored prediction says; None where it keeps too little.
-
-        `reading` strict: as `steps` reads it; lenient: where that reads no option, as the lenient reader does.
-        """
         raise NotImplementedError
 
     def shown(self, demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
@@ -165,6 +157,7 @@ class ExamProgram(AskingProgram):
     """
 
     adapter: ExamAdapter
+    reads_options = True
 
     def shown(self, demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
         """Return the question as a `Question`, then the rationale and the answer that there are; no passages."""
@@ -189,10 +182,6 @@ class WrappingProgram(ExamProgram):
     def calls_for(self, question: Any) -> int:
         """Count as many as the program's own."""
         return self.program.calls_for(question)
-
-    def read_again(self, question: Any, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
-        """Read as the program's own does."""
-        return self.program.read_again(question, stored, reading)
 
     def steps_with(self, question: Any, **inputs: Any) -> Steps:
         """Yield the program's own steps, each called with these inputs too."""
@@ -223,15 +212,6 @@ class TaskProgram(AskingProgram):
         """Read what a reply answers, as the fields of a prediction."""
         raise NotImplementedError
 
-    def read_again(
-        self,
-        question: Task,
-        stored: Prediction,
-        reading: Reading = "strict",  # noqa: ARG002 - what is answered in words is read in one way
-    ) -> ProgramOutput | None:
-        """Read what the stored reply answers."""
-        return None if stored.reply is None else ProgramOutput(**self.read(question, stored.reply))
-
-    def answer(self, question: Task, generations: Sequence[Generation]) -> ProgramOutput:
-        """Build the output from a question's replies."""
-        return ProgramOutput(**self.read(question, generations[-1].reply or ""), generations=list(generations))
+    def answer(self, question: Task, generation: Generation) -> ProgramOutput:
+        """Build the output from a question's last reply."""
+        return ProgramOutput(**self.read(question, generation.reply or ""), generation=generation)

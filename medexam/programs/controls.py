@@ -37,7 +37,7 @@ class Control(dspy.Module):
     def say(self, question: Any) -> ProgramOutput:
         """Return what both give."""
         check_question(question)
-        return ProgramOutput(answer=self._choose(question), rationale=None, generations=[])
+        return ProgramOutput(answer=self._choose(question), rationale=None)
 
 
 class Abstention(Control):

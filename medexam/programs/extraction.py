@@ -42,7 +42,7 @@ class ExtractExplanation(TaskProgram):
         if self.guided:
             return (yield from self._choose(question))
         prediction = yield self._call(AskedTask(question))
-        return self.answer(question, [prediction.generation])
+        return self.answer(question, prediction.generation)
 
     def read(self, question: Task, reply: str) -> dict[str, Any]:
         """Find the part of the context that the reply quotes."""
@@ -70,14 +70,14 @@ class ExtractExplanation(TaskProgram):
         task_prompt = AskedTask(question, context=numbered_text, count=len(spans))
         if not spans:
             prediction = yield self._call(task_prompt)
-            return self.answer(question, [prediction.generation])
+            return self.answer(question, prediction.generation)
         numbers = tuple(str(number) for number in range(1, len(spans) + 1))
         first = yield self._call(replace(task_prompt, prefill=_FIRST, choices=numbers))
         first_number = (first.generation.reply or "").removeprefix(_FIRST)
         last = yield self._call(
             replace(task_prompt, prefill=f"{_FIRST}{first_number}{_LAST}", choices=numbers[int(first_number) - 1 :])
         )
-        return self.answer(question, [first.generation, last.generation])
+        return self.answer(question, last.generation)
 
 
 def read_sentences(reply: str, context: str) -> FoundSpan | None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import dspy
 
-from medexam.model_calls import Generation
 from medexam.programs.base import Call, Steps, TaskProgram
 from medexam.questions import Task
 from medexam.signatures import FORMATS, split_thinking
@@ -61,7 +60,7 @@ class AnswerByFormat(TaskProgram):
         elif self.guided and kind == "short_inverse":
             task_prompt = replace(task_prompt, prefill=_EXPLANATION)
         prediction = yield self._call(task_prompt)
-        return self.answer(question, [prediction.generation])
+        return self.answer(question, prediction.generation)
 
     def read(self, question: Task, reply: str) -> dict[str, Any]:
         """Read the answer in the reply."""
@@ -77,7 +76,6 @@ class AnswerByFormat(TaskProgram):
 
     def _list(self, question: Task) -> Steps:
         """Choose one option by its letter, then another or the end; one option alone is the answer."""
-        generations: list[Generation] = []
         options = dict(zip(option_letters(question.options), question.options, strict=True))
         letters: list[str] = []
         while len(letters) < len(options):
@@ -85,19 +83,18 @@ class AnswerByFormat(TaskProgram):
             prefill = ", ".join(f"{letter}: {options[letter]}" for letter in letters)
             choices = [*(f", {letter}" for letter in other_letters), _END] if letters else other_letters
             prediction = yield self._call(AskedTask(question, prefill=prefill, choices=tuple(choices)))
-            generations.append(prediction.generation)
             choice = (prediction.generation.reply or "")[len(prefill) :]
             if choice == _END:
                 break
             letters.append(choice.removeprefix(", ") if letters else choice)
-        return self.answer(question, generations)
+        return self.answer(question, prediction.generation)
 
     def _wrong_step(self, question: Task) -> Steps:
         """Choose the number of a step, then ask why it is wrong."""
         numbers = tuple(str(number) for number in range(1, len(question.given_reasoning) + 1))
         step = yield self._call(AskedTask(question, prefill=_STEP, choices=numbers))
         explanation = yield self._call(AskedTask(question, prefill=f"{step.generation.reply}{_STEP_EXPLANATION}"))
-        return self.answer(question, [step.generation, explanation.generation])
+        return self.answer(question, explanation.generation)
 
     def _call(self, task_prompt: AskedTask) -> Call:
         return Call(self.by_format[task_prompt.task.group], {"asked": task_prompt})

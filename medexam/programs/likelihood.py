@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import dspy
 
-from medexam.model_calls import Continuation, ContinuationLogprobs, Reading
-from medexam.predictions import Prediction, normalise_scores
+from medexam.model_calls import Continuation, ContinuationLogprobs
+from medexam.predictions import normalise_scores
 from medexam.predictions.evidence.option_scores import OptionScores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.orders import Order, orders_of, shown_in
@@ -59,35 +59,21 @@ class OptionLikelihood(ExamProgram):
 
     def steps(self, question: Question) -> Steps:
         """Read the options in each order that is wanted, then choose."""
-        generations = []
         premise_reading: ContinuationLogprobs | None = None
         if self.weigh_alone is not None:
             prediction = yield Call(self.weigh_alone, {"question": question})
-            generations.append(prediction.generation)
             premise_reading = prediction.reading
         readings: list[ContinuationLogprobs] = []
         orders = orders_of(question, self.spec.orders)
         for order in orders:
             prediction = yield Call(self.weigh, {"question": shown_in(question, order)})
-            generations.append(prediction.generation)
             readings.append(prediction.reading)
         scores = self._scores(question, orders, readings, premise_reading)
         answer = self._choose(scores.option_scores)
         outcome_orders = None if self.spec.orders == "given" else tuple(orders)
         return ProgramOutput(
-            answer=answer, rationale=None, generations=generations, scores=scores, orders=outcome_orders
+            answer=answer, rationale=None, scores=scores, orders=outcome_orders
         )
-
-    def read_again(
-        self,
-        question: Question,  # noqa: ARG002
-        stored: Prediction,
-        reading: Reading = "strict",  # noqa: ARG002 - scores are read in one way
-    ) -> ProgramOutput | None:
-        """Return the option that the stored scores choose."""
-        if stored.option_scores is None:
-            return None
-        return ProgramOutput(answer=self._choose(stored.option_scores), rationale=None, orders=stored.orders)
 
     def _choose(self, scores: dict[int, float]) -> int | None:
         """Choose the best option, the first of equal ones; None where its share of the probability is too small."""

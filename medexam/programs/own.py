@@ -22,15 +22,12 @@ from pydantic_core import from_json, to_json
 
 from medexam.dspy_internals import dspy_errors
 from medexam.errors import ProgramFaultError, SpecError
-from medexam.model_calls import Reading
 from medexam.plugins import load_object
-from medexam.predictions import Prediction
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.module_faults import naming_faults, overdue, start_thread
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import Calls, no_other_model, recorded_calls
-from medexam.programs.replay import replay
 from medexam.programs.retrieval.passages import PassageFinder
 from medexam.programs.retrieval.searching import PassageSearch
 from medexam.questions import Question
@@ -106,15 +103,6 @@ class OwnProgram(AskingProgram):
     def may_ask_again(self) -> bool:
         """Whether a question may take more calls than `calls_for` counts, as only predictors of DSPy's do not."""
         return type(self.module) not in (dspy.Predict, dspy.ChainOfThought)
-
-    def read_again(
-        self,
-        question: Asked,
-        stored: Prediction,
-        reading: Reading = "strict",  # noqa: ARG002 - what a module returns is read in one way
-    ) -> ProgramOutput | None:
-        """Answer as the module does if its calls are answered as they were; None where it would ask otherwise now."""
-        return replay(self, question, stored.generations or ()).outcome
 
     def forward(self, question: Asked, fields: Fields = NO_FIELDS, config: Fields = NO_FIELDS) -> ProgramOutput:
         """Answer one question, given `fields` beside its own; `config` are settings of the model for its calls."""
@@ -197,8 +185,6 @@ class OwnProgram(AskingProgram):
             others = {name: value for name, value in output.items() if name not in ("answer", "rationale", "reasoning")}
         fields: dict[str, Any] = {
             "rationale": None if rationale is None else str(rationale),
-            "generations": list(calls.generations),
-            "keeps_replies": True,
             "outputs": from_json(to_json(others, inf_nan_mode="null", fallback=str)) or None,
         }
         if self._finder is not None:

@@ -38,12 +38,8 @@ class ProgramOutput(dspy.Prediction):
     """What was reasoned before the answer."""
     reason: Reason | None
     """Why there is no answer, if that is known before the reply is read."""
-    generations: list[Generation]
-    """Every reply, in the order of asking; empty if no model was asked."""
-    last_generation: Generation | None
-    """The reply that the answer stands in; None: the last of `generations`."""
-    keeps_replies: bool | None
-    """Whether a prediction keeps the text of every reply, since the answer is made of several."""
+    generation: Generation | None
+    """The reply that the answer stands in; None: the last one that came, if any."""
     scores: OptionScores | None
     """How likely the options are."""
     hits: list[Hit] | None

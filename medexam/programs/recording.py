@@ -15,10 +15,12 @@ from typing import Any, Protocol
 import dspy
 from dspy.lm15 import Request, Response
 
-from medexam.dspy_internals import CALL_ERRORS, dspy_faults, model_check
+from medexam.dspy_internals import CALL_ERRORS, current_settings, dspy_faults, model_check
 from medexam.dspy_requests import read_dialogue, stream_response, write_response
 from medexam.model_calls import Dialogue, Generation
+from medexam.predictions.calls import ModelCall
 
+_KEPT = "medexam_kept_calls"
 _KEY = "medexam_calls"
 _DRAWS = "medexam_draws"
 
@@ -70,6 +72,37 @@ class Calls:
         except CALL_ERRORS as error:
             self.fault = error
             raise
+
+
+class KeptCalls:
+    """The calls of one question, whoever makes them, in the order in which they are begun."""
+
+    def __init__(self) -> None:
+        self._calls: list[ModelCall] = []
+        self._lock = threading.Lock()
+
+    def begin(self, call: ModelCall, replies: int) -> range:
+        """Keep a call that asks for so many replies; return their places."""
+        with self._lock:
+            begin = len(self._calls)
+            self._calls += [call] * replies
+        return range(begin, begin + replies)
+
+    def end(self, place: int, call: ModelCall) -> None:
+        """Keep what came of the call at this place."""
+        self._calls[place] = call
+
+    def all(self) -> tuple[ModelCall, ...]:
+        """Return what was kept so far."""
+        return tuple(self._calls)
+
+
+@contextmanager
+def kept_calls() -> Iterator[KeptCalls]:
+    """Keep every call of a model that the block makes."""
+    calls = KeptCalls()
+    with dspy.context(**{_KEPT: calls}):
+        yield calls
 
 
 class OverError(BaseException):
@@ -125,14 +158,16 @@ class _Async(Protocol):
 class _Recorder:
     """What keeps calls, and writes the replies to DSPy's requests."""
 
-    def __init__(self, draws: Draws | None, declaring: object, model: str) -> None:
+    def __init__(self, draws: Draws | None, declaring: object, model: str, asked: str | None) -> None:
         """Keep calls; `draws` counts those that nobody keeps, None where those keep their seeds.
 
         `declaring` is the engine that says what the model takes in the form of its server; None: it takes words alone.
-        Models of one name draw an equal dialogue under one seed after the other.
+        Models of one name draw an equal dialogue under one seed after the other. `asked` is the name of a further
+        model in the spec.
         """
         self._draws = draws
         self._model = model
+        self._asked = asked
         # What DSPy's adapters look up before they write a request, under DSPy's names.
         self.supports_function_calling: bool = getattr(declaring, "supports_function_calling", False)
         self.supports_response_schema: bool = getattr(declaring, "supports_response_schema", False)
@@ -142,16 +177,35 @@ class _Recorder:
     @contextmanager
     def _call(self, dialogue: Dialogue) -> Iterator["_Call"]:
         """Keep the call in the block, which raises what it breaks with as DSPy's error."""
-        calls: Calls | None = dspy.settings.get(_KEY)
+        settings = current_settings()
+        calls: Calls | None = settings.get(_KEY)
+        kept: KeptCalls | None = settings.get(_KEPT)
         draws = calls.draws if calls else self._draws
         call = _Call(draws.redraw(dialogue, self._model) if draws else dialogue)
-        with calls.noting_fault() if calls else nullcontext():
-            yield call
+        sampling = call.sent.sampling if self._takes_seed else call.sent.sampling.with_seed(None)
+        record = ModelCall.of(call.sent._replace(sampling=sampling), self._asked)
+        places = kept.begin(record, sampling.samples) if kept else range(0)
+        try:
+            with calls.noting_fault() if calls else nullcontext():
+                yield call
+        except CALL_ERRORS as error:
+            for place in places:
+                kept.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
+            raise
+        seed = sampling.drawn_seed
+        if seed is not None or kept:
+            call.generations = [
+                replace(
+                    one,
+                    seed=None if seed is None else seed + number,
+                    place=places[number] if number < len(places) else None,
+                )
+                for number, one in enumerate(call.generations)
+            ]
+        for number, (place, generation) in enumerate(zip(places, call.generations, strict=False)):
+            kept.end(place, record.with_reply(generation, number))
         if calls is not None:
             calls.generations.append(call.generations[0])
-        seed = call.sent.sampling.drawn_seed if self._takes_seed else None
-        if seed is not None:
-            call.generations = [replace(one, seed=seed + number) for number, one in enumerate(call.generations)]
 
     def _write(self, generations: list[Generation]) -> Response:
         return write_response(generations, takes_seed=self._takes_seed)
@@ -175,8 +229,16 @@ class _Call:
 class RecordingEngine(_Recorder):
     """A synchronous engine whose calls are kept."""
 
-    def __init__(self, engine: _Sync, draws: Draws | None = None, *, declaring: object = None, model: str = "") -> None:
-        super().__init__(draws, declaring, model)
+    def __init__(
+        self,
+        engine: _Sync,
+        draws: Draws | None = None,
+        *,
+        declaring: object = None,
+        model: str = "",
+        asked: str | None = None,
+    ) -> None:
+        super().__init__(draws, declaring, model, asked)
         self._engine = engine
 
     def reply(self, dialogue: Dialogue) -> list[Generation]:
@@ -198,8 +260,10 @@ class RecordingEngine(_Recorder):
 class AsyncRecordingEngine(_Recorder):
     """An asynchronous engine whose calls are kept."""
 
-    def __init__(self, engine: _Async, draws: Draws | None = None, *, model: str = "") -> None:
-        super().__init__(draws, engine, model)
+    def __init__(
+        self, engine: _Async, draws: Draws | None = None, *, model: str = "", asked: str | None = None
+    ) -> None:
+        super().__init__(draws, engine, model, asked)
         self._engine = engine
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:

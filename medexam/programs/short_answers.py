@@ -28,7 +28,7 @@ class ShortAnswer(TaskProgram):
         """Yield the one call."""
         predictor = self.by_group["answer_from_text" if question.context else "answer"]
         prediction = yield Call(predictor, {"asked": AskedTask(question)})
-        return self.answer(question, [prediction.generation])
+        return self.answer(question, prediction.generation)
 
     def read(self, question: Task, reply: str) -> dict[str, Any]:  # noqa: ARG002
         """Read the reply behind any thinking."""

@@ -6,6 +6,9 @@ the choice among the question's own option numbers, so a four-option question ca
 enforces a choice is not known here.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
@@ -32,7 +35,7 @@ from medexam.signatures.answer_format import (
     plain_forms,
     render_answer,
 )
-from medexam.signatures.citations import CLOSING, OPENING, read_citation
+from medexam.signatures.citations import CLOSING, OPENING, drop_citations, read_citation
 from medexam.signatures.lenient import read_leniently
 from medexam.signatures.prompts import Turn
 from medexam.signatures.rendering import put_passages_before, render_question
@@ -92,6 +95,19 @@ def behind_passages(signature: type[dspy.Signature]) -> type[dspy.Signature]:
     field = dspy.InputField(desc="passages that may help, most relevant first")
     extended: type[dspy.Signature] = signature.prepend("passages", field, str)
     return extended
+
+
+_READING: ContextVar[Reading] = ContextVar("reading", default="strict")
+
+
+@contextmanager
+def read_as(reading: Reading) -> Iterator[None]:
+    """Have the replies in the block read in this way."""
+    token = _READING.set(reading)
+    try:
+        yield
+    finally:
+        _READING.reset(token)
 
 
 class ExamAdapter(SingleCallAdapter):
@@ -164,11 +180,10 @@ class ExamAdapter(SingleCallAdapter):
         inputs: Fields,
         reply: str,
         ending: Ending = Ending.COMPLETE,
-        reading: Reading = "strict",
     ) -> Fields:
         """Read the signature's outputs that a reply holds; one that was refused or filtered holds no answer.
 
-        `reading` lenient: where the strict reader reads no answer, the lenient one's.
+        Within `read_as("lenient")`, where the strict reader reads no answer, the lenient one's.
         """
         thinking, content = split_thinking(reply)
         content = end_turn(content)
@@ -186,9 +201,11 @@ class ExamAdapter(SingleCallAdapter):
             elif ending is Ending.CUT:
                 answer_text = cut_answers(content, reasoned=reasoned)
             answer = parse_answer(answer_text, question.option_numbers, reasoned=reasoned)
-            if answer is None and reading == "lenient" and ending in (Ending.COMPLETE, Ending.CUT):
+            if answer is None and _READING.get() == "lenient" and ending in (Ending.COMPLETE, Ending.CUT):
                 texts = {option.number: option.text for option in question.options}
-                answer = read_leniently(content, texts, reasoned=reasoned, cut=ending is Ending.CUT)
+                # A careful marker takes no passage's number for an option's.
+                said = drop_citations(content) if inputs.get("passages") else content
+                answer = read_leniently(said, texts, reasoned=reasoned, cut=ending is Ending.CUT)
             outputs["answer"] = answer
         if shape.cites:
             outputs["citation"] = read_citation(content, inputs["count"])

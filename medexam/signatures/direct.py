@@ -19,7 +19,8 @@ from medexam.dspy_requests import build_request, read_generations
 from medexam.model_calls import Dialogue, Generation
 
 Fields = dict[str, Any]
-_OTHERS = "medexam_models"
+OTHER_MODELS = "medexam_models"
+"""Setting of DSPy's context: the experiment's further models, by name."""
 _SEVERAL = {"n", "num_generations"}
 """Settings of a call for several replies, under which DSPy raises the temperature."""
 
@@ -37,7 +38,7 @@ def in_bulk(lm: dspy.LM | None, others: Mapping[str, dspy.LM] = MappingProxyType
 
     `others` are the experiment's further models, by name.
     """
-    return dspy.context(lm=lm, disable_history=True, trace=None, **({_OTHERS: others} if others else {}))
+    return dspy.context(lm=lm, disable_history=True, trace=None, **({OTHER_MODELS: others} if others else {}))
 
 
 def find_lm(name: str | None, temperature: float | None) -> dspy.LM | None:
@@ -45,7 +46,7 @@ def find_lm(name: str | None, temperature: float | None) -> dspy.LM | None:
 
     None where it is the run's as it is, and where prompts are looked at without asking.
     """
-    others: Mapping[str, dspy.LM] | None = dspy.settings.get(_OTHERS)
+    others: Mapping[str, dspy.LM] | None = dspy.settings.get(OTHER_MODELS)
     lm = dspy.settings.lm if name is None or others is None else others[name]
     if temperature is None or lm is None:
         return None if lm is dspy.settings.lm else lm

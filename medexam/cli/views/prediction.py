@@ -1,30 +1,43 @@
-"""A prediction as text: its fields, a line each, and the traceback of a module that raised."""
+"""A prediction as text: what was sent and what came for each of its calls, then its fields, a line each."""
 
 import json
 from typing import Any
 
 from medexam.cli.terminal import Terminal
 from medexam.predictions import Prediction
+from medexam.predictions.calls import ModelCall
 
-LEFT_OUT = {"schema", "question", "program", "spec_digest"}
-"""Fields of a stored answer that say which run it belongs to, as the line above it does."""
+LEFT_OUT = {"question", "program", "spec_digest", "calls", "replied"}
+"""Fields that say which run the answer belongs to, as the line above does, and those that are shown apart."""
 
 
-def print_prediction(console: Terminal, prediction: Prediction | None, document: dict[str, Any]) -> None:
-    """Print the fields of a prediction; None says that its question is pending."""
+def print_prediction(console: Terminal, prediction: Prediction | None) -> None:
+    """Print a prediction; None says that its question is pending."""
     if prediction is None:
         console.print("pending: it was not asked yet")
         return
-    traceback = prediction.failure and prediction.failure.traceback
-    if traceback:
+    for number, call in enumerate(prediction.calls, start=1):
+        heading = f"Call {number} of {len(prediction.calls)}" if len(prediction.calls) > 1 else "Call"
+        console.print(f"\n{heading}", style="bold", markup=False)
+        _print_call(console, call)
+    console.print("\nAnswer", style="bold", markup=False)
+    document = prediction.to_json()
+    if traceback := prediction.failure and prediction.failure.traceback:
         fault = {name: value for name, value in document["failure"].items() if name != "traceback"}
         document = {**document, "failure": fault, "traceback": traceback.rstrip()}
-    for name, value in document.items():
-        if name in LEFT_OUT:
-            continue
-        text = value if isinstance(value, str) else _render(value)
-        console.print(f"{name}:\n{text}\n" if "\n" in text else f"{name}: {text}")
+    _print_fields(console, {name: value for name, value in document.items() if name not in LEFT_OUT})
 
 
-def _render(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _print_call(console: Terminal, call: ModelCall) -> None:
+    for message in call.messages:
+        console.print(f"{message['role']}:\n{message['content']}\n", markup=False, highlight=False)
+    fields = call.model_dump(mode="json", exclude_none=True)
+    if "text" in fields:
+        fields["reply"] = fields.pop("text")
+    _print_fields(console, {name: value for name, value in fields.items() if name != "messages"})
+
+
+def _print_fields(console: Terminal, fields: dict[str, Any]) -> None:
+    for name, value in fields.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        console.print(f"{name}:\n{text}\n" if "\n" in text else f"{name}: {text}", markup=False, highlight=False)

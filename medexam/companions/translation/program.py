@@ -14,7 +14,6 @@ from typing import Any
 import dspy
 from pydantic import Field
 
-from medexam import Prediction
 from medexam.companions.translation.layout import QuestionText, render_layout, text_of_task
 from medexam.companions.translation.validity import clean_reply
 from medexam.toolkit.asking import (
@@ -203,11 +202,7 @@ class Translate(AskingProgram):
     def steps(self, question: Task) -> Steps:
         """Yield one call, never a second."""
         prediction = yield Call(self.translate, {"source": text_of_task(question)})
-        return ProgramOutput(text=self._clean(question, prediction.reply), generations=[prediction.generation])
-
-    def read_again(self, question: Task, stored: Prediction, reading: object = None) -> ProgramOutput | None:  # noqa: ARG002
-        """Clean a stored reply again."""
-        return None if stored.reply is None else ProgramOutput(text=self._clean(question, stored.reply))
+        return ProgramOutput(text=self._clean(question, prediction.reply), generation=prediction.generation)
 
     def _clean(self, question: Task, reply: str) -> str | None:
         return clean_reply(reply, text_of_task(question).numbers, self.adapter.words.keywords) or None

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import dspy
@@ -155,10 +154,8 @@ class PlannedCell(Generic[S_co]):
         pending, right, answered = take_stock(self.folder, self.question_sets, self.benchmark)
         return replace(self, pending=pending, right=right, answered=answered)
 
-    def build_preview(
-        self, questions: Sequence[Question | Task], stored: Mapping[str, Prediction] = MappingProxyType({})
-    ) -> dspy.Module:
-        """Build the program, ready to show the prompts of these questions; `stored` holds their answers by key, if any.
+    def build_preview(self, questions: Sequence[Question | Task]) -> dspy.Module:
+        """Build the program, ready to show the first prompts of these questions.
 
         Passages are those known from before, else a mark for each; nothing is looked up or read.
         """
@@ -166,7 +163,7 @@ class PlannedCell(Generic[S_co]):
         if self.retrieval is not None and self.asks_model:
             if self.retrieval.size is not None:
                 self.retrieval.recall(questions)
-            preview = Preview(self.retrieval, stored)
+            preview = Preview(self.retrieval)
             budgets = {name: model.max_tokens for name, model in cell.asked_models.items()}
             context = ProgramContext(
                 cell.model.max_tokens,

@@ -5,9 +5,9 @@ from typing import Any
 from medexam.errors import ProgramFaultError
 from medexam.experiments.plan.cells import AnyCell, Plan
 from medexam.experiments.plan.hosted import read_records
-from medexam.programs import AskingProgram
-from medexam.programs.replay import replay
+from medexam.programs.stored_calls import look
 from medexam.questions import Question, Task
+from medexam.serve.network.event_loop import background_loop
 from medexam.specs.identity import distinct_labels
 
 
@@ -53,22 +53,18 @@ def _calls_by_model(planned: AnyCell) -> dict[str, int]:
 
 
 def prompt_of(planned: AnyCell, question: Question | Task) -> list[dict[str, str]]:
-    """Render the chat messages of the first call for a question, a line for its picture; empty if none is made."""
+    """Return the chat messages of the first call for a question, a line for its picture; empty if none is made."""
     return _look(planned, question)[0]
 
 
 def _look(planned: AnyCell, question: Question | Task) -> tuple[list[dict[str, str]], tuple[str, ...]]:
     """Return what `prompt_of` does, and what a module of the user's own raises before it asks: one line, or none."""
-    program = planned.build_preview([question])
-    if not isinstance(program, AskingProgram):
+    if not planned.asks_model:
         return [], ()
-    if program.replayed:
-        first_prompts, _, fault = replay(program, question, ())
-        faults = () if fault is None else (_describe_fault(planned, fault),)
-        return first_prompts[0] if first_prompts else [], faults
-    call = next(program.steps(question))
-    demonstrations = call.inputs.get("demos", call.predictor.demos)
-    messages: list[dict[str, str]] = program.adapter.format(call.predictor.signature, demonstrations, call.inputs)
+    calls, _, fault = background_loop().run(look(planned.build_preview([question]), question))
+    if not calls:
+        return [], () if fault is None else (_describe_fault(planned, fault),)
+    messages = [dict(message) for message in calls[0].messages] or [{"role": "user", "content": calls[0].prompt or ""}]
     if isinstance(question, Question) and question.picture is not None:
         last = next(message for message in reversed(messages) if message["role"] == "user")
         last["content"] = f"{_describe(question.picture)}\n\n{last['content']}"

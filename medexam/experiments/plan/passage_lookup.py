@@ -5,19 +5,16 @@ What a query found is kept on disk under the retriever's digest, so a second run
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 from filelock import FileLock
 
 from medexam.errors import DatasetError, MedExamError, RunFolderError
 from medexam.experiments.store.log_lines import cut_torn_line, read_whole_lines
-from medexam.predictions import Prediction
 from medexam.programs.retrieval.reading import Supports
 from medexam.questions import Language, Question, Task
 from medexam.retrievers.base import Hit, Passage, Retriever
@@ -224,10 +221,8 @@ class Preview:
     It finds the passages of questions and those of any text.
     """
 
-    def __init__(self, retrieval: Retrieval, stored: Mapping[str, Prediction] = MappingProxyType({})) -> None:
-        """Take `stored` answers by the keys of their questions, with the passages that were kept for each."""
+    def __init__(self, retrieval: Retrieval) -> None:
         self._retrieval = retrieval
-        self._stored = stored
 
     def find(self, question: Question | Task) -> list[Hit]:
         """Return the passages to show."""
@@ -240,14 +235,8 @@ class Preview:
         return {option.number: self.find(question) for option in question.options}
 
     def read_supports(self, question: Question) -> Supports:
-        """Map each passage to what is known: 0 or no nats as it was kept or dropped; kept where no answer is stored."""
-        prediction = self._stored.get(question.key)
-        decisions = {passage.id: passage.kept is not False for passage in (prediction and prediction.passages) or ()}
-        nats = {True: 0.0, False: -math.inf}
-        return {
-            hit.passage.id: dict.fromkeys(question.option_numbers, nats[decisions.get(hit.passage.id, True)])
-            for hit in self.find(question)
-        }
+        """Map each passage to 0 nats for every option: all are kept."""
+        return {hit.passage.id: dict.fromkeys(question.option_numbers, 0.0) for hit in self.find(question)}
 
     def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]:
         """Return the passages of any texts."""

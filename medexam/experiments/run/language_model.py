@@ -72,18 +72,22 @@ class EngineLM(dspy.LM):
             return engine.reply(dialogue)[0]
 
 
-def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None) -> EngineLM:
+def build_lm(
+    model: ModelSpec, engine: Askable, draws: Draws | None = None, *, asked: str | None = None
+) -> EngineLM:
     """Build a language model for DSPy over an engine, which alone retries and never caches.
+
+    `asked` is its name in the spec where it is a further model.
 
     With `draws`, equal requests at a temperature get one seed after the other. Without, only those of one question of a
     module of the user's own do.
     """
     sampling = {"top_p": model.top_p, "top_k": model.top_k, "stop": list(model.stop) or None}
     name = f"medexam/{model.label}"
-    recorder = AsyncRecordingEngine(engine, draws, model=name)
+    recorder = AsyncRecordingEngine(engine, draws, model=name, asked=asked)
     lm = EngineLM(
         model=name,
-        engine=RecordingEngine(engine.sync, draws, declaring=engine, model=name),
+        engine=RecordingEngine(engine.sync, draws, declaring=engine, model=name, asked=asked),
         async_engine=recorder,
         cache=False,
         num_retries=0,

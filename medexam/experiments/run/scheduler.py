@@ -28,6 +28,7 @@ from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, build_failure, build_prediction
 from medexam.programs.outcome import read_both
+from medexam.programs.recording import kept_calls
 from medexam.serve.waits import covered_s, recorded
 from medexam.signatures.direct import run_program
 
@@ -237,16 +238,18 @@ class Scheduler:
         work, start = self.work, time.monotonic()
         program, spec_digest, answerer = work.program_label, work.spec_digest, work.answerer
         try:
-            with recorded() as waits:
+            with recorded() as waits, kept_calls() as calls:
                 output = await run_program(work.program, question)
         except (LMError, ProgramFaultError) as error:
+            sent = calls.all()
             if isinstance(error, _HOPELESS):
                 self._hopeless = self._hopeless or error
-            return build_failure(question, error, program=program, spec_digest=spec_digest, answerer=answerer)
+            return build_failure(question, error, sent, program=program, spec_digest=spec_digest, answerer=answerer)
         latency_s = time.monotonic() - start
         prediction = build_prediction(
             question,
             output,
+            calls.all(),
             program=program,
             spec_digest=spec_digest,
             answerer=answerer,
@@ -254,7 +257,9 @@ class Scheduler:
             latency_s=latency_s,
             waiting_s=covered_s(waits),
         )
-        return read_both(work.program, question, prediction) if isinstance(work.program, AskingProgram) else prediction
+        if isinstance(work.program, AskingProgram):
+            prediction = await read_both(work.program, question, prediction)
+        return prediction
 
     async def _flush_regularly(self) -> None:
         # By time and not by number: a slow model's few answers are on the disk as soon as a fast one's many.

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from medexam.predictions import Prediction, Status
-from medexam.predictions.prediction import has_reply
 
 
 class Stop(StrEnum):
@@ -74,12 +73,12 @@ class Spending:
         """Count one more question as done."""
         self.questions += 1
         self.failed += prediction.status is Status.FAILED
-        replied = has_reply(prediction)
+        replied = prediction.last_call is not None
         self.uncounted += replied and None in (prediction.prompt_tokens, prediction.completion_tokens)
         prompt, completion = prediction.prompt_tokens or 0, prediction.completion_tokens or 0
         self.tokens += prompt + completion
-        self.calls += len(prediction.generations) if prediction.generations else replied
-        for reply in prediction.generations or () if self.further_prices else ():
+        self.calls += sum(call.has_reply for call in prediction.calls)
+        for reply in prediction.calls if self.further_prices else ():
             if reply.asked is not None:
                 tokens = (reply.prompt_tokens or 0, reply.completion_tokens or 0)
                 earlier = self.further_tokens.get(reply.asked, (0, 0))

@@ -15,6 +15,7 @@ from threading import Lock
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.log_lines import cut_torn_line, parse_lines
+from medexam.experiments.store.shared_turns import SharedTurns, complete, prompts_beside, read_turns
 from medexam.predictions import Prediction
 
 _BLOCK = 4096
@@ -63,10 +64,16 @@ def _held_lines(path: Path, spec_digest: str, size: int, mtime_ns: int) -> _Line
 
 
 def _lines(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
-    for number, start, prediction in parse_lines(path, Prediction.model_validate_json):
+    turns = read_turns(prompts_beside(path))
+    for number, start, prediction in parse_lines(path, lambda line: parse_prediction(line, turns)):
         if prediction.spec_digest != spec_digest:
             check_own(prediction, spec_digest, f"{path}, line {number}")
         yield start, prediction
+
+
+def parse_prediction(line: bytes, turns: Mapping[str, str]) -> Prediction:
+    """Read a line of a log whose shared turns are `turns`; raises `ValueError`, and `KeyError` where one is missing."""
+    return complete(Prediction.model_validate_json(line), turns)
 
 
 def check_own(prediction: Prediction, spec_digest: str, place: str) -> None:
@@ -92,6 +99,7 @@ class StoredPredictions(Mapping[str, Prediction]):
         self._descriptor = descriptor
         self._starts: dict[str, int] = {}
         self._cache: dict[str, Prediction] = {}
+        self._turns = read_turns(prompts_beside(path))
         for start, prediction in scan_predictions(path, spec_digest):
             self._starts[prediction.question] = start
             if start < HELD_BYTES:
@@ -110,7 +118,7 @@ class StoredPredictions(Mapping[str, Prediction]):
             if not chunk:
                 raise RunFolderError(f"the prediction of {key} is no longer in its file, which was changed")
             line += chunk
-        return Prediction.model_validate_json(line[: line.index(b"\n")])
+        return parse_prediction(line[: line.index(b"\n")], self._turns)
 
     def __contains__(self, key: object) -> bool:
         return key in self._starts
@@ -129,12 +137,13 @@ class PredictionLog:
         """Take `descriptor` as the open end of the file at `path`."""
         self._path = path
         self._descriptor = descriptor
+        self._turns = SharedTurns(prompts_beside(path))
         self._waiting: list[bytes] = []
 
     def append(self, prediction: Prediction) -> None:
         """Queue one line; `flush` puts it on the disk."""
         # One write and one fsync a batch: a sync for each answer would be the slowest part of a fast run.
-        self._waiting.append(prediction.to_line())
+        self._waiting.append(self._turns.write(prediction))
 
     def flush(self) -> None:
         """Put all queued lines on the disk.
@@ -148,6 +157,7 @@ class PredictionLog:
         batch = b"".join(self._waiting)
         end = os.fstat(self._descriptor).st_size
         try:
+            self._flush_turns()
             while batch:
                 batch = batch[os.write(self._descriptor, batch) :]
             os.fsync(self._descriptor)
@@ -160,6 +170,21 @@ class PredictionLog:
                 "same command again"
             ) from None
         self._waiting.clear()
+
+    def _flush_turns(self) -> None:
+        """Put on the disk what the lines refer to, before these; raises `OSError`."""
+        if self._turns.waiting:
+            with self._turns.path.open("ab") as stream:
+                end = stream.tell()
+                try:
+                    stream.write(b"".join(self._turns.waiting))
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                except OSError:
+                    with suppress(OSError):
+                        os.ftruncate(stream.fileno(), end)
+                    raise
+            self._turns.waiting.clear()
 
     def _check_place(self) -> None:
         # A file that has lost its name can still be written, but nobody reads it again.

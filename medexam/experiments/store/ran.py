@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from medexam.predictions.core import Count
+from medexam.predictions.calls import Count
 
 
 def _check_time(text: str) -> str:

@@ -3,12 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Annotated
-
-from pydantic import Field
 
 from medexam.distributions import WILSON, rate_interval
-from medexam.frozen_model import is_none
 from medexam.predictions.core import CorePrediction
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.questions import Gold
@@ -24,10 +20,10 @@ class CitationFields(CorePrediction):
 
     __slots__ = ()
 
-    cited: Annotated[int | None, Field(exclude_if=is_none)] = None
+    cited: int | None = None
     """The place among `passages`, from 1, of the one that the reply names for its answer; 0: it says that none supports
     it. Left out of a line where it names none, or was not asked to."""
-    cited_support: Annotated[float | None, Field(exclude_if=is_none)] = None
+    cited_support: float | None = None
     """The probability, 0 to 1, with which a sentence of that passage entails the stem with the answer, by a reader.
     Left out of a line where none was asked or no passage is named."""
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
-from medexam.frozen_model import FrozenModel, is_none
+from medexam.frozen_model import FrozenModel
 from medexam.predictions.core import CorePrediction
 from medexam.predictions.evidence.kind import Kind
 from medexam.text import hide_secrets
@@ -20,7 +20,7 @@ class Failure(FrozenModel):
     kind: str
     """The error's class name, such as `LMTransportError`."""
     message: HiddenText
-    traceback: Annotated[HiddenText | None, Field(exclude_if=is_none)] = None
+    traceback: HiddenText | None = None
     """Python's, of an exception in a program of the user's own. Left out of a line if there is none, and in older
     files."""
 

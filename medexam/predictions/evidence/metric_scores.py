@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from medexam.frozen_model import FrozenModel, is_none
+from medexam.frozen_model import FrozenModel
 from medexam.predictions.core import CorePrediction
 
 
@@ -17,7 +17,7 @@ class MetricScore(FrozenModel, allow_inf_nan=False):
     """The metric's name."""
     value: bool | int | float
     """As the metric returned it; the `score` of a `dspy.Prediction`."""
-    feedback: Annotated[str | None, Field(exclude_if=is_none)] = None
+    feedback: str | None = None
     """What the metric said beside the number, or why a fault was scored. Left out where it said nothing."""
     details: Annotated[dict[str, Any], Field(exclude_if=not_)] = Field(default_factory=dict)
     """Other fields of the metric's `dspy.Prediction`. Left out if there are none."""
@@ -29,5 +29,5 @@ class MetricScoreFields(CorePrediction):
 
     __slots__ = ()
 
-    metric_score: Annotated[MetricScore | None, Field(exclude_if=is_none)] = None
+    metric_score: MetricScore | None = None
     """What the metric of a `medexam.Evaluate` said. Left out elsewhere, and where it could not be asked."""

@@ -3,13 +3,10 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
 from medexam.distributions import chi_square_tail, rate_interval
-from medexam.frozen_model import is_none
 from medexam.predictions.evidence.kind import Figures, Kind, end_values
 from medexam.predictions.evidence.votes import VoteFields, majority
 from medexam.questions import Gold
@@ -22,7 +19,7 @@ class OrderFields(VoteFields):
 
     __slots__ = ()
 
-    orders: Annotated[tuple[tuple[int, ...], ...] | None, Field(exclude_if=is_none)] = None
+    orders: tuple[tuple[int, ...], ...] | None = None
     """The orders in which the options were shown, each as their printed numbers; every order has as many `votes`, one
     order after the other, as printed numbers too, or a row of `order_scores`. Left out of a line where the exam's order
     alone was shown."""

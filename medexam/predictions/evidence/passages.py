@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from medexam.distributions import LEVEL, WILSON, beta_share, rate_interval
-from medexam.frozen_model import FrozenModel, is_none
-from medexam.predictions.core import CorePrediction, Count, Reason
+from medexam.frozen_model import FrozenModel
+from medexam.predictions.calls import Count
+from medexam.predictions.core import CorePrediction, Reason
 from medexam.predictions.evidence.kind import Figures, Kind, end_values
 from medexam.questions import Gold
 from medexam.tables import NONE, Captioned, Table, coefficient, equals, percent, six_digits, with_interval
@@ -40,9 +40,9 @@ class RetrievedPassage(FrozenModel, allow_inf_nan=False):
     """The collection that it comes from."""
     score: float
     """In the retriever's own unit; the higher the more relevant."""
-    kept: Annotated[bool | None, Field(exclude_if=is_none)] = None
+    kept: bool | None = None
     """Whether a verifier kept it for the prompt; left out where none judged."""
-    support: Annotated[float | None, Field(exclude_if=is_none)] = None
+    support: float | None = None
     """The highest probability, 0 to 1, with which it entails an option, by a reader; left out where none judged."""
 
 

@@ -3,11 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
-
-from medexam.frozen_model import FrozenModel, is_none
+from medexam.frozen_model import FrozenModel
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.predictions.evidence.passages import PassageFields, RetrievedPassage
 from medexam.questions import Gold
@@ -30,7 +28,7 @@ class RoundFields(PassageFields):
 
     __slots__ = ()
 
-    rounds: Annotated[tuple[tuple[FollowUp, ...], ...] | None, Field(exclude_if=is_none)] = None
+    rounds: tuple[tuple[FollowUp, ...], ...] | None = None
     """The queries that the model wrote in each round; left out of a line where it wrote none itself."""
 
 

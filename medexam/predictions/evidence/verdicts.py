@@ -2,12 +2,8 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-from pydantic import Field
 
 from medexam.distributions import WILSON, rate_interval
-from medexam.frozen_model import is_none
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.predictions.evidence.passages import PassageFields
 from medexam.questions import Gold
@@ -20,7 +16,7 @@ class VerdictFields(PassageFields):
 
     __slots__ = ()
 
-    supported: Annotated[bool | None, Field(exclude_if=is_none)] = None
+    supported: bool | None = None
     """Whether the kept passages support the answer, as a verifier says; False too where none was kept. Left out of a
     line where nothing was verified or there was no answer."""
 

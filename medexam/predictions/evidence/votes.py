@@ -4,12 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from math import comb, fsum
-from typing import Annotated
-
-from pydantic import Field
 
 from medexam.distributions import WILSON, rate_interval
-from medexam.frozen_model import is_none
 from medexam.predictions.evidence.kind import Figures, Kind
 from medexam.predictions.evidence.option_scores import OptionScoreFields
 from medexam.questions import Gold
@@ -26,7 +22,7 @@ class VoteFields(OptionScoreFields):
 
     __slots__ = ()
 
-    votes: Annotated[tuple[int | None, ...] | None, Field(exclude_if=is_none)] = None
+    votes: tuple[int | None, ...] | None = None
     """The answer of each of several replies, in their order; None for a reply without a legal one. Left out
     of a line where no votes were counted."""
 

@@ -71,7 +71,7 @@ class Ensemble(Control):
         votes = tuple(prediction.answer for prediction in predictions)
         scores = combine(question, predictions, self._combine, weights)
         answer = None if scores is None else choose(question, predictions, scores.option_scores)
-        return ProgramOutput(answer=answer, rationale=None, generations=[], scores=scores, votes=votes)
+        return ProgramOutput(answer=answer, rationale=None, scores=scores, votes=votes)
 
 
 def combine(

@@ -8,10 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from medexam.model_calls import Reading
-from medexam.predictions import Prediction
 from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram, altered
-from medexam.programs.combining.voting import count_votes, read_each, recount
+from medexam.programs.combining.voting import count_votes
 from medexam.programs.orders import Order, orders_of, original, shown_in
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
@@ -22,7 +20,7 @@ class Reordered(WrappingProgram):
     """A program that is asked once for each order of a question's options.
 
     A prediction carries `orders`, and `votes`, the answers in their order as the numbers that the exam prints; each
-    order has as many of them. `generations` hold the numbers that were shown. Votes count as those of `Voting` do.
+    order has as many of them. `calls` hold the numbers that were shown. Votes count as those of `Voting` do.
     """
 
     def __init__(self, program: ExamProgram, orders: Orders) -> None:
@@ -41,13 +39,6 @@ class Reordered(WrappingProgram):
             outcome = yield from altered(self.program.steps(question), partial(_show, shown_in(question, order)))
             outcomes.append(outcome)
         return count_votes(question, _votes(question, orders, outcomes), outcomes).copy(orders=tuple(orders))
-
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
-        """Read the answers in the stored replies of each order, counted anew."""
-        if not (orders := stored.orders):
-            return None
-        outcomes = read_each(self.program, [shown_in(question, order) for order in orders], stored, reading)
-        return None if outcomes is None else recount(_votes(question, orders, outcomes)).copy(orders=orders)
 
 
 def _show(question: Question, call: Call) -> Call:

@@ -13,10 +13,8 @@ from functools import partial
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.model_calls import Reading
-from medexam.predictions import Prediction
 from medexam.predictions.evidence.option_scores import OptionScores
-from medexam.programs.base import AskingProgram, Call, ExamProgram, Step, Steps, WrappingProgram, advance, altered
+from medexam.programs.base import Call, ExamProgram, Step, Steps, WrappingProgram, advance, altered
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 
@@ -61,32 +59,6 @@ class Voting(WrappingProgram):
             answers.append((yield from altered(run, partial(_seeded, number, self.samples), step)))
         return count_votes(question, answers, answers)
 
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
-        """Read the votes in the stored replies, counted anew."""
-        outcomes = read_each(self.program, [question] * self.samples, stored, reading)
-        return None if outcomes is None else recount(outcomes).copy(orders=stored.orders)
-
-
-def read_each(
-    program: AskingProgram, questions: Sequence[Question], stored: Prediction, reading: Reading
-) -> list[ProgramOutput] | None:
-    """Read the stored replies to each of the questions that a program was asked in turn; None if one cannot be read."""
-    replies = stored.generations
-    if not replies or len(replies) % len(questions):
-        return None
-    count = len(replies) // len(questions)
-    outcomes = []
-    for place, question in enumerate(questions):
-        own_replies = replies[place * count : (place + 1) * count]
-        text = own_replies[-1].text
-        # A reply that was guided behind its reasoning holds the reasoning too.
-        fields = {"generations": own_replies, "reply": text, "rationale": text if count > 1 else None}
-        outcome = program.read_again(question, stored.model_copy(update=fields), reading)
-        if outcome is None:
-            return None
-        outcomes.append(outcome)
-    return outcomes
-
 
 def _shares_prompt(calls: Sequence[Step]) -> bool:
     """Return whether all are the same call, of one of DSPy's own predictors, and its model reads a prompt once."""
@@ -111,17 +83,7 @@ def count_votes(question: Question, votes: Sequence[ProgramOutput], outcomes: Se
         answer=answer,
         scores=shares(question, votes),
         votes=tuple(vote.answer for vote in votes),
-        last_generation=best_outcome.last_generation or next(reversed(best_outcome.generations), None),
-        keeps_replies=True,
-        generations=[generation for outcome in outcomes for generation in outcome.generations],
     )
-
-
-def recount(votes: Sequence[ProgramOutput]) -> ProgramOutput:
-    """Return what votes that were read in stored replies make the answer, and the reasoning of the first with it."""
-    answer = winner(votes)
-    rationale = next((vote.rationale for vote in votes if vote.answer == answer), None)
-    return ProgramOutput(answer=answer, rationale=rationale, votes=tuple(vote.answer for vote in votes))
 
 
 def winner(outcomes: Sequence[ProgramOutput]) -> int | None:

@@ -5,11 +5,8 @@ from collections.abc import Sequence
 
 import dspy
 
-from medexam.model_calls import Reading
-from medexam.predictions import Prediction
 from medexam.programs.asking import AnsweringProgram
 from medexam.programs.base import Call, Steps
-from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.fitting import fitted
 from medexam.programs.retrieval.passages import BehindText, PassageFinder
 from medexam.programs.retrieval.reading import ReadSupports, SupportReader, Supports
@@ -17,7 +14,7 @@ from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import render_answer
 from medexam.signatures.adapter import CitePassage, behind_passages
-from medexam.signatures.citations import count_numbered, drop_citations, number_passages, read_citation
+from medexam.signatures.citations import count_numbered, number_passages, read_citation
 
 
 class CitingPassages(BehindText):
@@ -57,27 +54,20 @@ class CitingPassages(BehindText):
             outcome.cited_support = cited_support(supports, hits, outcome.cited, outcome.answer)
         return outcome
 
-    def read_again(self, question: Question, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
-        """Read as the program's own does; a careful marker takes no passage's number for an option's."""
-        if reading == "lenient" and stored.reply is not None:
-            stored = stored.model_copy(update={"reply": drop_citations(stored.reply)})
-        return super().read_again(question, stored, reading)
-
     def _cited(self, question: Question, excerpt: str, hit_count: int) -> Steps:
         passages = f"{excerpt}\n\n{self._note}" if excerpt else ""
         count = count_numbered(excerpt, hit_count)
         outcome = yield from self.steps_with(question, passages=passages)
-        generations = list(outcome.generations)
-        citation = read_citation(generations[-1].reply or "", count)
+        citation = read_citation(outcome.generation.reply or "", count)
         if self.cite is not None and outcome.answer is not None and count:
             reply = render_answer(outcome.answer, self.adapter.answer_form)
             if outcome.rationale:
                 reply = f"{outcome.rationale}\n\n{reply}"
             inputs = {"question": question, "passages": passages, "reply": reply, "count": count}
             prediction = yield Call(self.cite, inputs)
-            generations.append(prediction.generation)
+            outcome.generation = prediction.generation
             citation = prediction.citation
-        return outcome.copy(generations=generations, keeps_replies=True, cited=citation)
+        return outcome.copy(cited=citation)
 
 
 def cited_support(supports: Supports, hits: Sequence[Hit], citation: int, answer: int) -> float:

@@ -85,4 +85,4 @@ class OptionRelevance(Control):
         best = {number: hits[0] for number, hits in self._finder.find_per_option(question).items() if hits}
         answer = max(best, key=lambda number: best[number].score, default=None)
         hits = [] if answer is None else [best[answer]]
-        return ProgramOutput(answer=answer, rationale=None, generations=[], hits=hits)
+        return ProgramOutput(answer=answer, rationale=None, hits=hits)

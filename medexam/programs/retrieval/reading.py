@@ -89,14 +89,14 @@ class SpanExtraction(_ReadingProgram[ContextReader]):
         reading = self._reader.read_context(question)
         span = reading.span
         if span is None or not span.text:
-            return ProgramOutput(answer=None, text=None, rationale=None, generations=[])
+            return ProgramOutput(answer=None, text=None, rationale=None)
         return ProgramOutput(
             answer=None,
             text=span.text,
             span=(span.start, span.end),
             alignment="literal",
             rationale=None,
-            generations=[_quote(span.text, reading.reader)],
+            generation=_quote(span.text, reading.reader),
         )
 
 
@@ -154,11 +154,11 @@ class SpanChoice(_ReadingProgram[QuestionReader]):
     def say(self, question: Question) -> ProgramOutput:
         """Return the answer; `hits` are the passages that were read."""
         reading = self._reader.read_span(question)
-        answer, generations = None, []
+        answer, generation = None, None
         if reading.span is not None:
             answer = choose_by_overlap(reading.question, reading.span.text)
-            generations = [_quote(reading.span.text, reading.reader)]
-        return ProgramOutput(answer=answer, rationale=None, generations=generations, hits=list(reading.hits))
+            generation = _quote(reading.span.text, reading.reader)
+        return ProgramOutput(answer=answer, rationale=None, generation=generation, hits=list(reading.hits))
 
 
 class EntailedChoice(_ReadingProgram[QuestionReader]):
@@ -173,14 +173,14 @@ class EntailedChoice(_ReadingProgram[QuestionReader]):
         """Return the answer; `hits` are the passages that were read."""
         reading = self._reader.read_entailments(question)
         if not reading.best:
-            return ProgramOutput(answer=None, rationale=None, generations=[], hits=list(reading.hits))
+            return ProgramOutput(answer=None, rationale=None, hits=list(reading.hits))
         default = (_LEAST, "")
         scores = {number: max(reading.best.get(number, default)[0], _LEAST) for number in question.option_numbers}
         answer = max(scores, key=scores.__getitem__)
         return ProgramOutput(
             answer=answer,
             rationale=None,
-            generations=[_quote(reading.best.get(answer, default)[1], reading.reader)],
+            generation=_quote(reading.best.get(answer, default)[1], reading.reader),
             hits=list(reading.hits),
             scores=OptionScores(scores, UNIT),
         )

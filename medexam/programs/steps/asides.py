@@ -86,7 +86,7 @@ class AskedAside(Aside):
         texts = [value for name, value in inputs.items() if name != "answer"]
         text = texts[-1] if texts and ("question" in self._signature.inputs or len(texts) > 1) else ""
         if self._spec.output_type == "bool" and text == []:
-            return ProgramOutput(answer=None, generations=[], fields={self._outputs[0]: False})
+            return ProgramOutput(answer=None, fields={self._outputs[0]: False})
         choices = (self._groups["answer_yes"], self._groups["answer_no"]) if self._spec.output_type == "bool" else ()
 
         count = self._spec.most if self._spec.output_type == "list[str]" else 0
@@ -101,7 +101,7 @@ class AskedAside(Aside):
             value = prediction.answer == choices[0]
         elif self._spec.output_type != "str":
             value = read_queries(prediction.answer, self._spec.most, looked_up)
-        return ProgramOutput(answer=None, generations=[prediction.generation], fields={self._outputs[0]: value})
+        return ProgramOutput(answer=None, generation=prediction.generation, fields={self._outputs[0]: value})
 
     def entry(self, question: Asked, inputs: Inputs, value: str) -> str:
         """Return a text as it is added to a list."""
@@ -135,7 +135,7 @@ class ReadAside(Aside):
         ]
         probability = math.exp(max(logprobs, default=-math.inf))
         values = (probability >= self._least, probability)
-        return ProgramOutput(answer=None, generations=[], fields=dict(zip(self._outputs, values, strict=False)))
+        return ProgramOutput(answer=None, fields=dict(zip(self._outputs, values, strict=False)))
 
 
 def read_queries(reply: str, count: int, earlier_queries: Sequence[str]) -> list[str]:

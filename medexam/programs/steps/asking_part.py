@@ -78,11 +78,3 @@ def within(steps: Steps, program: dspy.Module, lm: dspy.LM | None, later: int) -
         return steps if adapter is None else altered(steps, change)
     return altered(steps, change, resume=resume)
 
-
-def asked_of(model: str, outcome: ProgramOutput) -> ProgramOutput:
-    """Return a prediction whose replies say that a further model was asked."""
-    last = outcome.last_generation
-    return outcome.copy(
-        generations=[replace(one, asked=one.asked or model) for one in outcome.generations or ()],
-        last_generation=last and replace(last, asked=last.asked or model),
-    )

@@ -11,7 +11,6 @@ from typing import Any
 import dspy
 
 from medexam.errors import ProgramFaultError
-from medexam.model_calls import Generation
 from medexam.predictions import FollowUp, Reason
 from medexam.programs.base import Call, Steps
 from medexam.programs.controls import Abstention
@@ -20,7 +19,7 @@ from medexam.programs.program_output import PassageVerdict, ProgramOutput, kept_
 from medexam.programs.retrieval.passages import PassageFinder, shown_text
 from medexam.programs.retrieval.searching import LookUp, PassageSearch
 from medexam.programs.steps.asides import Aside, AskedAside
-from medexam.programs.steps.asking_part import asked_of, part_steps, within
+from medexam.programs.steps.asking_part import part_steps, within
 from medexam.programs.steps.branches import BranchRule, combine_branches
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
@@ -103,7 +102,6 @@ class Course:
     programs: Mapping[str, dspy.Module]
     """Attribute of each part -> its program."""
     question: Asked
-    generations: list[Generation] = field(default_factory=list)
     hits: dict[str, Hit] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
     """How many replies were drawn of what is asked alike."""
@@ -204,8 +202,6 @@ class Course:
         else:
             steps = part_steps(step, program, self.question, inputs)
         outcome = ProgramOutput.of((yield from within(steps, program, lm, later)))
-        outcome = outcome if step.model is None else asked_of(step.model, outcome)
-        self.generations += outcome.generations or []
         self.looked_up |= outcome.hits is not None
         self.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
         if isinstance(program, Abstention) and scope.answering is not None:
@@ -296,7 +292,7 @@ class Course:
         self._add_up(copies, branches, scope)
         if step.combine is not None:
             outcomes = [
-                inner.answering or ProgramOutput(answer=None, rationale=None, generations=[]) for inner in branches
+                inner.answering or ProgramOutput(answer=None, rationale=None) for inner in branches
             ]
             outcome = combine_branches(step.combine, self.plan.rules, self.question, outcomes)
             scope.fields |= {"answer": outcome.answer, "rationale": outcome.rationale}
@@ -325,12 +321,8 @@ class Course:
 
     def _output(self, scope: _Scope) -> ProgramOutput:
         """Return the prediction that answered last, with everything that was asked and found."""
-        outcome = scope.answering or ProgramOutput(answer=None, rationale=None, generations=[])
-        own_generations = outcome.generations or []
+        outcome = scope.answering or ProgramOutput(answer=None, rationale=None)
         fields: dict[str, Any] = {}
-        if self.generations and (len(self.plan.parts) > 1 or any(one.asked for one in self.generations)):
-            last = outcome.last_generation or (own_generations or self.generations)[-1]
-            fields = {"keeps_replies": True, "last_generation": last}
         if self.looked_up:
             fields |= {"hits": list(self.hits.values()), "passages_cut": outcome.passages_cut or 0}
             if self.verdicts.keys() >= self.hits.keys() != set():
@@ -341,9 +333,7 @@ class Course:
                 fields["supported"] = supported
             if self.plan.looks_again:
                 fields["rounds"] = tuple(tuple(follow_ups) for follow_ups in self.rounds if follow_ups)
-        if outcome.fields is not None or fields:
-            fields |= {"generations": self.generations, "fields": None}
-        return outcome.copy(**fields) if fields else outcome
+        return outcome.copy(**fields, fields=None)
 
 
 def _given(step: AskingStep, scope: _Scope) -> dict[str, Any]:

@@ -5,19 +5,14 @@ from typing import Any
 
 import dspy
 
-from medexam.model_calls import Reading
-from medexam.predictions import Prediction, Reason
 from medexam.programs.base import AskingProgram, Steps
-from medexam.programs.controls import Abstention
 from medexam.programs.fields import Asked
 from medexam.programs.orders import orders_of
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import shared_draws
-from medexam.programs.replay import replay
 from medexam.programs.retrieval.passages import PassageFinder
 from medexam.programs.retrieval.searching import PassageSearch
-from medexam.programs.steps.asking_part import repeated
 from medexam.programs.steps.branches import BranchRule
 from medexam.programs.steps.course import Course, StepPlan
 from medexam.questions import Question
@@ -29,8 +24,6 @@ from medexam.specs.programs.steps import Steps as StepSpecs
 
 class StepProgram(AskingProgram):
     """Does steps; its predictors are named after them."""
-
-    replayed = True
 
     def __init__(
         self,
@@ -51,6 +44,9 @@ class StepProgram(AskingProgram):
         is_one_call = len(spec.steps) == 1 and isinstance(spec.steps[0], AskStep) and not spec.votes
         self._records = not is_one_call and any(isinstance(program, OwnProgram) for program in programs.values())
         """Whether calls of modules share their seeds, so that equal ones are drawn anew."""
+        self.reads_options = not any(isinstance(program, OwnProgram) for program in programs.values()) and any(
+            getattr(program, "reads_options", False) for program in programs.values()
+        )
         # A module of their own: a step may be called as anything, and this one has names already.
         self.programs = dspy.Module()
         for place, program in programs.items():
@@ -103,26 +99,6 @@ class StepProgram(AskingProgram):
         # A module of DSPy's takes a function's time for each of its attributes.
         attributes = vars(self)
         return Course(attributes["_plan"], vars(attributes["programs"]), question).run()
-
-    def read_again(self, question: Asked, stored: Prediction, reading: Reading = "strict") -> ProgramOutput | None:
-        """Answer as the steps do if their calls are answered as they were; None if that cannot be told."""
-        programs = [program for _, program in self.named_programs()]
-        answering = [part for part in self._parts.values() if part.answers]
-        others = [part for part in answering if not isinstance(self._program(part), Abstention)]
-        reader = self._program(others[0])
-        if len(others) == 1 and isinstance(reader, AskingProgram) and not isinstance(reader, OwnProgram):
-            if others[0].step.samples is not None or others[0].step.outer_orders is not None:
-                if len(programs) > 1 or reader.replayed:
-                    return None
-                reader = repeated(others[0].step, reader)
-            outcome = reader.read_again(question, stored, reading)
-            if outcome is not None and stored.reason is Reason.ABSTAINED and len(answering) > 1:
-                outcome = outcome.copy(answer=None, text=None, reason=stored.reason)
-            return outcome
-        if reading == "lenient" or not all(isinstance(program, OwnProgram) for program in programs):
-            # Replies of programs that begin them for the model are kept as they read, not as they came.
-            return None
-        return replay(self, question, [reply.text for reply in stored.generations or ()]).outcome
 
     def _program(self, part: StepPart) -> dspy.Module:
         program: dspy.Module = vars(self.programs)[part.attribute]

@@ -13,13 +13,10 @@ from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.findings import findings, lead
 from medexam.experiments.report.markdown import describe_settings, describe_state
-from medexam.experiments.report.page.prompts import read_conversations
 from medexam.experiments.report.shown import Unbroken, print_blocks
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.paths import default_runs_dir
-from medexam.experiments.store.run_folder import RunFolder
-from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, run_document
-from medexam.predictions import Prediction
+from medexam.experiments.store.stored_run import AnyRun, find_run, run_document
 from medexam.questions import Question
 
 
@@ -59,9 +56,8 @@ def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
     record, predictions = folder.read_record(), folder.read_predictions()
     key = find_key(query, record.questions)
     prediction = predictions.get(key)
-    document = {} if prediction is None else prediction.model_dump(mode="json", exclude_none=True, by_alias=True)
     if as_json:
-        print_json(document or {"question": key, "status": "pending"})
+        print_json({"question": key, "status": "pending"} if prediction is None else prediction.to_json())
         return
     console = Terminal(highlight=False, markup=False, soft_wrap=True)
     try:
@@ -70,25 +66,7 @@ def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
     except DatasetError as error:
         console.print(key, style="bold cyan")
         print_notice(f"the question itself cannot be shown: {error}")
-    if prediction is not None:
-        _print_prompts(console, folder, prediction)
-    print_prediction(console, prediction, document)
-
-
-def _print_prompts(console: Terminal, folder: RunFolder, prediction: Prediction) -> None:
-    """Print what was sent for this answer, a message a block; say why where it cannot be shown."""
-    try:
-        conversations = read_conversations(load_run(folder), {prediction.question: prediction})
-        exchanges = conversations.of(prediction)
-    except RunFolderError as error:
-        print_notice(f"the prompt cannot be shown: {error}")
-        return
-    if conversations.missing is not None:
-        print_notice(f"the prompt cannot be shown: {conversations.missing}")
-    for number, exchange in enumerate(exchanges, start=1):
-        console.print(f"\nasked{f', call {number} of {len(exchanges)}' if len(exchanges) > 1 else ''}:", style="bold")
-        for turn in exchange.turns:
-            console.print(f"{turn['role']}:\n{turn['content']}\n")
+    print_prediction(console, prediction)
 
 
 def find_key(query: str, keys: tuple[str, ...]) -> str:

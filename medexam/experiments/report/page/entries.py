@@ -11,12 +11,12 @@ from typing import Any
 from medexam.benchmarks import Benchmark
 from medexam.errors import DatasetError
 from medexam.experiments.compare.runs import run_names
-from medexam.experiments.report.page.prompts import Conversations, read_conversations
 from medexam.experiments.store.data_changes import as_asked
 from medexam.experiments.store.parquet import read_own_scores, read_rows
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics.audit import answer_digest
 from medexam.predictions import Prediction, Status
+from medexam.predictions.calls import ModelCall
 from medexam.predictions.evidence.kinds import evidence_entry
 from medexam.questions import AnySet
 from medexam.specs import DatasetSpec
@@ -55,7 +55,6 @@ class Answers:
     """Measure as tables call it -> question -> its score, a fraction of 1; empty if right or wrong says it all."""
     own: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Metric of the user's own -> question -> its score, in any unit."""
-    conversations: Conversations = field(default_factory=Conversations)
     digests: Mapping[str, str] = field(default_factory=dict)
     """Question -> digest of what was answered, by which a mark is imported; answers without a reply have none."""
     run_id: str = ""
@@ -71,10 +70,9 @@ def read_answers(runs: Sequence[AnyRun]) -> list[Answers]:
         spec, predictions = run.record.cell.dataset.whole, run.folder.read_predictions()
         if spec not in sets:
             sets[spec] = _load(run, spec)
-        conversations = read_conversations(run, predictions)
         read = _answers(run, name, predictions, sets[spec])
         folder = str(run.folder.path.resolve())
-        answers.append(replace(read, conversations=conversations, run_id=run.record.run_id, folder=folder))
+        answers.append(replace(read, run_id=run.record.run_id, folder=folder))
     return answers
 
 
@@ -174,7 +172,6 @@ def build_question_index(keys: Sequence[str], runs: Sequence[Answers], facets: M
         "run_ids": [run.run_id for run in runs],
         "run_folders": [run.folder for run in runs],
         "without_texts": [run.without_texts for run in runs],
-        "without_prompts": [run.conversations.missing for run in runs],
         "keys": keys,
         "numbers": [question.place.get("number") for question in firsts],
         "facets": [_facet(title, [question.place.get(name) for question in firsts]) for name, title in facets.items()],
@@ -265,9 +262,10 @@ def _answer(run: Answers, prediction: Prediction | None, longest: int) -> dict[s
         return {}
     reply, rationale = _written(prediction)
     calls = [
-        {"turns": [[turn["role"], _shorten(turn["content"], LONGEST_TEXT)] for turn in exchange.turns]}
-        | ({} if exchange.reply is None else {"reply": _shorten(exchange.reply, longest)})
-        for exchange in run.conversations.of(prediction)
+        {"turns": [[role, _shorten(content, LONGEST_TEXT)] for role, content in turns]}
+        | ({} if call.text is None else {"reply": _shorten(call.text, longest)})
+        for call in prediction.calls
+        if (turns := _turns(call))
     ]
     if any("reply" in call for call in calls):
         reply = rationale = None
@@ -288,6 +286,12 @@ def _answer(run: Answers, prediction: Prediction | None, longest: int) -> dict[s
         **evidence_entry(prediction),
     }
     return {name: value for name, value in answer.items() if value is not None}
+
+
+def _turns(call: ModelCall) -> list[tuple[str, str]]:
+    """Return role and words of each turn that was sent; none where nobody knows what was."""
+    turns = [(turn["role"], turn["content"]) for turn in call.messages]
+    return turns if call.prompt is None else [*turns, ("prompt", call.prompt)]
 
 
 def _shorten(text: str | None, longest: int) -> str | None:

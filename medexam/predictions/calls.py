@@ -1,0 +1,137 @@
+"""The calls of a model that an answer was made of, as they were sent and as their replies came."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import not_
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+from medexam.frozen_model import SlottedModel
+from medexam.model_calls import ChatMessage, ContinuationLogprobs, Dialogue, Ending, Generation, ToolCall, read_ending
+
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+"""Tokens or characters, which tables hold in 64 bits and JSON exactly."""
+_Empty = Field(exclude_if=not_)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", protected_namespaces=()))
+class ModelCall(SlottedModel):
+    """One call: what was sent, and what came. A line leaves out what is None or empty."""
+
+    messages: Annotated[tuple[ChatMessage, ...], _Empty] = ()
+    """The turns, the system's first; an opening that the reply continues is a last one of the assistant. Empty where
+    plain text was sent, and where nobody knows."""
+    prompt: str | None = None
+    """Plain text that the reply continues."""
+    pictures: Annotated[tuple[str, ...], _Empty] = ()
+    """SHA-256 of each picture that stands before the words of the user's last turn."""
+    choices: tuple[str, ...] | None = None
+    """The strings that the reply is one of."""
+    texts: tuple[str, ...] | None = None
+    """The texts whose log-probabilities were asked for instead of a reply."""
+    sampling: Annotated[dict[str, Any], _Empty] = Field(default_factory=dict)
+    """How the reply is drawn, in the names of a completions request; what is missing is the server's own default."""
+    fields: Annotated[dict[str, Any], _Empty] = Field(default_factory=dict)
+    """Further fields of the request in OpenAI's chat dialect, such as `tools`."""
+    asked: str | None = None
+    """Which of the experiment's further models was asked, by its name in the spec; None: the run's model."""
+    text: str | None = None
+    """The reply as it came, thinking in its block; None where nothing was written."""
+    finish_reason: str | None = None
+    """As the server wrote it: `stop`, `length`, or a provider's own word."""
+    refused: Annotated[bool, _Empty] = False
+    """Whether the reply stands where the provider tells that the model declined."""
+    model: str | None = None
+    """The model as the server named it."""
+    prompt_tokens: Count | None = None
+    """None if the server did not report it; 0 for a reply that shared the prompt of the one before it."""
+    completion_tokens: Count | None = None
+    thinking_tokens: Count | None = None
+    """Those of the completion's that are thinking."""
+    tool_calls: Annotated[tuple[ToolCall, ...], _Empty] = ()
+    logprobs: ContinuationLogprobs | None = None
+    """The log-probabilities of `texts`."""
+    fault: str | None = None
+    """What the call broke with: the error's kind and its message."""
+
+    @classmethod
+    def of(cls, dialogue: Dialogue, asked: str | None = None) -> "ModelCall":
+        """Return what a dialogue sends, without a reply yet."""
+        request = dialogue.continuations
+        plain = dialogue.plain or (request is not None and not request.template)
+        sampling = dialogue.sampling.fields()
+        return cls(
+            messages=() if plain else tuple(dialogue.turns_with_opening),
+            prompt=dialogue.messages[-1]["content"] + dialogue.opening if plain else None,
+            pictures=tuple(hashlib.sha256(picture.encode()).hexdigest() for picture in dialogue.pictures),
+            choices=dialogue.choices,
+            texts=request and request.texts,
+            sampling=sampling,
+            fields=dict(dialogue.fields),
+            asked=asked,
+        )
+
+    def with_reply(self, generation: Generation, number: int = 0) -> "ModelCall":
+        """Return the call with a reply; `number` counts those to one dialogue, each under a seed of its own, from 0."""
+        sampling = self.sampling
+        if number and sampling.get("seed") is not None:
+            sampling = {**sampling, "seed": sampling["seed"] + number}
+        return replace(
+            self,
+            sampling=sampling,
+            text=generation.reply,
+            finish_reason=generation.finish_reason,
+            refused=generation.refused,
+            model=generation.model,
+            prompt_tokens=generation.prompt_tokens,
+            completion_tokens=generation.completion_tokens,
+            thinking_tokens=generation.thinking_tokens,
+            tool_calls=generation.tool_calls,
+            logprobs=generation.reading,
+        )
+
+    def generation(self) -> Generation:
+        """Return the reply as an engine gives it."""
+        return Generation(
+            reply=self.text,
+            finish_reason=self.finish_reason or "stop",
+            model=self.model or "",
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            thinking_tokens=self.thinking_tokens,
+            refused=self.refused,
+            tool_calls=self.tool_calls,
+            reading=self.logprobs,
+        )
+
+    @property
+    def words_sent(self) -> str:
+        """All that was sent but how the reply is drawn, as a text that tells one call from another."""
+        parts = [self.messages, self.prompt, self.pictures, self.choices, self.texts, self.fields]
+        return json.dumps(parts, sort_keys=True, default=str)
+
+    @property
+    def turn(self) -> str | None:
+        """All that the assistant's turn holds: the opening that was given, and the reply; None without a reply."""
+        opening = self.messages[-1]["content"] if self.messages and self.messages[-1]["role"] == "assistant" else ""
+        return None if self.text is None else opening + self.text
+
+    @property
+    def has_reply(self) -> bool:
+        """Whether a model replied, in words or in scores."""
+        return self.fault is None and self.finish_reason is not None
+
+    @property
+    def ending(self) -> Ending:
+        """How the reply ended."""
+        return Ending.REFUSED if self.refused else read_ending(self.finish_reason)
+
+
+def count_tokens(calls: Sequence[ModelCall], name: str) -> int | None:
+    """Sum a count of tokens over the replies; None if one of them does not tell, or there is none."""
+    counts = [getattr(call, name) for call in calls if call.has_reply]
+    return None if not counts or None in counts else sum(counts)
