@@ -27,7 +27,6 @@ from medexam.experiments.report.comparison_tables import comparison_latex, paire
 from medexam.experiments.report.language_tables import consistency_latex, consistency_report
 from medexam.experiments.report.run_blocks import comparison_blocks, consistency_blocks
 from medexam.experiments.report.shown import Block, print_blocks
-from medexam.experiments.score.readings import reading_warnings
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.track.comparisons import track_comparison
@@ -56,8 +55,6 @@ def compare_stored(
         paths = [baseline_path, *(path for path in paths if path.resolve() != baseline_path.resolve())]
     folders = find_compared(paths)
     write_bibtex(folders, settings.bibtex)
-    for warning in reading_warnings(folders):
-        print_notice(f"warning: {warning}")
     comparison, report, blocks, in_latex = _find(folders, way, finders)
     if settings.markdown is not None:
         write_file(report(), settings.markdown)

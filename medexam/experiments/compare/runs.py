@@ -19,7 +19,6 @@ from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison, LeftOut, describe_all, describe_dropped
 from medexam.experiments.compare.section import ComparisonScope, Finder
 from medexam.experiments.score.own import current_own, with_own
-from medexam.experiments.score.readings import read_today
 from medexam.experiments.store.data_changes import as_asked, describe_golds
 from medexam.experiments.store.freshness import find_changes
 from medexam.experiments.store.parquet import read_outcomes
@@ -160,7 +159,7 @@ def _stored_run(folder: RunFolder, metrics: Any, answers: RunAnswers) -> AnyRun:
 def _answers(folder: RunFolder, record: RunRecord, reading: Reading | None) -> RunAnswers:
     """Read what a run answered; fresh derived files hold how each question came out, and the scores."""
     if reading is not None:
-        return RunAnswers(partial(_read_as, folder, record, reading))
+        return RunAnswers(partial(_read_as, folder, reading))
     outcomes = None if find_changes(folder).changed else read_outcomes(folder)
     if not outcomes:
         return RunAnswers(folder.read_predictions)
@@ -171,10 +170,8 @@ def _answers(folder: RunFolder, record: RunRecord, reading: Reading | None) -> R
     return RunAnswers(folder.read_predictions, outcomes, scored)
 
 
-def _read_as(folder: RunFolder, record: RunRecord, reading: Reading) -> dict[str, Prediction]:
-    rereading = None if record.outdated is None else read_today(folder, record)
-    predictions = folder.read_predictions() if rereading is None else rereading.predictions
-    return {key: as_read(prediction, reading) for key, prediction in predictions.items()}
+def _read_as(folder: RunFolder, reading: Reading) -> dict[str, Prediction]:
+    return {key: as_read(prediction, reading) for key, prediction in folder.read_predictions().items()}
 
 
 def _compare_own(

@@ -6,7 +6,6 @@ question counts.
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
 
 from medexam.experiments.plan.cells import AnyCell
 from medexam.predictions import Failure, Prediction, Status
@@ -27,7 +26,7 @@ def read_run_again(planned: AnyCell) -> AnyCell:
     if record is None or not isinstance(program, AskingProgram):
         return planned
     reading, former_reading = planned.cell.program.read_as, record.cell.program.read_as
-    reason = record.outdated or (None if reading == former_reading else f"the {former_reading} reader")
+    reason = None if reading == former_reading else f"the {former_reading} reader"
     if reason is None:
         return planned
     change_count = loss_count = 0
@@ -40,7 +39,6 @@ def read_run_again(planned: AnyCell) -> AnyCell:
             if after != before:
                 change_count += 1
                 log.append(after)
-    folder.write_record(replace(record, readings=planned.cell.program.readings))
     _log.warning(
         "medexam: %s: replies were read by %s and are read again: %d of %d predictions changed%s",
         folder.name,

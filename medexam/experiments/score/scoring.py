@@ -5,7 +5,6 @@ The predictions hold no score, so a corrected gold or a new metric needs the dat
 
 from medexam.benchmarks import find_benchmark
 from medexam.experiments.score.own import score_all
-from medexam.experiments.score.readings import with_readings_of_today
 from medexam.experiments.store.data_changes import load_stored
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import AnyRun, stored_run
@@ -20,5 +19,4 @@ def rescore(folder: RunFolder) -> AnyRun:
     items = load_stored(run)
     with folder.opened_predictions() as predictions:
         scored, own = score_all(folder, find_benchmark(run.cell.dataset), items, predictions)
-        scored_run = stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {}, own.warnings)
-    return with_readings_of_today(scored_run)
+        return stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {}, own.warnings)
