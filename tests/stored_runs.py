@@ -11,7 +11,7 @@ from medexam.specs import CellSpec, build_identity, digest
 
 Answer = Callable[[Any, Any], Mapping[str, Any] | None]
 """From a question or task and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
-SCHEMA = 2
+SCHEMA = 3
 """Form in which run folders are written today."""
 TIMES = {"started_at": "2026-11-20T10:00:00+00:00", "ended_at": "2026-11-20T10:30:00+00:00"}
 
@@ -72,7 +72,6 @@ def write_cell(
         "dataset_source": exams.source,
         "dataset_fingerprint": exams.fingerprint,
         "questions": tuple(question.key for question in exams.questions),
-        "readings": cell.program.readings,
     }
     folder = RunFolder(path)
     folder.create()

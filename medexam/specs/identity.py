@@ -16,8 +16,10 @@ from medexam.specs.model import ModelSpec
 
 DIGEST_LENGTH = 12
 """Hexadecimal digits of a digest: 48 bits, ample for the runs of one folder."""
-IDENTITY_SCHEMA = 2
+IDENTITY_SCHEMA = 3
 """Raised when an identity covers other things than before; runs of another schema are not continued."""
+READER_VERSION = 1
+"""Raised where code reads a reply, a score or a control otherwise than before: the same replies mean other answers."""
 
 
 _LABEL_CHARS = 40
@@ -57,7 +59,8 @@ def build_identity(
     dataset = {"language": cell.dataset.language, "fingerprint": fingerprint}
     facts: dict[str, Any] = {
         "dataset": {**cell.dataset.known_as, **dataset, **cell.dataset.form},
-        "program": {**program.model_dump(mode="json", exclude=excluded), "version": program.version},
+        "program": program.model_dump(mode="json", exclude=excluded),
+        "reader_version": READER_VERSION,
     }
     if retriever:
         facts["retriever"] = dict(retriever)

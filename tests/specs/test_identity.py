@@ -146,11 +146,6 @@ def test_sampling_counts_where_something_is_sampled(base, temperature) -> None:
         assert _digest(_cell(program, {"temperature": temperature})) == _digest(cell)
 
 
-def test_the_version_of_a_kind_counts(monkeypatch) -> None:
-    cell = _cell(BASES["longest"])
-    before = _digest(cell)
-    monkeypatch.setattr(type(cell.program), "version", 2)
-    assert _digest(cell) != before
 
 
 def test_the_questions_that_are_looked_up_count() -> None:

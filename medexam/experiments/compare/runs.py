@@ -159,7 +159,7 @@ def _stored_run(folder: RunFolder, metrics: Any, answers: RunAnswers) -> AnyRun:
 def _answers(folder: RunFolder, record: RunRecord, reading: Reading | None) -> RunAnswers:
     """Read what a run answered; fresh derived files hold how each question came out, and the scores."""
     if reading is not None:
-        return RunAnswers(partial(_read_as, folder, record, reading))
+        return RunAnswers(partial(_read_as, folder, reading))
     outcomes = None if find_changes(folder).changed else read_outcomes(folder)
     if not outcomes:
         return RunAnswers(folder.read_predictions)

@@ -116,5 +116,4 @@ def _record(
         questions=tuple(question.key for question in items.questions),
         experiment_digest=experiment,
         place=place,
-        readings={reader: version for reader, version in cell.program.readings.items() if reader != "lenient"},
     )

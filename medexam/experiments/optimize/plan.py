@@ -224,7 +224,6 @@ def _plan(
         "optimizer": _identity(optimizer, cell.model, only_look=only_look),
         # Optimizers sample candidates at temperatures of their own.
         "seed": cell.model.seed,
-        "readings": cell.program.readings,
         "train": digest_golds(exams.train),
         "validation": digest_golds(exams.validation),
     }

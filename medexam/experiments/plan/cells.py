@@ -240,7 +240,6 @@ class Plan:
             experiment_digest=self.experiment_digest,
             place=planned.place,
             warnings=planned.warnings,
-            readings=planned.cell.program.readings,
             stopped=planned.stopped,
         )
 

@@ -8,14 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.score.readings import with_readings_of_today
 from medexam.experiments.store.freshness import Freshness, Say, find_changes
 from medexam.experiments.store.run_folder import RunFolder, pending
 from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, shown_as_scored
 from medexam.metrics.own import load_metric
 from medexam.specs import CellSpec
 from medexam.specs.experiment import named_code
-from medexam.specs.identity import IDENTITY_SCHEMA
 from medexam.specs.names import short_name
 from medexam.specs.validation import validate
 
@@ -71,9 +69,6 @@ def load_complete(run: str, runs_dir: Path, say: Say) -> AnyRun | None:
     """
     folder = find_run(run, runs_dir)
     record = folder.read_record()
-    if record.outdated and record.schema == IDENTITY_SCHEMA:
-        # Taken up, its stored replies are read again.
-        return None
     stored = fresh_run(folder)
     if stored is None and not pending(record.questions, folder.read_outcomes()):
         stored = current_run(folder, say)
@@ -87,5 +82,4 @@ def _as_found(folder: RunFolder, freshness: Freshness) -> AnyRun | None:
         run = load_run(folder)
     except RunFolderError:
         return None
-    run = with_readings_of_today(run)
     return run if freshness.without_data is None else replace(run, note=shown_as_scored(freshness.without_data))

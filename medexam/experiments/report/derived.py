@@ -11,7 +11,6 @@ from medexam.datasets.fingerprints import digest_files
 from medexam.errors import DatasetError, EngineError, MedExamError, RunBusyError, RunFolderError
 from medexam.experiments.report.markdown import run_report
 from medexam.experiments.score.own import score_all
-from medexam.experiments.score.readings import with_readings_of_today
 from medexam.experiments.score.scoring import rescore
 from medexam.experiments.store.data_changes import describe_golds, load_stored
 from medexam.experiments.store.freshness import DERIVED, Freshness, Say, metric_sources, read_sources, record_made
@@ -119,9 +118,7 @@ def score_cell(folder: RunFolder, items: AnySet) -> AnyRun:
         scored, own = score_all(folder, benchmark, items, predictions)
         folder.write_json(METRICS, scored.metrics.model_dump(mode="json"))
         write_parquet(folder, benchmark, items, predictions, scored)
-        run = with_readings_of_today(
-            stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {}, own.warnings)
-        )
+        run = stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {}, own.warnings)
         folder.write_text(REPORT, run_report(run, predictions))
     record_made(folder, sources | metric_sources(own.digests))
     return run

@@ -7,6 +7,7 @@ from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.silences import silences
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics import Metrics
+from medexam.specs.programs.replies import ReplySpec
 from medexam.tables import percent, with_interval
 
 MOST_SILENT = 0.5
@@ -63,7 +64,8 @@ def describe_readings(runs: Sequence[AnyRun]) -> list[str]:
 
 def _reads_equally(run: AnyRun) -> bool:
     metrics, record = run.metrics, run.record
-    read_by_both = "lenient" in record.readings and record.cell.program.could_be_guided
+    program = record.cell.program
+    read_by_both = isinstance(program, ReplySpec) and program.could_be_guided
     return isinstance(metrics, Metrics) and metrics.n > 0 and metrics.readings is None and read_by_both
 
 

@@ -65,7 +65,7 @@ def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
         "harness": f"medexam {environment.get('medexam') or NOT_TOLD}"
         + (f", commit {commit[:_DIGITS]}" if commit else ""),
         "model": _model(record, engine) if program.asks_model else NONE,
-        "program": f"{program.label}, version {program_identity.get('version', 1)}",
+        "program": f"{program.label}, reader version {identity['reader_version']}",
         "prompt": f"{getattr(program, 'prompt', '')} {digest_of(words)}".strip() if words else NONE,
         "demonstrations": f"{len(examples)}, digest {digest_of(examples)}" if examples else NONE,
         "passages": _passages(identity),
@@ -130,7 +130,6 @@ def _reading(record: RunRecord, engine: Mapping[str, Any]) -> str:
     parts += [f"{name}: {program[name]}" for name in ("samples", "orders", "abstain_below") if program.get(name)]
     if program.get("answer_format") == "guided" and engine.get("guided_by"):
         parts.append(f"guided by: {engine['guided_by']}")
-    parts += [f"reader {name} {version}" for name, version in sorted(record.readings.items())]
     return ", ".join(parts) or f"the program {record.cell.program.label} chooses"
 
 

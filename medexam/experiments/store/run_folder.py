@@ -20,22 +20,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from medexam.datasets.examples import EXAMPLES_FILE
 from medexam.errors import RunBusyError, RunFolderError
-from medexam.experiments.store.earlier_texts import as_asked_before
-from medexam.experiments.store.earlier_words import name_words
 from medexam.experiments.store.log_lines import check_file
 from medexam.experiments.store.prediction_lines import PredictionLog, StoredPredictions, open_log, scan_predictions
 from medexam.experiments.store.ran import EnvironmentRecord
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
 from medexam.experiments.store.stopped import StopRecord
-from medexam.experiments.store.trust import beside_run, check_trusted, is_own, sign
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
-from medexam.plugins import ships
 from medexam.predictions import Prediction, Status
 from medexam.predictions.core import Outcome
 from medexam.predictions.prediction import Answered
 from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES
-from medexam.specs.experiment import named_code
 from medexam.specs.identity import IDENTITY_SCHEMA
 
 SPEC = "spec.json"
@@ -53,8 +48,8 @@ class RunRecord:
     """What `spec.json` holds."""
 
     run_id: str
-    schema: int = 1
-    """What `identity` and `dataset_fingerprint` cover: `IDENTITY_SCHEMA`, or 1 in folders written before it."""
+    schema: int = IDENTITY_SCHEMA
+    """The form of the folder."""
     spec_digest: str
     identity: dict[str, Any]
     """Everything that an answer of this run depends on."""
@@ -64,40 +59,26 @@ class RunRecord:
     dataset_version: str
     dataset_source: str
     dataset_fingerprint: str
-    """SHA-256 of the questions that the data hold, without golds; of the files' bytes under schema 1."""
+    """SHA-256 of the questions that the data hold, without golds."""
     dataset_as_published: str | None = None
     """SHA-256 of the questions as their authors published them, if characters of them were corrected before they were
     asked; None: they were asked as published."""
     dataset_corrected: tuple[str, ...] = ()
     """Keys of the data set's questions of which characters were corrected; usually empty."""
-    dataset_golds: str | None = None
-    """SHA-256 of the golds that the run was last scored with; None under schema 1."""
+    dataset_golds: str
+    """SHA-256 of the golds that the run was last scored with."""
     questions: tuple[str, ...]
     """Keys of the questions that were last selected, in the order of the exams."""
     experiment_digest: str
     """Identity of the experiment that the run is a cell of; its cells share it."""
     place: int = 0
-    """Position of the cell in its experiment, 0 the first; 0 also in folders that were written without it."""
+    """Position of the cell in its experiment, 0 the first."""
+    keeps_items: bool = True
+    """Whether the folder holds the questions; False where a licence forbids it (`--without-items`)."""
     warnings: tuple[str, ...] = ()
     """What a reader of the results should know of how the run was asked for; usually empty."""
-    readings: Mapping[str, int] = field(default_factory=dict)
-    """Reader of replies -> the version that read this run's; one that is missing is version 1."""
     stopped: StopRecord | None = None
     """How far a stopping rule has had it asked; None: without such a rule."""
-
-    @property
-    def outdated(self) -> str | None:
-        """By which versions the replies were read, where today's are others; None where they are the same.
-
-        Answers that are stored without their replies cannot be read again.
-        """
-        now = {} if "answers" in self.identity else self.cell.program.readings
-        changes = [
-            f"version {self.readings.get(name, 1)} of the reader {name!r} (today's is {version})"
-            for name, version in now.items()
-            if self.readings.get(name, 1) != version
-        ]
-        return " and ".join(changes) or None
 
 
 _RECORD = TypeAdapter(RunRecord)
@@ -118,45 +99,30 @@ class RunFolder(WorkFolder):
         return f"medexam run --resume {shlex.quote(str(self.path))}"
 
     def read_record(self) -> RunRecord:
-        """Read what was asked for; raises `RunFolderError` when the folder holds no readable run."""
+        """Read what was asked for; raises `RunFolderError` when the folder holds no run of this version."""
+        stored = self.read_json(SPEC)
+        if stored.get("schema") != IDENTITY_SCHEMA:
+            raise RunFolderError(f"{self.path} was made by another version of medexam: run its spec again")
         try:
-            stored = self.read_json(SPEC)
-            self._check_schema(stored.get("schema", 1))
-            cell = beside_run(stored.get("cell"), self.path)
-            record = _RECORD.validate_python({**stored, "cell": as_asked_before(cell)} if cell else stored)
+            record = _RECORD.validate_python(stored)
         except ValidationError as error:
             raise RunFolderError(
                 f"{self.path / SPEC} is not a spec of this package ({describe_fault(error)})"
             ) from None
-        if record.cell.dataset.is_own and not ships(record.cell.dataset.name):
-            check_trusted(self.path, f"benchmark {record.cell.dataset.called}")
-        cell = name_words(record.cell, record.identity)
-        if cell.dataset.kind == EXAMPLES:
-            # A folder may have been moved, and its examples with it.
-            path = (self.path / EXAMPLES_FILE).absolute()
-            cell = cell.model_copy(update={"dataset": cell.dataset.model_copy(update={"path": path})})
-        return replace(record, cell=cell)
+        if record.cell.dataset.kind != EXAMPLES:
+            return record
+        # A folder may have been moved, and its examples with it.
+        dataset = record.cell.dataset.model_copy(update={"path": (self.path / EXAMPLES_FILE).absolute()})
+        return replace(record, cell=record.cell.model_copy(update={"dataset": dataset}))
 
-    def _check_schema(self, schema: object) -> None:
-        """Raise `RunFolderError` for a run that a newer version made, which this one would misread."""
-        if isinstance(schema, int) and schema > IDENTITY_SCHEMA:
-            raise RunFolderError(
-                f"{self.path / SPEC} is of schema {schema}, and this version knows schemas up to {IDENTITY_SCHEMA}: "
-                "a newer medexam made the run; update medexam to read it"
-            )
-
-    def write_record(self, record: RunRecord, *, own: bool = False) -> None:
-        """Write `spec.json`; `own` if the user's spec or command names what it holds.
-
-        Code that it names may be imported later if it is the user's own, or was before.
-        """
+    def write_record(self, record: RunRecord) -> None:
+        """Write `spec.json`."""
         data = {**record.__dict__, "cell": record.cell.model_dump(mode="json")}
         if record.stopped is None:
             del data["stopped"]
         else:
             data["stopped"] = asdict(record.stopped)
-        signed = bool(named_code(record.cell)) and (own or is_own(self.path))
-        self.write_json(SPEC, sign(data) if signed else data)
+        self.write_json(SPEC, data)
 
     def read_environment(self) -> dict[str, Any]:
         """Read what really ran, by name of the part; empty if the run stopped before it was known.

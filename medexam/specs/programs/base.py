@@ -23,16 +23,6 @@ from medexam.specs.programs.needs import (
 
 PositiveInt = Annotated[int, Field(ge=1)]
 
-READINGS: Mapping[str, int] = MappingProxyType(
-    {"answer": 2, "thinking": 2, "choice": 1, "format": 1, "span": 1, "sentences": 1, "module": 2, "lenient": 2}
-)
-"""Reader of replies -> its version; a run keeps those that it was read by. Raise one where its code reads otherwise:
-stored replies are read again then, and nothing is asked. `answer`: signatures.answer_format and the rationale before
-it; `thinking`: signatures.thinking; `choice`: the option that scores choose, in programs.likelihood; `format`:
-programs.formats; `span`: signatures.span_alignment; `sentences`: the numbers in programs.extraction; `module`:
-signatures.choices, signatures.capitals and signatures.guided; `lenient`: signatures.lenient, signatures.answer_words
-and signatures.capitals."""
-
 
 class ProgramSpec(Spec):
     """Base of every kind of program; what it does not override is what a program does that asks no model."""
@@ -40,9 +30,6 @@ class ProgramSpec(Spec):
     if TYPE_CHECKING:
         kind: str  # A field of each kind's own, after those that it inherits.
 
-    version: ClassVar[int] = 1
-    """Version of what this kind asks, shows, looks up and chooses by code, beside the words of its files; part of a
-    run's identity. Raise it where that code changes."""
     asks_model: ClassVar[bool] = False
     """Whether an engine is needed."""
     by_content: ClassVar[set[str]] = {"name", "prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
@@ -215,16 +202,6 @@ class ProgramSpec(Spec):
         """How its replies are read where they are scored."""
         reading: Reading = getattr(self, "reading", "strict")
         return reading
-
-    @property
-    def readers(self) -> tuple[str, ...]:
-        """What reads its replies, by the names in `READINGS`; empty where an answer is no reply's."""
-        return ()
-
-    @property
-    def readings(self) -> dict[str, int]:
-        """Each of the readers with its version."""
-        return {name: READINGS[name] for name in self.readers}
 
     def budget(self, of_model: int | None) -> int | dict[str, int] | None:  # noqa: ARG002
         """Return the tokens a reply may have, or by group of words, where the model's own spec says `of_model`.

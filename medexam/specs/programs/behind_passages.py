@@ -217,11 +217,6 @@ class RetrieveVerifySpec(SideWordsSpec, RetrievingSpec):
         return None if self.in_words is None else self.in_words.asked_groups
 
     @property
-    def readers(self) -> tuple[str, ...]:
-        """What reads its replies, by the names in `READINGS`."""
-        return super().readers if self.in_words is None else self.in_words.readers
-
-    @property
     def could_be_guided(self) -> bool:
         """Whether it asks freely what could be chosen."""
         return super().could_be_guided if self.in_words is None else self.in_words.could_be_guided

@@ -101,7 +101,6 @@ class RelevanceSpec(RetrievingSpec):
 class ImportedSpec(ProgramSpec):
     """Answers that were read from a file; a run of it is complete, and cannot be asked again."""
 
-    version: ClassVar[int] = 2
     by_content: ClassVar[set[str]] = ProgramSpec.by_content | {"file"}
     answers_anything: ClassVar[bool] = True
     kind: Literal["imported"] = "imported"

@@ -238,11 +238,6 @@ class FlowSpec(ModuleSpec):
         combines = any(isinstance(step, AllStep) and step.combine is not None for step in steps)
         return combines or any(part.step.outer_samples or part.step.outer_orders for part in self.parts.values())
 
-    @property
-    def readers(self) -> tuple[str, ...]:
-        """What reads its replies, by the names in `READINGS`."""
-        return tuple(dict.fromkeys(name for part in self.parts.values() for name in part.program.readers))
-
     def budget(self, of_model: int | None) -> Any:
         """Return the tokens that the replies of each part may have, by its name."""
         return {part.name: part.program.budget(of_model) for part in self.parts.values()}

@@ -20,7 +20,6 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
 
     asks_model: ClassVar[bool] = True
     asks_in_words: ClassVar[bool] = True
-    readers: ClassVar[tuple[str, ...]] = ("choice",)
     kind: Literal["likelihood"] = "likelihood"
     read: Literal["option_text", "label"] = "option_text"
     """`option_text` reads the words of each option; `label` reads each option's number, the options being shown."""

@@ -91,11 +91,6 @@ class ModuleSpec(LookUpSpec):
         """What an optimized program's file says of it: the names of its predictors say if it fits."""
         return {"kind": MODULE}
 
-    @property
-    def readers(self) -> tuple[str, ...]:
-        """What reads its replies, by the names in `READINGS`."""
-        return ("module",)
-
     def budget(self, of_model: int | None) -> int:
         """Return the tokens a reply may have, where the model's own spec says `of_model`; 0 leaves it to a provider."""
         return self.max_tokens or (512 if of_model is None else of_model)

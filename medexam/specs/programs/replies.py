@@ -99,11 +99,6 @@ class ReplySpec(WordsSpec):
         return {"kind": self.kind, "then": then, "form": self.answer_form}
 
     @property
-    def readers(self) -> tuple[str, ...]:
-        """What reads its replies, by the names in `READINGS`."""
-        return ("answer", "thinking", "lenient")
-
-    @property
     def reasons(self) -> bool:
         """Whether a reply reasons before it answers."""
         return self.asked_as == "chain_of_thought"

@@ -79,7 +79,6 @@ class ByFormatSpec(TaskLookUpSpec):
     """Ask each question in the words of its format."""
 
     task_forms: ClassVar[tuple[Form, ...]] = ("formats",)
-    readers: ClassVar[tuple[str, ...]] = ("format", "thinking")
     own_budgets: ClassVar[Mapping[str, int]] = {
         kind: CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS for kind in get_args(Format)
     }
@@ -97,7 +96,6 @@ class ShortAnswerSpec(TaskLookUpSpec):
     """Have the model answer in a few words."""
 
     task_forms: ClassVar[tuple[Form, ...]] = ("short_answer",)
-    readers: ClassVar[tuple[str, ...]] = ("thinking",)
     could_be_guided: ClassVar[bool] = False
     own_budgets: ClassVar[Mapping[str, int]] = dict.fromkeys(("answer", "answer_from_text"), SHORT_TOKENS)
     kind: Literal["short_answer"] = "short_answer"
@@ -114,11 +112,6 @@ class ExtractExplanationSpec(TaskSpec):
     kind: Literal["extract_explanation"] = "extract_explanation"
     prompt: str | Path = "extraction"
     """A named set of words (`extraction`) or a path to a YAML file with one's own."""
-
-    @property
-    def readers(self) -> tuple[str, ...]:
-        """What reads its replies, by the names in `READINGS`."""
-        return ("sentences",) if self.answer_format == "guided" else ("span", "thinking")
 
     @property
     def own_budgets(self) -> Mapping[str, int]:

@@ -37,17 +37,6 @@ def test_both_readings_stand_where_the_score_stands_and_either_is_the_score(ask,
     assert (asked.prompts, again.metrics) == ([], run.metrics)
 
 
-def test_a_run_that_was_never_read_leniently_shows_both(ask, document) -> None:
-    (run,) = ask(document)
-    log, record = run.folder / "predictions.jsonl", run.folder / "spec.json"
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    log.write_text("".join(json.dumps({k: v for k, v in line.items() if k != "lenient"}) + "\n" for line in lines))
-    record.write_text(json.dumps({k: v for k, v in json.loads(record.read_text()).items() if k != "readings"}))
-    for _ in "12":
-        shown = medexam.load_run(run.folder)
-        assert (shown.metrics.right, shown.metrics.readings) == (0, run.metrics.readings)
-
-
 def test_runs_are_compared_under_either_reading(ask, document) -> None:
     one, other = ask(document, program=["zero_shot", "chain_of_thought"])
 
