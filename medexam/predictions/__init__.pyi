@@ -1,3 +1,4 @@
+from .calls import ModelCall as ModelCall
 from .core import Reason as Reason
 from .core import Status as Status
 from .evidence.failures import Failure as Failure

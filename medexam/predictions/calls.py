@@ -69,7 +69,7 @@ class ModelCall(SlottedModel):
             prompt=dialogue.messages[-1]["content"] + dialogue.opening if plain else None,
             pictures=tuple(hashlib.sha256(picture.encode()).hexdigest() for picture in dialogue.pictures),
             choices=dialogue.choices,
-            texts=request and request.texts,
+            texts=None if request is None else request.texts,
             sampling=sampling,
             fields=dict(dialogue.fields),
             asked=asked,

@@ -107,13 +107,14 @@ class CorePrediction:
 
     @property
     def reply(self) -> str | None:
-        """All that the assistant's turn holds there, an opening that was given included; None where nothing was written."""
+        """All that the assistant's turn holds there, a given opening included; None where nothing was written."""
         return None if (call := self.last_call) is None else call.turn
 
     @property
     def model(self) -> str | None:
         """The model as the server named it; None when no model was asked."""
-        return None if (call := self.last_call) is None else call.model
+        call = self.last_call or next(iter(self.calls), None)
+        return None if call is None else call.model
 
     @property
     def finish_reason(self) -> str | None:

@@ -71,9 +71,7 @@ class OptionLikelihood(ExamProgram):
         scores = self._scores(question, orders, readings, premise_reading)
         answer = self._choose(scores.option_scores)
         outcome_orders = None if self.spec.orders == "given" else tuple(orders)
-        return ProgramOutput(
-            answer=answer, rationale=None, scores=scores, orders=outcome_orders
-        )
+        return ProgramOutput(answer=answer, rationale=None, scores=scores, orders=outcome_orders)
 
     def _choose(self, scores: dict[int, float]) -> int | None:
         """Choose the best option, the first of equal ones; None where its share of the probability is too small."""

@@ -31,7 +31,7 @@ _WITHHELD = {Ending.REFUSED: Reason.REFUSED, Ending.FILTERED: Reason.FILTERED}
 def build_prediction(
     question: Question | Task,
     prediction: dspy.Prediction,
-    calls: Sequence[ModelCall],
+    calls: Sequence[ModelCall] = (),
     *,
     program: str,
     spec_digest: str,
@@ -107,7 +107,9 @@ def build_failure(
 ) -> Prediction:
     """Build the prediction of a program whose model call broke, or whose own code raised, with the calls until then."""
     fields: dict[str, Any] = {
-        "question": question.key, "program": program, "spec_digest": spec_digest,
+        "question": question.key,
+        "program": program,
+        "spec_digest": spec_digest,
         "calls": tuple(calls),
     }
     if isinstance(error, ContextWindowExceededError):

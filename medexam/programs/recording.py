@@ -189,8 +189,9 @@ class _Recorder:
             with calls.noting_fault() if calls else nullcontext():
                 yield call
         except CALL_ERRORS as error:
-            for place in places:
-                kept.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
+            if kept is not None:
+                for place in places:
+                    kept.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
             raise
         seed = sampling.drawn_seed
         if seed is not None or kept:
@@ -202,8 +203,9 @@ class _Recorder:
                 )
                 for number, one in enumerate(call.generations)
             ]
-        for number, (place, generation) in enumerate(zip(places, call.generations, strict=False)):
-            kept.end(place, record.with_reply(generation, number))
+        if kept is not None:
+            for number, (place, generation) in enumerate(zip(places, call.generations, strict=False)):
+                kept.end(place, record.with_reply(generation, number))
         if calls is not None:
             calls.generations.append(call.generations[0])
 

@@ -5,7 +5,6 @@ today's readers read anew.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import dspy
@@ -68,7 +67,7 @@ class Look(NamedTuple):
 async def look(
     program: dspy.Module, question: Any, calls: Sequence[ModelCall] = (), reading: Reading = "strict"
 ) -> Look:
-    """Run a program on a question with the replies of stored calls, read in this way; without any, up to its first call.
+    """Run a program on a question with the replies of stored calls, read in this way; without any, up to its first one.
 
     The settings of its calls are those of the language models of DSPy's context.
     """
@@ -76,19 +75,28 @@ async def look(
     lm = dspy.settings.lm
     replies = _StoredReplies(calls, getattr(lm, "engine", None))
     others = {name: _answered(other, replies) for name, other in (dspy.settings.get(OTHER_MODELS) or {}).items()}
-    context = dspy.context(lm=_answered(lm, replies), disable_history=True, **({OTHER_MODELS: others} if others else {}))
-    with context, kept_calls() as kept, read_as(reading), suppress(LMError, _NoReplyError):
+    settings = {"lm": _answered(lm, replies), **({OTHER_MODELS: others} if others else {})}
+    with dspy.context(disable_history=True, **settings), kept_calls() as kept, read_as(reading):
         try:
             output = ProgramOutput.of(await run_program(program, question))
         except ProgramFaultError as error:
             fault = error
+        except (LMError, _NoReplyError):
+            pass
     return Look(kept.all(), output, fault)
 
 
 def _answered(lm: dspy.LM | None, replies: _StoredReplies) -> dspy.LM:
-    """Return a copy of a language model that is answered by stored replies."""
-    copied: dspy.LM = dspy.LM("medexam/stored", cache=False, num_retries=0) if lm is None else lm.copy()
-    copied.engine = RecordingEngine(replies, declaring=replies)
-    copied.async_engine = copied.direct_engine = AsyncRecordingEngine(_AsyncStoredReplies(replies))
-    copied.shares_prompts = False
-    return copied
+    """Return a language model like this one that is answered by stored replies."""
+    recorder = AsyncRecordingEngine(_AsyncStoredReplies(replies))
+    kind = dspy.LM if lm is None else type(lm)
+    answered: dspy.LM = kind(
+        "medexam/stored" if lm is None else lm.model,
+        engine=RecordingEngine(replies, declaring=replies),
+        async_engine=recorder,
+        cache=False,
+        num_retries=0,
+        **({} if lm is None else lm.kwargs),
+    )
+    answered.direct_engine = recorder
+    return answered

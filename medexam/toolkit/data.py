@@ -11,7 +11,7 @@ from medexam.datasets.selection import draw_lot
 from medexam.datasets.squad import SpanItem, read_squad
 from medexam.experiments.report.dataset_statistics import Statistics, compute_statistics
 from medexam.metrics.audit import AuditItem, answer_digest
-from medexam.predictions import Reason, Status
+from medexam.predictions import ModelCall, Reason, Status
 from medexam.questions import AnswerKey, Discipline, Exam, ExamSet, Gold, Language, Task, TaskGold, TaskSet
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "ExampleRecord",
     "Gold",
     "Language",
+    "ModelCall",
     "Pictures",
     "Reason",
     "Record",

@@ -17,7 +17,6 @@ from medexam.companions.translation.plan import (
     TranslationPlan,
     TranslationSpec,
     build_spec,
-    check_goes_on,
     plan_translation,
 )
 from medexam.companions.translation.settings import TranslateSettings
@@ -89,7 +88,6 @@ def ask_pending(
     plan: "TranslationPlan", runs: "Plan", setups: "Sequence[SetupRun]", max_failures: int | None
 ) -> Stop | None:
     """Ask the pending texts of `runs`, as every run is asked; why it stopped early."""
-    check_goes_on(plan)
     plan.folder.create()
     plan.folder.write_json("translation.json", plan.record())
     by_role = {role: [run.cell for run in setups if run.role == role] for role in MODEL_FILES}

@@ -12,20 +12,19 @@ from pydantic import Field
 from medexam import Prediction
 from medexam.companions.serving.launch.profile import with_profile
 from medexam.companions.translation.benchmark import add_texts, dataset_part, judge_task
-from medexam.companions.translation.folder import RECORD, Role, TranslationFolder, take_over
+from medexam.companions.translation.folder import RECORD, Role, TranslationFolder
 from medexam.companions.translation.layout import QuestionText, source_key, text_of
 from medexam.companions.translation.program import PROGRAM, REPLY_TOKENS, SETUPS, SetupWords, load_setups
 from medexam.companions.translation.validity import TranslationCandidate
 from medexam.toolkit.asking import known_model, with_served_name
 from medexam.toolkit.data import ExamSet, Status, load_exam_set
 from medexam.toolkit.errors import RunFolderError, SpecError
-from medexam.toolkit.runs import AnyCell, Plan, as_asked_before, plan_experiment
-from medexam.toolkit.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec, differing_keys, digest, validate
+from medexam.toolkit.runs import AnyCell, Plan, plan_experiment
+from medexam.toolkit.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec, differing_keys, validate
 
 FORWARD = "translate"
 """The name of the runs of the way there."""
 WAYS_OUT = "or translate into another folder with --out DIR"
-_EARLIER = "an earlier version of medexam made it and did not record which model replied"
 
 
 class TranslationSpec(Spec):
@@ -59,8 +58,6 @@ class SetupRun:
     words: SetupWords
     role: Role
     cell: AnyCell
-    digest: str
-    """Of what a reply depends on beside the text, as folders of earlier versions name it."""
 
     @cached_property
     def predictions(self) -> dict[str, Prediction]:
@@ -92,8 +89,6 @@ class TranslationPlan:
     folder: TranslationFolder
     identity: Mapping[str, Any]
     """What the folder holds replies for."""
-    goes_on: bool = True
-    """Whether replies may still be asked for; not in a folder that an earlier version made."""
 
     @property
     def sources(self) -> dict[str, QuestionText]:
@@ -113,7 +108,7 @@ class TranslationPlan:
             "identity": dict(self.identity),
             "dataset_source": self.exam_set.source,
             "dataset_fingerprint": self.exam_set.fingerprint,
-            "setups": {run.words.setup: {"digest": run.digest, **run.words.to_json()} for run in self.setups},
+            "setups": {run.words.setup: run.words.to_json() for run in self.setups},
             "questions": list(self.sources),
         }
 
@@ -139,38 +134,27 @@ def build_spec(settings: Mapping[str, Any], **parts: Any) -> TranslationSpec:
     return spec.model_copy(update=resolved_models)
 
 
-def plan_translation(
-    spec: TranslationSpec, *, runs_dir: Path, out: Path | None = None, earlier: Mapping[str, Any] | None = None
-) -> TranslationPlan:
+def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None = None) -> TranslationPlan:
     """Plan what translating as `spec` says would do: an existing folder is continued.
 
     `out` None: the folder of `runs_dir` that holds the same translation, else one named after data set, languages and
-    model. `earlier` is the record of a folder that an earlier version made, which is read and not continued. Raises
-    `SpecError`, `DatasetError`, `EngineError` where the model is not there, or `RunFolderError` where the folder holds
-    the translation of something else.
+    model. Raises `SpecError`, `DatasetError`, `EngineError` where the model is not there, or `RunFolderError` where the
+    folder holds the translation of something else.
     """
     exam_set, source = load_exam_set(spec.dataset), spec.dataset.language
     words = load_setups(spec.setups, source, spec.target, spec.words)
-    identity = _identity(spec, exam_set) if earlier is None else earlier["identity"]
+    identity = _identity(spec, exam_set)
     folder = TranslationFolder(out) if out is not None else _folder(spec, identity, runs_dir)
-    if folder.exists() and earlier is None:
+    if folder.exists():
         record = folder.read_json(RECORD)
-        if record.get("schema") != IDENTITY_SCHEMA:
-            raise RunFolderError(f"{folder.path} cannot continue: {_EARLIER}; translate into another folder with --out")
         if changes := differing_keys(identity, record.get("identity", {})):
             raise RunFolderError(
                 f"{folder.path} holds another translation (it differs in {', '.join(changes)}); choose another folder "
                 "with --out"
             )
     keys = add_texts(folder.path, [text_of(question) for question in exam_set.questions], source)
-    digests = {
-        each: earlier["setups"][each.setup]["digest"]
-        if earlier
-        else digest_words(spec, identity, each, identity["dataset"])
-        for each in words
-    }
-    runs, setups = plan_runs(spec, folder, FORWARD, source, keys, digests)
-    return TranslationPlan(spec, exam_set, runs, setups, folder, identity, goes_on=earlier is None)
+    runs, setups = plan_runs(spec, folder, FORWARD, source, keys, words)
+    return TranslationPlan(spec, exam_set, runs, setups, folder, identity)
 
 
 def load_plan(path: Path) -> TranslationPlan:
@@ -179,18 +163,7 @@ def load_plan(path: Path) -> TranslationPlan:
     Raises `RunFolderError` if there is none, `DatasetError` if its data cannot be read or have changed.
     """
     record = TranslationFolder(path).read_json(RECORD)
-    spec = validate(TranslationSpec, as_asked_before(record.get("spec")))
-    earlier = None if record.get("schema") == IDENTITY_SCHEMA else record
-    return plan_translation(spec, runs_dir=path.parent, out=path, earlier=earlier)
-
-
-def check_goes_on(plan: TranslationPlan) -> None:
-    """Raise `RunFolderError` where no further reply may be asked for."""
-    if not plan.goes_on:
-        raise RunFolderError(
-            f"{plan.folder.path} cannot continue: {_EARLIER}; leave out the calls of the model (--no-back), or "
-            "translate into another folder with --out"
-        )
+    return plan_translation(validate(TranslationSpec, record.get("spec") or {}), runs_dir=path.parent, out=path)
 
 
 def plan_runs(
@@ -199,14 +172,11 @@ def plan_runs(
     name: str,
     language: str,
     keys: Sequence[str],
-    digests: Mapping[SetupWords, str],
+    setups: Sequence[SetupWords],
 ) -> tuple[Plan, tuple[SetupRun, ...]]:
-    """Plan a run called `name` for each of the words in `digests`, on the texts with these keys as items.
-
-    `digests` maps words to the digest by which earlier versions named their file of replies.
-    """
+    """Plan a run called `name` for each set-up, on the texts with these keys as items."""
     cells = []
-    for words in digests:
+    for words in setups:
         plain, model = spec.role(words) == "base", spec.model_of(spec.role(words))
         setup_words = words.to_json() | ({"plain": True} if plain else {})
         program = {"kind": PROGRAM, "args": {"setup": words.setup, "words": setup_words}, "plain": plain}
@@ -215,19 +185,11 @@ def plan_runs(
     dataset = dataset_part(folder.path, language)
     document = {"name": name, "dataset": dataset, "trace_questions": 0, "matrix": {"cells": cells}}
     plan = plan_experiment(document, {}, runs_dir=folder.replies)
-    setups = []
-    for cell, (words, earlier_digest) in zip(plan.cells, digests.items(), strict=True):
-        file = "-".join([*([] if name == FORWARD else [name]), words.setup, earlier_digest])
-        chosen = replace(cell, question_set=cell.question_set.only(keys)).updated()
-        chosen = take_over(folder, plan, chosen, words, file, role := spec.role(words))
-        setups.append(SetupRun(words, role, chosen, earlier_digest))
-    return replace(plan, cells=tuple(run.cell for run in setups)), tuple(setups)
-
-
-def digest_words(spec: TranslationSpec, identity: Mapping[str, Any], words: SetupWords, data: Mapping[str, Any]) -> str:
-    """Compute what earlier versions named a file of replies by; `data` is what else the texts depended on."""
-    role = spec.role(words)
-    return digest({"words": words.to_json(), role: identity[role], "data": dict(data)})
+    runs = tuple(
+        SetupRun(words, spec.role(words), replace(cell, question_set=cell.question_set.only(keys)).updated())
+        for cell, words in zip(plan.cells, setups, strict=True)
+    )
+    return replace(plan, cells=tuple(run.cell for run in runs)), runs
 
 
 def _identity(spec: TranslationSpec, exam_set: ExamSet) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from medexam.companions.translation.benchmark import add_texts
 from medexam.companions.translation.layout import QuestionText, render_layout, text_of
 from medexam.companions.translation.outcome import TranslationOutcome
-from medexam.companions.translation.plan import SetupRun, TranslationPlan, digest_words, plan_runs
+from medexam.companions.translation.plan import SetupRun, TranslationPlan, plan_runs
 from medexam.companions.translation.program import load_setups
 from medexam.companions.translation.scores import BertScore, score_bleu
 from medexam.companions.translation.terms import KINDS, Term, find_terms, missing_terms
@@ -96,14 +96,12 @@ def plan_back(
     selected = texts.pop(SELECTED)
     if only_selected:
         texts = {SELECTED: selected}
-    forward = {SELECTED: "", **{run.words.setup: run.digest for run in plan.setups}}
     plans, back_runs = [], {}
     for name, translations in texts.items():
         if not translations:
             continue
         keys = add_texts(plan.folder.path, translations.values(), spec.target, plan.sources)
-        digests = {words: digest_words(spec, plan.identity, words, {"forward": forward[name]})}
-        runs, (back_runs[name],) = plan_runs(spec, plan.folder, f"back-{name_part(name)}", spec.target, keys, digests)
+        runs, (back_runs[name],) = plan_runs(spec, plan.folder, f"back-{name_part(name)}", spec.target, keys, (words,))
         plans.append(runs)
     return join_plans(plans), back_runs
 

@@ -13,7 +13,6 @@ from medexam.experiments.store.run_folder import RunFolder, pending
 from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, shown_as_scored
 from medexam.metrics.own import load_metric
 from medexam.specs import CellSpec
-from medexam.specs.experiment import named_code
 from medexam.specs.names import short_name
 from medexam.specs.validation import validate
 
@@ -53,7 +52,7 @@ def scored_by(folder: RunFolder, metrics: Sequence[str], say: Say) -> AnyRun:
         load_metric(name)
     with folder.locked():
         # Code that somebody else's spec named is not the user's for standing beside a metric of the user's.
-        folder.write_record(replace(before, cell=cell), own=not named_code(before.cell))
+        folder.write_record(replace(before, cell=cell))
     try:
         return current_run(folder, say)
     except SpecError:

@@ -94,7 +94,9 @@ class LocalExecutor:
     async def _ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, *, ahead: bool) -> None:
         model, engine = planned.cell.model, self._engine(planned)
         lm = build_lm(model, engine) if engine else None
-        others = {name: build_lm(one, self._engines[one], asked=name) for name, one in planned.cell.asked_models.items()}
+        others = {
+            name: build_lm(one, self._engines[one], asked=name) for name, one in planned.cell.asked_models.items()
+        }
         with planned.folder.appending() as log, in_bulk(lm, others), gc_paused():
             scheduler = Scheduler(
                 Work.of(planned),

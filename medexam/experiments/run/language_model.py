@@ -72,9 +72,7 @@ class EngineLM(dspy.LM):
             return engine.reply(dialogue)[0]
 
 
-def build_lm(
-    model: ModelSpec, engine: Askable, draws: Draws | None = None, *, asked: str | None = None
-) -> EngineLM:
+def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None, *, asked: str | None = None) -> EngineLM:
     """Build a language model for DSPy over an engine, which alone retries and never caches.
 
     `asked` is its name in the spec where it is a further model.

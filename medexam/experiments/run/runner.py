@@ -162,7 +162,7 @@ class Runner:
             planned = self._admit_further(planned, executor)
         folder = planned.folder
         if not planned.borrowed:
-            folder.write_record(self._plan.record(planned), own=True)
+            folder.write_record(self._plan.record(planned))
         before = folder.read_environment()
         if before and not planned.pending:
             return False

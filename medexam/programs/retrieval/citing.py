@@ -58,7 +58,7 @@ class CitingPassages(BehindText):
         passages = f"{excerpt}\n\n{self._note}" if excerpt else ""
         count = count_numbered(excerpt, hit_count)
         outcome = yield from self.steps_with(question, passages=passages)
-        citation = read_citation(outcome.generation.reply or "", count)
+        citation = read_citation((outcome.generation and outcome.generation.reply) or "", count)
         if self.cite is not None and outcome.answer is not None and count:
             reply = render_answer(outcome.answer, self.adapter.answer_form)
             if outcome.rationale:

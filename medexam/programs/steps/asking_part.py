@@ -77,4 +77,3 @@ def within(steps: Steps, program: dspy.Module, lm: dspy.LM | None, later: int) -
     if lm is None:
         return steps if adapter is None else altered(steps, change)
     return altered(steps, change, resume=resume)
-

@@ -291,9 +291,7 @@ class Course:
             branches.append(inner)
         self._add_up(copies, branches, scope)
         if step.combine is not None:
-            outcomes = [
-                inner.answering or ProgramOutput(answer=None, rationale=None) for inner in branches
-            ]
+            outcomes = [inner.answering or ProgramOutput(answer=None, rationale=None) for inner in branches]
             outcome = combine_branches(step.combine, self.plan.rules, self.question, outcomes)
             scope.fields |= {"answer": outcome.answer, "rationale": outcome.rationale}
             scope.answering = outcome

@@ -276,7 +276,7 @@ def _described(steps: Steps, place: str, parts: Mapping[str, StepPart], language
             left_out = program.by_content | {"max_tokens", "reading", "retriever", "reader", "revision"}
             left_out |= set() if program.retrieval is not None else {"k", "query", "query_language"}
             asked = program.model_dump(mode="json", exclude=left_out)
-            tree["use" if isinstance(step, UseStep) else "asked"] = {**asked, "version": program.version}
+            tree["use" if isinstance(step, UseStep) else "asked"] = asked
         for inner, branch in step.branches.items():
             tree[inner] = list(_described(branch, f"{step_place}.{inner}", parts, language))
         yield tree

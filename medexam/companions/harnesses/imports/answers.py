@@ -15,7 +15,7 @@ from medexam import Prediction, Question
 from medexam.companions.harnesses.imports.matching import loose, near_text
 from medexam.companions.harnesses.imports.samples import Choice, HarnessSample, Results
 from medexam.toolkit.asking import read_leniently
-from medexam.toolkit.data import Gold, Reason, Status
+from medexam.toolkit.data import Gold, ModelCall, Reason, Status
 
 Pair = tuple[HarnessSample, Question, Gold]
 """A sample, its question in the sample's words, and our gold."""
@@ -115,11 +115,8 @@ def make_prediction(
         "question": question.key,
         "program": program,
         "spec_digest": spec_digest,
-        "reply": sample.reply,
-        "prompt_tokens": sample.prompt_tokens,
-        "completion_tokens": sample.completion_tokens,
+        "calls": (told_call(sample, sample.reply, results.model),),
         "latency_s": sample.latency_s,
-        "model": results.model,
     }
     numbers = reader.numbers(question)
     answer = _answer(sample, question, gold, reader)
@@ -133,6 +130,18 @@ def make_prediction(
         fields |= {"score_unit": results.score_unit, "score_norm": results.score_norm}
         fields["tied"] = sample.scores.count(max(sample.scores))
     return Prediction(**fields, status=Status.ANSWERED, answer=answer)
+
+
+def told_call(sample: HarnessSample, reply: str | None, model: str | None) -> ModelCall:
+    """Return what a file tells of the call of a sample: not what was sent."""
+    told = reply is not None or sample.prompt_tokens is not None or sample.completion_tokens is not None
+    return ModelCall(
+        text=reply,
+        finish_reason="stop" if told else None,
+        model=model,
+        prompt_tokens=sample.prompt_tokens,
+        completion_tokens=sample.completion_tokens,
+    )
 
 
 def as_worded(sample: HarnessSample, question: Question, published: Question | None) -> Question:

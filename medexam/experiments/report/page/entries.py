@@ -212,7 +212,7 @@ def build_entry(key: str, runs: Sequence[Answers], longest: int) -> dict[str, An
             [name, percent(score_by_key[key])] for name, score_by_key in run.scores.items() if key in score_by_key
         ]
         scores += [[name, f"{score_by_key[key]:.6g}"] for name, score_by_key in run.own.items() if key in score_by_key]
-        answer = _answer(run, run.predictions.get(key), longest) | ({"measures": scores} if scores else {})
+        answer = _answer(run.predictions.get(key), longest) | ({"measures": scores} if scores else {})
         if key in run.digests:
             answer["digest"] = run.digests[key]
         answers.append(answer | {"wording": variants.index(run.questions[key])})
@@ -256,7 +256,7 @@ def _wording(question: QuestionEntry) -> dict[str, Any]:
     return entry | dict(question.wording or {})
 
 
-def _answer(run: Answers, prediction: Prediction | None, longest: int) -> dict[str, Any]:
+def _answer(prediction: Prediction | None, longest: int) -> dict[str, Any]:
     """Return what a run made of the question, without what is None; empty where it has not answered yet."""
     if prediction is None:
         return {}

@@ -11,6 +11,7 @@ from typing import Any
 
 from medexam import Prediction
 from medexam.companions.harnesses.imports.account import ReadAnswers
+from medexam.companions.harnesses.imports.answers import told_call
 from medexam.companions.harnesses.imports.matching import MANY, MatchReport, loose, match_samples
 from medexam.companions.harnesses.imports.samples import HarnessSample, Results, ResultsError
 from medexam.toolkit.data import Reason, Status, Task, TaskGold, TaskSet
@@ -100,11 +101,8 @@ def make_words_prediction(
         "question": task.key,
         "program": program,
         "spec_digest": spec_digest,
-        "reply": sample.reply if sample.reply is not None else text,
-        "prompt_tokens": sample.prompt_tokens,
-        "completion_tokens": sample.completion_tokens,
+        "calls": (told_call(sample, text if sample.reply is None else sample.reply, results.model),),
         "latency_s": sample.latency_s,
-        "model": results.model,
     }
     if text is None or not text.strip():
         return Prediction(**fields, status=Status.UNANSWERED, reason=Reason.EMPTY)

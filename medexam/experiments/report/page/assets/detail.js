@@ -144,7 +144,7 @@ page.detail = (() => {
     return made;
   });
 
-  const runPart = (name, letter, answer, gold, turns, withoutPrompt, isOpen, item, owner) => {
+  const runPart = (name, letter, answer, gold, turns, isOpen, item, owner) => {
     const { name: outcome } = OUTCOMES[letter];
     const said = answer.answer === undefined ? "" : `${answer.answer}, `;
     const why = answer.reason ? ` (${answer.reason.replaceAll("_", " ")})` : "";
@@ -156,7 +156,6 @@ page.detail = (() => {
     if (answer.failure) inside.append(...block("Failure", answer.failure));
     if (answer.text !== undefined) inside.append(...block("Answer", answer.text));
     if (answer.calls) inside.append(...callParts(answer.calls, turns));
-    else if (withoutPrompt) inside.append(element("p", { className: "quiet", textContent: `The prompt is not shown: ${withoutPrompt}` }));
     if (answer.rationale) inside.append(...block("Rationale", answer.rationale));
     if (answer.reply !== undefined) inside.append(...block("Reply", answer.reply));
     if (answer.scores) inside.append(...scoresTable(answer, gold));
@@ -185,7 +184,7 @@ page.detail = (() => {
     for (const run of shown) {
       const answer = item.answers[run];
       const gold = item.wordings[answer.wording].gold;
-      made.append(runPart(runs[run], letters[run], answer, gold, turns, index.without_prompts[run],
+      made.append(runPart(runs[run], letters[run], answer, gold, turns,
         shown.length <= OPEN_RUNS || run === shown[0], item, { id: index.run_ids[run], folder: index.run_folders[run] }));
     }
     return made;
